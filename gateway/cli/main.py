@@ -1,6 +1,7 @@
 """The list of commands, and how one of them is run."""
 
 import argparse
+import errno
 import os
 import signal
 import sys
@@ -38,6 +39,8 @@ COMMANDS = {
 """By name, what each does; the module `NAME_command` is one, a Command."""
 _ABOUT_RULES = frozenset({"check", "explain", "convert", "schema", "verify", "export"})
 _ASKING = frozenset({"usage", "brownout", "cutover", "shadow", "notify", "fleet"})
+# Why a system takes no more of an output: an error with another number comes from elsewhere.
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def parse(words: Sequence[str]) -> Callable[[], int]:
@@ -90,7 +93,7 @@ def _run(command: Command, arguments: argparse.Namespace) -> int:
         _leave_output()  # its reader has seen enough
         return getattr(arguments, "wrong", 0)
     except OSError as error:
-        if error.filename is not None:
+        if error.filename is not None or error.errno not in _FULL:
             raise
         _leave_output()
         print(f"the output cannot be written: {error.strerror}; is its disk full?", file=sys.stderr)

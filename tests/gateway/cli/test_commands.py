@@ -3,6 +3,7 @@
 Those that a shell has a part in, and those that serve, are real processes.
 """
 
+import errno
 import os
 import re
 import shutil
@@ -108,6 +109,18 @@ def test_a_host_that_is_not_ours(host: str, reason: str, folder: Path) -> None:
     status, out, err = typed(f"{settings} python -m gateway", folder)
     assert (status, out) == (1, "")
     assert err == f"cannot listen on {host}:0: {reason}\n"
+
+
+def test_what_is_no_trouble_of_the_output_is_not_called_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run(_: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(main, "_leave_output", lambda: None)
+    monkeypatch.setattr("gateway.cli.rules.schema_command.run", run)
+    with pytest.raises(OSError, match="Too many open files"):
+        main.parse(["schema"])()
 
 
 @pytest.mark.parametrize("arguments", ["--port 80", "launch", "check --strictly", "explain"])
