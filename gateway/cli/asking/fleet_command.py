@@ -36,10 +36,9 @@ def run(arguments: Namespace) -> int:
     path = [*arguments.ask[1:], *([replica] if replica else [])]
     admin = AdminClient(Settings.from_environment(os.environ))
     answer = admin.ask(arguments.ask[0], *path, query=why(arguments))
-    if arguments.json:
-        print(msgspec.json.format(answer, indent=2).decode())
-    elif arguments.action == "audit":
-        print(audit_table(read_answer(answer, list[AuditReport])))
+    if arguments.action == "audit":
+        table = audit_table(read_answer(answer, list[AuditReport]))
     else:
-        print(fleet_table(read_answer(answer, FleetReport)))
+        table = fleet_table(read_answer(answer, FleetReport))
+    print(msgspec.json.format(answer, indent=2).decode() if arguments.json else table)
     return 0

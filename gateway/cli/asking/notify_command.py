@@ -27,10 +27,8 @@ def run(arguments: Namespace) -> int:
     admin = AdminClient(Settings.from_environment(os.environ))
     if arguments.action == "show":
         answer = admin.ask("GET", "notifications")
-        if arguments.json:
-            print(msgspec.json.format(answer, indent=2).decode())
-        else:
-            print(notify_table(read_answer(answer, list[NotifyLine])))
+        table = notify_table(read_answer(answer, list[NotifyLine]))
+        print(msgspec.json.format(answer, indent=2).decode() if arguments.json else table)
         return 0
     given = {"webhook": arguments.webhook, "why": arguments.why}
     query = urlencode({name: value for name, value in given.items() if value})
