@@ -30,7 +30,8 @@ from gateway.telemetry.failing_service import FailingService
 
 # Seconds between two judgements.
 _INTERVAL = 1.0
-# The clock of this machine was set if it goes by more seconds than pass between two looks.
+# The clock of this machine was set if, between two looks, it went by so many seconds more or less
+# than passed.
 _SET = 60.0
 
 _Act = Callable[[ActiveOverrides, CutoverController], Awaitable[None]]
