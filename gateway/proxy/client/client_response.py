@@ -200,15 +200,16 @@ class ClientResponse(Protocol):
 
 
 def reset(transport: asyncio.Transport | None) -> None:
-    """Reset a connection.
+    """Reset a connection, also one that closes and has something left to send.
 
     If the body ends with the connection (HTTP/1.0), an orderly close would mark a truncated body as
     complete.
     """
-    if transport is not None and not transport.is_closing():
-        end = transport.get_extra_info("socket")
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        transport.abort()
+    if transport is None or (transport.is_closing() and not transport.get_write_buffer_size()):
+        return
+    end = transport.get_extra_info("socket")
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    transport.abort()
 
 
 def _last_chunk(trailers: Iterable[tuple[bytes, bytes]]) -> bytes:

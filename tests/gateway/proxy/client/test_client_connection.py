@@ -34,9 +34,9 @@ class Client(Wire):
     def __init__(self, server: ClientServer) -> None:
         names = {"peername": ("192.0.2.1", 1), "sockname": ("127.0.0.1", 8080), "socket": Socket()}
         super().__init__(self._look, **names)
-        self.cut = False
+        self.cut = self.closing = False
         self._high = 64 * 1024  # as of every transport
-        self._answered = asyncio.Event()
+        self._answered, self.ended = asyncio.Event(), asyncio.Event()
         self.protocol = server()
         self.protocol.connection_made(self)
 
@@ -56,9 +56,17 @@ class Client(Wire):
         self.protocol.data_received(ask())
         await self._answered.wait()
 
+    def close(self, *_: object, **__: object) -> None:
+        """Note that it ends as soon as all is sent."""
+        self.closing = True
+
+    def is_closing(self) -> bool:
+        return self.closing
+
     def abort(self, *_: object, **__: object) -> None:
         """Note the end, and tell it."""
         self.cut = True
+        self.ended.set()
         asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
 
     def _look(self, _: Wire) -> None:
@@ -99,4 +107,31 @@ async def test_small_answers_that_nobody_takes_count() -> None:
     assert [client.cut for client in clients] == [True, True, False, False]
     for client in clients[2:]:
         client.protocol.connection_lost(None)
+    gateway.close()
+
+
+async def test_who_takes_nothing_of_the_last_answer_is_cut() -> None:
+    """The connection is closing then, and would wait for the client without an end."""
+    bounds: list[Any] = []
+    limits = "limits: { header_seconds: 0.01, stall_seconds: 0.01 }\n"
+    gateway = Gateway(limits + rules(1), {})
+    server = ClientServer(gateway.handler, bounds.append, TurnWrites(asyncio.get_running_loop()))
+    client = Client(server)
+    client.protocol.data_received(b"GET / HTTP/1.1\r\n")
+    async with asyncio.timeout(20):
+        await client.ended.wait()
+    assert client.data.startswith(b"HTTP/1.1 408 ")
+    assert bounds == ["header_seconds", "stall_seconds"]
+    gateway.close()
+
+
+async def test_a_last_answer_that_is_sent_is_not_taken_back() -> None:
+    """A reset would drop what is on its way."""
+    gateway = Gateway(rules(1), {})
+    server = ClientServer(gateway.handler, lambda _: None, TurnWrites(asyncio.get_running_loop()))
+    client = Client(server)
+    client.protocol.finish()
+    client.protocol.cut()
+    assert (client.closing, client.cut) == (True, False)
+    client.protocol.connection_lost(None)
     gateway.close()
