@@ -1,6 +1,7 @@
 """Capture: copies the bodies of an exchange while they are forwarded, within a memory budget."""
 
 from collections.abc import AsyncIterator, Callable
+from io import BytesIO
 
 from gateway.core.headers import HeaderFields
 from gateway.proxy.upstream.upstream import UpstreamResponse
@@ -31,12 +32,12 @@ class CapturedBody:
         lost: one word for why the copy is incomplete; None as long as it may become complete.
     """
 
-    __slots__ = ("_budget", "_most", "_pieces", "_size", "lost")
+    __slots__ = ("_budget", "_copy", "_most", "_size", "lost")
 
     def __init__(self, budget: CaptureBudget, most: int) -> None:
         self._budget = budget
         self._most = most
-        self._pieces: list[bytes] = []
+        self._copy = BytesIO()  # small pieces themselves would take many times their bytes
         self._size = 0
         self.lost: str | None = None
 
@@ -49,18 +50,18 @@ class CapturedBody:
         elif not self._budget.take(len(piece)):
             self.drop("memory")
         else:
-            self._pieces.append(piece)
+            self._copy.write(piece)
             self._size += len(piece)
 
     def whole(self) -> bytes:
         """Return the copied body."""
-        return b"".join(self._pieces)
+        return self._copy.getvalue()
 
     def drop(self, why: str) -> None:
         """Discard the copy for a reason, and keep no further pieces."""
         self.lost = self.lost or why
         self._budget.give_back(self._size)
-        self._pieces, self._size = [], 0
+        self._copy, self._size = BytesIO(), 0
 
     async def of(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Copy and yield the pieces of a request body."""

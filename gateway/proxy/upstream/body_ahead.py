@@ -5,6 +5,7 @@ the service may be taken by bodies that are still arriving.
 """
 
 from collections.abc import AsyncIterator, Callable
+from io import BytesIO
 
 from msgspec.structs import replace
 
@@ -43,20 +44,18 @@ class BodiesAhead:
             if request.informational is not None:
                 request.informational(100, [])
             request = replace(request, fields=headers.end_to_end(request.fields, _EXPECT))
-        pieces: list[bytes] = []
-        held = 0
+        ahead, held = BytesIO(), 0  # the pieces themselves, if small, take many times their bytes
         try:
             async for piece in SlowPieces(body, self._slow, overloaded):
-                pieces.append(piece)
-                if held + len(piece) > _ONE or not self._has_room(request, len(piece)):
-                    return replace(request, body=_joined(pieces, body))
+                ahead.write(piece)
+                if ahead.tell() > _ONE or not self._has_room(request, len(piece)):
+                    return replace(request, body=_joined(ahead.getvalue(), body))
                 held += len(piece)
                 self._held += len(piece)
         finally:
             self._held -= held
-        if request.length is not None:
-            return replace(request, body=b"".join(pieces))
-        return replace(request, body=_joined(pieces, None))
+        whole = ahead.getvalue()
+        return replace(request, body=_joined(whole, None) if request.length is None else whole)
 
     def _has_room(self, request: UpstreamRequest, more: int) -> bool:
         """Return whether so many bytes more may be held; if not, a slow client gives way."""
@@ -95,9 +94,9 @@ class ArrivingBody:
             leave()
 
 
-async def _joined(pieces: list[bytes], rest: AsyncIterator[bytes] | None) -> AsyncIterator[bytes]:
-    if pieces:  # an empty chunk would be the last one
-        yield b"".join(pieces)
+async def _joined(ahead: bytes, rest: AsyncIterator[bytes] | None) -> AsyncIterator[bytes]:
+    if ahead:
+        yield ahead
     if rest is not None:
         async for piece in rest:
             yield piece

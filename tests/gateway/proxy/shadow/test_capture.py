@@ -1,5 +1,6 @@
 """Tees: copies within a bound, and never in the way of what passes."""
 
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -75,6 +76,17 @@ def test_too_much_loses_all(budget: CaptureBudget, most: int, lost: str) -> None
     assert (copy.whole(), copy.lost) == (b"", lost)
     copy.drop("done")
     assert (copy.lost, left(budget)) == (lost, 10)
+
+
+def test_small_pieces_take_no_more_than_their_bytes() -> None:
+    copy = CapturedBody(CaptureBudget(100_000), 100_000)
+    tracemalloc.start()
+    try:
+        for number in range(10_000):
+            copy.keep(b"%02d" % number)
+        assert tracemalloc.get_traced_memory()[0] < 70_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_copies_share_a_budget(budget: CaptureBudget) -> None:

@@ -1,6 +1,7 @@
 """Small request bodies that are read before their service is asked."""
 
 import asyncio
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -67,6 +68,25 @@ async def test_the_budget() -> None:
     request = UpstreamRequest("POST", "/", [], body=comes(b"a", b"b"), length=2)
     assert (await bodies.read(request)).body == b"ab"
     assert bodies._held == 16 * 1024 * 1024 - 2
+
+
+@pytest.mark.parametrize("piece", [b"", b"%02d"])
+async def test_small_pieces_take_no_more_than_their_bytes(piece: bytes) -> None:
+    """The budget counts bytes; a piece of two of them would take forty."""
+
+    async def comes_slowly() -> AsyncIterator[bytes]:
+        for number in range(10_000):
+            await asyncio.sleep(0)
+            yield piece % number if piece else piece
+        held.append(tracemalloc.get_traced_memory()[0])
+
+    held: list[int] = []
+    tracemalloc.start()
+    try:
+        await BodiesAhead().read(UpstreamRequest("POST", "/", [], body=comes_slowly()))
+    finally:
+        tracemalloc.stop()
+    assert held[0] < 70_000
 
 
 async def test_a_slow_body_gives_way_to_one_that_finds_no_room(
