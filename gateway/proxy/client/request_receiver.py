@@ -209,12 +209,12 @@ class RequestReceiver(RequestHandler):
         if line is not None and not first_line.HTTP.match(line):
             self._refuse_next(_OTHER_PROTOCOL)
             return
+        if self._method:
+            message, self._method = message._replace(method=self._method), ""
         limit = self._limits.header_bytes
         if size > limit and parser_limits.size(message) > limit:
             self._refuse_next(too_heavy(self._limits), message)
             return
-        if self._method:
-            message, self._method = message._replace(method=self._method), ""
         self._messages.append((message, content))
         self._last = message.should_close or message.upgrade
         if content.is_eof():

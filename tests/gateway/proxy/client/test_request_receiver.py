@@ -128,3 +128,13 @@ async def test_what_comes_behind_a_body(behind: bytes) -> None:
     assert served.client.data.count(b"HTTP/1.1 200") == 2
     assert [each[-4:] for each in served.requests[1]] == [b"1234", b"1234"]
     served.close()
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "BREW"])
+async def test_a_request_with_a_heavy_head_is_recorded_by_its_method(method: str) -> None:
+    """Also one that the parser does not know, for which another stands there."""
+    served = Gateway("limits: { header_bytes: 1024 }\n" + rules(1), {1: lambda _: OK})
+    answer = await served.ask(ask(f"{method} /plain", "A: " + "a" * 600, "B: " + "b" * 600))
+    assert answer.startswith(b"HTTP/1.1 431")
+    assert [exchange.method for exchange in served.exchanges] == [method]
+    served.close()
