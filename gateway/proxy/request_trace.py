@@ -164,7 +164,6 @@ class ShadowTrace:
 def spans(exchange: Exchange, span: RequestSpan) -> list[Span]:
     """Return the spans of a request that has ended."""
     now, at = time_ns(), perf_counter()
-    ended = exchange.ended
 
     def moment(seconds: float) -> int:
         return now - int((at - seconds) * 1e9)
@@ -180,7 +179,7 @@ def spans(exchange: Exchange, span: RequestSpan) -> list[Span]:
             name if route is None else f"{name} {route}",
             SpanKind.SERVER,
             moment(exchange.began),
-            moment(ended),
+            moment(exchange.ended),
             attributes,
             "error.type" in attributes,
         )
@@ -205,7 +204,7 @@ def spans(exchange: Exchange, span: RequestSpan) -> list[Span]:
                 str(asked["http.request.method"]),
                 SpanKind.CLIENT,
                 moment(exchange.sent),
-                moment(exchange.answered or ended),
+                moment(exchange.answered or exchange.ended),
                 asked,
                 "error.type" in asked,
             )

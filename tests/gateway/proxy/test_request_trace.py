@@ -12,7 +12,9 @@ from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.request_span import RequestSpan
 from gateway.proxy.request_trace import RequestTraces, spans
 from tests.gateway.config.rules import RULES, loaded
+from tests.gateway.kit import rules
 from tests.gateway.proxy import wires
+from tests.gateway.talk import ask
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SAMPLED = f"00-{TRACE}-b7ad6b7169203331-01"
@@ -135,3 +137,18 @@ def test_spans_have_what_the_caller_said_of_the_trace(states: list[str], kept: s
     """If it is not longer than all programs take: many spans may wait."""
     exchange = traced({}, *(("tracestate", each) for each in states))
     assert {span.state for span in spans(exchange, cast(RequestSpan, exchange.span))} == {kept}
+
+
+async def test_a_service_that_does_not_answer_was_asked_until_the_end() -> None:
+    """Also where a conversion came before that, which has an end of its own."""
+    text = rules(1, via=True) + "tracing: { ratio: 1 }\n"
+    gateway = wires.Gateway(text, {1: lambda _: b"no HTTP"})
+    body = b'{"name":"A B"}'
+    framed = "Content-Type: application/json", f"Content-Length: {len(body)}"
+    answer = await gateway.ask(ask("POST /v1/person", *framed, body=body))
+    assert answer.startswith(b"HTTP/1.1 502")
+    (exchange,) = gateway.exchanges
+    server, conversion, asked = spans(exchange, cast(RequestSpan, exchange.span))
+    assert (conversion.name, asked.name) == ("convert request", "POST")
+    assert conversion.ended <= asked.began < asked.ended == server.ended
+    gateway.close()
