@@ -25,7 +25,8 @@ from gateway.proxy.turns.thread_pace import Step, no_step
 from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead
 
 _JSON = BodyFormat.JSON  # ten times as fast as to read it from its class
-# What is light, and waits for nothing heavy: bodies of so many bytes, elements; pieces of a stream
+# What is light, and waits for nothing heavy: a body of so many bytes and elements, and a piece of a
+# stream with what was held back before it.
 _LIGHT, _FEW, _LIGHT_PIECE = 16 * AT_ONCE, 50_000, 4 * AT_ONCE
 # Forms and patches cost several times as much as JSON of as many bytes, so that fewer are converted
 # on the event loop.

@@ -20,7 +20,7 @@ _SPARE = 16 * 1024 * 1024
 _LITTLE = 8 * 1024 * 1024
 _SMALL = 16 * 1024 * 1024
 PATIENCE = 5.0
-"""For how many seconds a body waits for others: to make room, or to be converted."""
+"""For how many seconds a body waits for others: to make room, or, if light, to be converted."""
 
 
 class Holder(Protocol):

@@ -22,7 +22,7 @@ MEBIBYTE = 1024 * 1024
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """Return the steps that are made, of what is converted at once in place of in the thread."""
+    """Return the steps that are made, of what is converted at once in place of in a thread."""
     made: list[None] = []
 
     async def run(convert: Callable[[Step], bytes], network: str = "", **_: bool) -> bytes:

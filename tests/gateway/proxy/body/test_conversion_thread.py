@@ -1,4 +1,4 @@
-"""The thread for conversions: one after the other, and none that nobody waits for."""
+"""The threads for conversions: one after the other in each, and none that nobody waits for."""
 
 import asyncio
 import gzip
@@ -134,7 +134,7 @@ async def test_an_error_is_passed_on() -> None:
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list with the network of each conversion that the thread is given."""
+    """Return a list with the network of each conversion that a thread is given."""
     ran: list[str] = []
     run = conversion_thread.run
 
