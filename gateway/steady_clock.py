@@ -2,6 +2,12 @@
 
 import time
 
+WAS_SET = 60.0
+"""A clock was set that goes by so many seconds more or less than passed between two looks.
+
+A disk that stalls, and quartz that drifts while nobody looks, are seconds.
+"""
+
 
 def passed() -> float:
     """Return seconds that pass evenly, also while this machine sleeps where it can tell."""

@@ -23,16 +23,13 @@ from gateway.state.state_access import (
     VersionReading,
 )
 from gateway.state.state_writer import StateWriter
-from gateway.steady_clock import passed
+from gateway.steady_clock import WAS_SET, passed
 from gateway.telemetry import log
 from gateway.telemetry.delta import Delta
 from gateway.telemetry.failing_service import FailingService
 
 # Seconds between two judgements.
 _INTERVAL = 1.0
-# The clock of this machine was set if, between two looks, it went by so many seconds more or less
-# than passed.
-_SET = 60.0
 
 _Act = Callable[[ActiveOverrides, CutoverController], Awaitable[None]]
 
@@ -240,7 +237,7 @@ class LocalState:
         """Begin to count anew where the clock was set: what was counted has times of the former."""
         now = time.time()
         former, self._ahead = self._ahead, now - passed()
-        if abs(self._ahead - former) > _SET:
+        if abs(self._ahead - former) > WAS_SET:
             self.totals.since = now
             log.event("state_went_back", "error", reason="the clock of this machine was set")
 

@@ -3,14 +3,11 @@
 import time
 
 from gateway.state.state_access import SetAhead
-from gateway.steady_clock import passed
+from gateway.steady_clock import WAS_SET, passed
 from gateway.telemetry import log
 
 # A clock of this machine that differs by more seconds is reported.
 _SKEW = 5.0
-# In which the clock of the database goes by more or less than this machine's passes: it was set.
-# A disk that stalls, and quartz that drifts while the database is away, are seconds.
-_SET = 60.0
 # Dates of requests go by this machine's clock while it differs by less, in seconds, so that they do
 # not follow each wait for an answer.
 _APART = 0.5
@@ -58,13 +55,13 @@ class FleetClock:
             log.event("clock_skewed", "warning", seconds=round(skew, 1))
         self._skewed = abs(skew) > _SKEW
         behind = self._ahead - former
-        self.was_set |= self._known and abs(behind) > _SET
+        self.was_set |= self._known and abs(behind) > WAS_SET
         self._known = True
         return behind
 
     def differs(self, date: float) -> bool:
         """Return whether the clock of the database, at this time, was set since it was asked."""
-        return abs(date - self.now()) > _SET
+        return abs(date - self.now()) > WAS_SET
 
     @property
     def ahead(self) -> float:
