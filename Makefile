@@ -56,7 +56,7 @@ types: $(VENV)/test.stamp ## check types
 # files are run by one worker each, so that what the tests of a file share is started once.
 core tests test-slow: export PYTHONDONTWRITEBYTECODE =
 
-core: $(VENV)/test.stamp ## run the core's mirror tests; they must reach every branch of it
+core: $(VENV)/test.stamp ## run the core's tests; they must reach every branch of it
 	$(PY) -m pytest tests/gateway/core --quiet --numprocesses auto --maxprocesses 4 --cov=gateway/core --cov-branch --cov-fail-under=100
 
 tests: $(VENV)/test.stamp ## run the other tests, many over real sockets
