@@ -40,12 +40,14 @@ _OVERLONG = (
 # The number of forms of a captured text that are searched for dot segments: as received, decoded
 # once, decoded twice. Services are known that decode twice, but none that decode more often.
 _DECODINGS = 3
+_SLASHES: Final = re.compile("//+")
 
 
 class Segment(NamedTuple):
     """One segment of a template: `prefix{capture}suffix`, or just `prefix` when it is literal.
 
-    A `tail` capture, written `{name*}`, captures the rest of the path, slashes included.
+    A `tail` capture, written `{name*}`, captures the rest of the path, slashes included, and one
+    at the end as well. It is empty for a path that ends in the slash before it.
     """
 
     prefix: str
@@ -104,10 +106,14 @@ class Template(NamedTuple):
         """
         if not self.captures:
             return self.text
-        return "".join(
+        path = "".join(
             f"/{part.prefix}{'' if part.capture is None else captures[part.capture]}{part.suffix}"
             for part in self.segments
         )
+        if "//" in path and "//" not in self.text:
+            # A rest that is empty or ends in a slash stands before another slash here.
+            return _SLASHES.sub("/", path)
+        return path
 
 
 def parse_template(text: str) -> Template:
@@ -121,8 +127,8 @@ def parse_template(text: str) -> Template:
     parts = text[1:].split("/")
     if parts[-1] == "" and text.endswith("*}/"):
         raise ValueError(
-            f"'{parts[-2]}' takes paths without a slash at their end; leave that out. Paths with"
-            " one have endpoints with a capture for each segment, such as /{name}/"
+            f"'{parts[-2]}' takes paths with and without a slash at their end; leave out the slash"
+            " behind it"
         )
     segments = tuple(
         _segment(part, last=index == len(parts) - 1) for index, part in enumerate(parts)
@@ -288,7 +294,7 @@ def _walk(
     for segment, child in node.captures:
         if segment.tail:
             rest = "/".join(parts[index:])
-            if not all(parts[index:]) or has_dot_segment(rest):
+            if not all(parts[index:-1]) or has_dot_segment(rest):
                 continue
             values.append(rest)
             return child.end

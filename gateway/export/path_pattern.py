@@ -34,7 +34,7 @@ def narrow(template: Template) -> str:
         + (
             ""
             if segment.capture is None
-            else f"({_CAPTURED}(?:/{_CAPTURED})*)"
+            else f"((?:{_CAPTURED}(?:/{_CAPTURED})*/?)?)"
             if segment.tail
             else f"({_CAPTURED})"
         )

@@ -21,7 +21,7 @@ def _stretched(template: Template, count: int) -> tuple[Segment, ...]:
     *others, last = template.segments
     if not last.tail:
         return template.segments
-    return (*others, *[last._replace(tail=False)] * (count - len(others)))
+    return (*others, *[last._replace(tail=False)] * (count - len(others) - 1), last)
 
 
 def _shared_text(one: Segment, other: Segment) -> str | None:
@@ -34,4 +34,7 @@ def _shared_text(one: Segment, other: Segment) -> str | None:
 
 
 def _matches(segment: Segment, text: str) -> bool:
-    return text == segment.prefix if segment.capture is None else segment.match(text) is not None
+    if segment.capture is None:
+        return text == segment.prefix
+    # A rest may end in a slash.
+    return segment.match(text) is not None or (segment.tail and not text)

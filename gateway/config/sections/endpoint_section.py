@@ -37,7 +37,8 @@ class EndpointConfig(SectionModel):
     """A public path of an API, and how a version is chosen there."""
 
     path: str
-    """The public path; `{name}` captures a segment or a part of one, `{name*}` all that follows."""
+    """The public path; `{name}` captures a segment or a part of one, `{name*}` all that follows,
+    a slash at the end included."""
     version: (
         Annotated[
             Annotated[ReaderConfig, Tag("one")] | Annotated[Some[ReaderConfig], Tag("several")],

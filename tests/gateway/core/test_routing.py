@@ -94,7 +94,7 @@ class TestExactPaths:
 
 
 class TestCaptures:
-    """A capture takes the text between its prefix and its suffix, and never takes nothing."""
+    """A capture takes the text between its prefix and its suffix; only a rest may be empty."""
 
     @pytest.mark.parametrize(
         ("text", "path", "captures"),
@@ -129,10 +129,12 @@ class TestCaptures:
             ("/files/a/b/c", "a/b/c"),
             ("/files/a%2Fb/..c", "a%2Fb/..c"),
             ("/files", None),
-            ("/files/", None),
+            ("/files/", ""),
             ("/files//", None),
             ("/files//a", None),
-            ("/files/a/", None),
+            ("/files/a/", "a/"),
+            ("/files/a/b/", "a/b/"),
+            ("/files/a//", None),
             ("/files/a//b", None),
             ("/files/.", None),
             ("/files/..", None),
@@ -306,8 +308,8 @@ class TestBuilding:
             (
                 "/a/{x*}/",
                 (
-                    "'{x*}' takes paths without a slash at their end; leave that out. Paths with"
-                    " one have endpoints with a capture for each segment, such as /{name}/"
+                    "'{x*}' takes paths with and without a slash at their end; leave out the slash"
+                    " behind it"
                 ),
             ),
             ("/a{x*}", "'a{x*}' takes the rest of the path; it must be the whole last segment"),
@@ -352,6 +354,12 @@ class TestFilling:
             ("/a/{x}.json", {"x": "%2F"}, "/a/%2F.json"),
             ("/b/{rest*}", {"rest": "a/b"}, "/b/a/b"),
             ("/b-{rest}", {"rest": "a/b"}, "/b-a/b"),
+            ("/b/{rest*}", {"rest": "a/"}, "/b/a/"),
+            ("/b/{rest*}", {"rest": ""}, "/b/"),
+            ("/b/{rest}/", {"rest": "a"}, "/b/a/"),
+            ("/b/{rest}/", {"rest": "a/"}, "/b/a/"),
+            ("/b/{rest}/", {"rest": ""}, "/b/"),
+            ("/b//{x}", {"x": "a"}, "/b//a"),
         ],
     )
     def test_puts_captures_in_raw(self, text: str, captures: dict[str, str], path: str) -> None:
@@ -427,7 +435,7 @@ def pattern(text: str) -> re.Pattern[str]:
     segments = []
     for part in text[1:].split("/"):
         if part == "{rest*}":
-            segments.append("(?:/(?!(?:\\.|%2[Ee]){1,2}(?:/|\\Z))[^/]+)+")
+            segments.append("(?:(?:/(?!(?:\\.|%2[Ee]){1,2}(?:/|\\Z))[^/]+)+/?|/)")
             continue
         before, brace, after = part.partition("{")
         if not brace:

@@ -16,6 +16,8 @@ _PATTERN = re.compile(r"(?:([A-Z]+(?:-[A-Z]+)*) +)?(/[^?\s]*)(?:\?(\S+))?\Z")
 _VALUE = re.compile(r"([^{}]*)\{([A-Za-z_][A-Za-z0-9_]*)\}([^{}]*)\Z")
 Captures = Mapping[str, str]
 """The raw texts of captures, as a path holds them."""
+END = "/"
+"""The key among captures for a slash at the end of a path whose operation has none."""
 
 
 class QueryPart(NamedTuple):
@@ -99,14 +101,18 @@ class OperationPattern(NamedTuple):
         return found, [line for line in lines if line.key not in names]
 
     def path(self, captures: Captures, version: Version) -> str:
-        """Return the path with its captures; raises ConversionError for one that leaves it."""
+        """Return the path with its captures; raises ConversionError for one that leaves it.
+
+        A slash that the operation lacks at its end is added where the captures have `END`.
+        """
         for part in self.template.segments:
             if part.capture is not None and part.capture != "version":
                 taken = captures[part.capture]
                 if not part.tail and has_dot_segment(taken):
                     reason = f"'{part.capture}' is a dot segment, which no path has"
                     raise ConversionError(reason, Beside("path"))
-        return self.template.fill({**captures, "version": str(version)})
+        path = self.template.fill({**captures, "version": str(version)})
+        return path if END not in captures or path.endswith("/") else f"{path}/"
 
     def written(self, captures: Captures, lines: ParameterLines) -> ParameterLines:
         """Return the query with the parameters of the operation before the others."""

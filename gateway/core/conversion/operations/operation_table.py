@@ -6,7 +6,12 @@ from itertools import takewhile
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from gateway.core.conversion.operations.operation import Captures, MappedOperation, OperationPattern
+from gateway.core.conversion.operations.operation import (
+    END,
+    Captures,
+    MappedOperation,
+    OperationPattern,
+)
 from gateway.core.conversion.parameter_change import ParameterLines
 from gateway.core.routing import Router, Template
 from gateway.core.versions.version import Version
@@ -67,10 +72,20 @@ class OperationTable:
     def find(self, method: str, path: str, query: ParameterLines) -> FoundOperation | None:
         """Return the operation of a request, or None if none is declared for it.
 
-        Unreserved characters match however they are written (RFC 3986, section 6.2.2.2).
+        Unreserved characters match however they are written (RFC 3986, section 6.2.2.2). A slash
+        at the end of the path may be missing in the operation, since many services ignore it.
         """
         if "%" in path:
             path = _UNRESERVED.sub(lambda match: unquote(match[0]), path)
+        found = self._find(method, path, query)
+        if not path.endswith("/") or (found is not None and not found.template.segments[-1].tail):
+            return found
+        bare = self._find(method, path[:-1], query)
+        if bare is None or path.endswith("//"):
+            return found
+        return bare._replace(captures={**bare.captures, END: "/"})
+
+    def _find(self, method: str, path: str, query: ParameterLines) -> FoundOperation | None:
         for router in self._by_method.get(method, self._all):
             sides, texts = router.find(path) or _NOTHING
             for side, operation in sides:

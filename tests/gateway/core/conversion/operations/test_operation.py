@@ -6,6 +6,7 @@ import pytest
 
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.operations.operation import (
+    END,
     MappedOperation,
     converted_status,
     parse_operation,
@@ -108,6 +109,8 @@ def test_a_path_and_a_query_that_are_written() -> None:
         with pytest.raises(ConversionError, match="'id' is a dot segment"):
             pattern.path({"id": dots}, TWO)
     assert parse_operation("/a/{rest*}").path({"rest": "b/c"}, TWO) == "/a/b/c"
+    assert parse_operation("/a/{id}").path({"id": "7", END: "/"}, TWO) == "/a/7/"
+    assert parse_operation("/a/{id}/").path({"id": "7", END: "/"}, TWO) == "/a/7/"
 
 
 def test_methods_and_sides() -> None:

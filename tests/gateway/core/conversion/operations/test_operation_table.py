@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.core.conversion.operations.operation import MappedOperation, parse_operation
+from gateway.core.conversion.operations.operation import END, MappedOperation, parse_operation
 from gateway.core.conversion.operations.operation_table import OperationTable
 from gateway.core.conversion.parameter_change import parse_query
 from gateway.core.versions.version import Version
@@ -49,6 +49,11 @@ OLDER, NEWER = (OperationTable(OPERATIONS[::-1], newer=newer) for newer in (Fals
         ("GET /lone?id=7", 7, {"id": "7"}),
         ("GET /lone?x=1", 5, {"rest": "lone"}),
         ("GET /a//b", None, {}),
+        ("PUT /booking/7/", 4, {"id": "7", END: "/"}),
+        ("GET /find/?id=7", 0, {"id": "7", END: "/"}),
+        ("DELETE /a/b/", 5, {"rest": "a/b", END: "/"}),
+        ("DELETE /", 5, {"rest": ""}),
+        ("GET /a//", None, {}),
     ],
 )
 def test_the_older_version(asked: str, found: int | None, captures: dict[str, str]) -> None:
