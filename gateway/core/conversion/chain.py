@@ -86,8 +86,8 @@ class BodyConversion:
         """Return the document converted to the other version.
 
         Args:
-            document: An object, or an array of such documents and null, which stays null. Changes
-                of the whole body accept and produce any JSON value.
+            document: Any JSON value. Changes that name fields apply to objects, and in arrays to
+                the elements that are objects; changes of the whole body to whatever they fit.
             form: The form in which the document holds its values.
 
         Raises:

@@ -186,7 +186,10 @@ class InsideStep:
 
 @dataclass(frozen=True, slots=True)
 class EachObject:
-    """A step that changes a body that is an object, or each object of a body that is an array."""
+    """A step that changes a body that is an object, or each object of a body that is an array.
+
+    Any other body, and any other element, has no fields that a change could name, and passes.
+    """
 
     steps: Steps[ConversionStep]
 
@@ -197,7 +200,7 @@ class EachObject:
         return inside(((),) * len(arrays), place, self.steps.origin)
 
     def convert(self, document: Document, form: JsonForm) -> Document:
-        """Return the changed body, open; null in an array has no fields, and stays null."""
+        """Return the changed body; an object or an array is open."""
         value, steps = form.open(document), self.steps.calls
         if isinstance(value, dict):
             try:
@@ -218,12 +221,12 @@ class EachObject:
                         except ConversionError as error:
                             raise self.steps.refused(error, step) from None
                         value[index] = form.close(fields)
-                    elif fields is not None:
+                    elif isinstance(fields, list):
                         value[index] = self.convert(element, form)
             except ConversionError as error:
                 raise error.under(index) from None
             return value
-        return document if self.steps.keeps else refuse("an object", value)
+        return document
 
 
 @dataclass(frozen=True, slots=True)

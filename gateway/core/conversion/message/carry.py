@@ -66,7 +66,11 @@ class Carry:
         text = self.place.take(message)
         if text is None and self.default is MISSING:
             return
-        body, keys = _opened(fields, form), self.field
+        body, keys = form.open(fields[BODY[0]]), self.field
+        if not isinstance(body, dict):
+            if text is None:
+                return
+            refuse("an object", body, *BODY)
         try:
             is_there = get(body, keys, form) is not MISSING
             if not is_there:
@@ -86,7 +90,9 @@ class Carry:
         message = message_of(form)
         if message is None or not self.place.applies(message):
             return
-        body = _opened(fields, form)
+        body = form.open(fields[BODY[0]])
+        if not isinstance(body, dict):
+            return  # it has no such field
         try:
             value = take(body, self.field, form)
         except ConversionError as error:
@@ -150,9 +156,3 @@ def _inner(change: Change) -> tuple[Change, bool]:
     inner = change.change if isinstance(change, Whole) else change
     return (inner.change, True) if isinstance(inner, Inverse) else (inner, False)
 
-
-def _opened(fields: JsonObject, form: JsonForm) -> JsonObject:
-    body = form.open(fields[BODY[0]])
-    if not isinstance(body, dict):
-        refuse("an object", body, *BODY)
-    return body

@@ -131,7 +131,6 @@ def test_what_cannot_come_in(kind: Type, text: str, body: Json, place: str, reas
         (Type.NUMBER, {"m": {"a": "1"}}, "//m/a", "expected a number, found a string"),
         (Type.BOOLEAN, {"m": {"a": {}}}, "//m/a", "expected a boolean, found an object"),
         (Type.TEXT, {"m": 1}, "//m", "expected an object, found a number"),
-        (Type.TEXT, "x", "/", "expected an object, found a string"),
         (
             Type.TEXT,
             {"m": {"a": "é"}},
@@ -143,6 +142,16 @@ def test_what_cannot_come_in(kind: Type, text: str, body: Json, place: str, reas
 def test_what_cannot_go_out(kind: Type, body: Json, place: str, reason: str) -> None:
     with fails(place, reason):
         Carry(("m", "a"), HEADER, kind).down({"": body}, replace(PLAIN, message=Message()))
+
+
+@pytest.mark.parametrize("body", [None, True, 5, "x", [1], [{"m": {"a": "1"}}]])
+def test_a_body_that_is_no_object_has_nothing_to_move(body: Json) -> None:
+    message = Message()
+    form = replace(PLAIN, message=message)
+    holder: dict[str, Json] = {"": body}
+    Carry(("m", "a"), HEADER, default="x").up(holder, form)
+    Carry(("m", "a"), HEADER).down(holder, form)
+    assert (holder, message.headers) == ({"": body}, [])
 
 
 def test_what_it_is() -> None:

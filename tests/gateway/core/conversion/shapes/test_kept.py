@@ -178,8 +178,6 @@ def test_what_has_no_place_of_its_own_is_refused() -> None:
 @pytest.mark.parametrize(
     ("scopes", "given_value", "place"),
     [
-        ((), "x", ""),
-        ((), [{"a": "1"}, 5], "/1"),
         ((("b",),), {"b": 5}, "/b"),
         ((("b",),), {"b": [5]}, "/b/0"),
         ((("b",), ()), {"b": [[], 5]}, "/b/1"),
