@@ -24,6 +24,7 @@ from gateway.core.answers.accepted_coding import accepted_coding
 from gateway.core.answers.entity_tags import CONDITIONS
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.cutover.shadow import SAFE
+from gateway.core.errors import FaultError, unconvertible
 from gateway.core.headers import LINK, FieldFates, FieldLines, HeaderFields
 from gateway.core.max_forwards import BOUNDED, counted_down
 from gateway.core.plan import Plan
@@ -50,7 +51,12 @@ from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead, UpstreamR
 _VIA: Final = (b"Via", b"1.1 " + headers.PSEUDONYM)
 _IDENTITY = (b"Accept-Encoding", b"identity")
 _EXPECT = frozenset({b"expect"})
+_WEBSOCKET: Final = (
+    "it asks for a WebSocket, whose messages cannot be converted; use a version that is served"
+    " without conversion"
+)
 _ETAG = frozenset({b"etag"})
+_RANGE = frozenset({b"content-range"})
 _ETAG_LENGTH = len(b"etag")
 # A part of a converted body cannot be had (RFC 9110, section 14.3).
 _NO_RANGES = (b"Accept-Ranges", b"none")
@@ -71,13 +77,17 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
         room: the room for a body that is converted.
 
     Raises:
-        FaultError: the request does not fit its version, its Expect cannot be met, or a field of
-            it would have the service see another request.
+        FaultError: the request does not fit its version, its Expect cannot be met, a field of
+            it would have the service see another request, or it asks for a WebSocket whose
+            messages would have to be converted.
     """
     message, route, snapshot = exchange.message, plan.route, exchange.snapshot
     given = plan.passage or route  # each property of the plan would be a call
     method, converting, returned = exchange.method, given.request, given.response
     answer = None if returned is None else returned.for_response(method, 200)
+    upgrade = exchange.upgrade if message.upgrade else None
+    if upgrade is not None and _converts_messages(plan, method, answer):
+        raise FaultError(unconvertible(_WEBSOCKET))
     tagged, traced = route.tags is not None, exchange.trace_fields != ()
     fates = snapshot.passed_in_trace if traced else snapshot.passed
     if tagged or answer is not None:
@@ -123,10 +133,10 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
     lines = forwarding_lines if inherited else known_forwarding_lines
     forwarding = lines(exchange.peer, exchange.authority, via, inherited)
     fields += exchange.trace_fields
-    upgrade: bytes | None = None
     if answer is not None:
         fields.append(_IDENTITY)  # a content coding would have to be undone for the conversion
-    elif message.upgrade and (upgrade := exchange.upgrade) is not None:
+        upgrade = None
+    elif upgrade is not None:
         fields += ((b"Connection", b"Upgrade"), (b"Upgrade", upgrade))
     return UpstreamRequest(
         method if plan.passage is None else plan.passage.method,
@@ -175,7 +185,9 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
             conversion = converting.for_response(method, status)
         # The tag of any other answer is that of an error.
         tags = route.tags if 200 <= status <= 299 or status in _CURRENT else None
-        fates = _answer_fates(route.overrules, conversion is not None, tags is not None)
+        # A 304 has the fields of the answer that it stands for (RFC 9110, section 15.4.5).
+        stands = conversion or (status == 304 and converting.for_response(method, 200))
+        fates = _answer_fates(route.overrules, bool(stands), tags is not None)
     fields, watched = fates.sort(response.fields)
     kept = fields
     if converting is not None:
@@ -260,6 +272,13 @@ def dressed(
     return fields
 
 
+def _converts_messages(plan: Plan, method: str, answer: BodyConversion | None) -> bool:
+    """Return whether a handshake, which is a GET (RFC 6455, 4.1), has messages to convert."""
+    if method != "GET" or plan.request is None:
+        return False
+    return answer is not None or plan.request.for_request(plan.method(method)) is not None
+
+
 def _host(exchange: Exchange, route: Route) -> bytes | None:
     policy = route.service.host
     if policy == TARGET_HOST:
@@ -292,7 +311,7 @@ def _request_fates(drop: frozenset[bytes], converted: bool, tags: bool) -> Field
 def _answer_fates(overruled: frozenset[bytes], converted: bool, tagged: bool) -> FieldFates:
     dropped = overruled | headers.REPLACED
     if converted:
-        dropped |= headers.ABOUT_BYTES
+        dropped |= headers.ABOUT_BYTES | _RANGE
         if not tagged:  # the tag is of the bytes before the conversion (RFC 9110, section 8.8.3)
             dropped |= _ETAG
     return FieldFates(dropped, _ETAG if tagged else frozenset())

@@ -30,6 +30,7 @@ _PATCH = "PATCH"
 # What stands for all methods, and all statuses, that no link names.
 _OTHER_METHOD, _SUCCESS, _OTHER_STATUS = "", 299, 0
 _OK, _CREATED = 200, 201  # the most frequent statuses, which are found at once
+_NO_ERRORS = frozenset({101, *range(300, 400)})  # neither are they a success
 # What a conversion does if any of its links does.
 _ANY = {"changes_query": "query", "changes_fields": "headers", "changes_status": "status"}
 _ANY |= {name: name for name in ("needs_message", "shows_message", "goes_beyond_bodies")}
@@ -243,8 +244,9 @@ class Conversion:
             fields: The field lines.
             message: The message before its conversion; None where nothing of it is known.
         """
-        # A redirect is no error; a 304 stands for an answer 200 (RFC 9110, section 15.4.5).
-        rewrites = self._applied(method, _OK if status in range(300, 400) else status).headers
+        # A switch of protocols and a redirect are no errors; a 304 stands for an answer 200 (RFC
+        # 9110, section 15.4.5).
+        rewrites = self._applied(method, _OK if status in _NO_ERRORS else status).headers
         return rewrite_fields(fields, rewrites, message) if rewrites else fields
 
     def _applied(self, method: str, status: int | None) -> _Part:

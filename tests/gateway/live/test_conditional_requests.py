@@ -74,6 +74,29 @@ def test_a_304_comes_through(house: House, method: str, form: str) -> None:
     assert got.members("Vary") == first.members("Vary") == ["accept-encoding"]
 
 
+@pytest.mark.parametrize(
+    ("method", "status"), [("GET", "304 Not Modified"), ("HEAD", "304 No"), ("HEAD", "200 OK")]
+)
+def test_a_bodiless_answer_describes_no_bytes_of_the_service(
+    house: House, method: str, status: str
+) -> None:
+    """/down/v1 is converted, /down/v2 is not."""
+    lines = (
+        *("Content-Length: 12345", "Content-Encoding: gzip", "Content-MD5: Q2hlY2s="),
+        *(
+            "Content-Range: bytes 0-1/12345",
+            "Repr-Digest: sha-256=:YQ==:",
+            "Cache-Control: private",
+        ),
+    )
+    head = "\r\n".join([f"HTTP/1.1 {status}", "Content-Type: application/json", *lines, "", ""])
+    house.service.answer = head.encode()
+    names = [line.partition(":")[0] for line in lines]
+    of_v1, of_v2 = (ask(house.gateway, method, path) for path in (V1, V2))
+    assert [name for name in names if of_v2.all(name)] == names
+    assert [name for name in names if of_v1.all(name)] == ["Cache-Control"]
+
+
 @pytest.mark.usefixtures("resource")
 def test_tags_of_others_do_not_match(house: House) -> None:
     native, own = tag(get(house.gateway, V2)), tag(get(house.gateway, V1))

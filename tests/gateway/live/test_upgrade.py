@@ -1,11 +1,12 @@
 """WebSocket through the gateway: real endpoints on both sides, and a service that declines."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import pytest
-from aiohttp import ClientSession, WSMsgType, WSServerHandshakeError, web
+from aiohttp import ClientSession, WSMsgType, web
 
 from tests.gateway.kit import Scripted, StartGateway, StartUpstream, rules
 from tests.gateway.talk import OK, Reader, Writer, ask, connect, logged
@@ -61,11 +62,90 @@ async def test_versioned_endpoints_too(reloaded: StartGateway, echo: int, path: 
         assert (await socket.receive_str()).startswith("/person")
 
 
-async def test_a_converted_version_is_not_tunnelled(reloaded: StartGateway, echo: int) -> None:
-    program = reloaded(rules(echo, via=True))
-    async with ClientSession(program.url) as client:
-        with pytest.raises(WSServerHandshakeError):
-            await client.ws_connect("/v1/person")
+CONVERTED = """\
+services:
+  s: {{ targets: ["http://127.0.0.1:{port}"] }}
+apis:
+  chat:
+    endpoints:
+      - {{ path: "/v{{version}}/rooms", version: {{ in: path }} }}
+      - {{ path: "/v{{version}}/feed", version: {{ in: path }} }}
+      - {{ path: "/v{{version}}/asked", version: {{ in: path }} }}
+    versions:
+      "1": {{ via: "2" }}
+      "2": {{ service: s }}
+    conversions:
+      - between: ["1", "2"]
+        paths: ["/v{{version}}/rooms"]
+        changes: [ rename: {{ field: total, to: amount }} ]
+      - between: ["1", "2"]
+        paths: ["/v{{version}}/asked"]
+        "on": requests
+        changes: [ rename: {{ field: total, to: amount }} ]
+      - between: ["1", "2"]
+        paths: ["/v{{version}}/feed"]
+        methods: [POST]
+        changes: [ rename: {{ field: total, to: amount }} ]
+      - between: ["1", "2"]
+        query: [ rename: {{ field: topic, to: subject }} ]
+        headers: [ rename: {{ field: X-Topic, to: X-Subject }} ]
+"""
+WEBSOCKET = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13")
+
+
+@pytest.mark.parametrize("path", ["/v1/rooms", "/v1/asked"])
+async def test_a_websocket_whose_messages_would_be_converted_is_refused(
+    reloaded: StartGateway, upstream: StartUpstream, path: str
+) -> None:
+    service = await upstream(OK)
+    program = reloaded(CONVERTED.format(port=service.port))
+    async with connect(program) as client:
+        client.send(ask(f"GET {path}", *WEBSOCKET))
+        answer = await client.answer()
+    problem = json.loads(answer.body)
+    assert (answer.status, problem["code"]) == (400, "unconvertible_request")
+    assert "it asks for a WebSocket, whose messages cannot be converted" in problem["detail"]
+    assert service.requests == []
+
+
+async def test_a_websocket_is_tunnelled_where_no_change_of_bodies_applies(
+    reloaded: StartGateway, upstream: StartUpstream
+) -> None:
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        writer.write(b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
+        writer.write(b"X-Topic: c\r\n\r\nfirst")
+        writer.write(await reader.readexactly(4))
+
+    service = await upstream(script)
+    program = reloaded(CONVERTED.format(port=service.port))
+    async with connect(program) as client:
+        client.send(ask("GET /v1/feed?subject=a", *WEBSOCKET, "X-Subject: b"))
+        head = await client.head()
+        assert (head.status, head["upgrade"], head["x-subject"]) == (101, "websocket", "c")
+        client.send(b"last")
+        assert await client.reader.readexactly(9) == b"firstlast"
+    (asked,) = service.requests
+    assert asked.startswith(b"GET /v2/feed?topic=a HTTP/1.1\r\n")
+    assert b"\r\nUpgrade: websocket\r\n" in asked
+    assert b"\r\nX-Topic: b\r\n" in asked
+
+
+async def test_a_converted_request_ignores_an_upgrade_that_is_no_websocket_handshake(
+    reloaded: StartGateway, upstream: StartUpstream
+) -> None:
+    """RFC 6455, section 4.1: a handshake is a GET."""
+    body = b"Content-Type: application/json\r\nContent-Length: 11\r\n\r\n" + b'{"total":1}'
+    service = await upstream(b"HTTP/1.1 200 OK\r\n" + body)
+    program = reloaded(CONVERTED.format(port=service.port))
+    for line, *fields in (
+        ("POST /v1/rooms", *WEBSOCKET, "Content-Length: 0"),
+        ("GET /v1/rooms", "Connection: Upgrade", "Upgrade: h2c"),
+    ):
+        async with connect(program) as client:
+            client.send(ask(line, *fields))
+            assert (await client.answer()).body == b'{"amount":1}'
+    assert not any(b"upgrade" in request.lower() for request in service.requests)
 
 
 async def test_a_client_that_leaves_is_missed_by_the_service(

@@ -296,7 +296,7 @@ class TestScope:
         assert up.query("GET", "p=1&x") == "page=1&x"
         assert down.query("GET", "page=1&x") == "p=1&x"
         assert up.fields("GET", None, [(b"A", b"b")]) == [(b"A", b"b"), (b"N", b"1")]
-        for status in (200, 301, 303, 304, 307):
+        for status in (101, 200, 301, 303, 304, 307):
             assert down.fields("GET", status, [(b"A", b"b"), (b"n", b"2")]) == [(b"A", b"b")]
         fields = [(b"n", b"2")]
         assert down.fields("GET", 404, fields) is fields
