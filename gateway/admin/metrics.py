@@ -41,7 +41,8 @@ _ABOUT = {
     "admin_refusals": "Requests of the admin port that were refused before they were looked at.",
     "in_flight_waits": "Requests that waited, as their service had as many as it may have.",
     "connection_waits": "Requests that waited while as many connections were opened as may be.",
-    "unchecked": "Converted answers that were to be checked, and were not: too large or too many.",
+    "unchecked": "Answers that were to be checked, and were not: too large, too many or by a"
+    " document that was not loaded.",
     "spans_dropped": "Spans that were not exported, by reason; of the reason rate, requests.",
     "task_failures": "Failures of tasks of the gateway, which were started again.",
 }

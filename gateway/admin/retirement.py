@@ -303,7 +303,13 @@ def _found(
     elif cases:
         yield Reason("yes", f"no {by} {kind} in {cases} {plural(cases, 'answer')}")
     else:
-        yield Reason("note", f"{by} {kind} were not looked for")
+        left_out = totals.counted("unchecked", *key) if kind == "violations" else ()
+        number = sum(times.count for _, times in left_out if times.last >= begin)
+        why = ""
+        if number:
+            answers = f"{number} {plural(number, 'answer')}"
+            why = f": {answers} could not be validated; check_failed in the log has the reason"
+        yield Reason("note", f"{by} {kind} were not looked for{why}")
 
 
 def _uncompared(

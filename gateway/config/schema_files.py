@@ -16,6 +16,9 @@ from gateway.core.snapshot import Api
 _UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|\x00.\x00|.\x00.\x00", re.DOTALL)
 # What an OpenAPI 3 document begins with, in JSON or YAML (OpenAPI 3.1.0, section 4.8.1).
 _OPENAPI = re.compile(rb"""(?<![\w-])["']?openapi["']?\s*:\s*["']?3\.""")
+# A search keeps other threads waiting. Keys that are sorted have `openapi` behind all schemas, for
+# which 80 ms were measured in a document of 8 MB.
+_PIECE, _OVERLAP = 2**16, 64
 
 
 def check_documents(apis: Iterable[Api], folder: Path, mistakes: Mistakes) -> None:
@@ -44,7 +47,8 @@ def _check(folder: Path, location: str) -> None:
         ) from None
     if is_utf_16(text):
         raise ValueError(f"'{location}' is in UTF-16; save it as UTF-8")
-    if not _OPENAPI.search(text):
+    pieces = range(0, len(text), _PIECE)
+    if not any(_OPENAPI.search(text, begin, begin + _PIECE + _OVERLAP) for begin in pieces):
         raise ValueError(f"'{location}' is not an OpenAPI 3 document; name one, 3.0 or 3.1")
 
 

@@ -133,7 +133,8 @@ def _retire_stored(arguments: Namespace, settings: Settings) -> Verdict:
     key = _version_key(arguments.retire, arguments.api, rules.labels)
     check_known(key, rules)
     view, overrides, _ = read_stored(arguments.state)
-    documents = DocumentedOperations(settings.config.absolute().parent, patience=15.0)
+    folder = settings.config.absolute().parent
+    documents = DocumentedOperations(folder, patience=15.0, serves=False)
     documented = asyncio.run(documents.find(rules, key))
     within = arguments.within or WITHIN
     return verdict(key, view, rules, overrides, within=within, documented=documented)

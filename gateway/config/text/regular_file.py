@@ -16,12 +16,15 @@ MAX_BYTES = 16 * 2**20
 """The size of the largest file; rules of 10,000 routes are 2 MB."""
 
 
-def read_regular(path: Path) -> bytes:
-    """Return the content of a regular file of at most MAX_BYTES; raises OSError, with a text."""
+def read_regular(path: Path, most: int = MAX_BYTES) -> bytes:
+    """Return the content of a regular file of at most so many bytes; raises OSError, with a text.
+
+    Its number is EFBIG for a larger file.
+    """
     with open_regular(path) as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise OSError(errno.EFBIG, f"larger than {MAX_BYTES // 2**20} MiB")
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"larger than {most // 2**20} MiB")
     return content
 
 

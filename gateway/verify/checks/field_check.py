@@ -28,16 +28,27 @@ from gateway.verify.checks.parameter_check import look_up_parameters
 from gateway.verify.checks.swapped_names import renamed, swapped
 from gateway.verify.located_operation import LocatedOperation, locate
 from gateway.verify.openapi.body_shape import BodyShape
+from gateway.verify.openapi.document_source import SERVING
 from gateway.verify.openapi.document_source import read as read_description
 from gateway.verify.openapi.field_shape import Presence
 from gateway.verify.openapi.json_schema import Schema
-from gateway.verify.openapi.openapi import Description, DocumentError, statuses_of
+from gateway.verify.openapi.openapi import (
+    Description,
+    DocumentError,
+    TooLargeError,
+    statuses_of,
+)
 
 
 class DocumentFolder:
-    """The OpenAPI documents at paths that start from a folder; each is read once."""
+    """The OpenAPI documents at paths that start from a folder; each is read once.
+
+    Attributes:
+        too_large: why a process that serves does not load a document, by location.
+    """
 
     def __init__(self, folder: Path) -> None:
+        self.too_large: dict[str, TooLargeError] = {}
         self._folder = folder
         self._known: dict[str, Description | DocumentError] = {}
 
@@ -46,7 +57,7 @@ class DocumentFolder:
         if location not in self._known:
             try:
                 content = read_regular(self._folder / location)
-                self._known[location] = read_description(content, location)
+                self._known[location] = self._read(content, location)
             except DocumentError as error:
                 self._known[location] = error
             except OSError as error:
@@ -56,6 +67,13 @@ class DocumentFolder:
         if isinstance(known, DocumentError):
             raise known
         return known
+
+    def _read(self, content: bytes, location: str) -> Description:
+        try:
+            return read_description(content, location, SERVING)
+        except TooLargeError as error:
+            self.too_large[location] = error
+            return read_description(content, location)
 
 
 def look_up_fields(

@@ -12,8 +12,9 @@ from gateway.telemetry import log
 if TYPE_CHECKING:
     from gateway.verify.live.contract import Contract
 
-# For how many seconds nothing is validated after a document could not be loaded.
-_PATIENCE = 60.0
+# For how many seconds nothing is validated after a document could not be loaded. One that was too
+# large stays so as a rule.
+_PATIENCE, _LONG_PATIENCE = 60.0, 3600.0
 
 
 @dataclass(slots=True)
@@ -36,7 +37,7 @@ class Contracts:
     async def get(self, location: str, level: str = "error") -> "Contract | None":
         """Return a contract; None if its document cannot be had, which the log has once."""
         # Imported when first needed, since most gateways never validate.
-        from gateway.verify.openapi.openapi import DocumentError
+        from gateway.verify.openapi.openapi import DocumentError, TooLargeError
 
         loop = asyncio.get_running_loop()
         known = self._known.get(location)
@@ -51,11 +52,12 @@ class Contracts:
                 # In a thread: a large one is parsed for a second, and requests go on meanwhile.
                 known = await asyncio.to_thread(_load, location, self.folder)
             except DocumentError as error:
-                reason = str(error)
+                reason, is_large = str(error), isinstance(error, TooLargeError)
                 if self._failures.get(location) != reason:
                     self._failures[location] = reason
-                    log.event("check_failed", level, reason=reason)
-                self._known[location] = loop.time() + _PATIENCE
+                    # A document that exists was meant to be used.
+                    log.event("check_failed", "error" if is_large else level, reason=reason)
+                self._known[location] = loop.time() + (_LONG_PATIENCE if is_large else _PATIENCE)
                 return None
             self._known[location] = known
         return known
@@ -71,6 +73,6 @@ class Contracts:
 
 def _load(location: str, folder: Path) -> "Contract":
     from gateway.verify.live.contract import Contract
-    from gateway.verify.openapi.document_source import fetch
+    from gateway.verify.openapi.document_source import SERVING, fetch
 
-    return Contract(asyncio.run(fetch([location], folder))[location])
+    return Contract(asyncio.run(fetch([location], folder, SERVING))[location])

@@ -22,10 +22,12 @@ class DocumentedOperations:
     Attributes:
         folder: the folder that relative paths of documents start from.
         patience: the longest time to wait for a document, in seconds; it goes on being loaded.
+        serves: whether the process answers requests, and so loads no large document.
     """
 
     folder: Path
     patience: float = 1.0
+    serves: bool = True
     _rules: Snapshot | None = None
     _known: dict[VersionKey, tuple["asyncio.Task[_Operations]", float]] = field(
         default_factory=dict
@@ -48,13 +50,13 @@ class DocumentedOperations:
         failed = loading is not None and loading.done() and loading.result() is None
         if loading is None or (failed and time.monotonic() >= until):
             # In a thread: a large document is parsed for a second, and requests go on meanwhile.
-            loading = asyncio.create_task(asyncio.to_thread(_read, rules, key, self.folder))
+            loading = asyncio.create_task(asyncio.to_thread(_read, rules, key, self))
             self._known[key] = loading, time.monotonic() + _PAUSE
         await asyncio.wait([loading], timeout=self.patience)
         return loading.result() if loading.done() else None
 
 
-def _read(rules: Snapshot, key: VersionKey, folder: Path) -> _Operations:
+def _read(rules: Snapshot, key: VersionKey, source: DocumentedOperations) -> _Operations:
     label = key[1]
     api = next((api for api in rules.apis if api.name == key[0]), None)
     version = None if api is None else api.versions.get(label)
@@ -62,12 +64,13 @@ def _read(rules: Snapshot, key: VersionKey, folder: Path) -> _Operations:
         return None
     # Imported when first needed, since most gateways never look.
     from gateway.verify.located_operation import locate
-    from gateway.verify.openapi.document_source import fetch
+    from gateway.verify.openapi.document_source import SERVING, fetch
     from gateway.verify.openapi.openapi import DocumentError
 
     location = api.schemas[version]
     try:
-        description = asyncio.run(fetch([location], folder))[location]
+        bound = SERVING if source.serves else None
+        description = asyncio.run(fetch([location], source.folder, bound))[location]
     except DocumentError:
         return None
     return frozenset(

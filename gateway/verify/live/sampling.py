@@ -51,7 +51,8 @@ class Sampling:
         contracts: loads the documents of versions.
         recorder: counts `checked` and `unchecked` by API and version, `violations` by API, version
             and field, a JSON Pointer with `*` for any element of an array, and what the gates of
-            cutovers compare; None to only log violations.
+            cutovers compare; None to only log violations. Samples are also `unchecked` if the
+            document cannot be loaded.
         draw: a function that returns a random number from 0 up to 1 for each response.
         clock: a function that returns monotonic seconds.
         shed: the number of samples dropped because they were too large or the queue was full.
@@ -133,6 +134,9 @@ class Sampling:
         level = "error" if sample.route.check.percent else "info"
         contract = await self.contracts.get(sample.route.check.schema, level)
         if contract is None:
+            if self.recorder is not None:
+                labels = sample.endpoint.api, str(sample.route.version)
+                self.recorder.count("unchecked", *labels)
             return
         try:
             found = await asyncio.to_thread(contract.violations, sample)

@@ -52,6 +52,9 @@ class SchemaBundler:
             is given; raises ValueError.
         nullable: whether the schemas are of OpenAPI 3.0.
         use: the message whose bodies the schema describes.
+
+    Attributes:
+        schemas: the number of schemas read so far, with those inside them.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class SchemaBundler:
         self._resolve = resolve
         self._use = use
         self._nullable = nullable
+        self.schemas = 0
         self._defs: dict[str, object] = {}
         # The schema with an $id around what is read, where there is one: references are of that
         # (JSON Schema Core, section 8.2.1), and as many tools write them, of the document.
@@ -74,6 +78,7 @@ class SchemaBundler:
         return {**root, "components": {"schemas": self._defs}} if self._defs else root
 
     def _schema(self, schema: object) -> Schema | bool:
+        self.schemas += 1
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, Mapping):

@@ -22,6 +22,17 @@ class DocumentError(Exception):
     """A document that cannot be used; the text has its name, the mistake and what is right."""
 
 
+class TooLargeError(DocumentError):
+    """A document that is too large for a process that answers requests."""
+
+    def __init__(self, source: str, what: str) -> None:
+        super().__init__(
+            f"{source}: {what}, which is too large for a gateway that serves; nothing is validated"
+            " by it. Remove the operations that clients do not call, or name a smaller document:"
+            " schema: FILE"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class ApiParameter:
     """A parameter of an operation; its `place` is query, header, path or cookie."""
@@ -107,12 +118,20 @@ class Operation:
 class Description:
     """An OpenAPI description (3.0 or 3.1); `source` is its name in reports.
 
+    Args:
+        data: the parsed document.
+        source: its name in reports.
+        most: the largest number of schemas, with those inside them, that all messages of all
+            operations may have; each message has its own copy. None sets no limit.
+
     Raises:
         DocumentError: it is no such document, or has a reference that leads nowhere.
+        TooLargeError: it has more schemas.
     """
 
-    def __init__(self, data: object, source: str) -> None:
+    def __init__(self, data: object, source: str, most: int | None = None) -> None:
         self.source = source
+        self._most, self._schemas = most, 0
         if not isinstance(data, dict) or "openapi" not in data:
             what = "Swagger 2.0" if isinstance(data, dict) and "swagger" in data else "no 'openapi'"
             raise self._bad(f"not an OpenAPI 3 document ({what}); publish one, 3.0 or 3.1")
@@ -209,7 +228,14 @@ class Description:
         return None
 
     def _schema(self, schema: object, use: Use) -> Schema:
-        return SchemaBundler(self._resolve, use, nullable=self._of_3_0).read(schema)
+        bundler = SchemaBundler(self._resolve, use, nullable=self._of_3_0)
+        bundle = bundler.read(schema)
+        self._schemas += bundler.schemas
+        if self._most is not None and self._schemas > self._most:
+            raise TooLargeError(
+                self.source, f"its messages have more than {self._most:,} schemas together"
+            )
+        return bundle
 
     def _followed(self, value: object) -> object:
         for _ in range(32):

@@ -171,6 +171,14 @@ def test_what_was_found(kind: str, looked: str, by: str, mend: str) -> None:
     assert remedy == f"mend {mend}; only what 'within' spans counts"
 
 
+def test_answers_that_could_not_be_validated_are_no_evidence() -> None:
+    left_out = (CounterDelta("unchecked", SERVED, 7),)
+    assert (
+        "schema violations were not looked for: 7 answers could not be validated; check_failed in"
+        " the log has the reason"
+    ) in said(judged(totals(counts=left_out)), "note")
+
+
 def test_a_field_changes_no_terminal() -> None:
     """Whoever fills the bodies of a service names the fields in which they differ."""
     field = "/a\n  yes  nobody has called it\x1b[1A"

@@ -88,6 +88,22 @@ async def test_a_document_that_cannot_be_had_is_said_once(
     assert said["reason"] == "http://127.0.0.1:1/v1: cannot be had (connection refused); is it up?"
 
 
+async def test_a_large_document_is_not_loaded_and_its_answers_count_as_unchecked(
+    gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
+) -> None:
+    document = tmp_path / "v1.json"
+    document.write_text(json.dumps(DOCUMENT) + " " * 2**20)
+    service = await upstream(answer({"a": "x"}))
+    program = gateway(RULES.format(port=service.port, schema=document))
+    for _ in range(3):
+        assert (await get(program, PERSON)).body == b'{"name":"x"}'
+    unchecked = 'gateway_unchecked_total{api="person",version="1"}'
+    await soon(lambda: metric(program, unchecked) == 3)
+    (said,) = program.log("check_failed")
+    assert str(said["reason"]).startswith(f"{document}: more than 1,024 KiB, which is too large")
+    assert not program.log("violation")
+
+
 PAYMENTS = """
 services: {{ s: {{ targets: ["http://127.0.0.1:{port}"] }} }}
 apis:

@@ -1,5 +1,6 @@
 """Documents come from files and URLs, in JSON or YAML; what cannot be had is said in one line."""
 
+import json
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -8,8 +9,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateway.verify.openapi.document_source import fetch, read
-from gateway.verify.openapi.openapi import DocumentError
+from gateway.verify.openapi.document_source import SERVING, fetch, read
+from gateway.verify.openapi.openapi import DocumentError, TooLargeError
 
 TAB = "found character that cannot start any token"
 MANY = "v1: its aliases (*name) make more than 1,000,000 values of it; is it right?"
@@ -23,6 +24,69 @@ DEEP = "v1: nested too deep; is it the right place?"
 
 JSON = b'{"openapi": "3.1.0", "paths": {"/a": {"get": {}}}}'
 YAML = b"openapi: 3.0.3\npaths:\n  /a: { get: { description: 2026-12-31 } }\n"
+
+
+def expanded(operations: int) -> bytes:
+    """Return a document whose operations share a tree of 100 schemas, with 99 references."""
+    schemas: dict[str, object] = {
+        f"s{number}": {
+            "properties": {
+                f"p{inner}": {"$ref": f"#/components/schemas/s{inner}"}
+                for inner in (2 * number + 1, 2 * number + 2)
+                if inner < 100
+            }
+        }
+        for number in range(100)
+    }
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/s0"}}}
+    get = {"responses": {"200": {"description": "", "content": content}}}
+    paths = {f"/{number}": {"get": get} for number in range(operations)}
+    whole = {"openapi": "3.1.0", "paths": paths, "components": {"schemas": schemas}}
+    return json.dumps(whole).encode()
+
+
+BOUND = SERVING._replace(schemas=600)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (JSON + b" " * 2**20, "more than 1,024 KiB"),
+        (YAML + b"#" * 2**17, "more than 128 KiB of YAML"),
+        (expanded(4), "its messages have more than 600 schemas together"),
+    ],
+    ids=["json", "yaml", "schemas"],
+)
+async def test_a_process_that_serves_loads_no_large_document(
+    text: bytes, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "v1").write_bytes(text)
+    assert (await fetch(["v1"], tmp_path))["v1"].operations
+    with pytest.raises(TooLargeError) as caught:
+        await fetch(["v1"], tmp_path, BOUND)
+    assert str(caught.value) == (
+        f"v1: {said}, which is too large for a gateway that serves; nothing is validated by it."
+        " Remove the operations that clients do not call, or name a smaller document: schema: FILE"
+    )
+
+
+async def test_a_process_that_serves_reads_no_large_document_from_a_url() -> None:
+    async def publish(_: web.Request) -> web.Response:
+        return web.Response(body=JSON + b" " * 2**20)
+
+    app = web.Application()
+    app.router.add_get("/v1", publish)
+    async with TestServer(app) as server:
+        location = str(server.make_url("/v1"))
+        assert (await fetch([location], Path()))[location].operations
+        with pytest.raises(TooLargeError, match="more than 1,024 KiB"):
+            await fetch([location], Path(), BOUND)
+
+
+@pytest.mark.parametrize("text", [JSON, YAML, expanded(3)], ids=["json", "yaml", "schemas"])
+async def test_a_process_that_serves_loads_other_documents(text: bytes, tmp_path: Path) -> None:
+    (tmp_path / "v1").write_bytes(text)
+    assert (await fetch(["v1"], tmp_path, BOUND))["v1"].operations
 
 
 @pytest.mark.parametrize("text", [JSON, YAML])
