@@ -322,6 +322,14 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
     return _read(text) if len(text) <= _LONGEST_NODE else None
 
 
+def plain_address(text: str) -> str:
+    """Return the address of a socket; of an IPv4-mapped IPv6 address, the IPv4 address.
+
+    A socket that listens on `::` has such addresses for its IPv4 clients.
+    """
+    return text.removeprefix("::ffff:") if "." in text else text
+
+
 @lru_cache(maxsize=1024)
 def _read(text: str) -> IPv4Address | IPv6Address | None:
     node = _NODE.match(text)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from gateway.core.answers.url_parts import is_address
-from gateway.core.service import Ejection, Service, Target
+from gateway.core.service import CLIENT_HOST, TARGET_HOST, Ejection, Service, Target
 from gateway.export.manifest import Object
 
 GATEWAY = "version-gateway"
@@ -43,6 +43,9 @@ def service_cluster(service: Service) -> Object:
         ]
     }
     if (health := service.health) is not None:
+        host = service.host
+        if host in (CLIENT_HOST, TARGET_HOST):
+            host = service.targets[0].authority  # without it, Envoy sends the name of the cluster
         cluster["health_checks"] = [
             {
                 "timeout": seconds(health.timeout),
@@ -50,6 +53,7 @@ def service_cluster(service: Service) -> Object:
                 "unhealthy_threshold": health.down_after,
                 "healthy_threshold": health.up_after,
                 "http_health_check": {
+                    "host": host,
                     "path": health.path,
                     "expected_statuses": [{"start": 200, "end": 300}],
                 },

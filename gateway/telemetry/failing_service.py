@@ -14,10 +14,7 @@ _ERROR = 200
 
 
 class TargetError(msgspec.Struct, array_like=True, frozen=True):
-    """A target that fails; since when, in seconds since 1970, and what failed at last.
-
-    The error is empty if health checks find it down.
-    """
+    """A target that fails; since when, in seconds since 1970, and what failed at last."""
 
     target: str
     since: float

@@ -29,9 +29,13 @@ def event(name: str, level: str = "info", **fields: object) -> None:
     _output().write(_fitting(line, _encode(line) + b"\n"), "event", 1)
 
 
-def health(service: Service, target: Target, well: bool) -> None:
-    """Log that health checks found a target up or down, after a change."""
-    event("target_up" if well else "target_down", service=service.name, target=target.authority)
+def health(service: Service, target: Target, failure: str | None) -> None:
+    """Log that health checks found a target down, by that failure, or up again."""
+    about = {"service": service.name, "target": target.authority}
+    if failure is None:
+        event("target_up", **about)
+    else:
+        event("target_down", **about, reason=failure)
 
 
 class _RequestLine(msgspec.Struct):

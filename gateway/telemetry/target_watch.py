@@ -25,7 +25,7 @@ class FailingTarget(msgspec.Struct, array_like=True, frozen=True):
         target: the address of the target.
         state: how it is unwell.
         since: when that began, in seconds since 1970.
-        error: what failed at last; empty if health checks find it down.
+        error: what failed at last.
     """
 
     service: str
@@ -75,8 +75,10 @@ class TargetWatch:
                     key = service.name, target.authority
                     known = self._known.get(key)
                     since = clock if known is None else known.since
-                    cause = "" if state == "down" else balancer.healths[target].cause
-                    error = cause.removeprefix(f"{target.authority}: ")
+                    health = balancer.healths[target]
+                    error = health.cause.removeprefix(f"{target.authority}: ")
+                    if state == "down":
+                        error = f"health check: {health.down_cause}"
                     found[key] = FailingTarget(*key, state, since, error)
         if found != self._known:
             self._log(found)

@@ -16,6 +16,7 @@ from aiohttp.web_protocol import RequestPayloadError
 
 from gateway.admin.access.connection_places import ConnectionPlaces
 from gateway.core.answers.url_parts import is_address
+from gateway.core.clients import plain_address
 
 # From the connection to the end of the first request, and for each body, in seconds.
 REQUEST_SECONDS = 10.0
@@ -298,6 +299,13 @@ class _Transport:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Return a detail of the connection; the address of an IPv4 client is always IPv4."""
+        found = self._inner.get_extra_info(name, default)
+        if name == "peername" and found:
+            found = plain_address(found[0]), *found[1:]
+        return found
 
     def pause_reading(self) -> None:
         """Note that the parser takes no more."""

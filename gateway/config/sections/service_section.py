@@ -68,7 +68,8 @@ class HealthConfig(SectionModel):
     """How the gateway checks the health of each target: a 2xx is good, all else is bad."""
 
     path: HealthPath
-    """The path that a health check requests, such as /readyz."""
+    """The path that a health check requests, such as /readyz. Its Host is that of host; with
+    client, it is the address of the target."""
     interval: Seconds = 5.0
     """The time between two health checks of a target, in seconds. The default is 5."""
     timeout: Seconds = 2.0

@@ -15,6 +15,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestPayloadError, Server
 
+from gateway.core.clients import plain_address
 from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.proxy.client.client_response import reset
 from gateway.proxy.client.client_socket import has_left, unsent_bytes
@@ -84,8 +85,9 @@ class ClientConnection(RequestReceiver):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Store the two addresses; refuse the connection if there are too many."""
         peer = transport.get_extra_info("peername")  # None if the client has disconnected
-        self.peer = peer[0] if peer else ""
+        self.peer = plain_address(peer[0]) if peer else ""
         host, port = transport.get_extra_info("sockname")[:2]
+        host = plain_address(host)
         self.own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         joined = TurnTransport(cast(asyncio.Transport, transport), self._writes)
         # All that waits is counted: below a mark that is higher, ten thousand clients may each

@@ -32,6 +32,7 @@ class TargetHealth:
         seconds: the length of the last ejection in seconds; 0 if there was none.
         trial: whether the trial request after an ejection is under way.
         down: whether active health checks find the target down.
+        down_cause: why the health check failed that found it down; empty if it is not down.
         failed: the time of the last failure.
         cause: what failed then; empty if nothing has.
     """
@@ -42,6 +43,7 @@ class TargetHealth:
     seconds: float = 0.0
     trial: bool = False
     down: bool = False
+    down_cause: str = ""
     failed: float = 0.0
     cause: str = ""
 

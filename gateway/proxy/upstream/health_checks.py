@@ -7,7 +7,7 @@ from typing import Protocol
 
 from gateway.core.errors import FaultError
 from gateway.core.headers import PSEUDONYM
-from gateway.core.service import Health, Service, Target, Timeouts
+from gateway.core.service import CLIENT_HOST, TARGET_HOST, Health, Service, Target, Timeouts
 from gateway.proxy.upstream.upstream import Upstream, UpstreamRequest
 
 
@@ -27,14 +27,15 @@ class HealthChecks:
 
     Args:
         upstream: the interface that probes the targets and keeps their health.
-        report: a function called with service, target and whether it is up, at each change.
+        report: a function called at each change with service, target and why the target is down;
+            None if it is up.
         start: a function that starts the task of a target.
     """
 
     def __init__(
         self,
         upstream: Upstream,
-        report: Callable[[Service, Target, bool], None],
+        report: Callable[[Service, Target, str | None], None],
         start: StartTask,
     ) -> None:
         self._upstream = upstream
@@ -62,30 +63,36 @@ class HealthChecks:
     async def _check(self, service: Service, health: Health, target: Target) -> None:
         in_a_row = 0
         while True:
-            up = await self._probe(health, target)
+            failure = await self._probe(service, health, target)
             down = self._upstream.is_down(service, target)
-            in_a_row = in_a_row + 1 if up == down else 0
+            in_a_row = in_a_row + 1 if (failure is None) == down else 0
             if in_a_row >= (health.up_after if down else health.down_after):
-                self._upstream.set_down(service, target, down=not up)
+                self._upstream.set_down(service, target, down=not down, cause=failure or "")
                 in_a_row = 0
-                self._report(service, target, up)
+                self._report(service, target, failure)
             await asyncio.sleep(health.interval)
 
-    async def _probe(self, health: Health, target: Target) -> bool:
+    async def _probe(self, service: Service, health: Health, target: Target) -> str | None:
+        """Return why a check failed, or None if it passed."""
         seconds = health.timeout
         timeouts = Timeouts(seconds, seconds, seconds, seconds)
         fields = [(b"User-Agent", PSEUDONYM)]
+        # No client sends a Host, so `client` has that of the target.
+        host = None if service.host in (CLIENT_HOST, TARGET_HOST) else service.host.encode()
+        request = UpstreamRequest("GET", health.path, fields, host)
         try:
-            response = await self._upstream.probe(
-                target, UpstreamRequest("GET", health.path, fields), timeouts
-            )
-        except FaultError:
-            return False
+            response = await self._upstream.probe(target, request, timeouts)
+        except FaultError as error:
+            return _reason(error, target)
         try:
             while await response.read():
                 pass
-        except FaultError:
-            return False
+        except FaultError as late:
+            return _reason(late, target)
         finally:
             response.abandon()
-        return 200 <= response.status <= 299
+        return None if 200 <= response.status <= 299 else f"status {response.status}"
+
+
+def _reason(error: FaultError, target: Target) -> str:
+    return error.cause.removeprefix(f"{target.authority}: ")

@@ -161,9 +161,10 @@ class Pool:
         """Return whether active health checks have found a target down."""
         return self._service_pool(service).balancer.health_of(target).down
 
-    def set_down(self, service: Service, target: Target, *, down: bool) -> None:
-        """Set whether a target is down; a target that is down gets probes, and no requests."""
-        self._service_pool(service).balancer.health_of(target).down = down
+    def set_down(self, service: Service, target: Target, *, down: bool, cause: str = "") -> None:
+        """Set whether a target is down, and why; such a target gets probes, and no requests."""
+        health = self._service_pool(service).balancer.health_of(target)
+        health.down, health.down_cause = down, cause
 
     def balancer(self, service: Service) -> Balancer:
         """Return the balancer of a service."""

@@ -185,8 +185,8 @@ class Upstream(Protocol):
         """Return whether active health checks have found a target down."""
         ...
 
-    def set_down(self, service: Service, target: Target, *, down: bool) -> None:
-        """Set whether a target is down; a target that is down gets probes, and no requests."""
+    def set_down(self, service: Service, target: Target, *, down: bool, cause: str = "") -> None:
+        """Set whether a target is down, and why; such a target gets probes, and no requests."""
         ...
 
     def follow(self, services: Iterable[Service]) -> None:

@@ -18,6 +18,7 @@ from gateway.core.clients import (
     Proof,
     QueryName,
     digest,
+    plain_address,
     trusts,
 )
 from gateway.core.request import RequestHead
@@ -281,3 +282,16 @@ def test_a_name_is_short_and_printable(text: str, key: bytes) -> None:
     assert len(shown) <= LONGEST
     assert shown.isprintable()
     assert bool(shown) == bool(text.strip(" \t").strip(" "))
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8::ffff:1", "2001:db8::ffff:1"),
+        ("::ffff:0:1", "::ffff:0:1"),
+    ],
+)
+def test_a_mapped_address_is_that_of_ipv4(text: str, address: str) -> None:
+    assert plain_address(text) == address

@@ -31,7 +31,11 @@ def test_a_service() -> None:
         "interval": "1s",
         "unhealthy_threshold": 4,
         "healthy_threshold": 6,
-        "http_health_check": {"path": "/up", "expected_statuses": [{"start": 200, "end": 300}]},
+        "http_health_check": {
+            "host": "127.0.0.1:1",
+            "path": "/up",
+            "expected_statuses": [{"start": 200, "end": 300}],
+        },
     }
 
 

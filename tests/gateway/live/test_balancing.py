@@ -5,7 +5,14 @@ import json
 
 import pytest
 
-from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, wait_for
+from tests.gateway.kit import (
+    Program,
+    Scripted,
+    StartGateway,
+    StartUpstream,
+    free_port,
+    wait_for,
+)
 from tests.gateway.talk import Reader, Writer, ask, connect
 
 
@@ -74,6 +81,53 @@ async def test_health_checks_take_a_target_out_and_back(
     well = True
     await asyncio.to_thread(wait_for, lambda: program.log("target_up"))
     assert set(await bodies(program, 4)) == {b"steady", b"moody"}
+
+
+HEALTH_FAILURES = {
+    b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n": "status 404",
+    b"HTTP/1.1 301 Moved\r\nContent-Length: 0\r\nLocation: /\r\n\r\n": "status 301",
+    b"SSH-2.0-OpenSSH_9.6\r\n\r\n": "another protocol",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok": "it took too long",
+    b"": "it took too long",
+}
+
+
+@pytest.mark.parametrize(("reply", "reason"), HEALTH_FAILURES.items())
+async def test_target_down_has_the_reason(
+    reloaded: StartGateway, upstream: StartUpstream, reply: bytes, reason: str
+) -> None:
+    target = await upstream(reply)
+    more = "health: { path: /readyz, interval: 0.05, timeout: 0.2, down_after: 1 }"
+    program = reloaded(house([target.port], more))
+    (down, *_) = await asyncio.to_thread(wait_for, lambda: program.log("target_down"))
+    assert (down["service"], down["target"]) == ("s", f"127.0.0.1:{target.port}")
+    assert down["reason"] == reason
+
+
+async def test_target_down_has_the_error_of_the_connection(reloaded: StartGateway) -> None:
+    more = "health: { path: /readyz, interval: 0.05, down_after: 1 }"
+    program = reloaded(house([free_port()], more))
+    (down, *_) = await asyncio.to_thread(wait_for, lambda: program.log("target_down"))
+    assert "refused" in down["reason"].lower()
+
+
+@pytest.mark.parametrize("host", ["api.internal", "target", "client"])
+async def test_health_checks_send_the_host_of_requests(
+    reloaded: StartGateway, upstream: StartUpstream, host: str
+) -> None:
+    service = await upstream(answer(b"ok"))
+    more = f"host: {host}, health: {{ path: /readyz, interval: 0.05 }}"
+    program = reloaded(house([service.port], more))
+    await asyncio.to_thread(wait_for, lambda: service.requests)
+    await bodies(program, 1)
+    checked, asked = (
+        next(one for one in service.requests if one.startswith(line)).split(b"\r\n")[1].decode()
+        for line in (b"GET /readyz ", b"GET /plain ")
+    )
+    own = f"127.0.0.1:{service.port}"
+    sent = {"target": own, "client": "api.test"}.get(host, host)
+    assert asked == f"Host: {sent}"
+    assert checked == (f"Host: {own}" if host == "client" else asked)  # no client has sent one
 
 
 async def test_no_healthy_target_is_a_503(reloaded: StartGateway, upstream: StartUpstream) -> None:

@@ -1,13 +1,15 @@
 """Who asks, over real sockets: named in the log, and never by a secret."""
 
+import asyncio
 import time
+from dataclasses import replace
 
 import jwt
 import pytest
 
 from gateway.core.clients import UNVERIFIED, digest
 from tests.gateway.kit import Program, StartGateway, StartUpstream
-from tests.gateway.talk import OK, get, logged
+from tests.gateway.talk import OK, get, logged, soon
 
 RULES = """\
 clients:
@@ -139,3 +141,32 @@ async def test_a_claim_of_half_a_character_breaks_nothing(
     bearer = f"Authorization: Bearer {broken}"
     assert (await get(program, "GET /thing", bearer, "X-Version: 2")).status == 200
     assert not program.log("log")
+
+
+async def test_clients_of_ipv4_have_ipv4_addresses_where_ipv6_listens(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    service = await upstream(OK)
+    rules = f"""
+    trusted_proxies: [ 127.0.0.0/8 ]
+    clients: {{ by: [ address: {{}} ] }}
+    services: {{ s: {{ targets: ["http://127.0.0.1:{service.port}"] }} }}
+    apis: {{ plain: {{ service: s, endpoints: [ {{ path: /plain }} ] }} }}
+    admin: {{ tokens: {{ ops: {{ token: "${{OPS}}", right: operate }} }} }}
+    """
+    more = {"GATEWAY_ADMIN_HOSTS": "api.test", "OPS": "o" * 32}
+    program = gateway(rules, GATEWAY_HOST="::", GATEWAY_ADMIN_HOST="::", **more)
+    assert await name(program) == "127.0.0.1"
+    forwarded = "X-Forwarded-For: 192.0.2.7", "X-Request-Id: one"
+    assert (await get(program, "GET /plain", *forwarded)).status == 200
+    line = await logged(program, "one")
+    assert (line["peer"], line["client"]) == ("127.0.0.1", "192.0.2.7")  # of a trusted proxy
+    assert b"\r\nX-Forwarded-For: 192.0.2.7, 127.0.0.1\r\n" in service.requests[-1]
+    assert b"for=127.0.0.1;" in service.requests[-1]
+    bare = await asyncio.to_thread(program.raw, b"GET /plain HTTP/1.0\r\n\r\n")  # no Host
+    assert bare.startswith(b"HTTP/1.1 200 ")
+    assert f"\r\nHost: 127.0.0.1:{program.port}\r\n".encode() in service.requests[-1]
+    admin = replace(program, port=program.admin)
+    await get(admin, "GET /usage", f"Authorization: Bearer {'w' * 32}")
+    (wrong,) = await soon(lambda: program.log("admin_token_wrong"))
+    assert wrong["peer"] == "127.0.0.1"

@@ -93,7 +93,7 @@ class Directory:
     def is_down(self, service: Service, target: Target) -> bool:
         return target in self.down
 
-    def set_down(self, service: Service, target: Target, *, down: bool) -> None:
+    def set_down(self, service: Service, target: Target, *, down: bool, cause: str = "") -> None:
         (self.down.add if down else self.down.discard)(target)
 
     def follow(self, services: Iterable[Service]) -> None:
@@ -188,11 +188,11 @@ async def test_health_checks(directory: Directory) -> None:
     """A target that fails often enough is down, and up again as it answers."""
     target = Target("127.0.0.1", 1)
     health = Health("/health", interval=0.0, timeout=1.0, down_after=2, up_after=2)
-    found: list[bool] = []
+    found: list[str | None] = []
     changed = asyncio.Event()
 
-    def report(_: Service, __: Target, up: bool) -> None:
-        found.append(up)
+    def report(_: Service, __: Target, failure: str | None) -> None:
+        found.append(failure)
         changed.set()
 
     checks = HealthChecks(directory, report, start)
@@ -203,7 +203,7 @@ async def test_health_checks(directory: Directory) -> None:
         await changed.wait()
         assert (target in directory.down) is not up
     checks.stop()
-    assert found == [False, True]
+    assert found == ["it is gone", None]
     directory.down = {target}
     checks.follow([Service("s", (target,))])  # which asks for no checks any more
     assert not directory.down

@@ -81,11 +81,15 @@ def test_a_target_that_is_ejected_later(watched: Watched) -> None:
 
 
 def test_health_checks_log_what_they_find_themselves(watched: Watched) -> None:
-    watched.balancer.health_of(A).down = True
+    health = watched.balancer.health_of(A)
+    health.down, health.down_cause = True, "status 404"
     watched.look(0)
     watched.balancer.health_of(A).down = False
     watched.look(5)
-    assert watched.reported == [[FailingTarget("s", "a:1", "down", CLOCK, "")], []]
+    assert watched.reported == [
+        [FailingTarget("s", "a:1", "down", CLOCK, "health check: status 404")],
+        [],
+    ]
     assert watched.events == []
 
 
