@@ -11,7 +11,6 @@ import msgspec
 
 from gateway.admin.formatting import client_text, doubt_text, format_time, plural
 from gateway.admin.uncompared import is_served_elsewhere, listed, uncompared_operations
-from gateway.admin.uncounted import uncounted
 from gateway.config.text.mistakes import printable
 from gateway.core.cutover.cutover import in_force
 from gateway.core.overrides import Overrides, VersionKey
@@ -87,7 +86,7 @@ def verdict(
     period, spelled = _period(within)
     totals, now = view.totals, view.now
     # What is counted a moment later must not be outside of a period that ends now.
-    begin, late = view.until - period, now - view.until
+    begin, late = view.counted - period, now - view.counted
     over, named = _is_over(key, rules, now), rules.naming is not None
     reasons = [
         *_callers(key, totals, begin, period + late, spelled, is_over=over, named=named),
@@ -97,7 +96,7 @@ def verdict(
         *_found(key, totals, begin, "differences", ("compared", "validated"), "shadow"),
         *_uncompared(key, totals, rules, documented),
         *_found(key, totals, begin, "violations", ("checked",), "schema"),
-        *_elsewhere(rules, view, period + late, spelled),
+        *_elsewhere(view),
     ]
     answers = {reason.answer for reason in reasons}
     answer: VerdictAnswer = (
@@ -106,23 +105,15 @@ def verdict(
     return Verdict(*key, answer, sorted(reasons, key=lambda one: _ORDER.index(one.answer)))
 
 
-def _elsewhere(rules: Snapshot, view: StateView, period: float, spelled: str) -> Iterator[Reason]:
-    """Yield what is known of other replicas, and of what went past the gateway."""
+def _elsewhere(view: StateView) -> Iterator[Reason]:
+    """Yield the reasons that replicas other than this one give."""
     yield from map(_doubt, view.doubts)
-    if view.replica is not None:
-        if not view.doubts:
-            yield Reason(
-                "unknown",
-                f"this is what the replica {view.replica} alone has counted",
-                "ask for all of them: leave 'replica' out",
-            )
-        return
-    doubts = list(uncounted(rules, view, period, spelled))
-    for text, remedy in doubts:
-        yield Reason("unknown", text, remedy)
-    if rules.front_proxies and not doubts:
-        names = ", ".join(rules.front_proxies)
-        yield Reason("note", f"what went straight to services is counted by the logs of {names}")
+    if view.replica is not None and not view.doubts:
+        yield Reason(
+            "unknown",
+            f"this is what the replica {view.replica} alone has counted",
+            "ask for all of them: leave 'replica' out",
+        )
 
 
 def _doubt(doubt: Doubt) -> Reason:

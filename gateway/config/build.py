@@ -80,15 +80,6 @@ def build(
     tracing = build_tracing(config.tracing, environment, mistakes)
     if not config.state:
         _warn_of_lost_cutovers(cutovers, mistakes)
-    bypass, front_proxies = _bypass(config.bypass)
-    if config.bypass is True:
-        _warn_of_passed_dates(endpoints.values(), mistakes)
-    if front_proxies and not (config.state or "").startswith("postgres"):
-        mistakes.warn(
-            "warning: what front proxies log is counted in PostgreSQL alone, so that no version can"
-            " be retired; name a database at the top: state: postgresql://...",
-            "bypass",
-        )
     return Snapshot(
         _router(endpoints, mistakes),
         services,
@@ -103,21 +94,11 @@ def build(
         withheld=headers.withheld(read),
         read=frozenset(name.lower().encode() for name in read),
         forget_after=build_forget_after(config.fleet),
-        bypass=bypass,
-        front_proxies=front_proxies,
         admin=admin,
         tracing=tracing,
         notify=notify,
         cors=cors,
     )
-
-
-def _bypass(written: bool | tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
-    """Return whether front proxies go past the gateway, and the names of those that are counted."""
-    if isinstance(written, bool):
-        return written, ()
-    names = tuple(dict.fromkeys(filter(None, written)))
-    return bool(names), names
 
 
 def _request_fields(config: Config, endpoints: Iterable[Endpoint]) -> set[str]:
@@ -143,22 +124,6 @@ def _warn_of_lost_cutovers(cutovers: Mapping[VersionKey, Cutover], mistakes: Mis
             "warning: how far it is would be forgotten at a restart; keep it in a file, with state:"
             " FILE at the top",
             *("apis", api, "versions", label, "cutover"),
-        )
-
-
-def _warn_of_passed_dates(endpoints: Iterable[Endpoint], mistakes: Mistakes) -> None:
-    dated = {
-        f"{endpoint.api} version {route.version}"
-        for endpoint in endpoints
-        for route in endpoint.routes.values()
-        if route.lifecycle or route.brownout
-    }
-    if dated:
-        mistakes.warn(
-            "warning: a front proxy that still has an earlier export sends requests of"
-            f" {', '.join(sorted(dated))} past the gateway and its dates, uncounted; export anew,"
-            " and name the front proxies, so that their logs count: bypass: [envoy]",
-            "bypass",
         )
 
 

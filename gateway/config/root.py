@@ -13,7 +13,7 @@ from gateway.config.sections.limits_section import LimitsConfig
 from gateway.config.sections.service_section import ServiceConfig
 from gateway.config.sections.state_section import FleetConfig
 from gateway.config.sections.tracing_section import TracingConfig
-from gateway.config.shape import FieldName, Name, NumberText, OneOrSome, SectionModel, later
+from gateway.config.shape import FieldName, Name, NumberText, SectionModel, later
 
 # Files without these save the memory of their models and of what builds them.
 if TYPE_CHECKING:
@@ -67,11 +67,6 @@ class Config(SectionModel):
     compress: bool = True
     """Whether converted answers are compressed as the client accepts: zstd, gzip or br. The default
     is true."""
-    bypass: OneOrSome[bool, str] = False
-    """Whether `export` lets front proxies send unconverted versions straight to their services. The
-    gateway does not count these requests. So name all of these front proxies in a list, and count
-    by their logs with `usage import`; with true, no version can be retired. Empty names are left
-    out. The default is false."""
     tracing: TracingConfig | None = None
     """Which requests are traced, and where their spans go, by OpenTelemetry. Without it, none are,
     unless OTEL_EXPORTER_OTLP_ENDPOINT is set."""

@@ -50,12 +50,19 @@ def _in_document(data: Data, location: Location) -> tuple[Location, Data]:
     return tuple(known), data
 
 
+_REMOVED: dict[tuple[int | str, ...], str] = {
+    ("bypass",): "was removed, as requests that bypass the gateway cannot be counted; delete it",
+}
+"""The messages for keys that earlier releases had."""
+
+
 def _text(error: ErrorDetails, value: Data) -> str | None:
     at, context = error["loc"], error.get("ctx", {})
     match error["type"]:
         case "extra_forbidden":
             known = [key for schema in _schemas(at[:-1]) for key in schema.get("properties", ())]
-            return f"unknown key; {suggest(str(at[-1]), known)}"
+            removed = _REMOVED.get(at)
+            return removed or f"unknown key; {suggest(str(at[-1]), known)}"
         case "missing" if isinstance(at[-1], str):
             return f"'{at[-1]}' is missing here; add it"
         case "missing":

@@ -266,8 +266,6 @@ class Snapshot:
         cors: Which scripts in browsers may read the gateway's own answers; None lets none.
         links: Finds the endpoints of the links that services write.
         forget_after: The seconds after which a lost replica of a fleet is forgotten.
-        bypass: Whether front proxies may send unconverted versions straight to their services.
-        front_proxies: The names of all that do, if their logs are imported; else none.
         admin: Who may ask the admin port.
         notify: Who gets word of what happens.
         brownouts: The versions that have brownouts.
@@ -288,8 +286,6 @@ class Snapshot:
     withheld: frozenset[bytes] = headers.withheld()
     read: frozenset[bytes] = frozenset()
     forget_after: float = 604_800.0
-    bypass: bool = False
-    front_proxies: tuple[str, ...] = ()
     admin: AdminRules = EVERYBODY
     tracing: Tracing | None = None
     notify: NotifyRules = NOBODY

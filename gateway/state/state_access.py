@@ -25,8 +25,6 @@ LAG_SECONDS = 2.0
 second."""
 IN_FORCE_SECONDS = 2.0
 """So many seconds after a change, each replica that is heard has it in force."""
-# An Envoy writes its log so many seconds late, unless it is told otherwise.
-_LOG_LAG = 10.0
 
 
 class UnknownReplicaError(LookupError):
@@ -45,26 +43,6 @@ class Doubt(NamedTuple):
     since: float
 
 
-class LogReading(NamedTuple):
-    """How far the log of a front proxy was counted; times in seconds since 1970.
-
-    Attributes:
-        name: of the front proxy.
-        since: the time from which on all is counted.
-        until: the time up to which all is counted; 0 if it was never read to its end.
-        reason: why not from earlier on; empty if nothing was lost.
-    """
-
-    name: str
-    since: float
-    until: float
-    reason: str
-
-    def is_fresh(self, now: float) -> bool:
-        """Return whether it is read at a time; it is read once a second."""
-        return abs(now - self.until) <= SILENT_SECONDS
-
-
 class StateView(NamedTuple):
     """What is known at a time.
 
@@ -74,7 +52,6 @@ class StateView(NamedTuple):
         counted: the time up to which the sums have all that the gateways served.
         replica: the name of the replica whose counts alone these are; None for all of them.
         doubts: what the sums may lack.
-        logs: of front proxies, as far as they were counted.
     """
 
     totals: Totals
@@ -82,13 +59,6 @@ class StateView(NamedTuple):
     counted: float
     replica: str | None
     doubts: tuple[Doubt, ...]
-    logs: tuple[LogReading, ...] = ()
-
-    @property
-    def until(self) -> float:
-        """The time up to which all is in the sums, also what front proxies sent past gateways."""
-        logs = (log.until - _LOG_LAG for log in self.logs if log.is_fresh(self.now))
-        return min([self.counted, *logs])
 
 
 class VersionReading(NamedTuple):
@@ -250,8 +220,7 @@ class StateAccess(Protocol):
             key: the version; None for all.
             replica: the name of the only replica; None for all.
             clients: whether the rows of clients and all counts are wanted, which are many.
-                Without them, it is known when a version was called last, what violated documents,
-                and what is from the logs of front proxies.
+                Without them, the view has the last call of a version and the violations alone.
 
         Raises:
             UnknownReplicaError: that replica is another one.

@@ -1,22 +1,20 @@
 """The report of `verify`, as text for people and as JSON for programs."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from gateway.config.text.mistakes import printable
 from gateway.verify.claim import Claim, Gap, MessagePart, Unchecked, Undocumented, Unmatched
-from gateway.verify.hint import hint
 from gateway.verify.openapi.excerpt import excerpt, values_at
 from gateway.verify.proof import ClaimProof, Finding, Unproven
 
 VerificationResult = ClaimProof | Unproven | Gap | Unchecked | Undocumented | Unmatched
-Advise = Callable[[Claim, Finding], str | None]
 
 
-def text(results: Iterable[VerificationResult], advise: Advise = hint) -> Iterator[str]:
-    """Yield lines for a person, as the results come; `advise` returns the hint for a finding."""
+def text(results: Iterable[VerificationResult]) -> Iterator[str]:
+    """Yield lines for a person, as the results come."""
     versions = None
     counts: Counter[str] = Counter()
     for result in results:
@@ -50,7 +48,7 @@ def text(results: Iterable[VerificationResult], advise: Advise = hint) -> Iterat
                 verdict = "ok" if result.holds else "FAILS"
                 yield _line(verdict, about.operation, _part(result.claim), _count(result))
                 for finding in result.findings:
-                    yield from _finding(result.claim, finding, advise)
+                    yield from _finding(result.claim, finding)
                 if result.more:
                     yield f"           and {result.more} more"
     yield (
@@ -63,10 +61,10 @@ def text(results: Iterable[VerificationResult], advise: Advise = hint) -> Iterat
     )
 
 
-def json(results: Iterable[VerificationResult], advise: Advise = hint) -> Iterator[str]:
-    """Yield all of it as one JSON document; `advise` returns the hint for a finding."""
+def json(results: Iterable[VerificationResult]) -> Iterator[str]:
+    """Yield all of it as one JSON document."""
     given = list(results)
-    listed = [_object(result, advise) for result in given]
+    listed = [_object(result) for result in given]
     # As of one claim: null stands for what is not known.
     whole = None if any(isinstance(one, Unproven | Undocumented) for one in given) else True
     holds = whole if all(one.holds for one in given) else False
@@ -87,10 +85,8 @@ def _count(proof: ClaimProof) -> str:
     return f"{proof.failed} of {examples}" if proof.failed else examples
 
 
-def _finding(claim: Claim, finding: Finding, advise: Advise) -> Iterator[str]:
+def _finding(claim: Claim, finding: Finding) -> Iterator[str]:
     yield f"           {printable(finding.field) or 'the body'}: {printable(finding.reason)}"
-    if (advice := advise(claim, finding)) is not None:
-        yield f"             missing   {advice}"
     if finding.example is not None:
         failing = finding.example if finding.converted is None else finding.converted
         values = values_at(failing, finding.field)
@@ -100,7 +96,7 @@ def _finding(claim: Claim, finding: Finding, advise: Advise) -> Iterator[str]:
             yield f"             becomes   {excerpt(finding.converted, finding.field, values)}"
 
 
-def _object(result: VerificationResult, advise: Advise) -> dict[str, object]:
+def _object(result: VerificationResult) -> dict[str, object]:
     claim = result.claim if isinstance(result, ClaimProof | Unproven) else result
     about: dict[str, object] = {
         "api": claim.api,
@@ -131,7 +127,7 @@ def _object(result: VerificationResult, advise: Advise) -> dict[str, object]:
                 "holds": result.holds,
                 "examples": result.examples,
                 "failed": result.failed,
-                "findings": [_described(result.claim, each, advise) for each in result.findings],
+                "findings": [_described(each) for each in result.findings],
                 "more": result.more,
             }
 
@@ -141,12 +137,11 @@ def _place(claim: Claim) -> dict[str, object]:
     return {"body": claim.part.value, "status": claim.status if response else None}
 
 
-def _described(claim: Claim, finding: Finding, advise: Advise) -> dict[str, object]:
+def _described(finding: Finding) -> dict[str, object]:
     return {
         "field": finding.field,
         "keyword": finding.keyword,
         "reason": finding.reason,
-        "missing": advise(claim, finding),
         "example": _raw(finding.example),
         "converted": _raw(finding.converted),
     }

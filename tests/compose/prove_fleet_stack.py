@@ -3,7 +3,6 @@
 import json
 import subprocess
 from collections.abc import Iterator
-from functools import partial
 from secrets import token_hex
 
 import pytest
@@ -13,7 +12,7 @@ from tests.gateway.kit import wait_for
 
 BACKENDS = ["backend_v1", "backend_v2", "users_service"]
 REPLICAS = ["gateway_1", "gateway_2", "gateway_3"]
-PROGRAMS = ["postgres", *BACKENDS, *REPLICAS, "envoy", "usage_import", "rotation"]
+PROGRAMS = ["postgres", *BACKENDS, *REPLICAS, "envoy"]
 BY_GATEWAY = "/person/accept"
 ACCEPT = {"Accept": "application/vnd.comp.app-v1+json"}
 PASSWORD = token_hex(16)
@@ -47,36 +46,6 @@ def test_every_mechanism_selects(
     answer = stack.ask("GET", target, headers)
 
     assert (answer.status, answer.body) == (200, body)
-
-
-def test_what_needs_no_gateway_goes_past_it(stack: Project) -> None:
-    """Accept has weights, so that it takes a gateway; a path does not."""
-    straight, through = stack.ask("GET", "/v1/person"), stack.ask("GET", BY_GATEWAY, ACCEPT)
-
-    assert "via" not in straight.headers
-    assert through.headers["via"] == "1.1 version-gateway"
-
-
-def counted(stack: Project) -> dict[str, int]:
-    """Return how often the paths of version 1 were asked for."""
-    found = json.loads(ask_gateway(stack, "usage", "--version", "1", "--json"))
-    return {line["endpoint"]: line["count"] for line in found["usage"]}
-
-
-def test_what_goes_past_the_gateways_is_counted(stack: Project) -> None:
-    """Also after the log is rotated."""
-    for turn in range(2):
-        assert stack.ask("GET", "/v1/person").status == 200
-        # Those of earlier tests may be counted after this one has begun.
-        asked = stack.asked["/v1/person"]
-        wait_for(lambda: counted(stack).get("/v{version}/person") == asked)  # noqa: B023
-        if not turn:
-            # As the container does that waits for 64 MB.
-            rotate = "mv /data/access.log /data/access.log.1 && kill -USR1 1"
-            stack.compose("exec", "--no-TTY", "rotation", "sh", "-c", rotate)
-    # The last second is the one before which all is counted: some ten are not yet, with a log.
-    verdict = partial(ask_gateway, stack, "usage", "--retire", "1", "--within", "1s")
-    wait_for(lambda: "what went straight to services is counted by the logs of envoy" in verdict())
 
 
 def test_all_replicas_are_heard_and_go_by_the_same_rules(stack: Project) -> None:
@@ -118,8 +87,6 @@ def test_each_reaches_what_it_needs_and_no_more(stack: Project) -> None:
         "users_service": {"back", "store"},
         **{replica: {"back", "store"} for replica in REPLICAS},
         "envoy": {"front", "back"},
-        "usage_import": {"store"},
-        "rotation": {"none"},
     }
     for network in networks["gateway_1"].values():
         command = ["docker", "network", "inspect", "--format", "{{.Internal}}", network]

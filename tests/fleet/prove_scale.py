@@ -58,7 +58,7 @@ QUERIES = (
     # a statement, its values, and the most rows that are looked at
     (fleet_reading._USAGE, "'person', '7'", MOST_ROWS + 2),
     (fleet_reading._COUNTS_OF, """'["person","7"', '["person","7#'""", 2 * 257 + 1),
-    (fleet_reading._FEW, "'violations', 'imported'", 0),
+    (fleet_reading._FEW, "'violations'", 0),
     (fleet_reading._CALLED, "NULL, NULL", VERSIONS),
     (
         history_reading._HISTORY,

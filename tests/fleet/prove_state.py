@@ -21,7 +21,6 @@ from sqlalchemy import Connection, text
 
 from gateway.core.overrides import Overrides
 from gateway.core.snapshot import Snapshot
-from gateway.export.access_log.log_import import LogImport
 from gateway.state import top_clients
 from gateway.state.fleet import judge, postgres
 from gateway.state.fleet.beat import Membership, beat
@@ -461,9 +460,6 @@ async def test_such_a_pooler_keeps_nobody_from_a_start_or_from_what_is_done_once
         assert await counted(state) == {"acme": 1}
     view, _, _ = await read_stored_fleet(database, None)
     assert [client for (_, client), _ in view.totals.clients[KEY]] == ["acme"]
-    (tmp_path / "access.log").touch()
-    reading = LogImport(database, tmp_path / "access.log", "edge", None, lambda _: None)
-    await reading.run(follow=False)
 
 
 async def calls(*works: Awaitable[object]) -> int:

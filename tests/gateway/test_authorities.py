@@ -1,7 +1,6 @@
 """Authorities of certificates: those of the system hold for whatever the gateway asks by HTTPS.
 
-The gateway imports aiohttp without them, so what asks has to take care; this needs a process of its
-own.
+The environment variable that names them is read at import, so this needs a process of its own.
 """
 
 import asyncio
@@ -22,13 +21,10 @@ import asyncio
 import sys
 from pathlib import Path
 
-import gateway.__main__ as entry
-
-with entry._importing(set()):
-    from gateway.admin.notifications.notification import Notification
-    from gateway.admin.notifications.webhook_client import WebhookClient
-    from gateway.core.operators.notify_rules import EventKind, MessageForm, Webhook
-    from gateway.verify.openapi.document_source import DocumentError, fetch
+from gateway.admin.notifications.notification import Notification
+from gateway.admin.notifications.webhook_client import WebhookClient
+from gateway.core.operators.notify_rules import EventKind, MessageForm, Webhook
+from gateway.verify.openapi.document_source import DocumentError, fetch
 
 
 async def run(url: str) -> None:

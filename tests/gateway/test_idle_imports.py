@@ -16,10 +16,7 @@ import os
 import sys
 from pathlib import Path
 
-import gateway.__main__ as entry
-
-with entry._importing(set()):
-    import gateway.app
+import gateway.app
 from gateway.config.load import load_file
 
 load_file(Path("gateway.yaml"), os.environ)
@@ -39,16 +36,8 @@ NEEDED = (
     "gateway.core.versions.mechanisms.accept_reader",
 )
 NOT_NEEDED = (
-    "argparse",
-    "html",
-    "importlib.metadata",
     "jinja2",
-    "shutil",
     "sqlalchemy",
-    "sysconfig",
-    "tempfile",
-    "urllib.request",
-    "zoneinfo",
     "gateway.admin.access.admin_tls",
     "gateway.admin.notifications",
     "gateway.admin.page.page_app",

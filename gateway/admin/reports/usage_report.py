@@ -36,16 +36,6 @@ class UsageLine(msgspec.Struct, frozen=True):
     served: datetime | None
 
 
-class ImportedUsage(msgspec.Struct, frozen=True):
-    """How many requests of a version are known from the log of a front proxy."""
-
-    api: str
-    version: str
-    front_proxy: str
-    count: int
-    last: str
-
-
 class UsageReport(msgspec.Struct, frozen=True):
     """The usage of all clients.
 
@@ -54,14 +44,12 @@ class UsageReport(msgspec.Struct, frozen=True):
         usage: the lines.
         replica: the replica whose counts alone these are; None for all of them.
         missing: what may be missing, a sentence each.
-        imported: of these requests, those that went straight to services.
     """
 
     since: str
     usage: list[UsageLine]
     replica: str | None = None
     missing: list[str] = []
-    imported: list[ImportedUsage] = []
 
 
 def usage(view: StateView, api: str | None = None, version: str | None = None) -> UsageReport:
@@ -72,7 +60,7 @@ def usage(view: StateView, api: str | None = None, version: str | None = None) -
         api: an API to restrict the report to.
         version: a version to restrict the report to.
     """
-    found = _without_lines(view, api, version)
+    found = _without_lines(view)
     lines = [line for key in used_versions(view, api, version) for line in _lines(view, key)]
     return msgspec.structs.replace(found, usage=lines)
 
@@ -96,7 +84,7 @@ async def usage_json(
     Raises:
         StateError: the store was lost meanwhile.
     """
-    whole = msgspec.json.encode(_without_lines(view, api, version))
+    whole = msgspec.json.encode(_without_lines(view))
     before, lines, after = whole.partition(b'"usage":[')
     yield before + lines
     comma = b""
@@ -143,16 +131,9 @@ def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(int(seconds), UTC)
 
 
-def _without_lines(view: StateView, api: str | None, version: str | None) -> UsageReport:
+def _without_lines(view: StateView) -> UsageReport:
     missing = [f"{doubt_text(doubt)}." for doubt in view.doubts]
-    imported = [
-        ImportedUsage(found_api, label, name, times.count, format_time(times.last))
-        for (found_api, label, name), times in sorted(
-            view.totals.counted("imported"), key=lambda each: each[0]
-        )
-        if api in (None, found_api) and version in (None, label)
-    ]
-    return UsageReport(format_time(view.totals.since), [], view.replica, missing, imported)
+    return UsageReport(format_time(view.totals.since), [], view.replica, missing)
 
 
 def usage_table(found: UsageReport) -> str:
@@ -196,8 +177,5 @@ def usage_table(found: UsageReport) -> str:
 def _remarks(found: UsageReport) -> Iterator[str]:
     if found.replica is not None:
         yield f"These are the counts of the replica {found.replica} alone."
-    for each in found.imported:
-        of = f"version {each.version} of {each.api}" if each.version else each.api
-        yield f"From the log of {each.front_proxy}: {each.count} of {of}, the last at {each.last}."
     for sentence in found.missing:
         yield f"{sentence[:1].upper()}{sentence[1:]}"

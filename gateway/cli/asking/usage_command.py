@@ -14,7 +14,6 @@ from gateway.admin.reports.usage_report import UsageReport, usage, usage_table
 from gateway.admin.retirement import WITHIN, Verdict, sentence, verdict
 from gateway.cli.asking.admin_client import AdminClient, read_answer
 from gateway.cli.asking.stored_state import location, read_stored
-from gateway.cli.asking.usage_import import add_import_arguments, import_log
 from gateway.config.load import load_file
 from gateway.config.text.mistakes import suggest
 from gateway.core.overrides import VersionKey
@@ -28,8 +27,6 @@ _STATUS = {"yes": 0, "no": 1, "unknown": 2}
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add what to print, and where it is read."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    add_import_arguments(actions.add_parser("import", help="count by the log of a front proxy"))
     parser.add_argument("--api", help="of this API only")
     parser.add_argument("--version", help="of this version only")
     one = parser.add_mutually_exclusive_group()
@@ -61,8 +58,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Print usage, or a verdict with its own exit status: 0 yes, 1 no, 2 unknown."""
     settings = Settings.from_environment(os.environ)
-    if arguments.action == "import":
-        return import_log(arguments, settings)
     if arguments.replica is not None and (arguments.state or arguments.history) is not None:
         raise ValueError("a store and the history are of all replicas; leave --replica out")
     _refuse_unused(arguments)

@@ -4,22 +4,20 @@ import json
 import os
 import re
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gateway import __version__
 from gateway.cli.command import CommandError, add_actions, add_rules_file, rules_file
 from gateway.config.load import load_file
-from gateway.core.service import Target
 
 if TYPE_CHECKING:
     from gateway.export.manifest import Manifest
 
 # What every file begins with, so that those of an earlier run are known.
 _MARK = "Written by version-gateway export"
-_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})\Z")
 _NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?\Z")
 # A host name of the Gateway API (v1, Hostname), perhaps with a wildcard before it.
 _HOSTNAME = re.compile(
@@ -30,7 +28,6 @@ _HOSTNAME = re.compile(
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the formats."""
     actions = add_actions(parser)
-    _add_envoy(actions.add_parser("envoy", help="a configuration of Envoy, to stand in front"))
     _add_kubernetes(
         actions.add_parser("kubernetes", help="objects that run the gateway in a cluster")
     )
@@ -47,22 +44,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def _add_envoy(parser: ArgumentParser) -> None:
-    _add_file(parser)
-    address: dict[str, Any] = {"type": parse_target, "metavar": "HOST:PORT"}
-    parser.add_argument(
-        "--listen", default="0.0.0.0:10000", help="where Envoy listens; 0.0.0.0:10000", **address
-    )
-    parser.add_argument(
-        "--gateway", action="append", help="a gateway, may be repeated; 127.0.0.1:8080", **address
-    )
-    parser.add_argument(
-        "--log", default="/dev/stdout", metavar="PATH", help="of the access log; /dev/stdout"
-    )
-
-
 def _add_kubernetes(parser: ArgumentParser) -> None:
-    _add_file(parser)
+    add_rules_file(parser)
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="write a file each; without it, one stream"
     )
@@ -73,20 +56,20 @@ def _add_kubernetes(parser: ArgumentParser) -> None:
         "--grace", type=float, default=10.0, metavar="SECONDS", help="for requests in flight; 10"
     )
     parser.add_argument(
-        "--gateway-api", action="store_true", help="add HTTPRoutes of the Gateway API"
+        "--gateway-api", action="store_true", help="add an HTTPRoute of the Gateway API"
     )
     parser.add_argument(
         "--parent",
         default="gateway",
         metavar="[NAMESPACE/]NAME",
-        help="the Gateway of the routes; 'gateway'",
+        help="the Gateway of the route; 'gateway'",
     )
     parser.add_argument(
         "--hostname",
         action="append",
         default=[],
         metavar="NAME",
-        help="of the routes; may be repeated",
+        help="of the route; may be repeated",
     )
 
 
@@ -97,22 +80,10 @@ def _add_monitoring(parser: ArgumentParser) -> None:
     )
 
 
-def _add_file(parser: ArgumentParser) -> None:
-    add_rules_file(parser)
-    parser.add_argument(
-        "--keep",
-        action="append",
-        default=[],
-        metavar="API",
-        help="send this API to the gateway as a whole; may be repeated",
-    )
-
-
 def run(arguments: Namespace) -> int:
     """Write the configuration, and on the standard error what goes where and why."""
     path = rules_file(arguments)
     formats = {
-        "envoy": _envoy,
         "kubernetes": _kubernetes,
         "grafana": _grafana,
         "alerts": _alerts,
@@ -120,36 +91,10 @@ def run(arguments: Namespace) -> int:
     return formats[arguments.action](path, arguments)
 
 
-def parse_target(text: str) -> Target:
-    """Return the address that `HOST:PORT` names.
-
-    Raises:
-        ArgumentTypeError: it names none.
-    """
-    found = _ADDRESS.match(text)
-    if found is None or not 0 < int(found[3]) <= 65535:
-        raise ArgumentTypeError(f"'{text}' is no address; write HOST:PORT")
-    return Target(found[1] or found[2], int(found[3]))
-
-
-def _envoy(path: Path, arguments: Namespace) -> int:
-    from gateway.export.bypass import bypass
-    from gateway.export.envoy import EnvoyPlace, envoy
-
-    gateways = tuple(arguments.gateway or [Target("127.0.0.1", 8080)])
-    place = EnvoyPlace(arguments.listen, gateways, arguments.log)
-    planned = bypass(load_file(path, os.environ), arguments.keep)
-    made = envoy(planned, place)
-    sys.stdout.write(made._replace(comments=(f"{_MARK} envoy.", *made.comments)).text)
-    _tell(made.comments)
-    return 0
-
-
 def _kubernetes(path: Path, arguments: Namespace) -> int:
     from gateway.cli.rules.exported_files import exported_files, with_token
-    from gateway.export.bypass import bypass
     from gateway.export.deployed import Deployed, notes
-    from gateway.export.http_routes import Attachment, http_routes
+    from gateway.export.http_route import Attachment, http_route
     from gateway.export.kubernetes_objects import objects
 
     snapshot = load_file(path, os.environ)
@@ -163,15 +108,8 @@ def _kubernetes(path: Path, arguments: Namespace) -> int:
     )
     manifests, lines = objects(deployed), notes(deployed)
     if arguments.gateway_api:
-        if snapshot.front_proxies:
-            raise ValueError(
-                "--gateway-api: 'bypass' names front proxies whose logs count, and requests by"
-                " HTTPRoutes are in no such log; write bypass: true"
-            )
         attachment = Attachment(parent, namespace, tuple(arguments.hostname))
-        routes, told = http_routes(deployed, bypass(snapshot, arguments.keep), attachment)
-        manifests += routes
-        lines += told
+        manifests.append(http_route(deployed, attachment))
     marked = [one._replace(comments=(f"{_MARK} kubernetes.", *one.comments)) for one in manifests]
     if arguments.out is None:
         from gateway.export.manifest import stream

@@ -59,7 +59,6 @@ def run(arguments: Namespace) -> int:
 def _verify(snapshot: Snapshot, path: Path, arguments: Namespace) -> int:
     from gateway.verify import verification_report
     from gateway.verify.claim import Unchecked, Undocumented, Unmatched
-    from gateway.verify.hint_trial import HintTrial
     from gateway.verify.openapi.openapi import DocumentError
     from gateway.verify.proof import Unproven
     from gateway.verify.verify import VerifyError, VerifyOptions, verify
@@ -80,12 +79,11 @@ def _verify(snapshot: Snapshot, path: Path, arguments: Namespace) -> int:
             results.append(result)
             yield result
 
-    advise = HintTrial(path, os.environ, snapshot).hint
     try:
         for line in (
-            verification_report.json(found(), advise)
+            verification_report.json(found())
             if arguments.json
-            else verification_report.text(found(), advise)
+            else verification_report.text(found())
         ):
             sys.stdout.write(f"{line}\n")
             sys.stdout.flush()

@@ -44,23 +44,6 @@ class VersionAddress(NamedTuple):
         )
 
 
-class ExactMatch(NamedTuple):
-    """How a front proxy recognises a request that names one version, and no other, in one place.
-
-    A request that does not match may name the version all the same. Where no attribute is set, the
-    path alone names the version.
-
-    Attributes:
-        host: The host name, without a port, in lower case; the case of a request's does not matter.
-        query: The name and the value of a query parameter, which may not stand there twice.
-        header: The name and the value of a header field, of which there may not be two.
-    """
-
-    host: str | None = None
-    query: tuple[str, str] | None = None
-    header: tuple[str, str] | None = None
-
-
 IN_PATH = VersionAddress()
 """Of a version that the path names, or nothing does."""
 
@@ -101,10 +84,6 @@ class Reader(ABC):
     @abstractmethod
     def address(self, version: Version) -> VersionAddress:
         """Return how a link asks for a version."""
-
-    def exact(self, version: Version) -> ExactMatch | None:
-        """Return what requests of a version have in common; None where no comparison is enough."""
-        return None
 
     def refuses(self, head: RequestHead, version: Version) -> bool:
         """Whether the request rules a version out."""

@@ -1,6 +1,6 @@
 """FleetReading: the sums of a fleet as any replica reads them, batches that wait included."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -41,7 +41,6 @@ from gateway.state.state_access import (
     LAG_SECONDS,
     Doubt,
     FleetView,
-    LogReading,
     StateView,
     VersionReading,
 )
@@ -62,34 +61,18 @@ class FleetReading(NamedTuple):
         totals: the sums.
         now: the time of the database, in seconds since 1970.
         rows: all starts of replicas.
-        logs: how far the logs of front proxies were counted, of all that ever were.
     """
 
     totals: Totals
     now: float
     rows: list[ReplicaRow]
-    logs: tuple[LogReading, ...]
 
     @property
     def view(self) -> StateView:
         """The sums, with what they may lack."""
         counted = heard_by(self.rows, self.now) - LAG_SECONDS
         doubts = silences(self.rows, self.now)
-        return StateView(self.totals, self.now, counted, None, doubts, self.logs)
-
-
-class _Counted(msgspec.Struct):
-    since: float
-    until: float
-    reason: str
-
-
-_LOG = "log "
-
-
-def log_document(name: str) -> str:
-    """Return the name of the document with how far the log of a front proxy was counted."""
-    return f"{_LOG}{name}"
+        return StateView(self.totals, self.now, counted, None, doubts)
 
 
 async def read_fleet(
@@ -98,7 +81,7 @@ async def read_fleet(
     *,
     clients: bool = True,
 ) -> FleetReading:
-    """Return the sums for a version, or for all, with how far logs were counted.
+    """Return the sums for a version, or for all.
 
     Args:
         database: of the fleet.
@@ -120,7 +103,7 @@ async def _read(
     clients: bool = True,
 ) -> FleetReading:
     samples = "" if key is None else samples_name(("differences", *key))
-    documents = await read_documents(connection, "since", samples, begun=_LOG)
+    documents = await read_documents(connection, "since", samples)
     rows = await read_replicas(connection)
     totals = Totals(StateChanges(documents=documents))
     await _add_clients(connection, totals, key, clients=clients)
@@ -136,7 +119,7 @@ async def _read(
             totals.since = now
     for sample in samples_of(documents.get(samples)):
         totals.sample(sample)
-    return FleetReading(totals, now, rows, _logs(documents))
+    return FleetReading(totals, now, rows)
 
 
 class FleetReader:
@@ -196,13 +179,12 @@ class FleetReader:
 
 
 async def read_replica_views(
-    database: PostgresDatabase, proxies: Collection[str], revision: int, changed: float
+    database: PostgresDatabase, revision: int, changed: float
 ) -> FleetView:
-    """Return the replicas, with what is wrong with them and with the logs of these front proxies.
+    """Return the replicas, with what is wrong with them.
 
     Args:
         database: of the fleet.
-        proxies: the front proxies.
         revision: of the overrides.
         changed: when they were changed last, in seconds since 1970.
 
@@ -211,10 +193,8 @@ async def read_replica_views(
     """
     async with database.transaction() as (connection, now):
         rows, lease = await read_replicas(connection), await read_lease(connection)
-        counted = {log.name: log for log in _logs(await read_documents(connection, begun=_LOG))}
-    logs = [counted.get(name, LogReading(name, 0.0, 0.0, "")) for name in proxies]
     judge = "" if is_free(lease, now) else lease.start
-    return fleet_view(rows, logs, now, judge, revision, changed)
+    return fleet_view(rows, now, judge, revision, changed)
 
 
 async def read_stored_fleet(
@@ -243,16 +223,6 @@ async def read_stored_fleet(
             return view, documents, await read_history(connection, query, now)
     finally:
         await database.close()
-
-
-def _logs(documents: Mapping[str, object]) -> tuple[LogReading, ...]:
-    """Return how far the logs of front proxies were counted, by their documents."""
-    counted = (
-        (name.removeprefix(_LOG), msgspec.convert(document, _Counted))
-        for name, document in documents.items()
-        if name.startswith(_LOG)
-    )
-    return tuple(LogReading(name, each.since, each.until, each.reason) for name, each in counted)
 
 
 async def _add_clients(
@@ -305,9 +275,7 @@ _USAGE = FixedStatement(
 _VERSIONS = FixedStatement(select(*_KEY).distinct())
 _CALLED = FixedStatement(select(called).where(*of_version(called)), kept=True)
 _COUNTS = FixedStatement(select(counts))
-_FEW = FixedStatement(
-    select(counts).where(or_(counts.c.kind == "violations", counts.c.kind == "imported"))
-)
+_FEW = FixedStatement(select(counts).where(counts.c.kind == "violations"))
 # By the order of bytes, as the index has them; the order of the database's language has no use.
 _FIRST, _END = (
     counts.c.labels.bool_op(compared)(bindparam(name, type_=Text))

@@ -213,9 +213,9 @@ class FleetState(FleetReader):
 
     async def fleet(self) -> FleetView:
         """Return the replicas."""
-        proxies, revision = self._membership.rules().front_proxies, revision_of(self._documents)
+        revision = revision_of(self._documents)
         async with self._contact.reading():
-            return await read_replica_views(self._database, proxies, revision, self._changed)
+            return await read_replica_views(self._database, revision, self._changed)
 
     async def forget(self, replica: str, order: Order) -> None:
         """Forget a replica that is lost."""

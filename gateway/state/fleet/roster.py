@@ -12,7 +12,6 @@ from gateway.state.state_access import (
     SILENT_SECONDS,
     Doubt,
     FleetView,
-    LogReading,
     ReplicaView,
     UnknownReplicaError,
 )
@@ -112,7 +111,6 @@ def heard_by(rows: Iterable[ReplicaRow], now: float) -> float:
 
 def fleet_view(
     rows: Sequence[ReplicaRow],
-    logs: Iterable[LogReading],
     now: float,
     judge: str,
     revision: int,
@@ -122,7 +120,6 @@ def fleet_view(
 
     Args:
         rows: all starts of replicas.
-        logs: of all front proxies that the rules name.
         now: the time of the database, in seconds since 1970.
         judge: the mark of the start that judges; empty if none does.
         revision: of the overrides.
@@ -145,12 +142,7 @@ def fleet_view(
         )
         for row, found in present(rows, now)
     ]
-    unread = [
-        f"the log of the front proxy {log.name} is not read now"
-        for log in logs
-        if not log.is_fresh(now)
-    ]
-    return FleetView(views, warnings(rows, now, revision, changed) + unread)
+    return FleetView(views, warnings(rows, now, revision, changed))
 
 
 def elsewhere(replica: str, fleet: FleetView, here: str) -> str:

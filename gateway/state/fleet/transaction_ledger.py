@@ -14,7 +14,6 @@ from sqlalchemy import (
     bindparam,
     func,
     literal_column,
-    or_,
     select,
     text,
 )
@@ -50,8 +49,6 @@ _READ_SHARED = FixedStatement(select_shared(), kept=True)
 _NAMES = bindparam("names", type_=ARRAY(Text))
 _NAMED = documents.c.name == func.any(_NAMES)
 _READ = FixedStatement(select(documents).where(_NAMED), kept=True)
-_BEGUN = func.starts_with(documents.c.name, bindparam("begun", type_=Text))
-_READ_BEGUN = FixedStatement(select(documents).where(or_(_NAMED, _BEGUN)), kept=True)
 _ADD = insert(documents)
 _WRITE = FixedStatement(
     _ADD.on_conflict_do_update(index_elements=["name"], set_={"document": _ADD.excluded.document})
@@ -146,20 +143,14 @@ async def read_shared(
     return {name: msgspec.json.decode(document) for name, document in found}
 
 
-async def read_documents(
-    connection: PostgresConnection, *names: str, begun: str | None = None
-) -> dict[str, object]:
+async def read_documents(connection: PostgresConnection, *names: str) -> dict[str, object]:
     """Return documents by name; raises SQLAlchemyError, or DecodeError for invalid JSON.
 
     Args:
         connection: of the transaction.
         names: of the documents.
-        begun: what the names of others begin with that are wanted as well.
     """
-    if begun is None:
-        found = await connection.fetch(_READ, names=names)
-    else:
-        found = await connection.fetch(_READ_BEGUN, names=names, begun=begun)
+    found = await connection.fetch(_READ, names=names)
     return {name: msgspec.json.decode(document) for name, document in found}
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.admin.retirement import Reason, Verdict, sentence, verdict
 from gateway.core.overrides import NO_OVERRIDES, Overrides
-from gateway.state.state_access import Doubt, LogReading, StateView
+from gateway.state.state_access import Doubt, StateView
 from gateway.state.state_changes import StateChanges
 from gateway.state.totals import Totals
 from gateway.telemetry.delta import CounterDelta, Delta, UsageDelta
@@ -34,11 +34,10 @@ def judged(
     overrides: Overrides = NO_OVERRIDES,
     within: str = "30d",
     doubts: tuple[Doubt, ...] = (),
-    logs: tuple[LogReading, ...] = (),
     until: float = NOW,
     replica: str | None = None,
 ) -> Verdict:
-    view = StateView(counted, NOW, until, replica, doubts, logs)
+    view = StateView(counted, NOW, until, replica, doubts)
     return verdict(SERVED, view, loaded(rules), overrides, within=within)
 
 
@@ -53,19 +52,11 @@ def test_nobody_calls() -> None:
 
 
 def test_what_is_counted_a_moment_later_is_not_outside_of_the_period() -> None:
-    """The last second of a replica, and the last ten of a front proxy, are not counted yet."""
+    """The last second of a replica is not counted yet."""
     called = totals(("acme", 999), since=900)
     assert judged(called, within="1d").answer == "no"
     assert judged(called, within="23h").answer == "yes"
     assert judged(called, within="23h", until=NOW - DAY / 24).answer == "no"
-    rules, day = f"{KEPT}bypass: [edge]\n{RULES}", "86390s"
-    for late, answer in ((0.0, "no"), (5.0, "no"), (6.0, "unknown")):
-        logs = (LogReading("edge", 0.0, NOW - late, ""),)
-        assert judged(called, rules, within=day, logs=logs).answer == answer
-    assert (
-        judged(called, rules, within="86389s", logs=(LogReading("edge", 0.0, NOW, ""),)).answer
-        == "yes"
-    )
     # Nor is it enough that counting began at its beginning.
     begun = totals(since=999)
     assert judged(begun, within="1d").answer == "yes"
@@ -334,105 +325,15 @@ def test_what_is_not_heard_cannot_be_judged(doubt: Doubt, text: str, remedy: str
     assert called.answer == "no"
 
 
-def test_one_replica_alone_cannot_tell() -> None:
-    """Nor does it know how far the logs of front proxies were counted."""
-    for rules in (RULES, f"{KEPT}bypass: [edge]\n{RULES}"):
-        found = judged(totals(), rules, replica="b")
-        assert [each for each in found.reasons if each.answer == "unknown"] == [
-            Reason(
-                "unknown",
-                "this is what the replica b alone has counted",
-                "ask for all of them: leave 'replica' out",
-            )
-        ]
-        away = judged(totals(), rules, replica="b", doubts=(Doubt(None, NOW - DAY),))
-        (text,) = said(away, "unknown")
-        assert text.startswith("the database has not been heard since")
-
-
-NEVER = "what edge sends straight to services was never counted"
-KEPT = "state: postgresql://db/gateway\n"
-ENDED = edited("{ service: old }", "{ service: old, lifecycle: { sunset: 1972-09-01 } }")
-
-
-@pytest.mark.parametrize("rules", [RULES, ENDED])
-def test_what_goes_straight_to_its_service_is_not_counted(rules: str) -> None:
-    """One with a lifecycle passes the gateway, unless an earlier export is still in force."""
-    found = judged(totals(), f"bypass: true\n{rules}")
-    assert found.answer == "unknown"
-    assert said(found, "unknown") == [
-        "front proxies may send its requests straight to services, and these are not counted"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("log", "text"),
-    [
-        (None, NEVER),
-        (LogReading("edge", 0.0, 0.0, ""), NEVER),
-        (LogReading("other", 0.0, NOW, ""), NEVER),
-        (
-            LogReading("edge", 0.0, NOW - 6, ""),
-            "what edge sends straight is counted until 1972-09-26T23:59:54Z only",
-        ),
-        (
-            LogReading("edge", NOW - 2 * DAY, NOW, "a line is torn"),
-            (
-                "what edge sends straight is counted since 1972-09-25T00:00:00Z, because a line is"
-                " torn, less than 30 days ago"
-            ),
-        ),
-        (LogReading("edge", NOW - 31 * DAY, NOW - 5, "a line is torn"), None),
-    ],
-)
-def test_what_goes_straight_is_counted_by_logs(log: LogReading | None, text: str | None) -> None:
-    logs = () if log is None else (log,)
-    found = judged(totals(), f"{KEPT}bypass: [edge]\n{RULES}", logs=logs)
-    assert said(found, "unknown") == ([] if text is None else [text])
-    assert found.answer == ("yes" if text is None else "unknown")
-    counted = "what went straight to services is counted by the logs of edge"
-    assert (counted in said(found, "note")) is (text is None)
-
-
-@pytest.mark.parametrize(
-    ("log", "text"),
-    [
-        (LogReading("edge", 0.0, 0.0, ""), None),
-        (LogReading("edge", 0.0, NOW - 31 * DAY, ""), None),
-        (
-            LogReading("edge", 0.0, NOW - 29 * DAY, ""),
-            "what edge sends straight is counted until 1972-08-29T00:00:00Z only",
-        ),
-        (
-            LogReading("edge", NOW - DAY, NOW, ""),
-            "what edge sends straight is counted since 1972-09-26T00:00:00Z, less than 30 days ago",
-        ),
-        (LogReading("edge", 0.0, NOW, ""), None),
-    ],
-)
-def test_what_the_rules_do_not_name_any_more_may_still_go_straight(
-    log: LogReading, text: str | None
-) -> None:
-    """Nor do they where one replica lacks the variable that names it."""
-    for rules in (f"{KEPT}{RULES}", f"{KEPT}bypass: [other]\n{RULES}"):
-        logs = (log, LogReading("other", 0.0, NOW, ""))
-        found = judged(totals(), rules, logs=logs)
-        assert said(found, "unknown") == ([] if text is None else [text])
-    if text is not None and text.endswith("only"):
-        (remedy,) = (each.remedy for each in found.reasons if each.answer == "unknown")
-        assert remedy == (
-            "name edge in 'bypass', and have its log read; or ask again after"
-            " 1972-09-28T00:00:10Z, if it sends nothing straight any more"
+def test_one_replica_alone_cannot_judge_the_fleet() -> None:
+    found = judged(totals(), RULES, replica="b")
+    assert [each for each in found.reasons if each.answer == "unknown"] == [
+        Reason(
+            "unknown",
+            "this is what the replica b alone has counted",
+            "ask for all of them: leave 'replica' out",
         )
-
-
-def test_logs_are_counted_in_a_database_alone() -> None:
-    found = judged(totals(), f"state: state.db\nbypass: [edge]\n{RULES}")
-    assert said(found, "unknown") == ["what edge sends straight to services is not counted"]
-    assert any("a database of PostgreSQL in 'state'" in each.remedy for each in found.reasons)
-
-
-def test_each_front_proxy_has_to_be_counted() -> None:
-    logs = (LogReading("edge", 0.0, NOW, ""),)
-    found = judged(totals(), f"{KEPT}bypass: [edge, other]\n{RULES}", logs=logs)
-    assert said(found, "unknown") == [NEVER.replace("edge", "other")]
+    ]
+    away = judged(totals(), RULES, replica="b", doubts=(Doubt(None, NOW - DAY),))
+    (text,) = said(away, "unknown")
+    assert text.startswith("the database has not been heard since")

@@ -1,10 +1,9 @@
-"""Rules to export: something of all that goes straight, and of all that does not."""
+"""A configuration to export."""
 
 from gateway.core.snapshot import Snapshot
 from tests.gateway.config.rules import loaded
 
 RULES = """\
-bypass: true
 services:
   one: { targets: ["http://one.shop:8001"] }
   two: { targets: ["http://two:8002", "http://two-b:8003"], timeouts: { whole: 90.5 } }

@@ -165,7 +165,7 @@ def test_the_digest_is_of_names_and_contents() -> None:
     assert len(digests) == 5
 
 
-SHARED = 'bypass: true\nstate: "postgresql://127.0.0.1/a"'
+SHARED = 'state: "postgresql://127.0.0.1/a"\nservices:'
 DOCUMENT = '"3": { service: one, schema: "https://example.com/v3.json" }'
 
 
@@ -175,7 +175,7 @@ DOCUMENT = '"3": { service: one, schema: "https://example.com/v3.json" }'
         (DEPLOYED, [8001, 8002, 8003]),
         (replace(DEPLOYED, files=FILES._replace(variable_services=frozenset({"one"}))), None),
         (replace(DEPLOYED, files=FILES._replace(variable_state=True)), None),
-        (replace(DEPLOYED, snapshot=rules("bypass: true", SHARED)), None),
+        (replace(DEPLOYED, snapshot=rules("services:", SHARED)), None),
         (
             replace(DEPLOYED, snapshot=rules('"3": { service: one }', DOCUMENT)),
             [443, 8001, 8002, 8003],
@@ -198,7 +198,7 @@ def test_who_may_be_asked(deployed: Deployed, ports: list[int] | None) -> None:
 
 @pytest.mark.parametrize(
     ("snapshot", "noted"),
-    [(rules(), True), (rules("bypass: true", SHARED), False)],
+    [(rules(), True), (rules("services:", SHARED), False)],
 )
 def test_replicas_that_count_for_themselves_are_noted(snapshot: Snapshot, noted: bool) -> None:
     found = notes(replace(DEPLOYED, snapshot=snapshot))

@@ -10,7 +10,6 @@ import pytest
 from gateway.config.load import load
 from gateway.verify import verification_report
 from gateway.verify.claim import Gap
-from gateway.verify.hint import hint
 from gateway.verify.proof import ClaimProof, Finding, Unproven
 from gateway.verify.verification_report import VerificationResult
 from gateway.verify.verify import Progress, VerifyError, VerifyOptions, verify
@@ -84,83 +83,72 @@ def test_a_conversion_that_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("older", "newer", "expected", "advice"),
+    ("older", "newer", "expected"),
     [
         pytest.param(
             thing(name=TEXT),
             thing(name=NAME),
             ("/name", "type", b'{"name":{"first":"","last":""}}'),
-            "join: { fields: [name.first, name.last], into: name }",
             id="joined",
         ),
         pytest.param(
             thing(name=NAME),
             thing(name=TEXT),
             ("/name", "type", b'{"name":""}'),
-            "split: { field: name, into: [name.first, name.last] }",
             id="split",
         ),
         pytest.param(
             thing(size=TEXT),
             thing(size=NUMBER),
             ("/size", "type", b'{"size":0}'),
-            "type: { field: size, newer: number, older: text }",
             id="retyped",
         ),
         pytest.param(
             thing(size={"type": "array", "items": NUMBER}),
             thing(size=NUMBER),
             ("/size", "type", b'{"size":0}'),
-            "wrap: { field: size }",
             id="wrapped",
         ),
         pytest.param(
             thing(size=NUMBER),
             thing(size={"type": "array", "items": NUMBER}),
             ("/size", "type", b'{"size":[]}'),
-            "unwrap: { field: size }",
             id="unwrapped",
         ),
         pytest.param(
             thing(a=TEXT, b=TEXT),
             thing(a=TEXT, c=TEXT),
             ("/b", "required", b'{"a":"","c":""}'),
-            "rename: { field: c, to: b }",
             id="renamed",
         ),
         pytest.param(
             thing(a=TEXT, b=TEXT),
             thing(a=TEXT),
             ("/b", "required", b'{"a":""}'),
-            "remove: { field: b, value: ... }",
             id="removed",
         ),
         pytest.param(
             {**thing(a=TEXT), "additionalProperties": False},
             thing(a=TEXT, b=TEXT),
             ("/b", "additionalProperties", b'{"a":"","b":""}'),
-            "default: { field: b, value: ... }",
             id="added",
         ),
         pytest.param(
             thing(a={"type": "array", "items": {"enum": ["x"]}}),
             thing(a={"type": "array", "items": {"enum": ["x", "y"]}}),
             ("/a/*", "enum", b'{"a":["y"]}'),
-            'map: { field: "a[]", values: { ... } }',
             id="another member",
         ),
         pytest.param(
             thing(size={**NUMBER, "maximum": 36}),
             thing(size=NUMBER),
             ("/size", "maximum", b'{"size":37}'),
-            None,
             id="narrowed",
         ),
         pytest.param(
             thing((), a=TEXT, b=TEXT),
             thing((), a=TEXT),
             ("/b", "lost", None),
-            "remove: { field: b, value: ... }",
             id="optional and removed",
         ),
     ],
@@ -170,43 +158,37 @@ def test_responses(
     older: object,
     newer: object,
     expected: tuple[str, str, bytes | None],
-    advice: str | None,
 ) -> None:
     proof = proven(tmp_path, document(older), document(newer))
     (found,) = proof.findings
     assert (found.field, found.keyword, found.example) == expected
-    assert hint(proof.claim, found) == advice
 
 
 @pytest.mark.parametrize(
-    ("older", "newer", "expected", "advice"),
+    ("older", "newer", "expected"),
     [
         pytest.param(
             thing(a=TEXT),
             thing(a=TEXT, b=TEXT),
             ("/b", "required", b'{"a":""}'),
-            "default: { field: b, value: ... }",
             id="newly required",
         ),
         pytest.param(
             thing(a=TEXT, b=TEXT),
             thing(a=TEXT),
             ("/b", "ignored", None),
-            "remove: { field: b, value: ... }",
             id="no longer known",
         ),
         pytest.param(
             thing(b=TEXT),
             thing(c=TEXT),
             ("/c", "required", b'{"b":""}'),
-            "rename: { field: c, to: b }",
             id="renamed",
         ),
         pytest.param(
             thing(a=TEXT),
             thing(a={**TEXT, "minLength": 1}),
             ("/a", "minLength", b'{"a":""}'),
-            None,
             id="narrowed",
         ),
     ],
@@ -216,14 +198,12 @@ def test_requests(
     older: object,
     newer: object,
     expected: tuple[str, str, bytes | None],
-    advice: str | None,
 ) -> None:
     request, response = outcomes(tmp_path, document(thing(), older), document(thing(), newer))
     assert response.holds
     assert isinstance(request, ClaimProof)
     found = next(found for found in request.findings if found.field == expected[0])
     assert (found.field, found.keyword, found.example) == expected
-    assert hint(request.claim, found) == advice
 
 
 def test_keys_that_no_document_names(tmp_path: Path) -> None:
@@ -236,7 +216,6 @@ def test_keys_that_no_document_names(tmp_path: Path) -> None:
     assert isinstance(outcome, ClaimProof)
     (found,) = outcome.findings
     assert (found.field, found.reason) == ("/in_it/*", "version 2 knows no further fields")
-    assert hint(outcome.claim, found) is None
 
 
 def test_alternatives_allow_keys_that_no_document_names(tmp_path: Path) -> None:
@@ -280,28 +259,25 @@ LIST = {"type": "array", "items": NUMBER, "minItems": 1}
 
 @pytest.mark.parametrize("place", ["query", "header"])
 @pytest.mark.parametrize(
-    ("older", "newer", "expected", "advice"),
+    ("older", "newer", "expected"),
     [
-        ({"a": NUMBER}, {"a": NUMBER}, [], None),
-        ({"a": LIST}, {"a": LIST}, [], None),
-        ({"a": ENUM}, {"a": ENUM}, [], None),
+        ({"a": NUMBER}, {"a": NUMBER}, []),
+        ({"a": LIST}, {"a": LIST}, []),
+        ({"a": ENUM}, {"a": ENUM}, []),
         (
             {"X_Size": NUMBER},
             {"X_Length": NUMBER},
             [("X-Length", "required"), ("X-Size", "ignored")],
-            "rename: {{ field: {X-Length}, to: {X-Size} }}",
         ),
         (
             {"a": TEXT},
             {"a": NUMBER},
             [("a", "type")],
-            "type: {{ field: a, newer: number, older: text }}",
         ),
         (
             {"a": {"enum": ["up", "left"]}},
             {"a": ENUM},
             [("a", "enum")],
-            "map: {{ field: a, values: {{ ... }} }}",
         ),
     ],
 )
@@ -311,7 +287,6 @@ def test_parameters(
     older: dict[str, object],
     newer: dict[str, object],
     expected: list[tuple[str, str]],
-    advice: str | None,
 ) -> None:
     def named(text: str) -> str:
         return text.lower() if place == "header" else text
@@ -320,10 +295,6 @@ def test_parameters(
     assert [(found.field, found.keyword) for found in proof.findings] == [
         (f"/{named(name)}", keyword) for name, keyword in expected
     ]
-    for found in proof.findings[:1]:
-        assert advice is not None
-        filled = advice.format(**{name: named(name) for name in ("X-Length", "X-Size")})
-        assert hint(proof.claim, found) == filled
 
 
 def test_what_cannot_be_converted(tmp_path: Path) -> None:

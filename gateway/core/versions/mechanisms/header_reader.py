@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gateway.core.headers import HeaderFields
 from gateway.core.request import RequestHead
 from gateway.core.versions.chosen_by import ChosenBy
-from gateway.core.versions.reader import ExactMatch, Reader, VersionAddress
+from gateway.core.versions.reader import Reader, VersionAddress
 from gateway.core.versions.version import Version
 
 
@@ -31,10 +31,6 @@ class HeaderReader(Reader):
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
         """Return the value of every line, without the optional white space around it."""
         return tuple([value.strip(" \t") for value in head.fields.getall(self.name, ())])
-
-    def exact(self, version: Version) -> ExactMatch:
-        """Return the header with the label of a version."""
-        return ExactMatch(header=(self.name, str(version)))
 
     def address(self, version: Version) -> VersionAddress:
         """Return the header that names a version."""

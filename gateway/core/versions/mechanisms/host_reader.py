@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gateway.core.request import RequestHead
 from gateway.core.versions.chosen_by import ChosenBy
-from gateway.core.versions.reader import ExactMatch, Reader, VersionAddress
+from gateway.core.versions.reader import Reader, VersionAddress
 from gateway.core.versions.version import Version
 
 
@@ -35,10 +35,6 @@ class HostReader(Reader):
         """Return the version of a host name that fits, label by label."""
         version = self._version(head.authority.partition(":")[0])
         return () if version is None else (version,)
-
-    def exact(self, version: Version) -> ExactMatch:
-        """Return the host name of a version."""
-        return ExactMatch(host=f"{self.prefix}{version}{self.suffix}")
 
     def address(self, version: Version) -> VersionAddress:
         """Return the host that serves a version."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gateway.core.request import RequestHead
 from gateway.core.versions.chosen_by import ChosenBy
-from gateway.core.versions.reader import IN_PATH, ExactMatch, Reader, VersionAddress
+from gateway.core.versions.reader import IN_PATH, Reader, VersionAddress
 from gateway.core.versions.version import Version
 
 
@@ -23,10 +23,6 @@ class PathReader(Reader):
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
         """Return the captured text, raw: a percent-encoded digit is not a digit."""
         return (captures["version"],)
-
-    def exact(self, version: Version) -> ExactMatch:
-        """Return a match that asks for nothing beside the path."""
-        return ExactMatch()
 
     def address(self, version: Version) -> VersionAddress:
         """Return an address that adds nothing to the path."""

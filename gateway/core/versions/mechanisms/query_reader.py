@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 from gateway.core.request import RequestHead
 from gateway.core.versions.chosen_by import ChosenBy
-from gateway.core.versions.reader import ExactMatch, Reader, VersionAddress
+from gateway.core.versions.reader import Reader, VersionAddress
 from gateway.core.versions.version import Version
 
 
@@ -41,10 +41,6 @@ class QueryReader(Reader):
             if name == self.name:
                 found.append(value)
         return tuple(found)
-
-    def exact(self, version: Version) -> ExactMatch:
-        """Return the parameter with the label of a version."""
-        return ExactMatch(query=(self.name, str(version)))
 
     def address(self, version: Version) -> VersionAddress:
         """Return the query that names a version."""

@@ -8,7 +8,7 @@ from gateway.admin.reports.usage_report import UsageReport, usage, usage_json, u
 from gateway.core.overrides import VersionKey
 from gateway.state.state_access import Doubt, StateView
 from gateway.state.state_changes import StateUnreachableError
-from gateway.state.totals import Occurrences, Totals
+from gateway.state.totals import Totals
 from tests.gateway.admin.totals import totals
 
 THEN = "1970-01-01T00:00:10Z"
@@ -104,15 +104,3 @@ def test_what_may_be_missing_stands_under_the_table() -> None:
     ]
     nobody = usage_table(usage(viewed(totals(), None, doubts[0]), "users")).splitlines()
     assert len(nobody) == 2
-
-
-def test_what_went_straight_has_its_source() -> None:
-    found = totals()
-    found.count("imported", ("person", "1", "edge"), Occurrences(3, 10.0, 10.0))
-    found.count("imported", ("users", "", "edge"), Occurrences(2, 10.0, 10.0))
-    assert usage_table(usage(viewed(found))).splitlines()[-2:] == [
-        f"From the log of edge: 3 of version 1 of person, the last at {THEN}.",
-        f"From the log of edge: 2 of users, the last at {THEN}.",
-    ]
-    assert [each.api for each in usage(viewed(found), "person").imported] == ["person"]
-    assert usage(viewed(found), version="2").imported == []

@@ -3,12 +3,10 @@
 import pytest
 
 from gateway.core.versions.chosen_by import ChosenBy
-from gateway.core.versions.reader import ExactMatch, Reader, VersionAddress
+from gateway.core.versions.reader import Reader, VersionAddress
 from tests.gateway.core.world import (
     ACCEPT,
-    CONTENT_TYPE,
     HEADER,
-    HOST,
     PATH,
     QUERY,
     V2,
@@ -61,21 +59,3 @@ def test_what_a_link_can_say_most_of_comes_first() -> None:
     host = VersionAddress(host="v2.api.test")
     addresses = [reader.address(V2) for reader in (PATH, QUERY, ACCEPT, HEADER)]
     assert sorted([*reversed(addresses), host], key=lambda one: one.rank) == [host, *addresses]
-
-
-@pytest.mark.parametrize(
-    ("reader", "match"),
-    [
-        (PATH, ExactMatch()),
-        (QUERY, ExactMatch(query=("version", "2"))),
-        (HEADER, ExactMatch(header=("X-API-VERSION", "2"))),
-        (HOST, ExactMatch(host="v2.api.example.com")),
-        (ACCEPT, None),  # the weights of other members decide too
-        (CONTENT_TYPE, None),  # it has no meaning without a body
-    ],
-    ids=["path", "query", "header", "host", "accept", "content_type"],
-)
-def test_what_requests_of_a_version_have_in_common(
-    reader: Reader, match: ExactMatch | None
-) -> None:
-    assert reader.exact(V2) == match

@@ -14,7 +14,7 @@ from gateway.state.fleet.roster import (
     silences,
     warnings,
 )
-from gateway.state.state_access import Doubt, LogReading, UnknownReplicaError
+from gateway.state.state_access import Doubt, UnknownReplicaError
 
 NOW = 1_000.0
 
@@ -70,7 +70,7 @@ def test_only_what_is_lost_leaves_a_doubt() -> None:
     assert silences(rows, NOW) == (Doubt("lost", NOW - 60),)
     assert heard_by(rows, NOW) == NOW - 2
     assert heard_by(rows[1:3], NOW) == NOW
-    view = fleet_view(rows, [], NOW, "here-900", 3, 0.0)
+    view = fleet_view(rows, NOW, "here-900", 3, 0.0)
     assert [(each.replica, each.presence, each.judges) for each in view.replicas] == [
         ("again", "heard", False),
         ("here", "heard", True),
@@ -128,10 +128,3 @@ def test_only_what_is_lost_can_be_forgotten() -> None:
         lost("a", rows, NOW)
     with pytest.raises(UnknownReplicaError, match="no replica is called 'c'; lost: b"):
         lost("c", rows, NOW)
-
-
-def test_a_log_that_is_not_read_is_warned_of() -> None:
-    logs = [LogReading("edge", 0.0, NOW - 5, ""), LogReading("late", 0.0, NOW - 6, "")]
-    assert fleet_view([row("a")], logs, NOW, "", 3, 0.0).warnings == [
-        "the log of the front proxy late is not read now"
-    ]

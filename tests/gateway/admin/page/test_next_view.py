@@ -1,0 +1,48 @@
+"""The view Next of a gateway with many versions."""
+
+from pathlib import Path
+
+from aiohttp.test_utils import make_mocked_request
+
+from gateway.admin.operator import Operator
+from gateway.admin.page.page_app import Page
+from gateway.process.reloader import Reloader
+from gateway.state.local_state import LocalState
+from gateway.state.state_writer import StateWriter
+from gateway.verify.live.documented_operations import DocumentedOperations
+
+APIS, VERSIONS = 20, 10
+VERSION = """
+      "{}":
+        service: s
+        lifecycle: {{ deprecated: 2026-01-01, sunset: 2099-01-01 }}
+        brownout: {{ windows: [{{ at: "0 9 * * *", minutes: 30 }}] }}
+"""
+API = """
+  api{}:
+    endpoints: [ {{ path: "/api{}/v{{version}}", version: {{ in: path }} }} ]
+    versions: {}
+"""
+
+
+def rules() -> str:
+    """Return a configuration with 200 versions, each of which has a brownout every day."""
+    versions = "".join(VERSION.format(number) for number in range(1, VERSIONS + 1))
+    apis = "".join(API.format(number, number, versions) for number in range(APIS))
+    return f'services: {{ s: {{ targets: ["http://127.0.0.1:1"] }} }}\napis:{apis}'
+
+
+async def test_next_shows_twenty_of_many_brownouts_and_folds_the_rest(tmp_path: Path) -> None:
+    (tmp_path / "gateway.yaml").write_text(rules())
+    reloader = Reloader(tmp_path / "gateway.yaml", {})
+    state = LocalState(StateWriter(None), "a", lambda: reloader.latest, lambda: "hash")
+    documented = DocumentedOperations(tmp_path)
+    page = Page(Operator(state, reloader, lambda: 1, lambda: None, documented))
+
+    answer = await page.next(make_mocked_request("GET", "/"))
+
+    text = answer.text
+    assert isinstance(text, str)
+    shown, _, folded = text.partition('<details class="rest" id="rest-soon">')
+    assert (shown.count('<li class="item'), folded.count('<li class="item')) == (20, 80)
+    assert "<summary>And 180 more</summary>" in folded
