@@ -20,6 +20,7 @@ from gateway.core.answers.link_directory import (
     with_port,
 )
 from gateway.core.answers.url_parts import in_form, query_and_fragment, resolved, split_url
+from gateway.core.browser_url import browser_authority, without_authority
 from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.hop import path_moved
@@ -92,8 +93,9 @@ class LinkMapper(NamedTuple):
 
     def _led_back(self, link: str) -> MappedLink:
         scheme, authority, path, query, fragment = split_url(link)
-        if scheme is not None and (authority is None or scheme.lower() not in _HTTP):
-            return MappedLink(link)
+        unmapped = _unmapped(link, scheme, authority)
+        if unmapped is not None:
+            return unmapped
         service, prefix, foreign = self.route.service, "", False
         if authority is not None:
             port = with_port(authority.lower(), (scheme or self.public_scheme).lower())
@@ -126,11 +128,11 @@ class LinkMapper(NamedTuple):
         try:
             public_query = query if at is None else self._client_query(*at, query, moved.query)
         except ConversionError:
-            return MappedLink(f"{prefix}{mapped}{query_and_fragment(query, fragment)}", False)
+            return MappedLink(_joined(prefix, mapped, query, fragment), False)
         relative = authority is None and not path.startswith("/")
         if relative and public_query == query and resolved(self.path, path) == mapped:
             return MappedLink(link)
-        return MappedLink(f"{prefix}{mapped}{query_and_fragment(public_query, fragment)}")
+        return MappedLink(_joined(prefix, mapped, public_query, fragment))
 
     def cookie_path(self, path: str) -> MappedLink:
         """Return the path of a cookie of the service, as the client asks for what is below it."""
@@ -162,8 +164,9 @@ class LinkMapper(NamedTuple):
     def to_service(self, link: str) -> MappedLink:
         """Return a link of the client as the service writes it; what is relative stays."""
         scheme, authority, path, query, fragment = split_url(link)
-        if scheme is not None and (authority is None or scheme.lower() not in _HTTP):
-            return MappedLink(link)
+        unmapped = _unmapped(link, scheme, authority)
+        if unmapped is not None:
+            return unmapped
         prefix = ""
         if authority is not None:
             port = with_port(authority.lower(), (scheme or self.public_scheme).lower())
@@ -191,7 +194,7 @@ class LinkMapper(NamedTuple):
         path, query = sent
         if route.request_rewrite is not None:
             query = route.request_rewrite.query(query)
-        return MappedLink(f"{prefix}{path}{query_and_fragment(query, fragment)}")
+        return MappedLink(_joined(prefix, path, query, fragment))
 
     def _own(self, scheme: str | None) -> set[str]:
         """Return the authorities, in lower case and with ports, by which the service was asked."""
@@ -262,6 +265,21 @@ class LinkMapper(NamedTuple):
         if missing is None or self.chosen_by in UNNAMED:
             return query
         return f"{query}&{missing}" if query else missing
+
+
+def _unmapped(link: str, scheme: str | None, authority: str | None) -> MappedLink | None:
+    """Return a link that stays, with the scheme and the authority in it; None for all others."""
+    if browser_authority(link) != authority:
+        return MappedLink(link, False)  # browsers would be led elsewhere than the mapper reads
+    if scheme is not None and (authority is None or scheme.lower() not in _HTTP):
+        return MappedLink(link)
+    return None
+
+
+def _joined(prefix: str, path: str, query: str | None, fragment: str) -> str:
+    """Return a link of scheme and authority, which may be empty, path, query and fragment."""
+    rest = f"{path}{query_and_fragment(query, fragment)}"
+    return f"{prefix}{rest}" if prefix else without_authority(rest)
 
 
 class _Moved(NamedTuple):

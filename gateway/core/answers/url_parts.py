@@ -4,6 +4,7 @@ import re
 from ipaddress import ip_address
 
 from gateway.core.answers.link_directory import LinkForm
+from gateway.core.browser_url import without_authority
 
 # RFC 3986, appendix B.
 _URL = re.compile(
@@ -29,7 +30,7 @@ def in_form(link: str, form: LinkForm, scheme: str, authority: str, base: str) -
         return f"{scheme}://{authority}{whole}{query_and_fragment(query, fragment)}"
     if form is LinkForm.ABSOLUTE or link_authority.lower() != authority.lower():
         return link
-    return f"{path or '/'}{query_and_fragment(query, fragment)}"
+    return without_authority(f"{path or '/'}{query_and_fragment(query, fragment)}")
 
 
 def split_url(link: str) -> tuple[str | None, str | None, str, str | None, str]:

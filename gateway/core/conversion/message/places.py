@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from gateway.core.browser_url import without_authority
 from gateway.core.conversion.conversion_error import Beside, ConversionError
 from gateway.core.conversion.field_path import Tokens
 from gateway.core.conversion.message.message import Message
@@ -90,6 +91,9 @@ class QueryPlace:
         _given(message.query, self.parameter, text, QUERY, source)
 
 
+_BEGINS_WITH_PATH = re.compile(rf"/(?!/)|{re.escape(PATH)}")
+
+
 @dataclass(frozen=True, slots=True)
 class HeaderPlace:
     """A header field, or a part of its text.
@@ -145,6 +149,8 @@ class HeaderPlace:
         """Add the header field."""
         path = message.path if message.status is None else message.target
         written = self.text.replace(PATH, path).replace(VALUE, text)
+        if self.is_link and _BEGINS_WITH_PATH.match(self.text):
+            written = without_authority(written)
         _given(message.headers, self.field, written, FIELDS, source)
 
     def _read(self, text: str) -> str | None:

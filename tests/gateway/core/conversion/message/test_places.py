@@ -71,6 +71,21 @@ def test_a_url_leads_to_its_receiver() -> None:
     assert HeaderPlace("Location", is_link=True).take(message) == "/p/v2/a"
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "written"),
+    [
+        ("/{value}", "/evil.test", "/.//evil.test"),
+        ("{path}{value}", "\\evil.test", "/./\\evil.test"),
+        ("//own.test/{value}", "/a", "//own.test//a"),
+        ("{value}", "//evil.test", "//evil.test"),
+    ],
+)
+def test_a_value_in_the_path_of_a_url_becomes_no_host(text: str, value: str, written: str) -> None:
+    message = Message(target="/", status=201)
+    HeaderPlace("Location", text, is_link=True).give(message, value, ("a",))
+    assert texts(message) == [f"Location: {written}"]
+
+
 def test_the_path_of_a_request_is_that_of_the_client() -> None:
     message = Message(path="/v1/a", target="/v2/a")
     HeaderPlace("X-A", "{path}#{value}").give(message, "b", ("a",))
