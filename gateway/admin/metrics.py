@@ -41,6 +41,7 @@ _ABOUT = {
     "admin_refusals": "Requests of the admin port that were refused before they were looked at.",
     "in_flight_waits": "Requests that waited, as their service had as many as it may have.",
     "connection_waits": "Requests that waited while as many connections were opened as may be.",
+    "local_connect_failures": "Connections that this machine could not open, by reason.",
     "unchecked": "Answers that were to be checked, and were not: too large, too many or by a"
     " document that was not loaded.",
     "spans_dropped": "Spans that were not exported, by reason; of the reason rate, requests.",

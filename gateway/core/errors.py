@@ -41,6 +41,7 @@ class FaultCode(StrEnum):
     VERSION_BROWNOUT = "version_brownout"
     INTERNAL = "internal"
     OVERLOADED = "overloaded"
+    GATEWAY_EXHAUSTED = "gateway_exhausted"
     UPSTREAM_UNAVAILABLE = "upstream_unavailable"
     UPSTREAM_UNREACHABLE = "upstream_unreachable"
     UPSTREAM_PROTOCOL = "upstream_protocol"
@@ -102,6 +103,7 @@ FAULT_KINDS: Mapping[FaultCode, FaultKind] = MappingProxyType(
         FaultCode.VERSION_BROWNOUT: FaultKind(Blame.GATEWAY, 503, "Version browned out"),
         FaultCode.INTERNAL: FaultKind(Blame.GATEWAY, 500, "Internal error"),
         FaultCode.OVERLOADED: FaultKind(Blame.GATEWAY, 503, "Too many requests in flight"),
+        FaultCode.GATEWAY_EXHAUSTED: FaultKind(Blame.GATEWAY, 503, "Gateway cannot connect"),
         FaultCode.UPSTREAM_UNAVAILABLE: FaultKind(Blame.UPSTREAM, 503, "No healthy backend"),
         FaultCode.UPSTREAM_UNREACHABLE: FaultKind(Blame.UPSTREAM, 502, "Backend unreachable"),
         FaultCode.UPSTREAM_PROTOCOL: FaultKind(Blame.UPSTREAM, 502, "Backend broke HTTP"),

@@ -8,6 +8,7 @@ from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.cutover.dry_run import WRITES
 from gateway.core.cutover.gates import Gates
 from gateway.core.cutover.route_outcomes import FAILED, outcome_of
+from gateway.core.errors import FaultCode
 from gateway.core.overrides import VersionKey
 from gateway.proxy.client.exchange import Exchange
 from gateway.telemetry.delta import (
@@ -69,8 +70,8 @@ class CutoverCounts:
         was_overdue = exchange in self._overdue
         self._overdue.discard(exchange)
         self._waiting.get(_key(exchange), {}).pop(exchange, None)
-        if self._is_past(exchange):
-            return
+        if self._is_past(exchange) or exchange.code == FaultCode.GATEWAY_EXHAUSTED:
+            return  # it is no evidence against the route
         sums, operation = self._of(exchange)
         if not was_overdue:
             limit = _limit(exchange)

@@ -48,6 +48,7 @@ COUNTERS = {
     "admin_refusals": ("code",),
     "in_flight_waits": ("service",),
     "connection_waits": ("target",),
+    "local_connect_failures": ("reason",),
     "unchecked": ("api", "version"),
     "spans_dropped": ("reason",),
     "notifications": ("outcome",),

@@ -12,7 +12,7 @@ from gateway.core.conversion.document import Document
 from gateway.core.cutover.differences import ComparedAnswer
 from gateway.core.cutover.dry_run import DryRun
 from gateway.core.cutover.shadow import Shadow
-from gateway.core.errors import Fault, FaultError
+from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan, Refusal
 from gateway.core.tracing.span import Span
@@ -130,7 +130,8 @@ async def replay(
         dry_run: the mark that the service takes for a dry run; None for no dry run.
 
     Raises:
-        ShedError: the service has no spare capacity, or the answer is too large to keep.
+        ShedError: the service has no spare capacity, the gateway cannot connect to it, or the
+            answer is too large to keep.
     """
     limit = rule.body * GROWTH
     room = ConversionRoom(limit, exchange.snapshot.limits.elements)
@@ -167,6 +168,8 @@ async def replay(
     except NoRoomError:
         raise ShedError("capacity") from None
     except FaultError as error:
+        if error.fault.code is FaultCode.GATEWAY_EXHAUSTED:
+            raise ShedError("connect") from None
         if trace is not None and span is None:
             span = trace.span(began, error.target, 0, error.fault.code)
         return _failed(error.fault, span)

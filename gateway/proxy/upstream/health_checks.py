@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Protocol
 
-from gateway.core.errors import FaultError
+from gateway.core.errors import Blame, FaultError
 from gateway.core.headers import PSEUDONYM
 from gateway.core.service import CLIENT_HOST, TARGET_HOST, Health, Service, Target, Timeouts
 from gateway.proxy.upstream.upstream import Upstream, UpstreamRequest
@@ -63,7 +63,11 @@ class HealthChecks:
     async def _check(self, service: Service, health: Health, target: Target) -> None:
         in_a_row = 0
         while True:
-            failure = await self._probe(service, health, target)
+            try:
+                failure = await self._probe(service, health, target)
+            except FaultError:
+                await asyncio.sleep(health.interval)
+                continue
             down = self._upstream.is_down(service, target)
             in_a_row = in_a_row + 1 if (failure is None) == down else 0
             if in_a_row >= (health.up_after if down else health.down_after):
@@ -73,7 +77,11 @@ class HealthChecks:
             await asyncio.sleep(health.interval)
 
     async def _probe(self, service: Service, health: Health, target: Target) -> str | None:
-        """Return why a check failed, or None if it passed."""
+        """Return why a check failed, or None if it passed.
+
+        Raises:
+            FaultError: the gateway could not check the target.
+        """
         seconds = health.timeout
         timeouts = Timeouts(seconds, seconds, seconds, seconds)
         fields = [(b"User-Agent", PSEUDONYM)]
@@ -83,6 +91,8 @@ class HealthChecks:
         try:
             response = await self._upstream.probe(target, request, timeouts)
         except FaultError as error:
+            if error.fault.blame is Blame.GATEWAY:
+                raise
             return _reason(error, target)
         try:
             while await response.read():

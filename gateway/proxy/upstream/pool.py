@@ -94,7 +94,8 @@ class Pool:
                     connections = self._targets.get(target) or self._connections(target)
                     response = await connections.send(request, service.timeouts)
                 except ConnectError as error:
-                    balancer.ended(target, monotonic(), failed=True, cause=error.cause)
+                    failed, cause = _is_failure(error), error.cause
+                    balancer.ended(target, monotonic(), failed=failed, cause=cause)
                     refused = error.with_traceback(None)  # the traceback refers to this frame
                 except BaseException as other:
                     failed, cause = _is_failure(other), _cause(other)
@@ -214,7 +215,10 @@ class Pool:
         known = self._targets.get(target)
         if known is None:
             crowded = partial(self._count, "connection_waits", target.authority)
-            known = self._targets[target] = TargetConnections(target, crowded, self._writes)
+            exhausted = partial(self._count, "local_connect_failures")
+            known = self._targets[target] = TargetConnections(
+                target, crowded, exhausted, self._writes
+            )
         return known
 
 

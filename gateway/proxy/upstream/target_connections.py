@@ -7,10 +7,12 @@ second.
 """
 
 import asyncio
+import errno
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-from gateway.core.errors import FaultCode, FaultError
+from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.core.headers import connection_options
 from gateway.core.service import Target, Timeouts
 from gateway.proxy.bounds.limiter import overloaded
@@ -22,6 +24,19 @@ from gateway.proxy.upstream.upstream_connection import UpstreamConnection
 
 # The maximum number of connections to a target that are opened at a time.
 _MOST_OPENING = 16
+# The errors by which this machine opens no connection, whatever the target does, and the reasons
+# that metrics have for them.
+_LOCAL_ERRORS: Final = {
+    errno.EADDRNOTAVAIL: "ports",
+    errno.EMFILE: "files",
+    errno.ENFILE: "files",
+    errno.ENOBUFS: "memory",
+    errno.ENOMEM: "memory",
+    errno.EPERM: "denied",  # by a local firewall
+    errno.EACCES: "denied",
+}
+# Of a name with several addresses, uvloop raises one error with the texts of all of them.
+_ERROR_NUMBER: Final = re.compile(r"\[Errno (\d+)\]")
 
 
 class ConnectError(FaultError):
@@ -35,12 +50,21 @@ class TargetConnections:
         target: the target.
         crowded: a function that is called when a request waits for a connection although as many
             as possible are being opened.
+        exhausted: a function that is called with the reason when this machine cannot open a
+            connection to any target.
         writes: what sends the requests of a turn of the event loop.
     """
 
-    def __init__(self, target: Target, crowded: Callable[[], None], writes: TurnWrites) -> None:
+    def __init__(
+        self,
+        target: Target,
+        crowded: Callable[[], None],
+        exhausted: Callable[[str], None],
+        writes: TurnWrites,
+    ) -> None:
         self._target = target
         self._crowded = crowded
+        self._exhausted = exhausted
         self._writes = writes
         self._name = target.authority
         self._free: dict[UpstreamConnection, None] = {}  # in the order in which they became free
@@ -152,6 +176,10 @@ class TargetConnections:
             raise self._error(FaultCode.UPSTREAM_TIMEOUT, "no connection in time") from None
         except OSError as error:
             what = error.strerror or str(error)
+            reason = _local_reason(error)
+            if reason is not None:
+                self._exhausted(reason)
+                raise ConnectError(_EXHAUSTED, f"{self._name}: {what}") from None
             raise self._error(FaultCode.UPSTREAM_UNREACHABLE, what) from None
         if not connection.is_usable():  # lost before this task resumed
             raise self._error(FaultCode.UPSTREAM_UNREACHABLE, "it closed the connection")
@@ -178,6 +206,25 @@ class TargetConnections:
     def _error(self, code: FaultCode, what: str) -> ConnectError:
         known = failure(code, self._name, what)
         return ConnectError(known.fault, known.cause, known.target)
+
+
+_EXHAUSTED: Final = Fault(
+    FaultCode.GATEWAY_EXHAUSTED,
+    "The gateway can open no connection at the moment; try again.",
+    fields=((b"Retry-After", b"1"),),
+)
+
+
+def _local_reason(error: OSError) -> str | None:
+    """Return why this machine cannot connect to any target; None for an error of the target.
+
+    The last address of a name decides: of `localhost`, `::1` often fails for good.
+    """
+    number = error.errno
+    if number is None:
+        numbers = _ERROR_NUMBER.findall(str(error))
+        number = int(numbers[-1]) if numbers else None
+    return None if number is None else _LOCAL_ERRORS.get(number)
 
 
 def _closes(response: StreamedResponse) -> bool:

@@ -52,6 +52,7 @@ def test_blame_and_status_agree(code: FaultCode) -> None:
         ("upstream_timeout", 504),
         ("upstream_unavailable", 503),
         ("overloaded", 503),
+        ("gateway_exhausted", 503),
         ("internal", 500),
     ],
 )

@@ -2,13 +2,17 @@
 
 import asyncio
 import http.client
+import json
+import resource
 import socket
 
 import psutil
 import pytest
 
 from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream
-from tests.gateway.talk import OK, Reader, Writer, get, soon
+from tests.gateway.live.bounds import metric
+from tests.gateway.live.shifting import admin, answer
+from tests.gateway.talk import OK, Reader, Writer, ask, connect, get, soon
 
 
 def read(program: Program, path: str) -> str:
@@ -26,6 +30,51 @@ def rules(*ports: int) -> str:
 services: {{ s: {{ targets: [{listed}], ejection: {{ failures: 1, seconds: 1, longest: 1 }} }} }}
 apis: {{ plain: {{ service: s, endpoints: [ {{ path: /plain }} ] }} }}
 """
+
+
+async def test_a_gateway_that_cannot_connect_blames_no_target(
+    reloaded: StartGateway, upstream: StartUpstream
+) -> None:
+    """Its process may open no more files: as without free ports, no connection can be opened."""
+    closing = answer({"name": "A B"}, "Connection: close")
+    ports = [(await upstream(closing)).port for _ in range(3)]
+    first, *others = [f'"http://127.0.0.1:{port}"' for port in ports]
+    well = "ejection: { failures: 1 }, health: { path: /, interval: 0.1, down_after: 1 }"
+    program = reloaded(f"""
+services:
+  old: {{ targets: [{first}] }}
+  new: {{ targets: [{", ".join(others)}], {well} }}
+apis:
+  away:
+    upstream_path: /person
+    endpoints: [ {{ path: "/v{{version}}/person", version: {{ in: path }} }} ]
+    versions:
+      "1": {{ service: old, cutover: {{ via: "2", percent: 100, sticky_by: request }} }}
+      "2": {{ service: new }}
+    conversions: [ {{ between: ["1", "2"], changes: [] }} ]
+""")
+    soft, hard = resource.prlimit(program.process.pid, resource.RLIMIT_NOFILE)
+    async with connect(program) as client:
+        client.send(ask("GET /v1/person"))
+        assert (await client.answer()).status == 200
+        resource.prlimit(program.process.pid, resource.RLIMIT_NOFILE, (3, hard))
+        for _ in range(5):
+            client.send(ask("GET /v1/person"))
+            refused = await client.answer()
+            assert (refused.status, refused["retry-after"]) == (503, "1")
+            assert json.loads(refused.body)["code"] == "gateway_exhausted"
+        await asyncio.sleep(0.5)  # for health checks
+        resource.prlimit(program.process.pid, resource.RLIMIT_NOFILE, (soft, hard))
+        client.send(ask("GET /v1/person"))
+        assert (await client.answer()).status == 200
+    series = 'gateway_local_connect_failures_total{reason="files"}'
+    await soon(lambda: metric(program, series) > 10)
+    refusals = 'gateway_refusals_total{api="away",code="gateway_exhausted",version="1"}'
+    await soon(lambda: metric(program, refusals) == 5)
+    assert not [entry for entry in program.log() if entry["event"].startswith("target_")]
+    _, cutover = admin(program, "GET", "/cutovers/away/1")
+    assert cutover["new"]["outcomes"] == {"2xx": 2}
+    assert cutover["new"]["requests"] == 2
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

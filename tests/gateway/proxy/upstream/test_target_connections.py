@@ -1,13 +1,15 @@
 """The connections to a target, and what a request without one waits for."""
 
 import asyncio
+import errno
 from collections.abc import Callable
+from socket import EAI_NONAME, gaierror
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from gateway.core.errors import FaultCode, FaultError
+from gateway.core.errors import Blame, FaultCode, FaultError
 from gateway.core.service import Target, Timeouts
 from gateway.proxy.turns.turn_writes import TurnWrites
 from gateway.proxy.upstream.streamed_response import StreamedResponse
@@ -29,7 +31,9 @@ class Service:
         self.timeouts = timeouts or Timeouts()
         self.crowded = 0
         writes = TurnWrites(asyncio.get_running_loop())
-        self.connections = TargetConnections(Target("service", 1), self._count, writes)
+        self.reasons: list[str] = []
+        target, exhausted = Target("service", 1), self.reasons.append
+        self.connections = TargetConnections(target, self._count, exhausted, writes)
         asyncio.get_running_loop().create_connection = self._connect  # type: ignore[method-assign, assignment]
 
     def _count(self) -> None:
@@ -132,6 +136,42 @@ async def test_a_service_that_is_gone_fails_every_request_that_waits() -> None:
             await response
         assert failed.value.fault.code is FaultCode.UPSTREAM_UNREACHABLE
         assert failed.value.cause == "service:1: refused"
+
+
+REFUSED = OSError("Multiple exceptions: [Errno 99] No address, [Errno 111] Refused")
+NO_PORT = OSError("Multiple exceptions: [Errno 111] Refused, [Errno 99] No address")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(errno.EADDRNOTAVAIL, "No address"), "ports"),
+        (OSError(errno.EMFILE, "Too many files"), "files"),
+        (OSError(errno.ENFILE, "Too many files"), "files"),
+        (OSError(errno.ENOBUFS, "No buffers"), "memory"),
+        (OSError(errno.ENOMEM, "No memory"), "memory"),
+        (PermissionError(errno.EPERM, "Not permitted"), "denied"),
+        (PermissionError(errno.EACCES, "Denied"), "denied"),
+        (NO_PORT, "ports"),
+        (REFUSED, None),
+        (OSError("What is this?"), None),
+        (OSError(errno.EHOSTUNREACH, "No route"), None),
+        (gaierror(EAI_NONAME, "Not known"), None),
+    ],
+)
+async def test_an_error_of_this_machine_is_none_of_the_target(
+    error: OSError, reason: str | None
+) -> None:
+    service = Service()
+    response = service.send()
+    await settle()
+    service.open(error)
+    with pytest.raises(ConnectError) as failed:
+        await response
+    blamed = Blame.UPSTREAM if reason is None else Blame.GATEWAY
+    assert failed.value.fault.blame is blamed
+    assert failed.value.target == ("service:1" if reason is None else None)
+    assert service.reasons == ([] if reason is None else [reason])
 
 
 async def test_a_wait_ends() -> None:
