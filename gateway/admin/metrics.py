@@ -35,6 +35,7 @@ _ABOUT = {
     "checked": "Converted answers that were checked against a schema.",
     "violations": "Violations of a schema in converted answers.",
     "unmapped_links": "Links of answers and requests that fit no endpoint, by place.",
+    "dropped_digests": "Digests and signatures that were dropped with converted bodies, by field.",
     "log_dropped": "Lines of the log that were dropped because they could not be written, by kind.",
     "notifications": "Attempts to send word of events to webhooks, by outcome.",
     "admin_bounds": "Connections of the admin port that were closed for a bound.",

@@ -31,24 +31,21 @@ HOP_BY_HOP = frozenset(
     }
 )
 
-# Fields that describe the bytes of a body. Conversion changes the bytes, so they would be wrong
-# (RFC 9110, section 14.3, RFC 9530, RFC 1864, RFC 3230).
-ABOUT_BYTES = frozenset(
-    {
-        b"accept-ranges",
-        b"content-digest",
-        b"content-encoding",
-        b"content-length",
-        b"content-md5",
-        b"digest",
-        b"repr-digest",
-    }
+# Digests of a body, and signatures, which may cover one (RFC 9530, RFC 1864, RFC 3230, RFC 9421).
+DIGESTS = frozenset(
+    b"content-digest content-md5 digest repr-digest signature signature-input".split()
 )
 
-# A converted representation has no byte ranges, so a request must not select by them, and codings
-# that the gateway would have to undo. Entity tags are translated (`gateway.core.answers`).
+# Fields that describe the bytes of a body. A change of the bytes makes them wrong (RFC 9110,
+# section 14.3).
+ABOUT_BYTES = DIGESTS | {b"accept-ranges", b"content-encoding", b"content-length"}
+
+# A converted representation has no byte ranges, so a request must not select by them, codings that
+# the gateway would have to undo, and digests and signatures that it would have to drop. Entity tags
+# are translated (`gateway.core.answers`).
 SELECTING = frozenset(
-    b"accept-encoding if-range range want-content-digest want-repr-digest".split()
+    b"accept-encoding accept-signature if-range range want-content-digest want-digest"
+    b" want-repr-digest".split()
 )
 
 # Fields that are forbidden in trailers, where they would be read too late or not at all: framing,
@@ -140,7 +137,7 @@ _MOST_MIXTURES = 1024
 METHOD_OVERRIDES = frozenset({b"x-http-method", b"x-http-method-override", b"x-method-override"})
 
 # Fields whose presence is reported, since the handling of a message depends on it.
-_WATCHED = METHOD_OVERRIDES | {b"connection", b"date", b"expect", b"vary"}
+_WATCHED = METHOD_OVERRIDES | DIGESTS | {b"connection", b"date", b"expect", b"vary"}
 _LINKS = frozenset({b"content-location", b"link", b"location", b"set-cookie"})
 _DROPPED: Final = b""
 

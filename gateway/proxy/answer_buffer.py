@@ -115,6 +115,20 @@ def _unsent(connection: ClientTransport) -> int:
     return 0 if connection.transport is None else unsent_bytes(connection.transport)
 
 
-def trailers(exchange: Exchange, response: UpstreamResponse) -> HeaderFields:
-    """Return the trailer fields to forward; none if the client does not accept trailers."""
-    return headers.trailing(response.trailers) if exchange.takes_trailers else []
+def trailers(
+    exchange: Exchange, response: UpstreamResponse, *, altered: bool = False
+) -> HeaderFields:
+    """Return the trailer fields to forward; none if the client does not accept trailers.
+
+    Args:
+        exchange: with the client.
+        response: the response of the service.
+        altered: whether the body is another one, so that its digests are wrong.
+    """
+    if not exchange.takes_trailers:
+        return []
+    fields = headers.trailing(response.trailers)
+    if altered:
+        exchange.count_digests(name.lower() for name, _ in fields)
+        fields = headers.end_to_end(fields, headers.DIGESTS)
+    return fields

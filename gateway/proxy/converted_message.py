@@ -78,7 +78,7 @@ async def convert_request(
             body, format_of(converted), conversion, room, message
         )
         return None, _CONVERTED.sort(converted)[0], streamed
-    whole = await _whole(body, around, room)
+    whole = received = await _whole(body, around, room)
     method = around.method
     # Some clients give each request a body; here it means nothing (RFC 9110, section 9.3.1).
     if whole and method in SAFE and whole.strip() == _NOTHING:
@@ -103,10 +103,10 @@ async def convert_request(
             return together, left, body if isinstance(body, bytes) else None
         message = together = around.message(conversion, converted, None)
     sent = kind if converted is fields else described(converted)
-    given = whole
-    whole = await body_conversion.convert_request_body(given, sent, conversion, room, message)
-    drops, kept = converting.drops_body, whole is given
-    if together is not None and kept:
+    made_body = await body_conversion.convert_request_body(whole, sent, conversion, room, message)
+    whole, drops = whole if made_body is None else made_body, converting.drops_body
+    kept = whole is received
+    if together is not None and made_body is None:
         # It is no JSON and stays: what surrounds it is converted apart.
         together, converted = None, convert_request_fields(around, converted, converting)
     elif together is not None:
@@ -129,8 +129,11 @@ async def convert_response(
     response: UpstreamHead,
     answered: int,
     room: ConversionRoom,
-) -> tuple[HeaderFields, bytes | AsyncIterator[bytes] | None]:
+) -> tuple[HeaderFields, bytes | AsyncIterator[bytes] | None, bool]:
     """Return the header fields of an answer for the client, and its body; None if it stays.
+
+    And whether the body may be another one than that of the service. Where it is not, the fields
+    that are about its bytes hold.
 
     Args:
         around: what surrounds the body.
@@ -148,7 +151,9 @@ async def convert_response(
     changes = answered != status and _has_other_body(converting, method, status, answered)
     if conversion is None:
         fields = _convert_response_fields(around, fields, converting, response)
-        return _other_body(response, answered, None, fields) if changes else (fields, None)
+        if not changes:
+            return fields, None, False
+        return *_other_body(response, answered, None, fields), True
     has_body = not bodiless(method, answered)
     if changes and has_body:
         fields = _made_json(fields)
@@ -163,17 +168,19 @@ async def convert_response(
     if together is None and converting.changes_fields:
         fields = _convert_response_fields(around, fields, converting, response)
     body: bytes | AsyncIterator[bytes] | None = None
+    altered = True
     if changes:
         fields, body = _other_body(response, answered, conversion, fields, message)
     elif has_body:
-        body = await body_conversion.convert_response_body(response, conversion, room, message)
+        converted = body_conversion.convert_response_body(response, conversion, room, message)
+        body, altered = await converted
     elif together is not None:
         body_conversion.convert_made(response, conversion.carrying, together)
     if together is not None:
         fields = write_fields(together.headers)
         if body and not any(name.lower() in _TYPE for name, _ in fields):
             fields.append(_JSON)
-    return fields, body
+    return fields, body, altered
 
 
 def convert_request_fields(

@@ -36,6 +36,7 @@ from gateway.proxy.upstream.upstream import RequestBody, Upstream, UpstreamRespo
 
 _log = logging.getLogger(__name__)
 
+_LENGTH = frozenset({b"content-length"})
 # After these faults the connection closes: the start of the next request is unknown, or lies
 # behind a body that is not read.
 _FINAL = frozenset({FaultCode.BAD_REQUEST, FaultCode.BODY_TOO_LARGE})
@@ -202,7 +203,7 @@ class Handler:
         try:
             if span is not None and (planned.passage or planned.route).response is not None:
                 span.begun = "convert response", exchange.answered
-            status, fields, converted = await returning(exchange, planned, response, room)
+            status, fields, converted, altered = await returning(exchange, planned, response, room)
             if span is not None and (converted is None or isinstance(converted, bytes)):
                 span.end(perf_counter(), converted=converted is not None)
             reason = response.reason if status == response.status else b""
@@ -213,11 +214,18 @@ class Handler:
                     exchange.converted = exchange.converted or converted != b""
                     if planned.route.check is not None:
                         exchange.copy = AnswerCopy(fields, converted, converted != b"")
-                    if len(converted) >= compression.LEAST:
+                    behind = (
+                        trailers(exchange, response, altered=altered) if response.trailers else ()
+                    )
+                    if behind:
+                        fields = headers.end_to_end(fields, _LENGTH)
+                    elif len(converted) >= compression.LEAST:
                         fields, converted = await coded(exchange, fields, converted)
-                    exchange.send(status, reason, fields, converted)
+                    exchange.send(
+                        status, reason, fields, converted, sized=not behind, trailers=behind
+                    )
                 else:
-                    await _send_stream(exchange, status, reason, fields, converted)
+                    await _send_stream(exchange, status, reason, fields, converted, response)
                     if span is not None:
                         span.end(perf_counter(), converted=True)
                 if room.held:  # a large body
@@ -249,6 +257,7 @@ async def _send_stream(
     reason: bytes,
     fields: HeaderFields,
     documents: AsyncIterator[bytes],
+    response: UpstreamResponse,
 ) -> None:
     exchange.converted = True
     coding = coding_of(exchange)
@@ -257,7 +266,7 @@ async def _send_stream(
     exchange.begin(status, reason, fields, sized=False)
     async for piece in documents:
         await exchange.write(piece)
-    exchange.end([])
+    exchange.end(trailers(exchange, response, altered=True))
 
 
 def _refuse(exchange: Exchange, error: FaultError) -> None:

@@ -15,7 +15,14 @@ from gateway.core.errors import FaultError
 from gateway.core.headers import HeaderFields
 from gateway.core.snapshot import Endpoint, Route, Snapshot
 from gateway.core.versions.chosen_by import ChosenBy
-from gateway.proxy.body.body_format import ERROR_TEXTS, described, is_unconverted
+from gateway.proxy.body import json_body
+from gateway.proxy.body.body_format import (
+    ERROR_TEXTS,
+    BodyFormat,
+    BodyKind,
+    described,
+    is_unconverted,
+)
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.converted_message import (
     bodiless,
@@ -28,6 +35,8 @@ from gateway.proxy.shadow.replay import CapturedAnswer
 
 _JSON = (b"Content-Type", b"application/json")
 _TYPE = frozenset({b"content-type"})
+# What the gateway writes itself where a body may be converted.
+_WITH_ANY_BODY = frozenset({b"accept-ranges", b"content-length"})
 _UNCONVERTED = "its type is unconverted"
 
 
@@ -167,7 +176,7 @@ class LoneConversion:
         )
         if together is not None:
             query = together.query
-        if made is body and body:
+        if made is body and body and conversion.keeps_unfit and _is_no_json(kind, body):
             kept = "unfit: keep lets pass what is not JSON"
         return LoneMessage(write_query(query), fields, await _whole(made), kept)
 
@@ -183,15 +192,22 @@ class LoneConversion:
         if conversion is not None and is_unconverted(fields, ranges):
             conversion, kept = None, _UNCONVERTED
         if conversion is not None:
-            fields = headers.end_to_end(fields, headers.ABOUT_BYTES)
             self.used = conversion, self.shown(fields, status)
-        fields, made = await convert_response(
+        fields, made, altered = await convert_response(
             self, converting, fields, conversion, answer, answered, self._room
         )
+        if conversion is not None:
+            about = headers.ABOUT_BYTES if altered else _WITH_ANY_BODY
+            fields = headers.end_to_end(fields, about)
         if made is None and not bodiless(method, answered):
             made = body
         whole = await _whole(made)
         return LoneMessage(None, fields, whole, kept if whole else "")
+
+
+def _is_no_json(kind: BodyKind, body: bytes) -> bool:
+    """Return whether a body is of none of the formats, or not of the JSON that it is to be."""
+    return kind[0] is BodyFormat.OTHER or json_body.parse(body) is body
 
 
 async def _whole(body: bytes | AsyncIterator[bytes] | None) -> bytes:

@@ -61,6 +61,8 @@ _ETAG_LENGTH = len(b"etag")
 # A part of a converted body cannot be had (RFC 9110, section 14.3).
 _NO_RANGES = (b"Accept-Ranges", b"none")
 _takes = compression.takes
+# What holds where a conversion leaves a body as it is.
+_OF_UNALTERED: Final = headers.DIGESTS | {b"content-encoding"}
 # Other statuses with the entity tag of the resource (RFC 9110, sections 15.4.5 and 15.5.13).
 _CURRENT = frozenset({304, 412})
 
@@ -117,6 +119,9 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
             )
             if together is not None:
                 target = converted_target(plan, together)
+            if not headers.DIGESTS.isdisjoint(watched):
+                left = {name.lower() for name, _ in fields}
+                exchange.count_digests(name for name in watched if name not in left)
             if b"expect" in watched:
                 fields = headers.end_to_end(fields, _EXPECT)
         elif converting.changes_fields:
@@ -154,8 +159,10 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
 
 async def returning(  # noqa: C901  # one walk in one frame, for speed
     exchange: Exchange, plan: Plan, response: UpstreamHead, room: ConversionRoom
-) -> tuple[int, HeaderFields, bytes | AsyncIterator[bytes] | None]:
+) -> tuple[int, HeaderFields, bytes | AsyncIterator[bytes] | None, bool]:
     """Return the status and the fields of an answer for the client, and its body if converted.
+
+    And whether the body may be another one than that of the service.
 
     If the returned body is None, the service's body is forwarded unchanged; see also `bodiless`.
     A stream of documents is returned as an iterator, which converts each as it comes.
@@ -174,6 +181,7 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     converting, fates = (plan.passage or route).response, route.passed
     answered, conversion, tags = status, None, None
     body: bytes | AsyncIterator[bytes] | None = None
+    altered = False
     if converting is not None:
         if status == 404 and plan.passage is not None:
             answer_links.check_method(exchange, plan)
@@ -192,12 +200,18 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     kept = fields
     if converting is not None:
         if conversion and not (converting.goes_beyond_bodies or bodiless(method, status)):
-            body = await convert_response_body(response, conversion, room)  # most answers
+            body, altered = await convert_response_body(response, conversion, room)  # most answers
         else:
             around = LiveSurroundings(method, exchange, plan)
-            fields, body = await convert_response(
+            fields, body, altered = await convert_response(
                 around, converting, fields, conversion, response, answered, room
             )
+            altered = altered or (conversion is None and bool(stands))
+        if altered and not _OF_UNALTERED.isdisjoint(watched):
+            remaining = headers.end_to_end(fields, _OF_UNALTERED)
+            kept = remaining if fields is kept else kept
+            fields = remaining
+            exchange.count_digests(watched)
         if converting.changes_fields or converting.needs_message:
             fields = cors_fields.for_script(exchange, plan, fields)
     if LINK in watched or fields is not kept:  # a conversion may have made a field of links
@@ -229,7 +243,7 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     fields = dressed(exchange, fields, watched, vary)
     if body is not None and isinstance(body, bytes):
         fields.append((b"Content-Length", b"%d" % len(body)))
-    return answered, fields, body
+    return answered, fields, body, altered
 
 
 async def coded(
@@ -311,10 +325,10 @@ def _request_fates(drop: frozenset[bytes], converted: bool, tags: bool) -> Field
 def _answer_fates(overruled: frozenset[bytes], converted: bool, tagged: bool) -> FieldFates:
     dropped = overruled | headers.REPLACED
     if converted:
-        dropped |= headers.ABOUT_BYTES | _RANGE
+        dropped |= (headers.ABOUT_BYTES - _OF_UNALTERED) | _RANGE
         if not tagged:  # the tag is of the bytes before the conversion (RFC 9110, section 8.8.3)
             dropped |= _ETAG
-    return FieldFates(dropped, _ETAG if tagged else frozenset())
+    return FieldFates(dropped, _OF_UNALTERED | (_ETAG if tagged else frozenset()))
 
 
 def _tagged(exchange: Exchange, plan: Plan, fields: HeaderFields, status: int) -> HeaderFields:

@@ -42,6 +42,7 @@ COUNTERS = {
     "checked": ("api", "version"),
     "violations": ("api", "version", "field"),
     "unmapped_links": ("api", "version", "place"),
+    "dropped_digests": ("api", "version", "field"),
     "task_failures": ("task",),
     "log_dropped": ("line",),
     "admin_bounds": ("bound",),

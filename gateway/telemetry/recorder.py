@@ -115,6 +115,10 @@ class Recorder:
             self._note(exchange, place)
         if exchange.unmapped_links is not None:
             self._count_links(exchange, exchange.unmapped_links)
+        if exchange.dropped_digests is not None:
+            api = "" if exchange.endpoint is None else exchange.endpoint.api
+            for field in exchange.dropped_digests:
+                self.count("dropped_digests", api, version_label(exchange.version), field)
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
         """Increment a counter; `delta.COUNTERS` lists the kinds and their labels."""

@@ -64,7 +64,8 @@ def replace_scalar(
         made = convert(text)
     except ValueError as error:
         raise ConversionError(str(error), keys) from None
-    holder[key] = form.number(str(made)) if target is NUMBER else made
+    if made != text or target is not source:
+        holder[key] = form.number(str(made)) if target is NUMBER else made
 
 
 def replace_number(

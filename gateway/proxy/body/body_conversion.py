@@ -47,8 +47,10 @@ async def convert_request_body(
     conversion: BodyConversion,
     room: ConversionRoom,
     message: Message | None = None,
-) -> bytes:
-    """Return a request body converted to the service's version.
+) -> bytes | None:
+    """Return a request body converted to the service's version: the same one if nothing alters it.
+
+    None is returned for a body that stays as it is because it cannot be converted.
 
     Args:
         body: the body.
@@ -67,7 +69,7 @@ async def convert_request_body(
     convert = json_body.convert if body_format is _JSON else converter(body_format, room)
     if convert is None:
         if conversion.keeps_unfit:
-            return body
+            return None
         raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, NOT_JSON))
     if len(body) > room.limit:
         detail = f"A body to be converted may have {room.limit} bytes."
@@ -85,7 +87,7 @@ async def convert_request_body(
         raise FaultError(fault) from None
     except ConversionError as error:
         if conversion.keeps_unfit and not codings and isinstance(error, json_body.NotJsonError):
-            return body
+            return None
         raise FaultError(unconvertible(error, error.misfit), error.cause) from None
     if len(converted) > AT_ONCE:
         await room.grow(len(converted))
@@ -97,9 +99,10 @@ async def convert_response_body(
     conversion: BodyConversion,
     room: ConversionRoom,
     message: Message | None = None,
-) -> bytes | AsyncIterator[bytes]:
+) -> tuple[bytes | AsyncIterator[bytes], bool]:
     """Return the body of a response converted to the client's version; see `convert_request_body`.
 
+    And whether it may be another one than that of the service, whose content coding it has if not.
     A stream of documents is returned as an iterator, which converts each as it comes, and raises
     FaultError for one that cannot be converted.
 
@@ -114,7 +117,7 @@ async def convert_response_body(
     elif not is_json and body_format in STREAMS:
         if not codings:
             stream = converted_stream(body_format, conversion, room, message)
-            return _pieces(response, stream, conversion, room)
+            return _pieces(response, stream, conversion, room), True
         unfit = "it is a stream with a content coding"
     body = await response.read()
     if unfit and body:
@@ -124,7 +127,8 @@ async def convert_response_body(
         length = _length(response, room)
         body = await room.gather(_collected(response, body, whole, room), length)
     if not body:
-        return _converted_nothing(response, conversion, message)
+        made = _converted_nothing(response, conversion, message)
+        return made, made != b""
     convert = json_body.convert if is_json else converter(body_format, room)
     if convert is None:
         cause = "it is not JSON; unconverted: in the rules lets its type pass"
@@ -141,7 +145,7 @@ async def convert_response_body(
         raise failed(response, error, error.cause) from None
     if len(converted) > AT_ONCE:
         await room.grow(len(converted))
-    return converted
+    return converted, converted is not body
 
 
 def _converted_nothing(
@@ -248,7 +252,8 @@ async def _convert(
     most = AT_ONCE if body_format is _JSON else _AT_ONCE_BESIDE_JSON
     small = decoded_small(body, codings, room.limit, most)
     if small is not None and conversion.timeout is None:
-        return await _in_turn(partial(convert, small, conversion, message, no_step), room)
+        made = await _in_turn(partial(convert, small, conversion, message, no_step), room)
+        return body if made is small else made
 
     def decoded(limit: int, elements: int, step: Step) -> bytes:
         count = ElementCount(elements, body_format)
@@ -266,14 +271,17 @@ async def _convert(
             text = decoded(min(_LIGHT, room.limit), min(_FEW, room.elements), step)
         except content_coding.DecodedTooLargeError:
             return None
-        return convert(text, conversion, message, step)
+        made = convert(text, conversion, message, step)
+        return body if made is text else made
 
     def convert_heavy(step: Step) -> bytes:
-        return convert(decoded(room.limit, room.elements, step), conversion, message, step)
+        text = decoded(room.limit, room.elements, step)
+        made = convert(text, conversion, message, step)
+        return body if made is text else made
 
     if conversion.timeout is None and len(body) <= _LIGHT:
-        made = conversion_thread.run(convert_light, room.network, light=True)
-        if (converted := await made) is not None:
+        light = conversion_thread.run(convert_light, room.network, light=True)
+        if (converted := await light) is not None:
             return converted
     return await _beside(convert_heavy, conversion, room)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 # brotli and zstd: the same libraries that decode; see `content_coding`.
 import brotli
 
-from gateway.core.headers import HeaderFields
+from gateway.core.headers import DIGESTS, HeaderFields
 from gateway.proxy.body.body_format import BodyFormat, format_of
 
 if sys.version_info >= (3, 14):
@@ -23,6 +23,7 @@ LEAST = 1024
 _AT_ONCE = 16 * 1024
 _LENGTH = b"Content-Length"
 # Proxies that buffer what is compressed would keep events from the client.
+_OF_BYTES = DIGESTS | {b"content-encoding"}
 _AS_THEY_ARE = (BodyFormat.EVENT_STREAM, BodyFormat.OTHER)
 
 
@@ -116,9 +117,13 @@ _CODERS: Mapping[str, Callable[[], _Coder]] = {
 
 
 def _must_stay(fields: HeaderFields) -> bool:
-    # RFC 9111, section 5.2.2.6.
+    """Return whether a body must not be coded (RFC 9111, section 5.2.2.6), or is already.
+
+    A body that no conversion has altered may have digests, which a coding would make wrong.
+    """
     return any(
-        name.lower() == b"cache-control" and b"no-transform" in value.lower()
+        (lower := name.lower()) in _OF_BYTES
+        or (lower == b"cache-control" and b"no-transform" in value.lower())
         for name, value in fields
     )
 

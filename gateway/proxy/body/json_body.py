@@ -1,17 +1,18 @@
 """Conversion of JSON bodies, parsed only as deep as the conversion needs.
 
 Values that no change touches stay slices of the original bytes. So the digits of numbers, the order
-of keys and unknown fields are preserved, and converting is fast.
+of keys and unknown fields are preserved, and converting is fast. A body that no change alters is
+returned as it is.
 """
 
 import json
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from math import isfinite
-from typing import Any
 
 # msgspec: the JSON library that can leave values unparsed (`Raw`), and the fastest that does.
 import msgspec
@@ -23,6 +24,7 @@ from gateway.core.conversion.document import Document, JsonForm, Number, within
 from gateway.core.conversion.message.message import Message
 from gateway.core.cutover.differences import number
 from gateway.proxy.body import json_encoding, json_pieces, repeated_keys, surrogates
+from gateway.proxy.body.original_text import OriginalText, is_as_written
 from gateway.proxy.turns.thread_pace import Step, no_step
 
 # For how many bytes other threads wait at a time.
@@ -64,7 +66,11 @@ class NotJsonError(ConversionError):
     """A body is not JSON."""
 
 
-def convert(
+class _NotCompactError(Exception):
+    """A value has another text than the encoder would write for it."""
+
+
+def convert(  # noqa: C901  # one walk in one frame, for speed
     body: bytes,
     conversion: BodyConversion,
     message: Message | None = None,
@@ -72,7 +78,7 @@ def convert(
     *,
     of_places: bool = False,
 ) -> bytes:
-    """Return a converted JSON body.
+    """Return a converted JSON body: the very object that is given if no change alters it.
 
     Args:
         body: the body.
@@ -86,47 +92,79 @@ def convert(
         ConversionError: the body is not JSON (RFC 8259), is nested too deep, or does not fit the
             declared changes.
     """
-    body = body.strip(_BLANKS)  # a body that is a number would keep them
+    text = body.strip(_BLANKS)  # a body that is a number would keep them
     try:
-        large = len(body) > json_pieces.LARGE
-        if large or not body.isascii():
-            _check_utf8(body)  # values left unparsed are not checked for it later
+        large = len(text) > json_pieces.LARGE
+        if large or not text.isascii():
+            _check_utf8(text)  # values left unparsed are not checked for it later
         try:
-            bare = message is None and step is no_step and not of_places
-            form = _FORM if large else _SMALL_FORM
-            if not bare:
-                form = _form(form, message, step, of_places)
-            try:
-                if large:
-                    return _convert_large(body, conversion, form, step)
-                return _encoded(conversion.convert(Raw(body), form))
-            except ConversionError as error:
-                raise within(error, Raw(body), form) from None
+            converted: bytes | None = None
+            # Links that are mapped are counted, and what is not compact is converted anew.
+            if not (large or step is not no_step or of_places or conversion.maps_links):
+                try:
+                    form = _COMPACT if message is None else _compact(message)
+                    converted = _encoded(conversion.convert(Raw(text), form))
+                except ConversionError as error:
+                    raise within(error, Raw(text), _PLACES) from None
+                except _NotCompactError:
+                    if message is not None:
+                        message.restore()
+            if converted is None:
+                converted = _converted(text, conversion, _parse, message, step, of_places)
         except msgspec.MsgspecError:
-            replaced = surrogates.replace(body)
+            replaced = surrogates.replace(text)
             if replaced is None:
                 raise
             if message is not None:
                 message.restore()
-            form = _form(_REPLACED, message, step, of_places)
-            try:
-                return surrogates.restore(_convert_large(replaced, conversion, form, step))
-            except ConversionError as error:
-                raise within(error, Raw(replaced), form) from None
+            parse = _parse_characters
+            made = _converted(replaced, conversion, parse, message, step, of_places)
+            converted = surrogates.restore(made)
     except UnicodeDecodeError:
         raise NotJsonError("not UTF-8, which JSON is (RFC 8259, section 8.1)") from None
     except msgspec.MsgspecError as mistake:
         raise NotJsonError(f"not JSON: {str(mistake).removeprefix(_MALFORMED)}") from None
     except RecursionError:
         raise ConversionError("nested too deep") from None
+    return body if converted == text else converted
 
 
-def _convert_large(body: bytes, conversion: BodyConversion, form: JsonForm, step: Step) -> bytes:
-    """Return a converted body, which is encoded in steps; see `convert`."""
-    whole = form.open(Raw(body))
-    if not isinstance(whole, dict | list):
-        return _encoded(conversion.convert(Raw(body), form))
-    return json_encoding.encode(conversion.convert(whole, form), step)
+def _compact(message: Message) -> JsonForm:
+    form = _COMPACT
+    # Half of the cost of dataclasses.replace.
+    return JsonForm(
+        form.open, form.close, form.digits, form.number, form.parse, form.take, True, message
+    )
+
+
+def _converted(
+    text: bytes,
+    conversion: BodyConversion,
+    parse: Callable[[Document], Document],
+    message: Message | None,
+    step: Step,
+    of_places: bool,
+) -> bytes:
+    """Return a converted body in which all that no change alters keeps its text."""
+    small = len(text) <= json_pieces.LARGE
+    ordinary = small and step is no_step and message is None and not of_places and parse is _parse
+    if ordinary and _idle:
+        original, form = _idle.pop()
+    else:
+        original = OriginalText(step, small=small)
+        form = original.form(_PLACES, parse, message, of_places)
+    try:
+        made = original.text(conversion.convert(Raw(text), form))
+    except ConversionError as error:
+        placed = error
+        with suppress(ConversionError):  # of a repeated key, which has no place inside
+            placed = within(error, Raw(text), form)
+        raise placed from None
+    finally:
+        original.forget()
+    if ordinary and len(_idle) < _MOST_IDLE:
+        _idle.append((original, form))
+    return made if type(made) is bytes else json_encoding.encode(made, step)
 
 
 def _check_utf8(body: bytes) -> None:
@@ -134,24 +172,6 @@ def _check_utf8(body: bytes) -> None:
     for begin in range(0, len(body), _STEP):  # in steps, as above
         decode(body[begin : begin + _STEP])
     decode(b"", True)
-
-
-def _form(form: JsonForm, message: Message | None, step: Step, of_places: bool) -> JsonForm:
-    if message is None and step is no_step and not of_places:
-        return form
-    opens = form.open if step is no_step else _opener(step)
-    # Half of the cost of dataclasses.replace.
-    return JsonForm(
-        opens,
-        form.close,
-        form.digits,
-        form.number,
-        form.parse,
-        form.take,
-        form.typed,
-        message,
-        of_places,
-    )
 
 
 def parse(body: bytes) -> Document:
@@ -166,89 +186,38 @@ def parse(body: bytes) -> Document:
         return body
 
 
-def _opener(step: Step, *, small: bool = False) -> Callable[[Document], Document]:
-    """Return what opens a value; see `JsonForm.open`.
+def _open(value: Document) -> Document:
+    """Return an open value of a body that `within` looks for a place in."""
+    if type(value) is not Raw:
+        return Number(_made_digits(value)) if type(value) in _NUMBERS else value
+    try:
+        opened = _opened(value)
+    except msgspec.ValidationError:  # a number out of the range of float
+        return Number(str(value, "ascii"))
+    kind = type(opened)
+    return Number(str(value, "ascii")) if kind is int or kind is float else opened
 
-    Args:
-        step: is called between the steps.
-        small: whether no value is large.
-    """
 
-    def opens(value: Document) -> Document:
-        if type(value) is not Raw:
-            return Number(_made_digits(value)) if type(value) in _NUMBERS else value
-        if not small:
-            step()
-            if len(value) > json_pieces.LARGE:
-                large = _open_in_pieces(value, step)
-                if large is not None:
-                    return large
-        try:
-            opened = _opened(value)
-        except msgspec.ValidationError:  # a number out of the range of float
-            return Number(str(value, "ascii"))
-        kind = type(opened)
-        if kind is str:
-            return opened
-        if kind is dict:
-            # Of a repeated key, the parser has kept one. So an object that is as long as its
-            # members written again has each key once; white space and needless escapes only make
-            # it longer.
-            written = _encoded(opened)
-            if len(written) != len(value):
-                repeated_keys.refuse(bytes(value), written, opened)
-            return opened
-        if kind is int or kind is float:
-            return Number(str(value, "ascii"))
+def _open_compact(value: Document) -> Document:
+    """Return an open value; raises _NotCompactError for one that the encoder writes otherwise."""
+    if type(value) is not Raw:
+        return Number(_made_digits(value)) if type(value) in _NUMBERS else value
+    try:
+        opened = _opened(value)
+    except msgspec.ValidationError:  # a number out of the range of float
+        return Number(str(value, "ascii"))
+    kind = type(opened)
+    if kind is str:
         return opened
-
-    return opens
-
-
-_open = _opener(no_step)
-
-
-def _open_in_pieces(value: Raw, step: Step) -> Document:
-    """Return an open array or object; None for any other value."""
-    text = json_pieces.stripped(memoryview(value))
-    begin, inner, end = bytes(text[:1]), text[1:-1], bytes(text[-1:])
-    if begin + end not in (b"[]", b"{}"):
-        return None
-    if not json_pieces.stripped(inner):  # it is empty, and no element is missing
-        return _open(Raw(begin + end))
-    if begin == b"[":
-        array: list[Document] = []
-        for piece in json_pieces.cut(inner, step):
-            array += _part(begin + piece + end, step)
-        return array
-    members: dict[str, Document] = {}
-    count = 0
-    for piece in json_pieces.cut(inner, step):
-        some = _part(begin + piece + end, step)
-        members.update(some)
-        count += len(some)
-    if len(members) < count:
-        raise repeated_keys.repeated()
-    return members
-
-
-def _part(text: bytes, step: Step) -> Any:
-    step()
-    part = _opened(text)
-    if not part:
-        raise msgspec.DecodeError("an element is missing between two commas")
-    if isinstance(part, dict) and not _is_as_written(text, part):
-        repeated_keys.refuse(text, _encoded(part), part)
-    return part
-
-
-def _is_as_written(text: bytes, members: dict[str, Raw]) -> bool:
-    """Return whether an object is compact and has no repeated keys, as `_open` finds it.
-
-    It may be large, so that its members are not written again to be counted.
-    """
-    keys = len(_encoded([*members]))
-    return len(text) == keys + sum(len(member) + 1 for member in members.values())
+    if kind is dict:
+        # As in `is_as_written`, but faster for the small ones that most are.
+        if len(_encoded(opened)) != len(value):
+            raise _NotCompactError
+    elif kind is int or kind is float:
+        return Number(str(value, "ascii"))
+    elif kind is list and not is_as_written(value, opened):
+        raise _NotCompactError
+    return opened
 
 
 def _digits(value: Document) -> str | None:
@@ -330,6 +299,8 @@ def _check(value: object) -> None:
             _check(inner)
 
 
-_FORM = JsonForm(_open, _close, _digits, _number, _parse, _take)
-_SMALL_FORM = replace(_FORM, open=_opener(no_step, small=True))
-_REPLACED = replace(_FORM, parse=_parse_characters)
+# What small bodies are opened with, one after the other: a new one costs as much as a conversion.
+_idle: list[tuple[OriginalText, JsonForm]] = []
+_MOST_IDLE = 4
+_PLACES = JsonForm(_open, _close, _digits, _number, _parse, _take)
+_COMPACT = replace(_PLACES, open=_open_compact)

@@ -5,6 +5,7 @@ The log line, the metrics and the usage of a request are written once, from its 
 
 import secrets
 import time
+from collections.abc import Iterable
 from itertools import count
 from typing import Final, Protocol
 
@@ -14,7 +15,7 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from gateway.core.clients import ANONYMOUS
 from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.errors import Fault
-from gateway.core.headers import FieldLines
+from gateway.core.headers import DIGESTS, FieldLines
 from gateway.core.plan import Plan
 from gateway.core.snapshot import Endpoint, Limits, Snapshot
 from gateway.core.versions.version import Version
@@ -59,6 +60,8 @@ class Exchange(ClientRequest, ClientResponse):
         mapped_links: the links that a conversion of the answer's body has mapped; None without one.
         unmapped_links: the number of links that fit no endpoint, by their places: a header field,
             `body` or `request`; None if there are none.
+        dropped_digests: the names of the fields of digests and signatures that were dropped, since
+            a conversion altered the body; None if there are none.
         unmapped_link: the first of those links; None if there is none.
         trace_id: the id of the trace that the request belongs to; None unless requests are traced.
         trace_fields: the fields by which the service goes on with the trace; empty if it does by
@@ -83,6 +86,7 @@ class Exchange(ClientRequest, ClientResponse):
             "converted",
             "copy",
             "cutover_route",
+            "dropped_digests",
         ),
         *("ended", "endpoint", "fields"),
         *("has_body", "keep_alive", "length", "mapped_links", "message", "method"),
@@ -132,6 +136,7 @@ class Exchange(ClientRequest, ClientResponse):
         self.cause: str | None = None
         self.mapped_links: set[str] | None = None
         self.unmapped_links: dict[str, int] | None = None
+        self.dropped_digests: list[str] | None = None
         self.unmapped_link: str | None = None
         self.trace_id: str | None = None
         self.trace_fields: FieldLines = ()
@@ -150,6 +155,16 @@ class Exchange(ClientRequest, ClientResponse):
             self.request_id, self.request_id_given = given, True
         else:  # 32 hexadecimal digits, so that it can be the id of a trace as well
             self.request_id = f"{_id_prefix}{next(_id_count)}"
+
+    def count_digests(self, dropped: Iterable[bytes]) -> None:
+        """Count the fields of digests and signatures among those that are dropped, by their names.
+
+        Args:
+            dropped: the names in lower case.
+        """
+        names = [name.decode() for name in dropped if name in DIGESTS]
+        if names:
+            self.dropped_digests = [*(self.dropped_digests or ()), *names]
 
 
 class HttpHandler(Protocol):

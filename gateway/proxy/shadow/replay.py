@@ -197,7 +197,7 @@ async def for_client(
     """Return a service's answer converted for the client by a plan; a fault yields its status."""
     room = ConversionRoom(rule.body * GROWTH, exchange.snapshot.limits.elements)
     try:
-        status, fields, converted = await returning(exchange, plan, captured, room)
+        status, fields, converted, _ = await returning(exchange, plan, captured, room)
         if converted is None:
             body = await captured.read()
         elif isinstance(converted, bytes):

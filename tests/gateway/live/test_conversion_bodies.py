@@ -171,10 +171,10 @@ UNCONVERTIBLE = {
     "broken off in a string": BOB[:20],
     "something behind": BOB + b"x",
     "two values": BOB + b"\n" + BOB,
-    "a key twice": b'{"name":{"firstName":"A"},"id":1,"id":2}',
+    "a key twice": b'{"name":{"firstName":"A"},"name":{"firstName":"B"}}',
     "a key twice, inside": b'{"name":{"firstName":"A","firstName":"A"}}',
-    "a key twice, with spaces": b'{"name": {"firstName": "A"}, "id": 1, "id": 1}',
-    "a key twice, one escaped": b'{"name":{"firstName":"A"},"\\u003a":1,":":2,"\\u0061":1,"a":2}',
+    "a key twice, with spaces": b'{"name": {"firstName": "A"}, "name": null}',
+    "a key twice, one escaped": b'{"name":{"firstName":"A"},"n\\u0061me":null}',
     "comma at the end": b'{"name":{"firstName":"Bob",}}',
     "single quotes": b"{'name':{}}",
     "comment": b"{} // nothing",
@@ -465,9 +465,9 @@ def test_what_cannot_be_asked_of_a_conversion_is_not_asked(house: House) -> None
 def test_errors_pass_byte_for_byte(house: House, status: str, path: str) -> None:
     for body, type_ in ((BOB, "application/json"), (b" {oops\xff", "text/html"), (b"", "a/b")):
         sent = b"" if status.startswith("304") else body
-        lines = [*ABOUT_BYTES, "Content-Encoding: gzip", "Retry-After: 1"]
-        if not status.startswith("304"):  # which has the tag of what the client has
-            lines += ['ETag: "v2"', "Accept-Ranges: bytes"]
+        lines = ["Retry-After: 1"]
+        if not status.startswith("304"):  # which stands for a converted answer
+            lines += [*ABOUT_BYTES, "Content-Encoding: gzip", 'ETag: "v2"', "Accept-Ranges: bytes"]
         house.service.answer = answer(sent, *lines, status=status, content_type=type_)
         got = get(house.gateway, path)
         assert got.line == f"HTTP/1.1 {status}".encode()

@@ -1,12 +1,14 @@
 """Bodies, and parts of them, that no change of a conversion names, over sockets."""
 
+import gzip
 import json
 
 import pytest
 
-from tests.gateway.kit import StartGateway
+from tests.gateway.kit import StartGateway, wait_for
+from tests.gateway.live.bounds import total
 from tests.gateway.live.conftest import House
-from tests.gateway.live.raw import answer, ask
+from tests.gateway.live.raw import answer, ask, request, send
 
 RULES = """
 services: {{ told: {{ targets: ["http://127.0.0.1:{port}"] }} }}
@@ -58,3 +60,79 @@ def test_a_named_field_that_does_not_fit_is_refused(reloaded: StartGateway, hous
     got = ask(program, "POST", "/v1/a", JSON, body=b'{"lines":5}')
     assert got.refusal() == (400, "unconvertible_request")
     assert len(house.service.asked) == asked
+
+
+UNTOUCHED = {
+    "white space": b' {"a": 1.50, "b" :[ 1, 2 ]}\r\n',
+    "escapes": b'{"caf\\u00e9":"\\/"}',
+    "repeated keys": b'{"a":1,"b":2,"a":3}',
+    "opened arrays": b'[ {"lines": [{"x": 1}, {"x":2}]}, null ]\n',
+    "large": b'{"lines": [%b {"x": 1}]}' % (b'{"x": [ 1.0 ]}, ' * 8000),
+}
+DIGESTS = ["Content-MD5: x", "Digest: x", "Repr-Digest: x=:eA==:", "Content-Digest: x=:eA==:"]
+SIGNED = [*DIGESTS, "Signature: a=:eA==:", 'Signature-Input: a=("content-digest")']
+
+
+@pytest.mark.parametrize("path", ["/v1/a", "/v1/cased"])
+@pytest.mark.parametrize("body", UNTOUCHED.values(), ids=UNTOUCHED)
+def test_a_body_that_no_change_alters_leaves_as_the_bytes_that_came(
+    reloaded: StartGateway, house: House, path: str, body: bytes
+) -> None:
+    """With its digests and signatures, and its content coding."""
+    program = reloaded(RULES.format(port=house.service.port))
+    for sent, lines in ((body, SIGNED), (gzip.compress(body), [*SIGNED, "Content-Encoding: gzip"])):
+        house.service.answer = answer(sent, *lines)
+        got = ask(program, "POST", path, JSON, *lines, body=sent)
+        assert (got.status, got.body) == (200, sent)
+        assert house.service.last.body == sent
+        for line in lines:
+            name, value = line.split(": ", 1)
+            assert got.one(name) == house.service.last.one(name) == value.encode()
+
+
+def test_a_patch_that_no_change_alters_leaves_as_the_bytes_that_came(
+    reloaded: StartGateway, house: House
+) -> None:
+    program = reloaded(RULES.format(port=house.service.port))
+    patch = b'[ {"op": "add", "path":"/a\\/b", "value": { "x":1 }}, {"path":"/c","op":"remove"} ]\n'
+    ask(program, "PATCH", "/v1/a", "Content-Type: application/json-patch+json", body=patch)
+    assert house.service.last.body == patch
+
+
+def test_what_no_change_alters_keeps_its_text_in_a_body_that_one_does(
+    reloaded: StartGateway, house: House
+) -> None:
+    program = reloaded(RULES.format(port=house.service.port))
+    newer = b'{"a": 1.50, "total":1e2, "a":{ "b":1,"b" : 2}, "lines": [{"x": 1}, {"sum":1}]}'
+    older = b'{"a":1.50,"amount":1e2,"a":{ "b":1,"b" : 2},"lines":[{"x": 1},{"cost":1}]}'
+    house.service.answer = answer(newer)
+    spaced = older.replace(b'"a":1.50,', b'"a": 1.50,')
+    assert ask(program, "POST", "/v1/a", JSON, body=spaced).body == older
+    arrived = newer.replace(b'"a": ', b'"a":').replace(b', "', b',"').replace(b": [", b":[")
+    assert house.service.last.body == arrived.replace(b"}, {", b"},{")
+
+
+def test_digests_and_signatures_of_altered_bodies_are_dropped_and_counted(
+    reloaded: StartGateway, house: House
+) -> None:
+    program = reloaded(RULES.format(port=house.service.port))
+    house.service.answer = answer(b'{"total":1}', *SIGNED)
+    before = total(program, "gateway_dropped_digests_total")
+    got = ask(program, "POST", "/v1/a", JSON, *SIGNED, body=b'{"amount":1}')
+    assert got.body == b'{"amount":1}'
+    for line in SIGNED:
+        name = line.partition(":")[0]
+        assert got.all(name) == house.service.last.all(name) == []
+    # Trailer fields as well, where the client accepts any.
+    chunks = b'b\r\n{"total":1}\r\n0\r\nRepr-Digest: x\r\nX-Took: 5\r\n\r\n'
+    head = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+    house.service.answer = head + chunks
+    received = send(program, request("GET", "/v1/a", "TE: trailers"))
+    assert received.endswith(b'c\r\n{"amount":1}\r\n0\r\nX-Took: 5\r\n\r\n')
+    house.service.answer = (head + chunks).replace(b"total", b"count")
+    assert b"\r\nRepr-Digest: x\r\n" in send(program, request("GET", "/v1/a", "TE: trailers"))
+    wait_for(
+        lambda: total(program, "gateway_dropped_digests_total") == before + 2 * len(SIGNED) + 1
+    )

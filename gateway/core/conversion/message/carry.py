@@ -155,4 +155,3 @@ def _inner(change: Change) -> tuple[Change, bool]:
     """Return the change that a change of a whole body makes, and whether it makes its inverse."""
     inner = change.change if isinstance(change, Whole) else change
     return (inner.change, True) if isinstance(inner, Inverse) else (inner, False)
-

@@ -73,6 +73,6 @@ class FreeKeys(FieldChange):
                 if name in made:
                     raise ConversionError(f"becomes '{name}', which is there already", (key,))
                 made[name] = member
-            return form.close(made)
+            return value if made == value else form.close(made)
 
         change_value(fields, self.field, form, changed)

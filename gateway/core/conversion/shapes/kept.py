@@ -6,6 +6,7 @@ service refuses it in its own words, and names the field that the client has sen
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gateway.core.conversion.change import (
     Change,
@@ -67,14 +68,13 @@ class Kept(ChangeVariant):
         return replace(self, change=self.change.for_patch())
 
     def _try(self, fields: JsonObject, form: JsonForm, *, upwards: bool) -> None:
-        before = _copy(fields)
+        before = _saved(fields)
         try:
             _apply(self.change, fields, form, upwards=upwards)
         except ConversionError as error:
             if not (self.of_value or error.is_on_way):
                 raise
-            fields.clear()
-            fields.update(before)
+            _restore(before)
             if self.instead is not None and error.is_on_way:
                 _apply(self.instead, fields, form, upwards=upwards)
 
@@ -183,12 +183,15 @@ def _apply(change: Change, fields: JsonObject, form: JsonForm, *, upwards: bool)
     (change.up if upwards else change.down)(fields, form)
 
 
-def _copy(value: JsonObject) -> JsonObject:
-    """Return an open object with copies of all that is open in it, which changes may change."""
+def _saved(value: Document) -> list[tuple[Any, Any]]:
+    """Return an open object, and all that is open in it, each with a copy of what it holds."""
+    if not isinstance(value, dict | list):
+        return []
+    held = value.values() if isinstance(value, dict) else value
+    return [(value, value.copy()), *(one for inner in held for one in _saved(inner))]
 
-    def copied(inner: Document) -> Document:
-        if isinstance(inner, dict):
-            return {key: copied(each) for key, each in inner.items()}
-        return [copied(each) for each in inner] if isinstance(inner, list) else inner
 
-    return {key: copied(inner) for key, inner in value.items()}
+def _restore(saved: list[tuple[Any, Any]]) -> None:
+    for value, held in saved:
+        value.clear()
+        (value.update if isinstance(value, dict) else value.extend)(held)

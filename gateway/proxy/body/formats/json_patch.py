@@ -48,7 +48,7 @@ def convert_patch(
     message: Message | None = None,
     step: Step = no_step,
 ) -> bytes:
-    """Return a converted JSON Patch.
+    """Return a converted JSON Patch: the very object that is given if no change alters it.
 
     Args:
         body: the JSON Patch.
@@ -71,13 +71,15 @@ def convert_patch(
     except (msgspec.MsgspecError, RecursionError) as error:
         raise _no_patch(error) from None
     index = 0
+    given: list[_Operation] = []
     converted: list[_Operation] = []
     try:
         for index in range(len(operations)):
-            converted.extend(_converted(_opened(operations[index]), convert))
+            given.append(_opened(operations[index]))
+            converted.extend(_converted(given[-1], convert))
     except ConversionError as error:
         raise error.under(index) from None
-    return msgspec.json.encode(converted)
+    return body if converted == given else msgspec.json.encode(converted)
 
 
 def _opened(text: Raw) -> _Operation:
@@ -100,7 +102,9 @@ def _converted(operation: _Operation, convert: _JsonConversion) -> Iterator[_Ope
         if source[:-1] != place[:-1] or not (_is_index(source[-1:]) and _is_index(place[-1:])):
             _refuse(f"{kind} from a place other than an element of the same array", "from")
         ((begin,), (end,)) = _moved(source, convert, "from"), _moved(place, convert, "path")
-        yield {**operation, "from": _written(begin), "path": _written(end)}
+        if (begin, end) != (source, place):
+            operation = {**operation, "from": _written(begin), "path": _written(end)}
+        yield operation
         return
     if kind not in (*_WITH_VALUE, "remove"):
         _refuse("an operation that JSON Patch does not have (RFC 6902, section 4)", "op")
@@ -108,7 +112,7 @@ def _converted(operation: _Operation, convert: _JsonConversion) -> Iterator[_Ope
     if valued and "value" not in operation:
         _refuse("is missing", "value")
     for target in _moved(place, convert, "path"):
-        converted = {**operation, "path": _written(target)}
+        converted = {**operation} if target == place else {**operation, "path": _written(target)}
         if valued:
             converted["value"] = _value(place, target, operation["value"], convert)
         yield converted

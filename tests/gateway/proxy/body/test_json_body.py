@@ -164,7 +164,7 @@ def test_blanks_in_a_large_body_are_no_missing_element(brackets: str) -> None:
     body = f"{blanks}{brackets[0]}{blanks}{brackets[1]}{blanks}".encode()
     link = VersionLink(Version(1), Version(2), (Rename((), ("a",), ("b",)),))
     conversion = BodyConversion((link,), Direction.UP)
-    assert json_body.convert(body, conversion) == brackets.encode()
+    assert json_body.convert(body, conversion) is body
     for malformed in ("1,", ",", ",1"):
         with pytest.raises(ConversionError, match="not JSON"):
             json_body.convert(f"[{blanks}{malformed}{blanks}]".encode(), conversion)

@@ -135,7 +135,7 @@ async def test_a_body_by_the_rules(tmp_path: Path) -> None:
     assert caught.value.fault.code is FaultCode.UNCONVERTIBLE_REQUEST
     assert "longer than 0.2 s" in caught.value.fault.detail
     response = CapturedAnswer(200, JSON_TYPE, b'{"a":1}')
-    converted = await body_conversion.convert_response_body(response, down, room)
+    converted, _ = await body_conversion.convert_response_body(response, down, room)
     assert converted == b'{"a":{"long":1}}'
     room.release()
     await ended()

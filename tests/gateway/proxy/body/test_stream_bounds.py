@@ -18,7 +18,7 @@ LARGE = b'{"x":[' + b"{}," * 30_000 + b"{}]}\n"
 async def converted(body: bytes, room: ConversionRoom) -> bytes:
     """Return the converted lines of an answer."""
     answer = CapturedAnswer(200, LINES, body)
-    found = await body_conversion.convert_response_body(answer, conversion(), room)
+    found, _ = await body_conversion.convert_response_body(answer, conversion(), room)
     assert not isinstance(found, bytes)
     return b"".join([piece async for piece in found])
 

@@ -7,6 +7,7 @@ from gateway.core.conversion.changes.values.word_case import CaseRewriting
 from gateway.core.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.core.conversion.document import Document, JsonForm, JsonObject, reach
 from gateway.core.conversion.field_path import Keys, Scope, Tokens
+from gateway.core.conversion.repeated_members import RepeatedKey, RepeatedValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +84,22 @@ class KeyCase:
 def _value(
     value: Document, form: JsonForm, write: Callable[[str], str], but: frozenset[str]
 ) -> Document:
+    """Return a value with its keys rewritten: the same one where none differs."""
+    if isinstance(value, RepeatedValue):
+        return value._replace(value=_value(value.value, form, write, but))
     opened = form.open(value)
     if isinstance(opened, dict):
-        return form.close(_object(opened, form, write, but))
+        fields = _object(opened, form, write, but)
+        return value if fields == opened else form.close(fields)
     if not isinstance(opened, list):
         return value
-    index = 0
+    made: list[Document] = []
     try:
-        for index, element in enumerate(opened):
-            opened[index] = _value(element, form, write, but)
+        for element in opened:
+            made.append(_value(element, form, write, but))  # noqa: PERF401  # the error needs its index
     except ConversionError as error:
-        raise error.under(index) from None
-    return opened
+        raise error.under(len(made)) from None
+    return value if made == opened else made
 
 
 def _object(
@@ -102,13 +107,16 @@ def _object(
 ) -> JsonObject:
     made: JsonObject = {}
     for key, value in fields.items():
+        plain = str(key)
         try:
-            name = write(key)
+            name = write(plain)
         except ValueError as error:
             raise ConversionError(f"the key is no name: {error}", (key,)) from None
+        if isinstance(key, RepeatedKey):
+            name = key if name == plain else RepeatedKey(name)
         if name in made:
             raise ConversionError(f"becomes '{name}', which is there already", (key,))
-        if key in but:
+        if plain in but:
             made[name] = value
             continue
         try:

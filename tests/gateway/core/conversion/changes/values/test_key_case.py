@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from gateway.core.conversion.changes.values.key_case import KeyCase
 from gateway.core.conversion.changes.values.word_case import CaseRewriting, WordCase
 from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import PLAIN
 from gateway.core.conversion.field_path import Keys
+from gateway.core.conversion.repeated_members import RepeatedValue, check_repeated, object_of
 from tests.gateway.core.conversion.documents import Json, both, down, fails, scalars, up
 from tests.gateway.core.world import LAW
 
@@ -78,3 +80,24 @@ def test_there_and_back(document: Json) -> None:
 def test_the_order_of_keys_stays(upwards: bool) -> None:
     document = {"z": 1, "b": 2, "a": 3}
     assert list(both(key_case(), document, upwards)) == ["z", "b", "a"]
+
+
+def test_members_with_the_same_key_stay_together() -> None:
+    older = object_of([("a_b", 1), ("c_d", 2), ("a_b", {"e_f": 3}), ("x", 4), ("x", 5)])
+    fields = {**older}
+    key_case().up(fields, PLAIN)
+    check_repeated(fields)
+    assert [(str(key), value) for key, value in fields.items()] == [
+        ("aB", RepeatedValue(1, 2)),
+        ("cD", 2),
+        ("aB", RepeatedValue({"eF": 3}, 2)),
+        ("x", RepeatedValue(4, 2)),
+        ("x", RepeatedValue(5, 2)),
+    ]
+
+
+def test_a_value_without_such_keys_is_the_same_one() -> None:
+    for value in ([1, [2]], {"a": [{"b": 1}]}):
+        fields: dict[str, object] = {"value": value}
+        key_case().up(fields, PLAIN)
+        assert fields["value"] is value
