@@ -228,7 +228,8 @@ def _media_type(
         return None
     assert selector is not None  # an endpoint with versions has a selector
     aliases = selector.matching.aliases
-    if selector.only is not None and not aliases:  # which read the version, and by its own name
+    only = selector.only
+    if only is not None and only.has_one_type and not aliases:  # the version's own name was read
         return route.content_type
     found = (reader.answers_with(head, version, aliases) for reader in selector.readers)
     return next(filter(None, found), None)

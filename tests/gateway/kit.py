@@ -197,7 +197,7 @@ def rules(port: int, *, extra: str = "", changes: str = "", via: bool = False) -
     `via`, version 1 is served from version 2 through `changes` (a join of the name by default).
     """
     changes = changes or "- join: { fields: [name.firstName, name.lastName], into: name }"
-    media_type = "application/vnd.t-v{version}+json"
+    vendor = 'media_type: "application/vnd.t-v{version}+json", response_type: vendor'
     first = '{ via: "2" }' if via else "{ service: s }"
     return f"""
 services:
@@ -212,7 +212,7 @@ apis:
       - {{ path: "/v{{version}}/person", version: {{ in: path }} }}
       - {{ path: /param, version: {{ in: query, name: version }} }}
       - {{ path: /header, version: {{ in: header, name: X-API-VERSION }} }}
-      - {{ path: /accept, version: {{ in: accept, media_type: "{media_type}" }} }}
+      - {{ path: /accept, version: {{ in: accept, {vendor} }} }}
     versions:
       "1": {first}
       "2": {{ service: s }}

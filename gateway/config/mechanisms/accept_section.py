@@ -18,10 +18,14 @@ class AcceptVersion(OptionalMechanismConfig):
     in_: Annotated[Literal["accept"], Field(alias="in")]
     media_type: str
     """The media type, with `{version}` where the version stands."""
+    response_type: Literal["service", "vendor"] = "service"
+    """The Content-Type of JSON responses: that of the service (service), or the media type that
+    was asked for (vendor)."""
 
     def build(
         self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
     ) -> AcceptReader | None:
         """Return the reader."""
         around = parse_media_type(self.media_type, versions, (*at, "media_type"), mistakes)
-        return None if around is None else AcceptReader(*around)
+        vendor = self.response_type == "vendor"
+        return None if around is None else AcceptReader(*around, names_response=vendor)

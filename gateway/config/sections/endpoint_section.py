@@ -1,6 +1,6 @@
 """One endpoint: its path, how a version is chosen there, and what the service is asked for."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -302,7 +302,7 @@ class EndpointBuilder(NamedTuple):
             config.build(self.versions, self._reader_at(index), self.mistakes)
             for index, config in enumerate(self.config.readers)
         )
-        return tuple(reader for reader in readers if reader is not None)
+        return _joined(reader for reader in readers if reader is not None)
 
     def _reader_at(self, index: int) -> Location:
         several = isinstance(self.config.version, tuple)
@@ -333,6 +333,16 @@ def _content_type(readers: tuple[Reader, ...], version: Version | None) -> str |
     if version is None:
         return None
     return next(filter(None, (reader.content_type(version) for reader in readers)), None)
+
+
+def _joined(readers: Iterable[Reader]) -> tuple[Reader, ...]:
+    """Return the readers, with those that read one place together made one."""
+    found: list[Reader] = []
+    for reader in readers:
+        both = [known.joined(reader) for known in found]
+        index = next((index for index, one in enumerate(both) if one is not None), len(found))
+        found[index : index + 1] = [next(filter(None, both), reader)]
+    return tuple(found)
 
 
 def asked_paths(endpoint: Endpoint) -> Iterator[Template]:

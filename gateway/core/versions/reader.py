@@ -77,6 +77,15 @@ class Reader(ABC):
         """Return the names of the request fields that it reads, for Vary."""
         return ()
 
+    @property
+    def has_one_type(self) -> bool:
+        """Whether the answers in a version have one media type, if any, whatever was asked for."""
+        return True
+
+    def joined(self, other: "Reader") -> "Reader | None":
+        """Return one reader of this place and of another; None where they are read apart."""
+        return None
+
     @abstractmethod
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
         """Return the raw values found, in order of preference; empty when there is none."""

@@ -282,6 +282,17 @@ class TestDefault:
         assert isinstance(todo, Plan)
         assert todo.content_type == VENDOR.format(1)
 
+    def test_has_the_media_type_of_the_only_pattern(self) -> None:
+        endpoint = person("/typed", ACCEPT)
+        routes = {
+            version: replace(route, content_type=VENDOR.format(version))
+            for version, route in endpoint.routes.items()
+        }
+        world = snapshot([replace(endpoint, routes=routes)])
+        todo = plan(world, head("/typed", ("Accept", VENDOR.format(2))))
+        assert isinstance(todo, Plan)
+        assert todo.content_type == VENDOR.format(2)
+
     def test_a_version_that_is_named_elsewhere_is_no_default(self) -> None:
         fields = ("X-API-VERSION", "1"), ("Accept", f"{VENDOR.format(1)};q=0")
         assert served(plan(WORLD, head("/default/header", *fields)))[:2] == ("1", "header")

@@ -29,7 +29,7 @@ PATH = PathReader()
 QUERY = QueryReader("version")
 HEADER = HeaderReader("X-API-VERSION")
 HOST = HostReader("v", ".api.example.com")
-ACCEPT = AcceptReader("application/vnd.comp.app-v", "+json")
+ACCEPT = AcceptReader("application/vnd.comp.app-v", "+json", names_response=True)
 CONTENT_TYPE = ContentTypeReader("application/vnd.comp.app-v", "+json")
 VENDOR = "application/vnd.comp.app-v{}+json"
 

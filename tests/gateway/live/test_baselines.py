@@ -37,9 +37,14 @@ apis:
       - {{ path: /query, version: {{ in: query, name: v }} }}
       - {{ path: /some, version: {{ in: query, name: v }}, versions: [1.2.0, 2.0.0-rc.1] }}
       - {{ path: "/v{{version}}/path", version: {{ in: path }} }}
-      - {{ path: /accept, version: {{ in: accept, media_type: "a/b-v{{version}}+json" }} }}
+      - path: /accept
+        version: {{ in: accept, media_type: "a/b-v{{version}}+json", response_type: vendor }}
       - path: /any
-        version: {{ in: accept, media_type: "a/b-v{{version}}+json", default: 1.2.0 }}
+        version:
+          in: accept
+          media_type: "a/b-v{{version}}+json"
+          response_type: vendor
+          default: 1.2.0
 """
 JSON = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Served: theirs\r\n"

@@ -474,7 +474,9 @@ def test_errors_pass_byte_for_byte(house: House, status: str, path: str) -> None
         assert got.body == sent
         for line in lines:
             name, _, value = line.partition(": ")
-            assert got.one(name) == value.encode()
+            # A 304 stands for a converted answer, whose bytes are others.
+            passes = not status.startswith("304") or name == "Retry-After"
+            assert got.all(name) == ([value.encode()] if passes else [])
         assert got.one("Content-Type") == type_.encode()
 
 

@@ -22,7 +22,9 @@ apis:
         version:
           - {{ in: query, name: v }}
           - {{ in: header, name: X-API-Version }}
-          - {{ in: accept, media_type: "application/vnd.orders.{{version}}+json" }}
+          - in: accept
+            media_type: "application/vnd.orders.{{version}}+json"
+            response_type: vendor
     versions:
       "1": {{ service: s }}
       "2": {{ service: s, lifecycle: {{ deprecated: 2020-01-01, successor: "2024-06-15" }} }}

@@ -26,7 +26,7 @@ class ContentTypeReader(MediaTypeReader):
     @property
     def place(self) -> str:
         """Show the media type that Content-Type should name."""
-        return f"the header Content-Type, as {self.media_type('<version>')}"
+        return f"the header Content-Type, as {self.forms}"
 
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
         """Return the version of the body's media type, whose parameters are left out.
@@ -38,8 +38,8 @@ class ContentTypeReader(MediaTypeReader):
         if not lines or not _has_body(head):
             return ()
         essences = (line.partition(";")[0].strip(" \t").lower() for line in lines)
-        found = (version_in(essence, self.prefix, self.suffix) for essence in essences)
-        return tuple(version for version in found if version is not None)
+        found = (version_in(essence, self.patterns) for essence in essences)
+        return tuple(named[0] for named in found if named is not None)
 
     def address(self, version: Version) -> VersionAddress:
         """Return the header that names a version."""

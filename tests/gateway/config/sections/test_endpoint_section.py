@@ -131,8 +131,12 @@ def test_a_version_served_via_another_asks_for_the_path_of_that() -> None:
 
 
 def test_the_answer_is_called_by_the_media_type_that_chose_it() -> None:
-    types = [route.content_type for route in endpoint("/accept").routes.values()]
+    new = 'media_type: "a/b-v{version}+json", response_type: vendor'
+    vendor = endpoint("/accept", 'media_type: "a/b-v{version}+json"', new)
+    types = [route.content_type for route in vendor.routes.values()]
     assert types == ["a/b-v1+json", "a/b-v2+json"]
+    types = [route.content_type for route in endpoint("/accept").routes.values()]
+    assert types == [None, None]
     assert [route.content_type for route in endpoint("/header").routes.values()] == [None, None]
 
 
