@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.core.answers.preflight import PREFLIGHT, answering
+from gateway.core.answers.preflight import PREFLIGHT, answering, is_preflight
 from gateway.core.answers.successor_paths import successor_paths
 from gateway.core.context import ANONYMOUS_CONTEXT, RequestContext
 from gateway.core.conversion.chain import Conversion
@@ -132,7 +132,11 @@ def plan(
     endpoint, captures = found
     chosen = _choose(endpoint, head, captures, context)
     last = head.method in BOUNDED and ends_here(head.fields)
-    allowed = not last and (endpoint.methods is None or head.method in endpoint.methods)
+    allowed = not last and (
+        endpoint.methods is None
+        or head.method in endpoint.methods
+        or _passes_preflight(snapshot, endpoint.methods, head)
+    )
     if isinstance(chosen, Fault):
         if allowed or chosen.status == 404:
             return Refusal(endpoint, chosen)
@@ -148,7 +152,7 @@ def plan(
         return _other_method(endpoint, head.method, version, fields)
     if route is None or context.now >= route.refuses_from:
         fault = _withdrawn(endpoint, route, lifecycle, captures, context)
-        if fault is not None:
+        if fault is not None and not _may_be_served(route, head, context):
             return Refusal(endpoint, fault, version, fields)
     assert route is not None  # or the version has ended
     taken = None
@@ -173,6 +177,38 @@ def plan(
     called = route.content_type and _media_type(endpoint, route, chosen_by, head)
     made = (endpoint, route, chosen_by, target, fields, taken, shadow, passage, called)
     return tuple.__new__(Plan, made)  # a fifth of the cost of Plan(...)
+
+
+def _passes_preflight(snapshot: Snapshot, methods: tuple[str, ...], head: RequestHead) -> bool:
+    """Return whether a request is a preflight for an allowed method that `cors` does not answer."""
+    if not is_preflight(head.method, head.fields):
+        return False
+    if snapshot.cors is not None and snapshot.cors.preflight(head.fields):
+        return False
+    return head.fields.getall(PREFLIGHT, ())[0] in methods
+
+
+def _may_be_served(route: Route | None, head: RequestHead, context: RequestContext) -> bool:
+    """Return whether a preflight asks about a request that the version may serve.
+
+    A preflight carries no credentials (Fetch, section 4.8), so it does not name an exempt client.
+    The request has a draw of its own.
+    """
+    if route is None or not is_preflight(head.method, head.fields):
+        return False
+    terms = None if route.lifecycle is None else route.lifecycle.terms
+    brownout = route.brownout
+    clients = {
+        context.client,
+        *(() if terms is None else terms.exempt),
+        *(() if brownout is None else brownout.exempt),
+    }
+    askers = (context._replace(client=client, brownout_draw=1.0) for client in clients)
+    return any(
+        (terms is None or not terms.ended(asker))
+        and (brownout is None or brownout.closes(asker) is None)
+        for asker in askers
+    )
 
 
 def _withdrawn(

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from time import perf_counter, time
 from typing import Final
 
+from gateway.core.answers.preflight import is_preflight
 from gateway.core.errors import FAULT_KINDS, Blame, FaultCode
 from gateway.core.overrides import VersionKey
 from gateway.core.tracing.span import Span
@@ -91,7 +92,10 @@ class Recorder:
             place, alike, _ = self._known[key]
         except KeyError:
             place, alike, _ = self._meet_ending(exchange, whose, key)
-        if plan is not None or exchange.version is not None:
+        counted = plan is not None or exchange.version is not None
+        if method == "OPTIONS" and is_preflight(method, exchange.message.headers):
+            counted = False  # it names no client, and the request that it asks about counts
+        if counted:
             clients, client = place.clients, exchange.client
             if client in clients:
                 clients[client] += 1
@@ -112,7 +116,7 @@ class Recorder:
         if exchange.cutover_route is not None:
             self._cutovers.end(exchange, seconds)
         if code is not None or status >= 500:
-            self._note(exchange, place)
+            self._note(exchange, place, counted)
         if exchange.unmapped_links is not None:
             self._count_links(exchange, exchange.unmapped_links)
         if exchange.dropped_digests is not None:
@@ -223,12 +227,12 @@ class Recorder:
             # Not at once: the caller still updates a place of this delta.
             self._loop.call_soon(self.flush)
 
-    def _note(self, exchange: Exchange, place: _Place) -> None:
+    def _note(self, exchange: Exchange, place: _Place, counted: bool) -> None:
         plan, code = exchange.plan, exchange.code
         blame = Blame.UPSTREAM if code is None else FAULT_KINDS[FaultCode(code)].blame
         refused = plan is None or blame is Blame.CLIENT
         client = exchange.client
-        if client in place.clients:
+        if counted:
             ends = place.refused if refused else place.failed
             ends[client] = ends.get(client, 0) + 1
         if code is None:

@@ -9,7 +9,7 @@ from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.hop import Hop
 from gateway.core.conversion.parameter_change import parse_query
 from gateway.core.errors import Fault
-from gateway.core.request import RequestHead
+from gateway.core.request import HeaderLookup, RequestHead
 from gateway.core.versions.chosen_by import ChosenBy
 from gateway.core.versions.selection import Selector
 from gateway.core.versions.version import Version
@@ -23,6 +23,15 @@ PREFLIGHT = "Access-Control-Request-Method"
 # A plan of a request walks through all versions up to that of the service. So many plans are made
 # for a preflight at most, however many versions there are.
 _MOST_PLANS = 8
+
+
+def is_preflight(method: str, fields: HeaderLookup) -> bool:
+    """Return whether a request is a preflight of CORS (Fetch, section 3.2.2)."""
+    return (
+        method == "OPTIONS"
+        and bool(fields.getall(PREFLIGHT, ()))
+        and bool(fields.getall("Origin", ()))
+    )
 
 
 class Interrupted(Protocol):

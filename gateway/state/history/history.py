@@ -105,6 +105,8 @@ class History:
                 interval.add_counts(*counts[key])
                 interval.callers.add(hashes)
         for traffic in delta.traffic:
+            if traffic.method == "OPTIONS":
+                continue  # preflights are not counted above
             # Requests that chose no version are none of its callers'.
             for interval in found.get((traffic.api, traffic.version), ()):
                 interval.add_durations(traffic.buckets, traffic.seconds)

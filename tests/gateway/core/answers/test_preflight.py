@@ -164,3 +164,68 @@ class TestWork:
         found = decide(load(text.encode(), "many.yaml", {}), "/fax")
         assert isinstance(found, Refusal)
         assert (str(found.version), found.fault.code) == ("12", FaultCode.VERSION_BROWNOUT)
+
+
+METHODS = """\
+services: { s: { targets: ["http://s:1"] } }
+clients: { by: [ { header: X-Client } ] }
+CORS
+apis:
+  a:
+    endpoints: [ { path: "/v{version}/o", version: { in: path }, methods: [GET] } ]
+    versions:
+      "1": { service: s, lifecycle: { sunset: 2020-01-01 } }
+      "2":
+        service: s
+        lifecycle: { sunset: 2020-01-01, exempt: [ { client: vip, until: 2099-01-01 } ] }
+        brownout: { percent: 100, exempt: [ { client: vip } ] }
+      "3": { service: s, brownout: { percent: 100 } }
+      "4": { service: s, brownout: { percent: 50 } }
+      "5": { lifecycle: { sunset: 2020-01-01 } }
+      "6": { service: s }
+"""
+ORIGIN = ("Origin", "https://app.example")
+GET = ("Access-Control-Request-Method", "GET")
+CORS = "cors: { origins: [https://app.example] }"
+
+
+class TestMethods:
+    """A preflight for an allowed method is the service's to answer, OPTIONS is not."""
+
+    NOW = 1_800_000_000.0
+
+    def decided(
+        self, version: int, *fields: tuple[str, str], method: str = "OPTIONS", cors: str = ""
+    ) -> str:
+        snapshot = load(METHODS.replace("CORS", cors).encode(), "gateway.yaml", {})
+        asked = head(f"/v{version}/o", *fields, method=method)
+        found = plan(snapshot, asked, RequestContext(now=self.NOW, brownout_draw=0.0))
+        return str(found.fault.code) if isinstance(found, Refusal) else type(found).__name__
+
+    @pytest.mark.parametrize(
+        ("version", "decision"),
+        [
+            (1, "version_retired"),
+            (2, "Plan"),  # a client that the preflight does not name is exempt
+            (3, "version_brownout"),
+            (4, "Plan"),  # another draw decides on the request
+            (5, "version_retired"),
+            (6, "Plan"),
+        ],
+    )
+    def test_it_is_refused_where_every_request_would_be(self, version: int, decision: str) -> None:
+        assert self.decided(version, ORIGIN, GET) == decision
+
+    @pytest.mark.parametrize("fields", [(), (ORIGIN,), (GET,)])
+    def test_other_options_are_answered_by_the_gateway(
+        self, fields: tuple[tuple[str, str], ...]
+    ) -> None:
+        assert self.decided(6, *fields) == "Options"
+
+    def test_a_method_that_is_not_allowed_is_not_asked_about(self) -> None:
+        assert self.decided(6, ORIGIN, (GET[0], "PUT")) == "Options"
+        assert self.decided(6, ORIGIN, GET, method="PUT") == "method_not_allowed"
+
+    def test_cors_answers_for_its_origins(self) -> None:
+        assert self.decided(6, ORIGIN, GET, cors=CORS) == "Options"
+        assert self.decided(6, ("Origin", "https://other.example"), GET, cors=CORS) == "Plan"
