@@ -1,92 +1,94 @@
-"""What each request is answered. Nothing changes while it runs, so the bodies are made once."""
+"""The application: a person, health and an OpenAPI document as JSON; refusals by RFC 9457."""
 
-import json
-import re
-import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from hashlib import sha256
 from http import HTTPStatus
 from time import perf_counter
-from typing import Literal
+from uuid import uuid4
 
-from aiohttp import web  # the HTTP server; its low level, as fixed answers need no router
-from pydantic import BaseModel
+from aiohttp import web  # the HTTP server
+from aiohttp.typedefs import Handler
+from pydantic import BaseModel  # one class is the shape, its JSON and its schema
+from pydantic_core import to_json
 
-from . import openapi, problem
-from .log import logger
-from .model import Person
-from .settings import Settings
-
+VERSION = "2"
+PROGRAM = f"backend_v{VERSION}"
 ALLOW = {"Allow": "GET, HEAD, OPTIONS"}
-HEALTH = ("/healthz", "/readyz")
-SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}")
+JSON, PROBLEM = "application/json", "application/problem+json"
 
 
-class Health(BaseModel, frozen=True):
-    """Whether the program is alive or ready; it is ready as soon as it listens."""
+class Name(BaseModel):
+    """The name of a person."""
 
-    status: Literal["ok", "ready"]
-
-
-def documents(settings: Settings) -> dict[str, bytes]:
-    """Make the JSON body of every path, the OpenAPI description of the others included."""
-    resources: dict[str, BaseModel] = {
-        "/person": Person.of(settings.first_name, settings.last_name),
-        "/healthz": Health(status="ok"),
-        "/readyz": Health(status="ready"),
-    }
-    description = openapi.document({path: type(model) for path, model in resources.items()})
-    bodies = {path: model.model_dump_json().encode() for path, model in resources.items()}
-    return {**bodies, "/openapi.json": json.dumps(description).encode()}
+    firstName: str  # noqa: N815  # as in JSON
+    lastName: str  # noqa: N815
 
 
-def handler(bodies: Mapping[str, bytes]) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
-    """Return what answers any request from these bodies by path, and logs that it did."""
+class Person(BaseModel):
+    """A person, whose name has a first and a last name."""
 
-    async def handle(request: web.BaseRequest) -> web.Response:
-        start = perf_counter()
-        path = request.rel_url.raw_path
-        request_id = request.headers.get("X-Request-Id", "")
-        if not SANE_REQUEST_ID.fullmatch(request_id):
-            request_id = uuid.uuid4().hex
-        fields = {"request_id": request_id, "method": request.method, "path": path}
-        try:
-            response = _answer(request, path, bodies)
-        except Exception:
-            logger.exception("failed", extra={"fields": fields})
-            response = _refuse(HTTPStatus.INTERNAL_SERVER_ERROR, "The fault is ours.", path)
-        response.headers["X-Request-Id"] = request_id
-        if path not in HEALTH:
-            milliseconds = round((perf_counter() - start) * 1000, 3)
-            outcome = {"status": response.status, "duration_ms": milliseconds}
-            logger.info("request", extra={"fields": fields | outcome})
-        return response
-
-    return handle
+    name: Name
 
 
-def _answer(request: web.BaseRequest, path: str, bodies: Mapping[str, bytes]) -> web.Response:
-    if path not in bodies:
-        return _refuse(HTTPStatus.NOT_FOUND, "Nothing is at this path.", path)
-    if request.method == "OPTIONS":
-        return web.Response(status=HTTPStatus.NO_CONTENT, headers=ALLOW)
-    if request.method not in ("GET", "HEAD"):
-        detail = f"{request.method} is not possible here; Allow lists what is."
-        return _refuse(HTTPStatus.METHOD_NOT_ALLOWED, detail, path, ALLOW)
-    body = bodies[path]
-    etag = f'"{sha256(body).hexdigest()[:32]}"'
-    headers = {"ETag": etag, "Cache-Control": "no-cache"}
-    # RFC 9110, section 13.1.2: weak comparison, and several header lines are one list.
-    known = ",".join(request.headers.getall("If-None-Match", ())).split(",")
-    if {"*", etag} & {tag.strip(" \t").removeprefix("W/") for tag in known}:
-        return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-    return web.Response(body=body, content_type="application/json", headers=headers)
+def person(first: str, last: str) -> Person:
+    """Return a person of two parts of a name."""
+    return Person(name=Name(firstName=first, lastName=last))
 
 
-def _refuse(
-    status: HTTPStatus, detail: str, path: str, headers: Mapping[str, str] | None = None
-) -> web.Response:
-    body = problem.Problem.of(status, detail, path).model_dump_json().encode()
-    return web.Response(
-        status=status, body=body, content_type=problem.CONTENT_TYPE, headers=headers
-    )
+def application(first: str, last: str) -> web.Application:
+    """Return the application that serves one person."""
+    app = web.Application(middlewares=[_refuse_and_log])
+    health = {"/healthz": {"status": "ok"}, "/readyz": {"status": "ready"}}
+    resources = {"/person": person(first, last), "/openapi.json": _openapi(), **health}
+    for path, resource in resources.items():
+        app.router.add_get(path, partial(_send, to_json(resource)))
+        app.router.add_options(path, _options)
+    return app
+
+
+async def _options(_: web.Request) -> web.StreamResponse:
+    return web.Response(status=204, headers=ALLOW)
+
+
+async def _send(body: bytes, request: web.Request) -> web.StreamResponse:
+    etag = sha256(body).hexdigest()
+    known = any(tag.value in ("*", etag) for tag in request.if_none_match or ())
+    response = web.Response(status=304 if known else 200, body=b"" if known else body)
+    response.etag, response.content_type = etag, JSON
+    return response
+
+
+@web.middleware
+async def _refuse_and_log(request: web.Request, handler: Handler) -> web.StreamResponse:
+    start, path = perf_counter(), request.rel_url.raw_path
+    request_id = request.headers.get("X-Request-Id") or uuid4().hex
+    try:
+        response = await handler(request)
+    except web.HTTPException as error:
+        response = _problem(HTTPStatus(error.status), path)
+    response.headers["X-Request-Id"] = request_id
+    if path not in ("/healthz", "/readyz"):
+        fields = {"method": request.method, "path": path, "status": response.status}
+        log("request", request_id=request_id, **fields, seconds=perf_counter() - start)
+    return response
+
+
+def _problem(status: HTTPStatus, path: str) -> web.Response:
+    about = {"type": "about:blank", "title": status.phrase, "status": status, "instance": path}
+    body = {**about, "detail": f"{status.description}.", "code": status.name.lower()}
+    headers = ALLOW if status == HTTPStatus.METHOD_NOT_ALLOWED else None
+    return web.json_response(body, status=status, content_type=PROBLEM, headers=headers)
+
+
+def _openapi() -> dict[str, object]:
+    schema = Person.model_json_schema(ref_template="#/components/schemas/{model}")
+    components = {"schemas": schema.pop("$defs", {})}
+    person = {"description": "The person.", "content": {JSON: {"schema": schema}}}
+    paths = {"/person": {"get": {"operationId": "person", "responses": {"200": person}}}}
+    info = {"title": PROGRAM, "version": VERSION}
+    return {"openapi": "3.1.1", "info": info, "paths": paths, "components": components}
+
+
+def log(event: str, **fields: object) -> None:
+    """Write one JSON object on one line of standard output."""
+    print(to_json({"event": event, "program": PROGRAM} | fields).decode(), flush=True)  # noqa: T201

@@ -1,14 +1,99 @@
-"""The person that each backend serves."""
+"""The two person services: what they send, and how they start and stop."""
 
 import json
-from collections.abc import Callable
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
 from importlib import import_module
-from subprocess import Popen
+from typing import Any
 
 import pytest
-from aiohttp import ClientSession
+from aiohttp import web
+from aiohttp.test_utils import TestClient
+from jsonschema import Draft202012Validator
 
-Launch = Callable[..., tuple[Popen[str], str]]
+StartClient = Callable[[web.Application], Awaitable[TestClient[web.Request, web.Application]]]
+BACKENDS = ["backend_v1", "backend_v2"]
+PERSON: dict[str, Any] = {
+    "backend_v1": {"name": "Bob Charlie"},
+    "backend_v2": {"name": {"firstName": "Bob", "lastName": "Charlie"}},
+}
+PATHS = ["/person", "/healthz", "/readyz", "/openapi.json"]
+
+pytestmark = pytest.mark.parametrize("backend", BACKENDS)
+
+
+@pytest.fixture
+async def client(
+    backend: str, aiohttp_client: StartClient
+) -> TestClient[web.Request, web.Application]:
+    return await aiohttp_client(import_module(f"{backend}.app").application("Bob", "Charlie"))
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/person", None), ("/healthz", {"status": "ok"}), ("/readyz", {"status": "ready"})],
+)
+async def test_get_sends_json(
+    backend: str, client: TestClient[web.Request, web.Application], path: str, body: object
+) -> None:
+    response = await client.get(f"{path}?version=1")
+
+    assert (response.status, response.content_type) == (200, "application/json")
+    assert await response.json() == (body or PERSON[backend])
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_head_is_get_without_the_body_and_options_lists_the_methods(
+    client: TestClient[web.Request, web.Application], path: str
+) -> None:
+    get, head = await client.get(path), await client.head(path)
+    options = await client.options(path)
+
+    assert (head.status, await head.read()) == (200, b"")
+    assert head.headers["Content-Length"] == get.headers["Content-Length"]
+    assert (options.status, options.headers["Allow"]) == (204, "GET, HEAD, OPTIONS")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("POST", "/person", 405, "method_not_allowed"),
+        ("DELETE", "/healthz", 405, "method_not_allowed"),
+        ("GET", "/", 404, "not_found"),
+        ("POST", "/v1/person", 404, "not_found"),
+    ],
+)
+async def test_a_refusal_is_a_problem(
+    client: TestClient[web.Request, web.Application],
+    method: str,
+    path: str,
+    status: int,
+    code: str,
+) -> None:
+    response = await client.request(method, path, headers={"X-Request-Id": "r1"})
+
+    assert (response.status, response.content_type) == (status, "application/problem+json")
+    assert ("Allow" in response.headers) == (status == 405)
+    assert response.headers["X-Request-Id"] == "r1"
+    problem = await response.json()
+    assert problem.pop("title")
+    assert problem.pop("detail")
+    assert problem == {"type": "about:blank", "status": status, "instance": path, "code": code}
+
+
+async def test_the_document_describes_the_person_of_this_version_alone(
+    backend: str, client: TestClient[web.Request, web.Application]
+) -> None:
+    document = await (await client.get("/openapi.json")).json()
+
+    assert document["info"] == {"title": backend, "version": backend[-1]}
+    content = document["paths"]["/person"]["get"]["responses"]["200"]["content"]
+    schema = {**content["application/json"]["schema"], "components": document["components"]}
+    validator = Draft202012Validator(schema)
+    assert [name for name in BACKENDS if validator.is_valid(PERSON[name])] == [backend]
 
 
 @pytest.mark.parametrize(
@@ -17,21 +102,26 @@ Launch = Callable[..., tuple[Popen[str], str]]
         ("Ada", "Lovelace", "Ada Lovelace"),
         ("Ada", "", "Ada"),
         ("", "Lovelace", "Lovelace"),
-        ("Ada", "  ", "Ada"),
         ("Žofie", "木村 🦊", "Žofie 木村 🦊"),
     ],
 )
-def test_the_environment_sets_the_person(backend: str, first: str, last: str, joined: str) -> None:
-    variables = {"PERSON_FIRST_NAME": first, "PERSON_LAST_NAME": last}
-    settings = import_module(f"{backend}.settings").Settings.from_environment(variables)
-    person = json.loads(import_module(f"{backend}.app").documents(settings)["/person"])
-    apart = {"firstName": first.strip(), "lastName": last.strip()}
-    assert person == {"name": joined if backend == "backend_v1" else apart}
+def test_a_person_has_two_parts_of_a_name(backend: str, first: str, last: str, joined: str) -> None:
+    found = import_module(f"{backend}.app").person(first, last).model_dump()
+    apart = {"firstName": first, "lastName": last}
+    assert found == {"name": joined if backend == "backend_v1" else apart}
 
 
-async def test_the_person_of_the_environment_is_served(backend: str, launch: Launch) -> None:
-    _, url = launch({"PERSON_FIRST_NAME": "Žofie", "PERSON_LAST_NAME": "木村 🦊"})
-    async with ClientSession() as session, session.get(f"{url}/person") as response:
-        person = await response.json()
-    apart = {"firstName": "Žofie", "lastName": "木村 🦊"}
-    assert person == {"name": "Žofie 木村 🦊" if backend == "backend_v1" else apart}
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_the_program_listens_until_a_signal_and_exits_with_0(
+    backend: str, how: signal.Signals
+) -> None:
+    environment = os.environ | {f"{backend.upper()}_PORT": "0", "PERSON_FIRST_NAME": "Ada"}
+    command = [sys.executable, "-m", backend]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        listening = json.loads(process.stdout.readline())
+        assert listening["event"] == "listening"
+        assert listening["url"].startswith("http://127.0.0.1:")
+        process.send_signal(how)
+        assert json.loads(process.stdout.readline())["event"] == "stopped"
+        assert process.wait(60) == 0
