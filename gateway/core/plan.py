@@ -357,6 +357,10 @@ def _choose(
     selector = endpoint.selector
     if selector is None:
         return None, None
+    for confusable in selector.confusable:
+        lookalike = confusable.lookalike(head)
+        if lookalike is not None:
+            return selector.ambiguous(confusable, lookalike, context)
     reader = selector.only
     if reader is not None:
         # The fast path of nearly every request: one reader finds one supported version.

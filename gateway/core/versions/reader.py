@@ -58,6 +58,7 @@ class Reader(ABC):
             chosen; otherwise they must agree.
         reads_path: whether it reads the `{version}` of the path. No request leaves that out, so
             there is nothing to default, and the path template of a route rewrites it.
+        has_lookalikes: whether a service may read the version at another place than this.
     """
 
     __slots__ = ()
@@ -66,6 +67,7 @@ class Reader(ABC):
     refusal_status: ClassVar[int] = 400
     is_preference: ClassVar[bool] = False
     reads_path: ClassVar[bool] = False
+    has_lookalikes: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -89,6 +91,10 @@ class Reader(ABC):
     @abstractmethod
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
         """Return the raw values found, in order of preference; empty when there is none."""
+
+    def lookalike(self, head: RequestHead) -> str | None:
+        """Return the name of what a service may read in place of what this reads; else None."""
+        return None
 
     @abstractmethod
     def address(self, version: Version) -> VersionAddress:

@@ -15,6 +15,9 @@ from gateway.core.versions.matching import EXACT, Matching
 from gateway.core.versions.reader import Reader
 from gateway.core.versions.version import Version
 
+# A refusal has so many characters of the name of a parameter at most.
+_LONGEST_NAME = 100
+
 
 class Ending(Protocol):
     """When a version ends; see `gateway.core.lifecycle.lifecycle.Terms`."""
@@ -49,6 +52,7 @@ class Selector:
         pins: what a client gets, by its name, where its request names none.
         terms: by label, of the versions that have any.
         only: the reader, where there is but one.
+        confusable: the readers with look-alikes.
     """
 
     readers: tuple[Reader, ...]
@@ -58,8 +62,11 @@ class Selector:
     pins: Mapping[str, Version] = field(default_factory=lambda: MappingProxyType({}))
     terms: Mapping[str, Ending] = field(default_factory=lambda: MappingProxyType({}))
     only: Reader | None = field(init=False, repr=False, compare=False)
+    confusable: tuple[Reader, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        confusable = tuple(reader for reader in self.readers if reader.has_lookalikes)
+        object.__setattr__(self, "confusable", confusable)
         object.__setattr__(self, "only", self.readers[0] if len(self.readers) == 1 else None)
 
     def select(
@@ -108,6 +115,19 @@ class Selector:
             FaultCode.VERSION_MISSING,
             self.readers[0],
             f"Name a version in {places}: {self._offer(context)}.",
+            context,
+        )
+
+    def ambiguous(self, reader: Reader, name: str, context: RequestContext) -> Fault:
+        """Return the refusal of a request with a look-alike of what a reader reads.
+
+        The service may read another version there than the one that is chosen.
+        """
+        return self._refuse(
+            FaultCode.VERSION_MALFORMED,
+            reader,
+            f"the parameter '{name[:_LONGEST_NAME]}' may be read as {reader.place}; name a version"
+            f" there alone: {self._offer(context)}.",
             context,
         )
 

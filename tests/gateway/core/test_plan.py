@@ -117,7 +117,7 @@ class TestChoosing:
         [
             (head("/person/param"), (400, FaultCode.VERSION_MISSING)),
             (head("/person/param?"), (400, FaultCode.VERSION_MISSING)),
-            (head("/person/param?Version=1"), (400, FaultCode.VERSION_MISSING)),
+            (head("/person/param?Version=1"), (400, FaultCode.VERSION_MALFORMED)),
             (head("/person/header"), (400, FaultCode.VERSION_MISSING)),
             (head("/person/accept"), (406, FaultCode.VERSION_MISSING)),
             (head("/person/accept", ("Accept", "*/*")), (406, FaultCode.VERSION_MISSING)),

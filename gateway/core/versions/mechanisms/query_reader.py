@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from urllib.parse import quote, unquote
 
 from gateway.core.request import RequestHead
 from gateway.core.versions.chosen_by import ChosenBy
+from gateway.core.versions.parameter_lookalikes import ParameterLookalikes
 from gateway.core.versions.reader import Reader, VersionAddress
 from gateway.core.versions.version import Version
 
@@ -17,8 +18,14 @@ class QueryReader(Reader):
     """Reads a query parameter; its name is case-sensitive."""
 
     name: str
+    lookalikes: ParameterLookalikes | None = field(init=False, repr=False, compare=False)
 
     mechanism = ChosenBy.QUERY
+    has_lookalikes = True
+
+    def __post_init__(self) -> None:
+        found = ParameterLookalikes.of(self.name, parameters(self.name))
+        object.__setattr__(self, "lookalikes", found)
 
     @property
     def place(self) -> str:
@@ -41,6 +48,12 @@ class QueryReader(Reader):
             if name == self.name:
                 found.append(value)
         return tuple(found)
+
+    def lookalike(self, head: RequestHead) -> str | None:
+        """Return the name of a parameter that a service may read as the one of the version."""
+        if not head.query or self.lookalikes is None:
+            return None
+        return self.lookalikes.find(head.query)
 
     def address(self, version: Version) -> VersionAddress:
         """Return the query that names a version."""
