@@ -5,8 +5,9 @@ connections over them, and keeps them open: connections that wait when a worker 
 come before its replacement serves, are accepted by the workers that are left. The rules that a
 worker loads come from the supervisor as text, so that all workers have the same ones, and a
 replacement has the last good ones whatever the file holds by then. When the supervisor ends,
-however that came, its workers read the end of the channel and leave. A worker that hangs, of which
-nothing is heard for half a minute, is killed and replaced like one that has died.
+however that came, its workers read the end of the channel and leave. A worker that hangs sends no heartbeat: after two seconds the others
+accept the connections that come to its share as well, and after five it is killed and replaced like
+one that has died.
 """
 
 import asyncio
@@ -43,12 +44,15 @@ from gateway.telemetry.target_watch import FailingTarget
 _YOUNG = 5.0
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 10.0
-# A worker is killed when nothing is heard of it for so many times so many seconds; one that does
+# A worker is killed when it sends no heartbeat for so many times so many seconds; one that does
 # not serve yet has longer, as it loads the rules. One longer time could have passed while this
 # process was suspended itself.
-_LOOKS = 6
-_LOOK_SECONDS = 5.0
-_START_LOOK_SECONDS = 50.0
+_LOOKS = 5
+_LOOK_SECONDS = 1.0
+_START_LOOK_SECONDS = 60.0
+# After so many of these times, other workers accept its connections too, which does no harm if the
+# worker is only slow.
+_STAND_IN_LOOKS = 2
 # Beyond its grace, a worker has so many seconds before it is killed.
 _SPARE = 5.0
 # How long a worker may take to apply overrides, in seconds; it takes milliseconds.
@@ -261,11 +265,19 @@ class Supervisor:
 
         Clients whose connections the kernel gives to a worker that hangs would wait for ever.
         """
-        seconds = _LOOK_SECONDS if index in self._ready else _START_LOOK_SECONDS
-        for _ in range(_LOOKS):
+        serves = index in self._ready
+        seconds = _LOOK_SECONDS if serves else _START_LOOK_SECONDS
+        for look in range(_LOOKS):
+            if serves and look == _STAND_IN_LOOKS:
+                self._orphaned.add(index)
+                self._share_orphans()
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    return await worker.channel.receive()
+                    message = await worker.channel.receive()
+                if serves and index in self._orphaned:
+                    self._orphaned.discard(index)
+                    self._share_orphans()
+                return message
         log.event("worker_hangs", "error", worker=index, silent=_LOOKS * seconds)
         with suppress(ProcessLookupError):
             worker.process.kill()

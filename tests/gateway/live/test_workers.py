@@ -8,6 +8,7 @@ import socket
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from time import monotonic
 
 import psutil
 import pytest
@@ -173,7 +174,12 @@ async def test_a_worker_that_hangs_is_replaced(
     program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
     hanging, idle = workers(program)
     hanging.suspend()
+    began = monotonic()
     waiting = [asyncio.create_task(get(program)) for _ in range(40)]
+    await soon(lambda: doubled(idle) == 1)  # which accepts what comes to the share of the other
+    assert {await asked(program) for _ in range(40)} == {b"ok"}
+    await soon(lambda: program.log("worker_died"))
+    assert 3 < monotonic() - began < 6
     await soon(partial(is_replaced, program, 1))
     assert [entry["worker"] for entry in program.log("worker_hangs")] == [0]
     answered = await asyncio.gather(*waiting, return_exceptions=True)
