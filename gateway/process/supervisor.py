@@ -5,9 +5,9 @@ connections over them, and keeps them open: connections that wait when a worker 
 come before its replacement serves, are accepted by the workers that are left. The rules that a
 worker loads come from the supervisor as text, so that all workers have the same ones, and a
 replacement has the last good ones whatever the file holds by then. When the supervisor ends,
-however that came, its workers read the end of the channel and leave. A worker that hangs sends no heartbeat: after two seconds the others
-accept the connections that come to its share as well, and after five it is killed and replaced like
-one that has died.
+however that came, its workers read the end of the channel and leave. A worker that hangs sends no
+heartbeat: after two seconds the others accept the connections of its share as well, and after five
+it is killed and replaced like one that has died.
 """
 
 import asyncio

@@ -11,8 +11,8 @@ _MOST_ADDRESSES = 1024
 class FailedTries:
     """The failed tries of each address: 20 at once, and one more every three seconds.
 
-    At the bound, tokens from that address are not looked at. Of more than 1,024 addresses, the one
-    with the oldest failure is forgotten.
+    At the bound, wrong tokens from that address are refused without a line in the log. Of more than
+    1,024 addresses, the one with the oldest failure is forgotten.
     """
 
     def __init__(self) -> None:

@@ -236,13 +236,16 @@ class Rights:
         return Principal(token.name, token.right, KnownBy.TOKEN)
 
     def _holder(self, request: web.Request, rules: AdminRules, text: str) -> AdminToken:
-        peer = request.remote or ""
-        wait = self._tries.wait(peer, time.monotonic())
-        if wait:
-            detail = f"too many wrong tokens came from this address; wait {wait} seconds"
-            raise AdminProblemError(429, "too_many_tries", detail, {"Retry-After": str(wait)})
         token = rules.holder(text)
         if token is None:
+            peer = request.remote or ""
+            wait = self._tries.wait(peer, time.monotonic())
+            if wait:
+                detail = (
+                    f"the token is none of 'admin' in the rules, and too many wrong ones came from"
+                    f" this address; correct it, and wait {wait} seconds"
+                )
+                raise AdminProblemError(429, "too_many_tries", detail, {"Retry-After": str(wait)})
             self._tries.add(peer, time.monotonic())
             log.event("admin_token_wrong", "warning", peer=peer, path=request.path)
             # RFC 6750, section 3.1.

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping
 from functools import lru_cache
-from math import inf
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, get_args
@@ -15,6 +14,8 @@ from gateway.core.clients import Claims
 
 # Verifying a signature costs as much as answering a request: those of busy clients are remembered.
 _REMEMBERED = 1024
+# The last second of the year 9999; no issuer means a later one.
+_LATEST = 253_402_300_799
 
 Algorithm = Literal[
     "HS256",
@@ -175,8 +176,18 @@ def _verifying(config: JwtConfig, key: str) -> Claims:
 
 
 def _in_force(claims: Mapping[str, object]) -> bool:
-    # RFC 7519, sections 4.1.4 and 4.1.5.
-    start, end = claims.get("nbf", 0), claims.get("exp", inf)
-    if not isinstance(start, int | float) or not isinstance(end, int | float):
+    # RFC 7519, sections 4.1.4 to 4.1.6.
+    start, end = _time(claims.get("nbf", 0)), _time(claims.get("exp", _LATEST))
+    if start is None or end is None or _time(claims.get("iat", 0)) is None:
         return False
     return start <= time.time() < end
+
+
+def _time(value: object) -> float | None:
+    """Return a NumericDate (RFC 7519, section 2) that a clock can reach; None for anything else.
+
+    JSON as Python reads it has Infinity and NaN, and booleans are numbers in Python.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if 0 <= value <= _LATEST else None

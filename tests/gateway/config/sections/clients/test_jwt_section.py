@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from math import inf, nan
 from pathlib import Path
 
 import jwt
@@ -17,6 +18,7 @@ from tests.gateway.kit import ROOT
 
 SECRET = "s" * 32
 NOW = int(time.time())
+NO_TIMES: list[object] = [inf, -inf, nan, 10**400, 1e300, -1, True, False, "9", None, [NOW], {}]
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 RSA, EC = rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP256R1())
 
@@ -34,6 +36,8 @@ class TestVerified:
             ({"exp": NOW + 1000, "nbf": NOW - 1000, "iat": NOW + 1000}, "bob"),
             ({"exp": NOW - 1}, ""),
             ({"nbf": NOW + 1000}, ""),
+            ({"exp": NOW + 1000.5}, "bob"),
+            *(({name: value}, "") for name in ("exp", "nbf", "iat") for value in NO_TIMES),
             ({"exp": "never"}, ""),
             ({"aud": "b"}, ""),
             ({"iss": "j"}, ""),
