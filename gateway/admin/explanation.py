@@ -170,8 +170,9 @@ def facts(
             found += _shadow(outcome, head.method)
             found += [] if body is None else explain_body(outcome, snapshot, head, body)
     found += _says(outcome.fields)
-    if outcome.endpoint is not None and outcome.endpoint.vary:
-        found.append(("vary", ", ".join(outcome.endpoint.vary)))
+    vary = () if outcome.endpoint is None else outcome.endpoint.vary_of(outcome.version)
+    if vary:
+        found.append(("vary", ", ".join(vary)))
     return found
 
 

@@ -301,6 +301,35 @@ def vary(fields: HeaderFields, names: tuple[str, ...]) -> HeaderFields:
     return [*fields, (b"Vary", listing(names))] if names else fields
 
 
+def unshared(fields: HeaderFields) -> HeaderFields:
+    """Return the fields of a response that no shared cache may store.
+
+    `Vary: *` alone does not keep all of them from it, and some follow fields of their own
+    (RFC 9213; Surrogate-Control; X-Accel-Expires of nginx).
+    """
+    kept: HeaderFields = []
+    directives: list[bytes] = []
+    for line in fields:
+        name = line[0].lower()
+        if name == b"cache-control":
+            directives += (each.strip(b" \t") for each in _DIRECTIVES.findall(line[1]))
+        elif name != b"vary" and not _FOR_SHARED.search(name):
+            kept.append(line)
+    directives = [each for each in directives if each and not _SHARES.match(each)]
+    if not any(each.lower() == b"no-store" for each in directives):
+        directives.insert(0, b"private")
+    return [*kept, (b"Cache-Control", b", ".join(directives)), (b"Vary", b"*")]
+
+
+# The members of a list; commas may stand in quotes.
+_DIRECTIVES = re.compile(rb'(?:[^,"]|"(?:[^"\\]|\\.)*"?)+', re.DOTALL)
+# Directives that let shared caches store, and `private`, which may be for some fields only.
+_SHARES = re.compile(rb"(?:public|private|s-maxage)[ \t]*(?:=|\Z)", re.IGNORECASE)
+_FOR_SHARED = re.compile(
+    rb"cdn-cache-control\Z|\A(?:surrogate-control|x-accel-expires|edge-control)\Z"
+)
+
+
 @lru_cache(maxsize=1024)
 def listing(names: tuple[str, ...]) -> bytes:
     """Return names as a list in a field value (RFC 9110, section 5.6.1)."""

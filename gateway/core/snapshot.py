@@ -158,6 +158,7 @@ class Endpoint:
         retired: The lifecycles of the versions that have no route any more.
         errors: The shapes of the gateway's own errors, of the versions that have such a shape.
         unconverted: The media ranges of bodies that pass without conversion, in lower case.
+        client_vary: Replaces `vary` for the versions whose responses depend on the client.
     """
 
     api: str
@@ -170,6 +171,14 @@ class Endpoint:
     retired: "Mapping[Version | None, Lifecycle]" = field(default_factory=dict)
     errors: "Mapping[Version | None, ErrorTemplate]" = field(default_factory=dict)
     unconverted: frozenset[str] = frozenset()
+    client_vary: Mapping[Version | None, tuple[str, ...]] = field(default_factory=dict)
+
+    def vary_of(self, version: Version | None) -> tuple[str, ...]:
+        """Return the names of the request header fields that responses of a version depend on.
+
+        The name `*` stands for the address of the client.
+        """
+        return self.client_vary.get(version, self.vary)
 
     def allowed(self, methods: Iterable[str]) -> list[str]:
         """Return those of a version's methods that are allowed here (RFC 9110, section 10.2.1).

@@ -308,7 +308,7 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
 def _send(exchange: Exchange, status: int, fields: HeaderFields, body: bytes = b"") -> None:
     """Send an answer that the gateway itself generates."""
     # A fault may carry Vary. Its fields are not sorted first, so Vary is always looked for.
-    vary = () if exchange.endpoint is None else exchange.endpoint.vary
+    vary = () if exchange.endpoint is None else exchange.endpoint.vary_of(exchange.version)
     cors = exchange.snapshot.cors
     if cors is None:
         fields = dressed(exchange, fields, (b"vary",), vary)

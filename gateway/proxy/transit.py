@@ -228,6 +228,8 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
         headers.retype(fields, called)
     fields.append(_VIA)
     vary = plan.endpoint.vary
+    if plan.endpoint.client_vary:
+        vary = plan.endpoint.vary_of(route.version)
     if converting is not None:
         if tags is not None and b"etag" in watched:
             fields = _tagged(exchange, plan, fields, status)
@@ -273,7 +275,9 @@ def dressed(
         vary: the names of the request fields that the answer depends on.
     """
     if vary:
-        if b"vary" in watched:
+        if vary[0] == "*":
+            fields = headers.unshared(fields)
+        elif b"vary" in watched:
             fields = headers.vary(fields, vary)
         else:
             fields.append((b"Vary", headers.listing(vary)))

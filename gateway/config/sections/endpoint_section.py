@@ -14,6 +14,7 @@ from gateway.config.shape import BodyTypes, Bytes, Method, NonEmptyText, Section
 from gateway.config.text.mistakes import Location, Mistakes, place
 from gateway.core.conversion.chain import Conversion, compose
 from gateway.core.conversion.version_link import VersionLink
+from gateway.core.cutover.cutover import StickyBy
 from gateway.core.headers import ENDING
 from gateway.core.routing import Template, parse_template
 from gateway.core.snapshot import Endpoint, Route
@@ -109,20 +110,43 @@ class EndpointBuilder(NamedTuple):
         left_out = {*self.versions.values()} - {*own.values()}
         routes = {one: here(route) for one, route in self.routes.items() if one not in left_out}
         vary = [name for reader in readers for name in reader.vary]
-        if readers and not any(reader.reads_path for reader in readers):
+        pinned = self.choice.pins and not any(reader.reads_path for reader in readers)
+        exempt = any(lifecycle.terms.exempt for lifecycle in lifecycles.values())
+        # Of several versions that a client accepts, the first one that has not ended for it serves.
+        preferred = exempt and any(reader.is_preference for reader in readers)
+        if readers and (pinned or preferred):
             vary += self.choice.vary
+        common = _vary(vary)
+        by_client: dict[Version | None, tuple[str, ...]] = {
+            version: _vary((*vary, *names))
+            for version in own.values()
+            if (names := self._client_fields(routes.get(version), lifecycles.get(version)))
+        }
         return Endpoint(
             self.api,
             template,
             self._methods(),
             self._selector(readers, own),
             routes,
-            tuple(dict.fromkeys(vary)),
+            common,
             self.config.max_body,
             {version: ending for version, ending in lifecycles.items() if version not in routes},
             self.errors,
             self._unconverted(),
+            by_client,
         )
+
+    def _client_fields(self, route: Route | None, lifecycle: "Lifecycle | None") -> tuple[str, ...]:
+        """Return the request headers by which responses of a version depend on the client."""
+        brownout = None if route is None else route.brownout
+        if (lifecycle is not None and lifecycle.terms.exempt) or (brownout and brownout.exempt):
+            return self.choice.vary
+        if route is None or route.cutover is None:
+            return ()
+        # Both routes answer the same version, so that caches may store it though no field names
+        # the client.
+        sticky = route.cutover.rule.sticky is StickyBy.CLIENT
+        return tuple(name for name in self.choice.vary if sticky and name != "*")
 
     def _here(
         self,
@@ -349,3 +373,9 @@ def asked_paths(endpoint: Endpoint) -> Iterator[Template]:
     """Yield the templates of the paths that services are asked for, for any version."""
     for route in endpoint.routes.values():
         yield route.upstream_path or endpoint.template
+
+
+def _vary(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of Vary; `*` stands for all of them (RFC 9110, section 12.5.5)."""
+    found = tuple(dict.fromkeys(names))
+    return ("*",) if "*" in found else found

@@ -86,7 +86,7 @@ class Choice:
         matching: which texts name a version, apart from its label.
         pins: the versions that clients get when their requests name none.
         header: the response header that names the served version.
-        vary: the request headers that give clients their names, where there are pins.
+        vary: the request headers that give clients their names; `*` stands for the address.
     """
 
     default: Version | None = None
@@ -176,7 +176,7 @@ class ChoiceBuilder(NamedTuple):
             ),
             self._pins(versions),
             self._header(),
-            self.defaults.vary if self.config.pins else (),
+            self.defaults.vary,
         )
 
     def _default(self, versions: Mapping[str, Version]) -> Version | None:

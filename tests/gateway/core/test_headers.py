@@ -335,3 +335,28 @@ def test_what_is_read_is_passed_on_but_nothing_like_it() -> None:
         b"x-api_version",
     }
     assert {b"host", b"x-forwarded-for", b"x_forwarded_for", b"content_length"} <= withheld()
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ([], b"private"),
+        ([b"public, max-age=60"], b"private, max-age=60"),
+        ([b"Public", b"S-MaxAge = 9,must-revalidate"], b"private, must-revalidate"),
+        ([b'private="set-cookie, x", max-age=1'], b"private, max-age=1"),
+        ([b'no-cache="a,b", , x="\\",public"'], b'private, no-cache="a,b", x="\\",public"'),
+        ([b"no-store, s-maxage=1"], b"no-store"),
+        ([b"publicly"], b"private, publicly"),
+    ],
+)
+def test_no_shared_cache_may_store_what_is_unshared(given: list[bytes], left: bytes) -> None:
+    own = [(b"ETag", b'"1"')]
+    others = [
+        (b"Vary", b"Accept"),
+        (b"CDN-Cache-Control", b"max-age=1"),
+        (b"Cloudflare-CDN-Cache-Control", b"max-age=1"),
+        (b"surrogate-control", b"max-age=1"),
+        (b"X-Accel-Expires", b"1"),
+    ]
+    fields = [*own, *((b"cache-control", value) for value in given), *others]
+    assert headers.unshared(fields) == [*own, (b"Cache-Control", left), (b"Vary", b"*")]
