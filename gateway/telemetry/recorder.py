@@ -92,9 +92,10 @@ class Recorder:
             place, alike, _ = self._known[key]
         except KeyError:
             place, alike, _ = self._meet_ending(exchange, whose, key)
-        counted = plan is not None or exchange.version is not None
-        if method == "OPTIONS" and is_preflight(method, exchange.message.headers):
-            counted = False  # it names no client, and the request that it asks about counts
+        # A preflight names no client; the request that it asks about counts.
+        counted = (plan is not None or exchange.version is not None) and not (
+            method == "OPTIONS" and is_preflight(method, exchange.message.headers)
+        )
         if counted:
             clients, client = place.clients, exchange.client
             if client in clients:
