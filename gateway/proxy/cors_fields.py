@@ -16,7 +16,7 @@ from gateway.proxy.answer_links import asked
 from gateway.proxy.client.exchange import Exchange
 
 _METHOD, _HEADERS = b"access-control-request-method", b"access-control-request-headers"
-_ORIGIN = b"access-control-allow-origin"
+_ORIGIN, _CREDENTIALS = b"access-control-allow-origin", b"access-control-allow-credentials"
 _ALLOWED, _EXPOSED = b"Access-Control-Allow-Headers", b"Access-Control-Expose-Headers"
 
 
@@ -63,6 +63,23 @@ def for_script(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFi
     return _with(fields, _EXPOSED, names, exposed(names, pairs, present))
 
 
+def with_exposed(exchange: Exchange, fields: HeaderFields) -> HeaderFields:
+    """Return the fields of a service's response, with the gateway's own exposed to scripts.
+
+    The service allows an origin to read its response, and knows no field that the gateway adds.
+    """
+    if not _is_allowed(fields):
+        return fields
+    given = [name for name in _listed(_values(fields, _EXPOSED)) if name]
+    # `*` is no wildcard where scripts may send credentials (Fetch, section 3.2.4).
+    if "*" in given and b"true" not in _values(fields, _CREDENTIALS):
+        return fields
+    known = {name.lower() for name in given}
+    added = dict.fromkeys(name.decode("latin-1") for name, _ in exchange.fields)
+    names = [*given, *(name for name in added if name.lower() not in known)]
+    return _with(fields, _EXPOSED, given, names)
+
+
 def _asked_about(exchange: Exchange, plan: Plan) -> tuple[NamePair, ...]:
     """Return the names that differ for the request which a preflight asks about."""
     method, request = exchange.message.headers.get(PREFLIGHT), plan.route.request
@@ -101,7 +118,7 @@ def _listed(values: list[bytes]) -> list[str]:
 
 def _with(fields: HeaderFields, name: bytes, before: list[str], names: list[str]) -> HeaderFields:
     """Return fields with a list of names, unless nothing in it has changed."""
-    if names == [each.lower() for each in before if each]:
+    if [each.lower() for each in names] == [each.lower() for each in before if each]:
         return fields
     lower = name.lower()
     kept = [line for line in fields if line[0].lower() != lower]

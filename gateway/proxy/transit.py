@@ -243,6 +243,8 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
         ):
             vary = (*vary, "Accept-Encoding")
     fields = dressed(exchange, fields, watched, vary)
+    if exchange.fields:
+        fields = cors_fields.with_exposed(exchange, fields)
     if body is not None and isinstance(body, bytes):
         fields.append((b"Content-Length", b"%d" % len(body)))
     return answered, fields, body, altered
