@@ -14,7 +14,7 @@ from gateway.admin.uncompared import is_served_elsewhere, listed, uncompared_ope
 from gateway.config.text.mistakes import printable
 from gateway.core.cutover.cutover import in_force
 from gateway.core.overrides import Overrides, VersionKey
-from gateway.core.snapshot import Snapshot
+from gateway.core.snapshot import Route, Snapshot
 from gateway.state.state_access import Doubt, StateView
 from gateway.state.top_clients import TopClients
 from gateway.state.totals import Totals
@@ -201,6 +201,8 @@ def _remedy(lasts: Mapping[str | None, float], *, named: bool) -> str:
 
 def _dates(key: VersionKey, rules: Snapshot, now: float) -> Iterator[Reason]:
     terms = rules.terms(key)
+    if not key[1]:
+        return  # an API without versions has no lifecycle
     if terms is None or terms.sunset == inf:
         yield Reason(
             "note", "clients were never told when it ends", "write a lifecycle with a sunset"
@@ -224,30 +226,83 @@ def _dates(key: VersionKey, rules: Snapshot, now: float) -> Iterator[Reason]:
 
 
 def _service(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
-    api, version = key
-    served_from_it = {
-        str(route.version)
-        for endpoint in rules.router
-        for route in endpoint.routes.values()
-        if endpoint.api == api
-        and route.version != route.service_version
-        and str(route.service_version) == version
-    }
-    for other in sorted(served_from_it):
-        yield Reason(
-            "no", f"version {other} is served from it", f"serve version {other} by another way"
-        )
-    if not any(rules.routes(key)):
+    own = [*rules.routes(key)]
+    yield from _dependent_versions(key, rules)
+    if not own:
         yield Reason("note", "nobody serves it any more", "take it out of the rules")
-    via = next(
-        (route for route in rules.routes(key) if route.version != route.service_version), None
-    )
+    needed = {name: users for name, users in _service_users(rules).items() if key in users}
+    via = next((route for route in own if route.version != route.service_version), None)
     if via is not None:
-        yield Reason(
-            "note",
-            f"it is served from version {via.service_version},"
-            " and the rules name no other service for it",
-        )
+        text = f"it is served from version {via.service_version}"
+        if needed.keys() == {via.service.name}:
+            yield Reason("note", f"{text}, and the rules name no other service for it")
+            return
+        yield Reason("note", text)
+    for service, users in needed.items():
+        purposes = "" if "" in users[key] else " and ".join(users[key])
+        text = f"it needs {service}{' for ' if purposes else ''}{purposes}"
+        others = [_name(other) for other in users if other != key]
+        if others:
+            do = "does" if len(others) == 1 else "do"
+            yield Reason("note", f"{text}, as {do} {listed(others)}")
+        else:
+            yield Reason(
+                "note",
+                f"{text}; nothing else in the rules does",
+                f"switch {service} off once the version is out of the rules",
+            )
+
+
+def _dependent_versions(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
+    """Yield which other versions are answered by the services of this one."""
+    api, version = key
+    found = {
+        (purpose, str(other))
+        for endpoint in rules.router
+        if endpoint.api == api
+        for other, route in endpoint.routes.items()
+        if str(other) != version
+        for used, purpose in _used_routes(route)
+        if str(used.service_version) == version
+    }
+    for purpose, other in sorted(found):
+        if purpose == _SHADOW:
+            remedy = f"remove the shadow of version {other}, or have it ask another version"
+            yield Reason("note", f"the shadow of version {other} asks it", remedy)
+        else:
+            text = f"version {other} is served from it{' for ' if purpose else ''}{purpose}"
+            yield Reason("no", text, f"serve version {other} by another way")
+
+
+_OPERATIONS = "operations that another version lacks"
+_CUTOVER, _SHADOW = "its cutover", "its shadow"
+
+
+def _used_routes(route: Route) -> Iterator[tuple[Route, str]]:
+    """Yield the routes that requests of a version take, each with its purpose if it has one."""
+    yield route, ""
+    for substitute in route.substitutes.values():
+        yield substitute, _OPERATIONS
+    for beside, purpose in ((route.cutover, _CUTOVER), (route.shadow, _SHADOW)):
+        if beside is not None:
+            for used, _ in _used_routes(beside.route):
+                yield used, purpose
+
+
+def _service_users(rules: Snapshot) -> dict[str, dict[VersionKey, dict[str, None]]]:
+    """Return, by service, the versions that need it, each with the purposes."""
+    found: dict[str, dict[VersionKey, dict[str, None]]] = {}
+    for endpoint in rules.router:
+        for label, route in endpoint.routes.items():
+            key = endpoint.api, "" if label is None else str(label)
+            for used, purpose in _used_routes(route):
+                users = found.setdefault(used.service.name, {})
+                users.setdefault(key, {})[purpose] = None
+    return found
+
+
+def _name(key: VersionKey) -> str:
+    return f"version {key[1]} of {key[0]}" if key[1] else key[0]
 
 
 def _cutover(key: VersionKey, rules: Snapshot, overrides: Overrides) -> Iterator[Reason]:

@@ -322,11 +322,14 @@ class Snapshot:
         return trusts(self.trusted_proxies, peer)
 
     def routes(self, key: VersionKey) -> Iterator[Route]:
-        """Yield the routes of a version, endpoint by endpoint."""
+        """Yield the routes of a version, endpoint by endpoint.
+
+        The label of an API without versions is empty.
+        """
         api, version = key
         for endpoint in self.router:
             for label, route in endpoint.routes.items():
-                if endpoint.api == api and str(label) == version:
+                if endpoint.api == api and ("" if label is None else str(label)) == version:
                     yield route
 
     def terms(self, key: VersionKey) -> "Terms | None":

@@ -337,3 +337,79 @@ def test_one_replica_alone_cannot_judge_the_fleet() -> None:
     away = judged(totals(), RULES, replica="b", doubts=(Doubt(None, NOW - DAY),))
     (text,) = said(away, "unknown")
     assert text.startswith("the database has not been heard since")
+
+
+HOTEL = """\
+services:
+  v1: { targets: ["http://127.0.0.1:8001"] }
+  v2: { targets: ["http://127.0.0.1:8002"] }
+  v3: { targets: ["http://127.0.0.1:8003"] }
+apis:
+  person:
+    endpoints: [ { path: "/{rest*}", version: { in: header, name: V } } ]
+    versions:
+      "0": { via: "2" }
+      "1": ONE
+      "2": { service: v2 }
+      "3": { service: v3 }
+    conversions:
+      - { between: ["0", "1"], changes: [] }
+      - between: ["1", "2"]
+        operations: [ { older: GET /stats, service: v1 } ]
+      - { between: ["2", "3"], changes: [] }
+"""
+OFF = "switch {} off once the version is out of the rules"
+
+
+def needs(one: str) -> dict[str, str]:
+    """Return what the verdict says about services, with remedies."""
+    reasons = judged(totals(), HOTEL.replace("ONE", one)).reasons
+    return {each.text: each.remedy for each in reasons if "it needs" in each.text}
+
+
+def test_every_service_that_a_version_needs_is_named() -> None:
+    operations = "operations that another version lacks"
+    assert needs('{ via: "2" }') == {
+        "it needs v2, as do version 0 of person, version 2 of person": "",
+        f"it needs v1 for {operations}, as does version 0 of person": "",
+    }
+    cutover = '{ service: v1, cutover: { via: "3", percent: 5, sticky_by: request } }'
+    assert needs(cutover) == {
+        "it needs v1, as does version 0 of person": "",
+        "it needs v3 for its cutover, as does version 3 of person": "",
+    }
+    assert needs('{ service: v1, shadow: { via: "2" } }') == {
+        "it needs v1, as does version 0 of person": "",
+        "it needs v2 for its shadow, as do version 0 of person, version 2 of person": "",
+    }
+
+
+def test_what_may_be_switched_off_is_named() -> None:
+    rules = HOTEL.replace('      "0": { via: "2" }\n', "").replace(
+        '      - { between: ["0", "1"], changes: [] }\n', ""
+    )
+    reasons = judged(totals(), rules.replace("ONE", '{ via: "2" }')).reasons
+    text = "it needs v1 for operations that another version lacks; nothing else in the rules does"
+    assert Reason("note", text, OFF.format("v1")) in reasons
+
+
+def test_a_version_whose_service_answers_operations_of_others() -> None:
+    found = judged(totals(), HOTEL.replace("ONE", "{ service: v1 }"))
+    text = "version 0 is served from it for operations that another version lacks"
+    assert said(found, "no") == [text]
+
+
+def test_a_version_that_a_shadow_or_a_cutover_asks() -> None:
+    rules = edited("{ service: new }", '{ service: new, shadow: { via: "1" } }')
+    found = judged(totals(), rules)
+    assert found.answer == "yes"
+    assert "the shadow of version 2 asks it" in said(found, "note")
+    cutover = '{ service: new, cutover: { via: "1", percent: 5, sticky_by: request } }'
+    found = judged(totals(), edited("{ service: new }", cutover))
+    assert said(found, "no") == ["version 2 is served from it for its cutover"]
+
+
+def test_an_api_without_versions_has_no_lifecycle() -> None:
+    view = StateView(totals(), NOW, NOW, None, ())
+    found = verdict(("users", ""), view, loaded(RULES), NO_OVERRIDES, within="30d")
+    assert not any("rules" in each.remedy or "sunset" in each.remedy for each in found.reasons)

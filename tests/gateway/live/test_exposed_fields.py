@@ -12,7 +12,9 @@ apis:
   h:
     endpoints: [ {{ path: "/v{{version}}/o", version: {{ in: path }} }} ]
     versions:
-      "1": {{ via: "2", lifecycle: {{ deprecated: 2025-01-01, sunset: 2099-01-01, successor: "2" }} }}
+      "1":
+        via: "2"
+        lifecycle: {{ deprecated: 2025-01-01, sunset: 2099-01-01, successor: "2" }}
       "2": {{ service: s }}
     conversions: [ {{ between: ["1", "2"], changes: [] }} ]
   plain: {{ service: s, endpoints: [ {{ path: /plain }} ] }}

@@ -36,7 +36,7 @@ class VersionPage:
         callers: one page of its clients.
         alone: the name of this gateway if the counts are its own alone, as the store of the state
             is away; None if they are of all.
-        verdict: whether it can be retired.
+        verdict: whether it can be retired; None if the API has no versions.
         within: how far back that looks.
         line: its notice, brownouts and end on a time line.
         span: the part of time that the line shows.
@@ -54,7 +54,7 @@ class VersionPage:
     since: float
     callers: Listing[Caller]
     alone: str | None
-    verdict: Verdict
+    verdict: Verdict | None
     within: str
     line: list[Mark]
     span: TimeLine
@@ -89,7 +89,9 @@ async def version_page(
     await asyncio.sleep(0)  # requests have their turn, here and below
     shown = callers(view.totals, key, query)
     await asyncio.sleep(0)
-    judged = verdict(key, view, operator.rules, in_force, within=within, documented=operations)
+    judged = None
+    if key[1]:
+        judged = verdict(key, view, operator.rules, in_force, within=within, documented=operations)
     await asyncio.sleep(0)
     return VersionPage(
         version=version,

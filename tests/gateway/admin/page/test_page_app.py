@@ -104,6 +104,13 @@ async def page(operator: Operator) -> AsyncIterator[TestClient]:  # type: ignore
         yield client
 
 
+async def test_an_api_without_versions_has_no_verdict(page: TestClient) -> None:  # type: ignore[type-arg]
+    text = await (await page.get("/page/versions/users")).text()
+    for advice in ("Verdict", "lifecycle", "out of the rules", "No end is announced", "sunset"):
+        assert advice not in text
+    assert "Verdict" in await (await page.get("/page/versions/person/1")).text()
+
+
 @pytest.mark.parametrize("path", VIEWS)
 async def test_views(page: TestClient, path: str) -> None:  # type: ignore[type-arg]
     answer = await page.get(path)
