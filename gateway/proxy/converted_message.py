@@ -5,6 +5,7 @@ or depends on more than a value, they are converted together, link by link.
 """
 
 from collections.abc import AsyncIterator, Collection, Sequence
+from typing import Final
 
 from gateway.core import headers
 from gateway.core.conversion.chain import BodyConversion, Conversion
@@ -15,6 +16,7 @@ from gateway.core.cutover.shadow import SAFE
 from gateway.core.errors import FaultError, unconvertible
 from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan, written_target
+from gateway.core.snapshot import Limits
 from gateway.proxy.body import body_conversion
 from gateway.proxy.body.body_format import (
     EMPTY_FORM,
@@ -28,9 +30,13 @@ from gateway.proxy.body.body_format import (
     is_unconverted,
 )
 from gateway.proxy.bounds.conversion_room import ConversionRoom
+from gateway.proxy.client import parser_limits
 from gateway.proxy.planned_message import Surroundings
+from gateway.proxy.upstream.framing_fields import MOST_FIELDS
 from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead
+from gateway.proxy.upstream.upstream_connection import MAX_HEAD
 
+_AROUND: Final = len(": \r\n")  # of a header field line
 _OF_BODY = headers.ABOUT_BYTES | {b"content-type"}
 _TYPE = frozenset({b"content-type"})
 _CONVERTED = headers.fates(headers.ABOUT_BYTES)
@@ -207,6 +213,30 @@ def _convert_response_fields(
         return converting.fields(around.method, response.status, fields, shown)
     except ConversionError as error:
         raise body_conversion.failed(response, error, error.cause) from None
+
+
+def check_made_request(target: str, fields: HeaderFields, limits: Limits) -> None:
+    """Raise FaultError for a converted request that would be refused if a client sent it."""
+    if len(target) > limits.target:
+        raise FaultError(parser_limits.too_long(limits), "as its version is converted")
+    if len(fields) > limits.header_fields:
+        raise FaultError(parser_limits.too_many(limits), "as its version is converted")
+    left = limits.header_bytes
+    for name, value in fields:
+        left -= len(name) + len(value) + _AROUND
+    if left < 0:
+        raise FaultError(parser_limits.too_heavy(limits), "as its version is converted")
+
+
+def check_made_response(response: UpstreamHead, fields: HeaderFields) -> None:
+    """Raise FaultError for a converted head that would be refused if a service sent it."""
+    if len(fields) > MOST_FIELDS:
+        raise body_conversion.failed(response, f"it would have more than {MOST_FIELDS} fields")
+    left = MAX_HEAD
+    for name, value in fields:
+        left -= len(name) + len(value) + _AROUND
+    if left < 0:
+        raise body_conversion.failed(response, f"its fields would have more than {MAX_HEAD} bytes")
 
 
 def sent_conversion(

@@ -38,6 +38,8 @@ from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.converted_message import (
     bodiless,
+    check_made_request,
+    check_made_response,
     convert_request,
     convert_request_fields,
     convert_response,
@@ -127,6 +129,9 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
         elif converting.changes_fields:
             around = LiveSurroundings(method, exchange, plan)
             fields = convert_request_fields(around, fields, converting)
+        changed = converting.changes_fields or converting.needs_message
+        if changed or len(target) > snapshot.limits.target:
+            check_made_request(target, fields, snapshot.limits)
     if method in BOUNDED:
         fields = counted_down(fields)
         if method == "OPTIONS":
@@ -213,6 +218,7 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
             fields = remaining
             exchange.count_digests(watched)
         if converting.changes_fields or converting.needs_message:
+            check_made_response(response, fields)
             fields = cors_fields.for_script(exchange, plan, fields)
     if LINK in watched or fields is not kept:  # a conversion may have made a field of links
         fields = answer_links.map_answer_fields(exchange, plan, fields)

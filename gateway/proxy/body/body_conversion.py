@@ -80,6 +80,8 @@ async def convert_request_body(
         else:
             given = convert, body_format, body, codings
             converted = await _convert(*given, conversion, room, message)
+        if len(converted) > _NO_TURN:
+            await _hold_made(converted, room)
     except content_coding.DecodedTooLargeError as error:
         raise _refused(error) from None
     except content_coding.ContentCodingError as error:
@@ -89,8 +91,6 @@ async def convert_request_body(
         if conversion.keeps_unfit and not codings and isinstance(error, json_body.NotJsonError):
             return None
         raise FaultError(unconvertible(error, error.misfit), error.cause) from None
-    if len(converted) > AT_ONCE:
-        await room.grow(len(converted))
     return converted
 
 
@@ -139,12 +139,12 @@ async def convert_response_body(
         else:
             given = convert, body_format, body, codings
             converted = await _convert(*given, conversion, room, message)
+        if len(converted) > _NO_TURN:
+            await _hold_made(converted, room)
     except content_coding.ContentCodingError as error:
         raise failed(response, error) from None
     except ConversionError as error:
         raise failed(response, error, error.cause) from None
-    if len(converted) > AT_ONCE:
-        await room.grow(len(converted))
     return converted, converted is not body
 
 
@@ -250,10 +250,17 @@ async def _convert(
 ) -> bytes:
     codings = content_coding.codings(values) if values else ()
     most = AT_ONCE if body_format is _JSON else _AT_ONCE_BESIDE_JSON
+
+    def converted(text: bytes, step: Step) -> bytes:
+        made = convert(text, conversion, message, step)
+        if made is text:
+            return body
+        _check_elements(made, body_format, room)
+        return made
+
     small = decoded_small(body, codings, room.limit, most)
     if small is not None and conversion.timeout is None:
-        made = await _in_turn(partial(convert, small, conversion, message, no_step), room)
-        return body if made is small else made
+        return await _in_turn(partial(converted, small, no_step), room)
 
     def decoded(limit: int, elements: int, step: Step) -> bytes:
         count = ElementCount(elements, body_format)
@@ -271,19 +278,32 @@ async def _convert(
             text = decoded(min(_LIGHT, room.limit), min(_FEW, room.elements), step)
         except content_coding.DecodedTooLargeError:
             return None
-        made = convert(text, conversion, message, step)
-        return body if made is text else made
+        return converted(text, step)
 
     def convert_heavy(step: Step) -> bytes:
-        text = decoded(room.limit, room.elements, step)
-        made = convert(text, conversion, message, step)
-        return body if made is text else made
+        return converted(decoded(room.limit, room.elements, step), step)
 
     if conversion.timeout is None and len(body) <= _LIGHT:
         light = conversion_thread.run(convert_light, room.network, light=True)
-        if (converted := await light) is not None:
-            return converted
+        if (made := await light) is not None:
+            return made
     return await _beside(convert_heavy, conversion, room)
+
+
+def _check_elements(made: bytes, body_format: BodyFormat, room: ConversionRoom) -> None:
+    """Raise DecodedTooLargeError for more elements than a body may have that arrives."""
+    if len(made) > AT_ONCE and ElementCount(room.elements, body_format).exceeds(made):
+        what = f"the converted body has more than {room.elements} elements"
+        raise content_coding.DecodedTooLargeError(what)
+
+
+async def _hold_made(made: bytes, room: ConversionRoom) -> None:
+    """Hold a converted body; raises DecodedTooLargeError or FaultError."""
+    if len(made) > room.limit:
+        what = f"the converted body has more than {room.limit} bytes"
+        raise content_coding.DecodedTooLargeError(what)
+    if len(made) > AT_ONCE:
+        await room.grow(len(made))
 
 
 async def _in_turn(convert: Callable[[], bytes], room: ConversionRoom) -> bytes:
@@ -315,7 +335,11 @@ async def _converted(
     """Return what a stream has converted after the data, or at its end, where data is None."""
 
     def advance(step: Step = no_step) -> bytes:
-        return stream.finish(step) if data is None else stream.feed(data, step)
+        made = stream.finish(step) if data is None else stream.feed(data, step)
+        if len(made) > size + room.limit:
+            what = f"the converted stream has {room.limit} bytes more than the part that came"
+            raise content_coding.DecodedTooLargeError(what)
+        return made
 
     text = data or b""
     size, lines = stream.held + len(text), text.count(b"\n") + text.count(b"\r")

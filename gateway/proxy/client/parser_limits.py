@@ -92,6 +92,17 @@ def too_heavy(limits: Limits) -> Fault:
     )
 
 
+def too_many(limits: Limits) -> Fault:
+    """Return the fault for too many header fields."""
+    detail = f"A request may have {limits.header_fields} header fields."
+    return Fault(FaultCode.HEADERS_TOO_LARGE, detail)
+
+
+def too_long(limits: Limits) -> Fault:
+    """Return the fault for a request target that is too long."""
+    return Fault(FaultCode.URI_TOO_LONG, f"The request target may have {limits.target} bytes.")
+
+
 def malformed(reason: str) -> Fault:
     """Return the fault for a request that is not HTTP."""
     return Fault(FaultCode.BAD_REQUEST, f"The request is not valid HTTP/1.1: {reason}.")
@@ -101,12 +112,9 @@ def fault(error: HttpProcessingError, limits: Limits) -> Fault:
     """Return the fault for an error of the parser."""
     if isinstance(error, LineTooLong):
         if error.args[1] == limits.target:
-            return Fault(
-                FaultCode.URI_TOO_LONG, f"The request target may have {limits.target} bytes."
-            )
+            return too_long(limits)
         return too_heavy(limits)
     if error.message.startswith("Too many headers"):
-        detail = f"A request may have {limits.header_fields} header fields."
-        return Fault(FaultCode.HEADERS_TOO_LARGE, detail)
+        return too_many(limits)
     # The parser's message quotes the request in several lines; the first line has the reason.
     return malformed(error.message.partition("\n")[0].rstrip(":. ") or "not HTTP")

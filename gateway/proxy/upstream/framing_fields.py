@@ -10,9 +10,9 @@ _KNOWN: Final = _NAMES.known
 # What llhttp keeps behind a value, blanks and tabs, and no other octet of a value is below.
 _SPACE: Final = 0x20
 # Each field costs some microseconds, however short it is, and a link more; requests wait meanwhile.
-_MOST_FIELDS: Final = 2048
+MOST_FIELDS: Final = 2048
 _DIGITS: Final = 18  # of a length; llhttp takes more
-_TOO_MANY = f"it sent more than {_MOST_FIELDS} fields together"
+_TOO_MANY = f"it sent more than {MOST_FIELDS} fields together"
 
 FRAMINGS: Final = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
 """The versions of HTTP and the codings of each (RFC 9112, section 6.1); llhttp takes more."""
@@ -34,7 +34,7 @@ def framing(fields: HeaderFields) -> tuple[HeaderFields, int | None, bytes, byte
     Raises:
         FramingError: there are too many, or the length has too many digits.
     """
-    if fields[_MOST_FIELDS:]:
+    if fields[MOST_FIELDS:]:
         raise FramingError(_TOO_MANY)
     length, coding, keep_alive = None, b"", None
     blank = False
@@ -64,6 +64,6 @@ def trimmed(fields: HeaderFields) -> HeaderFields:
     Raises:
         FramingError: there are too many.
     """
-    if fields[_MOST_FIELDS:]:
+    if fields[MOST_FIELDS:]:
         raise FramingError(_TOO_MANY)
     return [(name, value.rstrip(b" \t")) for name, value in fields]

@@ -30,7 +30,7 @@ from gateway.proxy.upstream.upstream_state import (
 )
 
 # The maximum bytes of a response's head, and of its trailers; llhttp itself sets no bound.
-_MAX_HEAD = 256 * 1024
+MAX_HEAD = 256 * 1024
 # Stricter than llhttp: what a reason phrase has none of (RFC 9112, section 4).
 _CONTROLS = bytes(byte for byte in (*range(32), 127) if byte != 9)
 _NO_PARSER, _SLOW = HttpResponseParser(None), "it took too long"
@@ -186,7 +186,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
                 self._finish()
             elif not response.head or response.trailers:
                 self._head_size += len(data)
-                if self._head_size >= _MAX_HEAD:
+                if self._head_size >= MAX_HEAD:
                     what = "trailer section" if response.head else "response head"
                     self._fail_by(FaultCode.UPSTREAM_PROTOCOL, f"its {what} is too large")
             elif response.small:
@@ -311,7 +311,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         assert response is not None
         if response.trailers:
             response.trailers = trimmed(response.trailers)
-            if sum(len(name) + len(value) + 4 for name, value in response.trailers) > _MAX_HEAD:
+            if sum(len(name) + len(value) + 4 for name, value in response.trailers) > MAX_HEAD:
                 raise HttpParserError("its trailer section is too large")
             if any(name.lower() == b"connection" for name, _ in response.trailers):
                 self._state = TRANSITIONS[self._state, UpstreamEvent.CLOSING]  # llhttp may close

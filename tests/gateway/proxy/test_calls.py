@@ -51,15 +51,15 @@ CASES = {
     "query": (rules(PORT), "GET /param?version=2", "A: b", False, 81, 95),
     "header": (rules(PORT), "GET /header", "X-API-VERSION: 2", False, 82, 94),
     "accept": (rules(PORT), "GET /accept", "Accept: application/vnd.t-v2+json", False, 83, 101),
-    "converted": (rules(PORT, via=True), "GET /v1/person", "A: b", False, 95, 133),
+    "converted": (rules(PORT, via=True), "GET /v1/person", "A: b", False, 95, 134),
     "converted with its fields": (
         rules(PORT, via=True, changes=CARRYING),
-        *("GET /v1/person", "A: b", False, 227, 247),  # the field is checked: one call
+        *("GET /v1/person", "A: b", False, 228, 260),  # the field is checked: one call
     ),
     "with a body": (rules(PORT), "POST /v2/person", "A: b", False, 86, 97),
     "converted, with a body": (
         rules(PORT, via=True),
-        *("POST /v1/person", "A: b", False, 120, 168),
+        *("POST /v1/person", "A: b", False, 120, 169),
     ),
     "of a client, to a version that ends": (
         ENDING,
@@ -76,7 +76,7 @@ CASES = {
     ),
     "the same without traces": (rules(PORT), "GET /v2/person", TRACE, False, 81, 93),
     "shadow that gives way": (SHADOWED, "GET /v1/person", "A: b", True, 84, 94),
-    "shadowed": (SHADOWED, "GET /v1/person", "A: b", False, 345, 353),
+    "shadowed": (SHADOWED, "GET /v1/person", "A: b", False, 345, 354),
 }
 
 

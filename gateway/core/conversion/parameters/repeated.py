@@ -10,6 +10,9 @@ from gateway.core.conversion.parameter_change import (
     Spelling,
 )
 
+# More are beyond every limit that is usual for a query or for header fields, and cost much to make.
+_MOST_LINES = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
@@ -37,7 +40,11 @@ class Repeated:
         for line in lines:
             texts = []
             if line.key == key:
-                texts = spelling.read(line.value or "").split(self.separator)
+                text = spelling.read(line.value or "")
+                if text.count(self.separator) + len(made) >= _MOST_LINES:
+                    reason = f"would be more than {_MOST_LINES} of them"
+                    raise ConversionError(reason, Beside(spelling.what, (self.name,)))
+                texts = text.split(self.separator)
             if len(texts) > 1:
                 made += (line._replace(value=spelling.write(text)) for text in texts)
             else:

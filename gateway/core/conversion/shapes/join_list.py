@@ -37,7 +37,7 @@ class JoinList(FieldChange):
     def _split(self, text: Document) -> Document:
         if not isinstance(text, str):
             refuse("a string", text)
-        return text.split(self.separator) if text else []
+        return split_text(text, self.separator)
 
     def _join(self, form: JsonForm, elements: Document) -> Document:
         if not isinstance(elements, list):
@@ -58,3 +58,15 @@ class JoinList(FieldChange):
         if texts and text.split(self.separator) != texts:  # as ';;' between 'a;' and 'b'
             raise ConversionError(f"a part of '{self.separator}' is at an end of an element")
         return text
+
+
+# As many as a body that arrives may have by default (`limits.elements`); a text of 16 MB would take
+# a gigabyte as a list.
+_MOST_PIECES = 1_000_000
+
+
+def split_text(text: str, separator: str) -> list[str]:
+    """Return the pieces of a text, none of an empty one; raises ConversionError for too many."""
+    if text.count(separator) >= _MOST_PIECES:
+        raise ConversionError(f"a string of more than {_MOST_PIECES} pieces")
+    return text.split(separator) if text else []

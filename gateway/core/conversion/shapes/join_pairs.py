@@ -9,6 +9,7 @@ from functools import partial
 from gateway.core.conversion.change import FieldChange
 from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace, is_within
 from gateway.core.conversion.document import Document, JsonForm, JsonObject, change_value, refuse
+from gateway.core.conversion.shapes.join_list import split_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class JoinPairs(FieldChange):
         if not isinstance(text, str):
             refuse("a string", text)
         members: JsonObject = {}
-        for pair in text.split(self.separator) if text else []:
+        for pair in split_text(text, self.separator):
             key, equals, value = pair.partition(self.equals)
             if not equals:
                 raise ConversionError(f"a part of the string has no '{self.equals}'")

@@ -38,6 +38,11 @@ def test_a_separator_in_a_value() -> None:
         rewrite_query("tag=a%2Cb", in_direction([LIST], upwards=False))
 
 
+def test_a_text_of_too_many_values() -> None:
+    with pytest.raises(ConversionError, match="'tag': would be more than 10000 of them"):
+        rewrite_query(f"tag={',' * 10_000}", in_direction([LIST], upwards=True))
+
+
 @LAW
 @given(st.lists(st.text(st.sampled_from("ab &=%"), max_size=2)))
 def test_there_and_back_is_the_same(texts: list[str]) -> None:

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversion.change import Inverse
-from gateway.core.conversion.shapes.join_list import JoinList
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.shapes.join_list import JoinList, split_text
 from tests.gateway.core.conversion.documents import Json, both, fails
 from tests.gateway.core.world import LAW
 
@@ -74,3 +75,8 @@ def test_a_part_of_the_separator_is_refused_where_it_would_be_taken_for_one() ->
 def test_what_is_no_text_is_refused() -> None:
     with fails("/i/0/m/tags", "expected a string, found an array"):
         both(TAGS, {"i": [{"m": {"tags": []}}]}, upwards=True)
+
+
+def test_a_text_of_too_many_pieces() -> None:
+    with pytest.raises(ConversionError, match="a string of more than 1000000 pieces"):
+        split_text(";" * 1_000_000, ";")
