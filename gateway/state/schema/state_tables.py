@@ -5,7 +5,7 @@ engine can run them alike.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -30,7 +30,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from gateway.state.state_changes import AuditRow, CountKey, StateChanges, UsageKey
+from gateway.state.state_changes import AuditRow, CountKey, StateChanges, UsageKey, UsageRow
+
+T = TypeVar("T")
 
 REVISION = "0006"
 """The newest revision of the schema; see `gateway.state.schema`."""
@@ -120,27 +122,47 @@ LATEST_AUDIT = (
 
 
 def read_state(connection: Connection) -> StateChanges:
-    """Return all of the state; raises SQLAlchemyError, or DecodeError for invalid JSON."""
+    """Return all of the state.
+
+    Raises:
+        SQLAlchemyError: of the database.
+        ValidationError: a value has a wrong type, as SQLite does not check types.
+        DecodeError: a document is no JSON.
+    """
+    used = [
+        (api, version, endpoint, None if others else client, *numbers)
+        for api, version, endpoint, client, others, *numbers in connection.execute(select(usage))
+    ]
+    floored = [tuple(row) for row in connection.execute(select(floors))]
+    counted = [tuple(row) for row in connection.execute(select(counts))]
+    kept = [tuple(row) for row in connection.execute(select(documents))]
+    audited = [tuple(row) for row in connection.execute(LATEST_AUDIT)][::-1]
     return StateChanges(
-        usage=[
-            (api, version, endpoint, None if others else client, *numbers)
-            for api, version, endpoint, client, others, *numbers in connection.execute(
-                select(usage)
-            )
-        ],
+        usage=_typed(usage, used, list[UsageRow]),
         floors={
-            (api, version): floor for api, version, floor in connection.execute(select(floors))
+            (api, version): floor
+            for api, version, floor in _typed(floors, floored, list[tuple[str, str, int]])
         },
         counts=[
-            (kind, msgspec.json.decode(labels, type=tuple[str, ...]), *numbers)
-            for kind, labels, *numbers in connection.execute(select(counts))
+            (kind, msgspec.json.decode(labels, type=tuple[str, ...]), count, first, last)
+            for kind, labels, count, first, last in _typed(
+                counts, counted, list[tuple[str, str, int, float, float]]
+            )
         ],
         documents={
             name: msgspec.json.decode(document)
-            for name, document in connection.execute(select(documents))
+            for name, document in _typed(documents, kept, list[tuple[str, str]])
         },
-        audit=[tuple(row) for row in connection.execute(LATEST_AUDIT)][::-1],
+        audit=_typed(audit, audited, list[AuditRow]),
     )
+
+
+def _typed(table: Table, rows: object, kind: type[T]) -> T:
+    """Return rows of a table as a type; raises ValidationError, which names the table."""
+    try:
+        return msgspec.convert(rows, type=kind)
+    except msgspec.ValidationError as error:
+        raise msgspec.ValidationError(f"in the table '{table.name}': {error}") from None
 
 
 def write_state(connection: Connection, changes: StateChanges) -> None:

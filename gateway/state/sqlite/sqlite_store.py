@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from msgspec import DecodeError
+from msgspec import DecodeError, ValidationError
 from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
@@ -39,7 +39,7 @@ _WRITES = "writes"
 # The write-ahead log of SQLite and its index. Where one is gone, what is written is for nobody.
 _BESIDE = ("-wal", "-shm")
 # What rows bring about that a disk has changed, beside errors of SQLite.
-_UNREADABLE = (SQLAlchemyError, DecodeError, ValueError, TypeError, LookupError)
+_UNREADABLE = (SQLAlchemyError, sqlite3.Error, DecodeError, ValueError, TypeError, LookupError)
 _ANOTHER = "move it away, or name another file in 'state'"
 
 
@@ -252,6 +252,16 @@ class SqliteStore:
 
     def _reason(self, error: Exception) -> str:
         original = _original(error)
+        if isinstance(original, ValidationError):
+            return (
+                f"{self.name}: a value has a wrong type {original}; put a backup in its place, or"
+                f" {_ANOTHER}"
+            )
+        if "locked" in str(original):
+            return (
+                f"{self.name}: another program has the state locked; end it, or name another file"
+                " in 'state'"
+            )
         if not isinstance(original, sqlite3.OperationalError):
             return self._foreign()
         if self._read_only:

@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -311,6 +312,63 @@ async def test_a_damaged_row_is_reported_in_one_line(tmp_path: Path, damage: str
             totals.absorb(REPORT)
             with pytest.raises(StateError, match=r"^.*state\.db: the state cannot be written: "):
                 await store.write(totals.changes())
+
+
+@pytest.mark.parametrize(
+    ("damage", "table"),
+    [
+        ("UPDATE usage SET count = 'many'", "usage"),
+        ("UPDATE usage SET last = x'00'", "usage"),
+        ("UPDATE usage SET client = x'ff' WHERE client = 'acme'", "usage"),
+        ("UPDATE counts SET count = 1.5", "counts"),
+        ("UPDATE counts SET labels = x'5b5d'", "counts"),
+        ("UPDATE floors SET floor = 'low'", "floors"),
+        ("UPDATE documents SET document = x'31'", "documents"),
+        ("INSERT INTO audit VALUES (1, 'now', '', '', '', '', '', '', '', '')", "audit"),
+    ],
+)
+async def test_a_value_of_a_wrong_type_is_refused_in_one_line(
+    tmp_path: Path, damage: str, table: str
+) -> None:
+    path = tmp_path / "state.db"
+    totals = Totals(StateChanges())
+    totals.absorb(REPORT)
+    changes = totals.changes()
+    changes.documents["drafts"] = 1
+    await put(path, changes)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(damage)
+    async with opened(path) as store:
+        with pytest.raises(StateError) as caught:
+            await store.read()
+    said = str(caught.value)
+    assert said.startswith(f"{path}: a value has a wrong type in the table '{table}': ")
+    assert said.endswith(
+        "; put a backup in its place, or move it away, or name another file in 'state'"
+    )
+    assert "\n" not in said
+
+
+async def test_a_locked_file_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state.db"
+    await put(path, StateChanges(documents={"drafts": 1}))
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", partial(connect, timeout=0.01))
+    with closing(connect(path)) as other:
+        for lock in ("BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"):
+            other.execute(lock)
+            assert refused(path) == (
+                "another program has the state locked; end it, or name another file in 'state'"
+            )
+            other.rollback()
+    # One that reads keeps the file from having a log beside it.
+    with closing(connect(path)) as other:
+        other.execute("PRAGMA journal_mode = DELETE")
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM documents").fetchall()
+        assert refused(path).startswith("another program has the state locked")
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
