@@ -251,6 +251,10 @@ def _parse(value: Document) -> Document:
     text = _encoded(value)
     try:
         parsed = _leaves(text)
+    except json.JSONDecodeError as error:
+        raise msgspec.DecodeError(str(error)) from None
+    except msgspec.DecodeError:
+        raise
     except ValueError:
         reason = f"a number too large for a Python function, of more than {_MOST_DIGITS} digits"
         raise ConversionError(reason) from None
@@ -264,7 +268,7 @@ def _leaves(text: bytes) -> Document:
         return json.loads(text, parse_int=_whole, parse_float=_bounded)
     try:
         return _to_the_leaves.decode(text)
-    except msgspec.MsgspecError as error:
+    except msgspec.ValidationError as error:  # that of `_bounded`
         raise ValueError(str(error)) from None
 
 
@@ -282,9 +286,9 @@ def _take(value: Document) -> Document:
     _check(value)
     try:
         text = _encoded(value)
+        _leaves(text)
     except msgspec.MsgspecError as error:
         raise ValueError(str(error)) from None
-    _leaves(text)
     return Raw(text)
 
 

@@ -87,6 +87,12 @@ def test_numbers_reach_functions_bounded(text: str) -> None:
     assert time.process_time() - began < 5
 
 
+@pytest.mark.parametrize("text", ["# Hello", '{"a":', "-0]"])
+def test_a_body_for_a_function_that_is_not_json_is_refused_as_such(text: str) -> None:
+    with pytest.raises(ConversionError, match="not JSON: "):
+        given(text.encode())
+
+
 def test_what_a_function_returns_is_bounded() -> None:
     change = PythonChange((), ("a",), lambda _: 10**500, lambda value: value)
     with pytest.raises(ConversionError) as caught:
