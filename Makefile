@@ -29,7 +29,7 @@ COMPILED_TESTS ?= tests/gateway/proxy tests/gateway/telemetry $(addprefix tests/
 # Whether the benchmark goes without the compiled gateway, and so without a compiler: PLAIN=yes.
 PLAIN ?=
 
-.PHONY: help run verify test lint types core tests test-slow test-compose test-fleet test-telemetry test-page chaos soak siege audit fuzz compiled test-compiled bench lock clean
+.PHONY: help run verify test lint types core tests test-slow test-compose test-fleet test-telemetry test-page test-clients chaos soak siege audit fuzz compiled test-compiled bench lock clean
 
 help: ## list what make can do here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -77,6 +77,9 @@ test-telemetry: $(VENV)/test.stamp ## prove dashboard and alerts in Prometheus; 
 test-page: $(VENV)/page.stamp ## prove the operator's page in a browser; needs chromium, and PostgreSQL as test-fleet
 	$(PY) -m pytest tests/page/prove_*.py
 
+test-clients: $(VENV)/clients.stamp $(if $(shell command -v npm),$(VENV)/octokit.stamp) ## prove official clients; Octokit needs node and npm
+	$(PY) -m pytest --numprocesses 2 tests/clients/prove_*.py
+
 chaos: $(VENV)/test.stamp ## kill, suspend and cut off replicas and their database for MINUTES (10)
 	CHAOS_MINUTES=$(MINUTES) $(PY) -m pytest tests/fleet/prove_chaos.py
 
@@ -122,6 +125,8 @@ lock: ## pin requirements/*.txt anew from requirements/*.in and pyproject.toml
 	$(LOCK) requirements/bench.in --output-file requirements/bench.txt
 	$(LOCK) requirements/fuzz.in --output-file requirements/fuzz.txt
 	$(LOCK) requirements/page.in --output-file requirements/page.txt
+	$(LOCK) requirements/clients.in --output-file requirements/clients.txt
+	$(LOCK) requirements/clients-stripe-5.in --output-file requirements/clients-stripe-5.txt
 	$(LOCK) requirements/audit.in --output-file requirements/audit.txt
 	$(LOCK) requirements/lock.in --output-file requirements/lock.txt
 
@@ -160,4 +165,18 @@ $(VENV)/page.stamp: $(VENV)/test.stamp requirements/page.txt
 
 $(VENV)/fuzz.stamp: $(VENV)/test.stamp requirements/fuzz.txt
 	@$(INSTALL) --requirement requirements/fuzz.txt
+	@touch $@
+
+# The clients have an environment of their own: what they need must not replace what the gateway needs.
+$(VENV)/clients.stamp: $(VENV)/test.stamp requirements/clients.txt requirements/clients-stripe-5.txt
+	@$(PYTHON) -m venv --clear $(VENV)/clients
+	@$(VENV)/clients/bin/python -m pip install $(PINNED) --requirement requirements/clients.txt
+	@$(VENV)/clients/bin/python -m pip install $(PINNED) --target $(VENV)/clients/stripe-5 \
+		--requirement requirements/clients-stripe-5.txt
+	@touch $@
+
+$(VENV)/octokit.stamp: $(VENV)/clients.stamp tests/clients/package.json tests/clients/package-lock.json
+	@mkdir -p $(VENV)/clients/octokit
+	@cp tests/clients/package.json tests/clients/package-lock.json $(VENV)/clients/octokit
+	@npm ci --prefix $(VENV)/clients/octokit --silent --no-audit --no-fund --ignore-scripts
 	@touch $@

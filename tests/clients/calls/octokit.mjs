@@ -1,0 +1,73 @@
+// Call the API of GitHub with Octokit: `node octokit.mjs BASE_URL (header|accept) VERSION`.
+import { Octokit } from "@octokit/rest";
+
+const [base, mechanism, version] = process.argv.slice(2);
+const quiet = () => {};
+const octokit = new Octokit({
+  baseUrl: base,
+  log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+});
+const byHeader = mechanism === "header";
+// Octokit accepts application/vnd.github.v3+json by itself.
+octokit.hook.before("request", (options) => {
+  if (byHeader) options.headers["x-github-api-version"] = version;
+  else options.headers.accept = options.headers.accept.replace(".v3", `.v${version}`);
+});
+
+const repo = { owner: "alice", repo: "hello" };
+const names = ["content-type", "link", "location", "x-github-media-type", "x-github-api-version-selected"];
+const { repos, issues, checks, rateLimit, teams } = octokit.rest;
+
+const whole = async (call) => {
+  const { status, url, headers, data } = await call;
+  const kept = Object.fromEntries(names.filter((name) => name in headers).map((name) => [name, headers[name]]));
+  return { status, url, ...kept, data: data instanceof ArrayBuffer ? "an ArrayBuffer" : data };
+};
+const contents = (path, more) => repos.getContent({ ...repo, path, ...more });
+const notModified = async () => {
+  const { headers } = await repos.get(repo);
+  return whole(repos.get({ ...repo, headers: { "if-none-match": headers.etag } }));
+};
+const older = version === "3" || version === "2022-11-28";
+const vendor = byHeader ? "application/vnd.github" : `application/vnd.github.v${version}`;
+
+const calls = {
+  "get": () => whole(repos.get(repo)),
+  "head": () => whole(octokit.request("HEAD /repos/{owner}/{repo}", repo)),
+  "get a renamed one": () => whole(repos.get({ owner: "alice", repo: "old" })),
+  "list": () => whole(repos.listForOrg({ org: "acme" })),
+  "list in pages": () => octokit.paginate(issues.listForRepo, { ...repo, per_page: 2 }),
+  "list, whole page": () => whole(issues.listForRepo({ ...repo, per_page: 2, page: 2 })),
+  "create": () => whole(issues.create({ ...repo, title: "New", body: "zwölf\n", assignees: ["erin"] })),
+  "create, invalid": () => whole(issues.create({ ...repo, title: "" })),
+  "update": () => whole(issues.update({ ...repo, issue_number: 1, title: "Edited", assignees: ["dave"] })),
+  "update a repository": () => whole(repos.update({ ...repo, description: null })),
+  "lock": () => whole(issues.lock({ ...repo, issue_number: 1 })),
+  "missing": () => whole(issues.get({ ...repo, issue_number: 99 })),
+  "missing path": () => whole(octokit.request("GET /nothing/here")),
+  "not modified": notModified,
+  "contents": () => whole(contents("README.md")),
+  "folder": () => whole(contents("")),
+  "submodule": () => whole(contents("lib")),
+  "raw": () => whole(contents("README.md", { headers: { accept: `${vendor}.raw+json` } })),
+  "raw JSON": () => whole(contents("package.json", { headers: { accept: `${vendor}.raw+json` } })),
+  "raw, short type": () => whole(contents("README.md", { mediaType: { format: "raw" } })),
+  "create a file": () =>
+    whole(repos.createOrUpdateFileContents({ ...repo, path: "new.txt", message: "Add", content: "dGV4dA==" })),
+  "check suite": () => whole(checks.getSuite({ ...repo, check_suite_id: 9 })),
+  "rate limit": () => whole(rateLimit.get()),
+  "create a team": () => whole(teams.create({ org: "acme", name: "T", ...(older ? { permission: "push" } : {}) })),
+  "delete": () => whole(repos.delete(repo)),
+};
+
+const results = {};
+for (const [name, call] of Object.entries(calls)) {
+  try {
+    results[name] = await call();
+  } catch (error) {
+    const data = error.response?.data;
+    const shown = data instanceof ArrayBuffer ? "an ArrayBuffer" : data;
+    results[name] = { raised: error.name, status: error.status, message: error.message, data: shown };
+  }
+}
+process.stdout.write(JSON.stringify(results));

@@ -1,0 +1,100 @@
+"""Call the API of GitHub with PyGithub: `pygithub.py BASE_URL (header|accept) VERSION`."""
+
+import sys
+from typing import Any
+
+import github
+
+from tests.clients.calls.report import report
+
+BASE, MECHANISM, VERSION = sys.argv[1:]
+BY_HEADER = MECHANISM == "header"
+options = {"api_version": VERSION} if BY_HEADER else {}
+client = github.Github(
+    base_url=BASE,
+    per_page=2,
+    retry=None,
+    seconds_between_requests=0,
+    seconds_between_writes=0,
+    **options,
+)
+# PyGithub sends this media type by itself for some calls, such as those of check suites.
+ACCEPT = {} if BY_HEADER else {"Accept": f"application/vnd.github.v{VERSION}+json"}
+repo = client.get_repo("alice/hello")
+
+
+def ask(method: str, path: str, body: Any = None, **headers: str) -> dict[str, Any]:
+    """Send a request by the client's own requester; return the body and telling header fields."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    found, data = client.requester.requestJsonAndCheck(
+        method, path, headers={**ACCEPT, **named}, input=body
+    )
+    names = (
+        "content-type",
+        "link",
+        "location",
+        "x-github-media-type",
+        "x-github-api-version-selected",
+    )
+    return {"data": data, **{name: found[name] for name in names if name in found}}
+
+
+def unchanged() -> dict[str, Any]:
+    found, _ = client.requester.requestJsonAndCheck("GET", "/repos/alice/hello", headers={**ACCEPT})
+    status, headers, body = client.requester.requestJson(
+        "GET", "/repos/alice/hello", headers={**ACCEPT, "If-None-Match": found["etag"]}
+    )
+    return {"status": status, "same tag": headers["etag"] == found["etag"], "body": body}
+
+
+def raw(path: str, media_type: str) -> dict[str, Any]:
+    """Return a file as it is; PyGithub hands on the text that is no JSON."""
+    status, headers, body = client.requester.requestJson(
+        "GET", f"/repos/alice/hello/contents/{path}", headers={"Accept": media_type}
+    )
+    return {"status": status, "type": headers.get("content-type"), "body": body}
+
+
+def update_issue() -> Any:
+    issue = repo.get_issue(1)
+    issue.edit(title="Edited", body="zwölf", assignees=["dave"])
+    first = issue.assignee and issue.assignee.login  # 2026-03-10 has the list alone
+    return [issue.title, issue.body, first, [one.login for one in issue.assignees]]
+
+
+VERSIONED = "" if BY_HEADER else f"v{VERSION}."
+report(
+    {
+        "get": lambda: client.get_repo("alice/hello").raw_data,
+        "get, whole": lambda: ask("GET", "/repos/alice/hello"),
+        "get a renamed one": lambda: client.get_repo("alice/old").raw_data,
+        "list": lambda: ask("GET", "/orgs/acme/repos"),
+        "list in pages": lambda: [issue.raw_data for issue in repo.get_issues()],
+        "list, whole page": lambda: ask("GET", "/repos/alice/hello/issues?per_page=2&page=2"),
+        "create": lambda: repo.create_issue("New", body="line\nline", assignees=["erin"]).raw_data,
+        "create, whole": lambda: ask("POST", "/repos/alice/hello/issues", {"title": "Newer"}),
+        "create, invalid": lambda: repo.create_issue("").raw_data,
+        "update": update_issue,
+        "update a repository": lambda: ask("PATCH", "/repos/alice/hello", {"description": None}),
+        "lock": lambda: repo.get_issue(1).lock("resolved"),
+        "missing": lambda: repo.get_issue(99).raw_data,
+        "missing path": lambda: ask("GET", "/nothing/here"),
+        "not modified": unchanged,
+        "contents": lambda: repo.get_contents("README.md").decoded_content,
+        "contents of JSON": lambda: repo.get_contents("package.json").decoded_content,
+        "folder": lambda: [one.raw_data for one in repo.get_contents("")],
+        "submodule": lambda: repo.get_contents("lib").raw_data,
+        "raw": lambda: raw("README.md", f"application/vnd.github.{VERSIONED}raw+json"),
+        "raw JSON": lambda: raw("package.json", f"application/vnd.github.{VERSIONED}raw+json"),
+        "raw, short type": lambda: raw("README.md", f"application/vnd.github.{VERSIONED}raw"),
+        "create a file": lambda: repo.create_file("new.txt", "Add", "text")["content"].raw_data,
+        "check suite": lambda: repo.get_check_suite(9).raw_data,
+        "rate limit": lambda: client.get_rate_limit().raw_data,
+        "create a team": lambda: (
+            ask("POST", "/orgs/acme/teams", {"name": "T", "permission": "push"})
+            if VERSION in ("2022-11-28", "3")
+            else ask("POST", "/orgs/acme/teams", {"name": "T"})
+        ),
+        "delete": lambda: repo.delete(),
+    }
+)

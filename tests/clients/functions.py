@@ -1,0 +1,42 @@
+"""Functions for conversions: what no declared change describes of the published differences."""
+
+from typing import Any
+
+
+def first_assignee(issue: dict[str, Any]) -> dict[str, Any]:
+    """Return an issue with its first assignee; no change copies a value."""
+    assignees = issue["assignees"]
+    return {**issue, "assignee": assignees[0] if assignees else None}
+
+
+def core_rate(limits: dict[str, Any]) -> dict[str, Any]:
+    """Return rate limits with a copy of the first one; no change copies a value."""
+    return {**limits, "rate": limits["resources"]["core"]}
+
+
+def submodules_as_files(contents: Any) -> Any:
+    """Return a folder with submodules as files; no change is for bodies that are arrays alone."""
+    if isinstance(contents, list):
+        return [{**one, "type": one["type"].replace("submodule", "file")} for one in contents]
+    return contents
+
+
+def status_of_v1(status: Any) -> Any:
+    """Return a status as autoscaling/v1 has it; that of a Status is a text."""
+    if not isinstance(status, dict) or not (metrics := status.get("currentMetrics")):
+        return status
+    found = {key: value for key, value in status.items() if key != "currentMetrics"}
+    percent = metrics[0]["resource"]["current"]["averageUtilization"]
+    return {**found, "currentCPUUtilizationPercentage": percent}
+
+
+def status_of_v2(status: Any) -> Any:
+    """Return a status without what autoscaling/v2 calls otherwise: clients do not write it."""
+    if not isinstance(status, dict):
+        return status
+    return {key: value for key, value in status.items() if not key.startswith("currentCPU")}
+
+
+def unchanged(body: Any) -> Any:
+    """Return the body: clients send none of this."""
+    return body
