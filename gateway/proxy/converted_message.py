@@ -127,7 +127,7 @@ async def convert_request(
     return together, converted if kept else _CONVERTED.sort(converted)[0], whole
 
 
-async def convert_response(
+async def convert_response(  # noqa: C901  # one walk in one frame, for speed
     around: Surroundings,
     converting: Conversion,
     fields: HeaderFields,
@@ -180,6 +180,9 @@ async def convert_response(
     elif has_body:
         converted = body_conversion.convert_response_body(response, conversion, room, message)
         body, altered = await converted
+        if together is not None and isinstance(body, AsyncIterator):
+            # It is JSON of several documents: what surrounds it is converted apart.
+            together, fields = None, _convert_response_fields(around, fields, converting, response)
     elif together is not None:
         body_conversion.convert_made(response, conversion.carrying, together)
     if together is not None:

@@ -12,6 +12,7 @@ from gateway.core.conversion.hop import (
     OperationChoice,
     applying,
     carrying,
+    fitting,
     hops_of,
     making,
     message_steps,
@@ -54,6 +55,7 @@ class BodyConversion:
             and the header fields are then converted together with the body.
         varies: Whether equal bodies may become bodies that differ.
         carrying: The conversion with those changes alone that move values beside the body.
+        of_documents: The conversion of the documents of a stream; see `fitting`.
     """
 
     links: tuple[VersionLink, ...]
@@ -65,6 +67,7 @@ class BodyConversion:
     needs_message: bool = field(init=False, repr=False, compare=False)
     varies: bool = field(init=False, repr=False, compare=False)
     carrying: "BodyConversion" = field(init=False, repr=False, compare=False)
+    of_documents: "BodyConversion" = field(init=False, repr=False, compare=False)
     _steps: Steps[BodyConverting] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -82,6 +85,9 @@ class BodyConversion:
         only = tuple(map(carrying, self.links))
         apart = self if all(map(is_, only, self.links)) else BodyConversion(only, *way)
         object.__setattr__(self, "carrying", apart)
+        fit = tuple(map(fitting, self.links))
+        documents = self if all(map(is_, fit, self.links)) else BodyConversion(fit, *way)
+        object.__setattr__(self, "of_documents", documents)
 
     def convert(self, document: Document, form: JsonForm = PLAIN) -> Document:
         """Return the document converted to the other version.

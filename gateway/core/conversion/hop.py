@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
+from gateway.core.conversion.change import Whole
 from gateway.core.conversion.message.carry import is_carry
 from gateway.core.conversion.message.message_step import MessageStep
 from gateway.core.conversion.operations.operation import MappedOperation, converted_status
@@ -168,6 +169,19 @@ def making(hops: Sequence[Hop], *, newer: bool, patch: bool) -> Iterator[Version
 def carrying(link: VersionLink) -> VersionLink:
     """Return a link with those changes alone that move values beside the body, and no defaults."""
     changes = tuple(change.for_patch() for change in link.changes if is_carry(change))
+    return link if changes == link.changes else replace(link, changes=changes)
+
+
+def fitting(link: VersionLink) -> VersionLink:
+    """Return a link whose changes of the whole body leave a body without the shape that they need.
+
+    They describe a response as a whole. A stream at the same path may have other documents.
+    """
+    if not any(isinstance(change, Whole) for change in link.changes):
+        return link
+    from gateway.core.conversion.shapes.kept import fitting_whole  # few rules
+
+    changes = tuple(map(fitting_whole, link.changes))
     return link if changes == link.changes else replace(link, changes=changes)
 
 

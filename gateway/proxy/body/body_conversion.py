@@ -1,7 +1,10 @@
 """Conversion of bodies between versions; failures become FaultErrors."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.conversion_error import ConversionError
@@ -24,6 +27,9 @@ from gateway.proxy.turns.loop_turns import LoopTurns
 from gateway.proxy.turns.thread_pace import Step, no_step
 from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead
 
+if TYPE_CHECKING:
+    from gateway.proxy.body.formats.json_sequence import SeriesSearch
+
 _JSON = BodyFormat.JSON  # ten times as fast as to read it from its class
 # What is light, and waits for nothing heavy: a body of so many bytes and elements, and a piece of a
 # stream with what was held back before it.
@@ -36,6 +42,9 @@ _LINES_AT_ONCE = 500
 # A body of fewer bytes takes a third of a millisecond at most. Others have turns, since one of as
 # many elements as bytes takes 20 ms, and a few hundred bytes of a coded body can be such a one.
 _NO_TURN = 1024
+# For how many seconds the end of a body is awaited behind a first document with a line feed: it is
+# then one document, and its length is known.
+_MOMENT = 0.05
 _turns = LoopTurns(PATIENCE, overloaded)
 
 NOT_JSON = "This version takes JSON bodies: application/json."
@@ -94,7 +103,7 @@ async def convert_request_body(
     return converted
 
 
-async def convert_response_body(
+async def convert_response_body(  # noqa: C901  # one walk in one frame, for speed
     response: UpstreamHead,
     conversion: BodyConversion,
     room: ConversionRoom,
@@ -104,7 +113,7 @@ async def convert_response_body(
 
     And whether it may be another one than that of the service, whose content coding it has if not.
     A stream of documents is returned as an iterator, which converts each as it comes, and raises
-    FaultError for one that cannot be converted.
+    FaultError for one that cannot be converted. JSON of several documents is such a stream as well.
 
     Raises:
         FaultError: the body cannot be converted completely, or there is no room to convert it; no
@@ -124,8 +133,12 @@ async def convert_response_body(
         raise failed(response, unfit)
     whole = response.complete
     if not whole or len(body) > AT_ONCE or len(body) > room.limit:
+        search = None if whole or codings or not is_json else _search(response)
         length = _length(response, room)
-        body = await room.gather(_collected(response, body, whole, room), length)
+        body = await room.gather(_collected(response, body, whole, room, search), length)
+        if search is not None and search.found:
+            series = _series(response, body, conversion, room, message, more=True)
+            return await series, True
     if not body:
         made = _converted_nothing(response, conversion, message)
         return made, made != b""
@@ -144,8 +157,55 @@ async def convert_response_body(
     except content_coding.ContentCodingError as error:
         raise failed(response, error) from None
     except ConversionError as error:
+        if isinstance(error, json_body.NotJsonError) and is_json and not codings:
+            with suppress(FaultError):
+                series = _series(response, body, conversion, room, message, more=False)
+                return await series, True
         raise failed(response, error, error.cause) from None
     return converted, converted is not body
+
+
+def _search(response: UpstreamHead) -> "SeriesSearch | None":
+    if any(name.lower() == b"content-length" for name, _ in response.fields):
+        return None
+    from gateway.proxy.body.formats.json_sequence import SeriesSearch  # most bodies have a length
+
+    return SeriesSearch()
+
+
+async def _series(
+    response: UpstreamHead,
+    begun: bytes,
+    conversion: BodyConversion,
+    room: ConversionRoom,
+    message: Message | None,
+    *,
+    more: bool,
+) -> AsyncIterator[bytes]:
+    """Return JSON of several documents, such as the changes that Kubernetes sends to a watch.
+
+    Args:
+        response: the response.
+        begun: what has come of its body.
+        conversion: the conversion of each document.
+        room: the room for the body.
+        message: the message; None where nothing of it is known.
+        more: whether more may come.
+
+    Raises:
+        FaultError: what has come cannot be converted.
+    """
+    sequence = BodyFormat.JSON_SEQUENCE
+    stream = converted_stream(sequence, conversion, room, message, strict=True)
+    try:
+        converted = await _converted(stream, begun, conversion, room)
+        if not more:
+            converted += await _converted(stream, None, conversion, room)
+    except content_coding.DecodedTooLargeError as error:
+        raise failed(response, error) from None
+    except ConversionError as mistake:
+        raise failed(response, mistake, mistake.cause) from None
+    return _pieces(response, stream if more else None, conversion, room, converted)
 
 
 def _converted_nothing(
@@ -185,24 +245,50 @@ def _too_large(response: UpstreamHead, room: ConversionRoom) -> FaultError:
 
 
 async def _collected(
-    response: UpstreamHead, piece: bytes, last: bool, room: ConversionRoom
+    response: UpstreamHead,
+    piece: bytes,
+    last: bool,
+    room: ConversionRoom,
+    search: "SeriesSearch | None" = None,
 ) -> AsyncIterator[bytes]:
-    """Yield a body that begins with a piece, perhaps its last; raises FaultError if it is large."""
+    """Yield a body that begins with a piece, perhaps its last, until `search` finds a series.
+
+    Raises:
+        FaultError: the body is large.
+    """
     size = 0
     while piece:
         size += len(piece)
         if size > room.limit:
             raise _too_large(response, room)
         yield piece
+        if search is not None and not last:
+            ended = search.ends_text(piece)
+            if search.found:
+                return
+            if ended:
+                try:
+                    async with asyncio.timeout(_MOMENT):
+                        piece, last = await response.read(), response.complete
+                except TimeoutError:
+                    search.found = True
+                    return
+                continue
         piece, last = (b"", True) if last else (await response.read(), response.complete)
 
 
 async def _pieces(
     response: UpstreamHead,
-    stream: ConvertedStream,
+    stream: ConvertedStream | None,
     conversion: BodyConversion,
     room: ConversionRoom,
+    begun: bytes = b"",
 ) -> AsyncIterator[bytes]:
+    """Yield what is converted already, and what the stream converts, if more is to come."""
+    if begun:
+        yield begun
+    if stream is None:
+        return
     try:
         last = False
         while not last and (piece := await response.read()):

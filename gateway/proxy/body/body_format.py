@@ -25,12 +25,13 @@ class BodyFormat(Enum):
     JSON_PATCH = "JSON Patch"
     FORM = "form"
     JSON_LINES = "JSON lines"
+    JSON_SEQUENCE = "JSON text sequence"
     EVENT_STREAM = "event stream"
     OTHER = "other"
 
 
 # No set: the hash of a member is computed by Python code.
-STREAMS = (BodyFormat.JSON_LINES, BodyFormat.EVENT_STREAM)
+STREAMS = (BodyFormat.JSON_LINES, BodyFormat.JSON_SEQUENCE, BodyFormat.EVENT_STREAM)
 """The formats of a series of documents, each of which is converted when it is whole."""
 
 EMPTY_FORM = b"&"
@@ -46,6 +47,7 @@ _JSON_MARKS = (b",", b"[", b"{")
 _MARKS = {
     BodyFormat.FORM: (b"&",),
     BodyFormat.JSON_LINES: (*_JSON_MARKS, b"\n"),
+    BodyFormat.JSON_SEQUENCE: (*_JSON_MARKS, b"\n", b"\x1e"),
     BodyFormat.EVENT_STREAM: (*_JSON_MARKS, b"\n", b"\r"),
 }
 # A request by any other method has no body by custom (RFC 9110, section 9.3).
@@ -60,6 +62,11 @@ _TYPES = {
     b"application/x-ndjson": BodyFormat.JSON_LINES,
     b"application/ndjson": BodyFormat.JSON_LINES,
     b"application/jsonl": BodyFormat.JSON_LINES,
+    b"application/x-jsonl": BodyFormat.JSON_LINES,
+    b"application/jsonlines": BodyFormat.JSON_LINES,
+    b"application/x-jsonlines": BodyFormat.JSON_LINES,
+    b"application/stream+json": BodyFormat.JSON_LINES,
+    b"application/json-seq": BodyFormat.JSON_SEQUENCE,  # RFC 7464
     b"text/event-stream": BodyFormat.EVENT_STREAM,
 }
 

@@ -96,8 +96,9 @@ def _parsed(body: bytes, kind: BodyFormat) -> Document:
     """Return a body as it is compared: the documents of a stream are the elements of an array."""
     if kind is _JSON:
         return json_body.parse(body)
-    if kind is BodyFormat.JSON_LINES:
-        return [json_body.parse(line) for line in body.split(b"\n") if line.strip()]
+    if kind in (BodyFormat.JSON_LINES, BodyFormat.JSON_SEQUENCE):
+        lines = body.replace(b"\x1e", b"\n").split(b"\n")
+        return [json_body.parse(line) for line in lines if line.strip()]
     if kind is BodyFormat.EVENT_STREAM:
         return [
             {

@@ -116,7 +116,7 @@ def test_json_lines(house: House, content_type: str) -> None:
     assert (got.status, got.body) == (200, OLDER + b"\n\n" + OLDER)
     assert got.all("Content-Length") == []
     expected = b'{"name":{"firstName":"Bob","lastName":"Charlie"},"channel":"web"}'
-    assert house.service.last.body == expected + b"\n" + expected
+    assert house.service.last.body == expected + b"\r\n" + expected
 
 
 @pytest.mark.parametrize(

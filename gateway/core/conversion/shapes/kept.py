@@ -18,6 +18,7 @@ from gateway.core.conversion.change import (
 )
 from gateway.core.conversion.changes.rename import Rename
 from gateway.core.conversion.changes.values.money import Money, MoneyByCurrency
+from gateway.core.conversion.changes.wrap import Wrap
 from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.core.conversion.document import Document, JsonForm, JsonObject
 from gateway.core.conversion.elements import Elements
@@ -31,6 +32,7 @@ from gateway.core.conversion.parameter_change import (
     Spelling,
 )
 from gateway.core.conversion.parameters.recombined import ParameterValues, Recombined, Unfit
+from gateway.core.conversion.shapes.envelope import Envelope
 from gateway.core.conversion.shapes.spread import Spread
 from gateway.core.conversion.shapes.use import GroupUse
 
@@ -131,6 +133,17 @@ def kept(change: Change) -> Change:
             return Kept(replace(change, keeps=True), of_value=False)
         case _:
             return Kept(change, of_value=isinstance(change, FieldChange))
+
+
+def fitting_whole(change: Change) -> Change:
+    """Return a change of a whole body that leaves a body of another shape; others as they are."""
+    match change:
+        case Whole(Elements() as elements):
+            return Whole(replace(elements, keeps=True))
+        case Whole(Envelope() | Wrap() | Inverse(Envelope() | Wrap())):
+            return Whole(Kept(change.change))
+        case _:
+            return change
 
 
 def _of_holders(change: Rename) -> Change | None:

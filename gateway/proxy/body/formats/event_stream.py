@@ -1,8 +1,8 @@
 """Conversion of server-sent events: `text/event-stream` (WHATWG HTML, section 9.2).
 
-The data of an event is converted if it is a JSON object or array. Any other data, such as a word
-that ends a stream, passes, and so do comments and the other fields, byte for byte, but for names of
-events that the other version has otherwise.
+The data of an event is converted if it is a JSON object or array. Any other data, such as `[DONE]`,
+passes, and so do comments and the other fields, byte for byte, but for names of events that differ
+in the other version. An event that no change alters keeps all its bytes.
 """
 
 import re
@@ -22,7 +22,6 @@ _END_OF_LINE = re.compile(rb"\r\n|\n|\r(?!\Z)")
 _DATA = re.compile(rb"data(?:: ?(.*))?\Z")
 _NAME = re.compile(rb"(event: ?)([^\r\n]*)")  # of a line that begins so: ten times as fast
 _BEFORE_A_LINE = (b"", b"\r", b"\n")
-_CONTAINERS = (b"{", b"[")
 
 
 class EventStream(ConvertedStream):
@@ -48,8 +47,7 @@ class EventStream(ConvertedStream):
         self._named = None if way is None else event_names(*way)
         self._searched = 0
 
-    def feed(self, data: bytes, step: Step = no_step) -> bytes:
-        """Return the converted events that the data completes."""
+    def _feed(self, data: bytes, step: Step) -> bytes:
         self._begun += data
         done = []
         begin = 0
@@ -68,9 +66,12 @@ class EventStream(ConvertedStream):
         return b"".join(done)
 
     def finish(self, step: Step = no_step) -> bytes:
-        """Return the rest as it is: an event without its end is discarded by the receiver."""
+        """Return the last event, which has no end.
+
+        The standard has its receiver discard it, and many clients do not.
+        """
         rest, self._begun = bytes(self._begun), bytearray()
-        return rest
+        return self._event(rest, step)
 
     def _event(self, event: bytes, step: Step) -> bytes:
         self._bound(event)
@@ -85,9 +86,8 @@ class EventStream(ConvertedStream):
         document = data.getvalue()[:-1]
         if self._named is not None:
             event = _renamed(event, self._named, step)
-        if not document.lstrip(b" \t\n").startswith(_CONTAINERS):
-            return event
-        return _written(event, self._convert(document, step), step)
+        converted = self._convert(document, step)
+        return event if converted == document else _written(event, converted, step)
 
 
 def events(body: bytes) -> list[dict[str, bytes]]:
@@ -131,7 +131,7 @@ def _written(event: bytes, converted: bytes, step: Step) -> bytes:
         if not _DATA.match(line[1]):
             written.write(line[0])
         elif pending is not None:
-            for part in pending.split(b"\n"):
-                written.write(b"data: " + part + line[2])
+            parts, end = pending.split(b"\n"), line[2]
+            written.write(b"data: " + ((end or b"\n") + b"data: ").join(parts) + end)
             pending = None
     return written.getvalue()

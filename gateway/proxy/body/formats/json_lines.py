@@ -1,19 +1,25 @@
-"""Conversion of JSON lines: `application/x-ndjson`, one JSON document on each line."""
+"""Conversion of JSON lines: `application/x-ndjson`, one JSON document on each line.
+
+A line that is empty, or no JSON object or array, passes as it is.
+"""
 
 from io import BytesIO
 
-from gateway.proxy.body.formats.converted_stream import ConvertedStream, DocumentConversion
+from gateway.proxy.body.formats.converted_stream import (
+    ConvertedStream,
+    DocumentConversion,
+    converted_within,
+)
 from gateway.proxy.turns.thread_pace import Step, no_step
 
 
 class JsonLineStream(ConvertedStream):
-    """Converts the lines of a stream, each as it becomes complete; an empty line stays."""
+    """Converts the lines of a stream, each as it becomes complete."""
 
     def __init__(self, convert: DocumentConversion, most: int) -> None:
         super().__init__(convert, most, "a line")
 
-    def feed(self, data: bytes, step: Step = no_step) -> bytes:
-        """Return the converted lines that the data completes."""
+    def _feed(self, data: bytes, step: Step) -> bytes:
         done = BytesIO()  # a body may be whole, and of as many lines as bytes
         begin = 0
         while (end := data.find(b"\n", begin)) >= 0:
@@ -33,5 +39,4 @@ class JsonLineStream(ConvertedStream):
     def _line(self, line: bytes, step: Step) -> bytes:
         step()
         self._bound(line)
-        document = line.strip(b" \t\r")
-        return self._convert(document, step) if document else line
+        return converted_within(line, b" \t\r", self._convert, step)

@@ -23,6 +23,7 @@ from gateway.core.conversion.changes.scale import Scale
 from gateway.core.conversion.changes.values.invert import Invert
 from gateway.core.conversion.changes.values.money import Money, MoneyByCurrency
 from gateway.core.conversion.changes.values.omit_null import OmitNull
+from gateway.core.conversion.changes.wrap import Several, Wrap
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.document import PLAIN, JsonForm
 from gateway.core.conversion.elements import ELEMENT, Elements
@@ -44,6 +45,7 @@ from gateway.core.conversion.shapes.envelope import Envelope
 from gateway.core.conversion.shapes.kept import Kept, KeptParameter, kept, kept_parameter
 from gateway.core.conversion.shapes.spread import Spread
 from gateway.core.conversion.shapes.use import GroupUse
+from gateway.core.conversion.steps import BODY
 from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version
 from tests.gateway.core.conversion.documents import SEALED, Json, fails, jsons, seal, unsealed, up
@@ -376,3 +378,36 @@ def test_parameters_that_the_service_can_judge_come_to_their_places() -> None:
 @pytest.mark.parametrize("change", [Renamed("a", "b"), Recombined(("a",), ("b", "c"), dict, dict)])
 def test_parameters_that_get_other_names_are_refused(change: ParameterChange) -> None:
     assert kept_parameter(change) is change
+
+
+EXTRACT = Envelope((), BODY, ("data",))
+ROWS = Elements((), BODY, 1, Retype((), ELEMENT, Type.NUMBER, Type.TEXT))
+
+
+@pytest.mark.parametrize(
+    ("change", "given", "expected"),
+    [
+        (EXTRACT, {"data": [1]}, [1]),
+        (EXTRACT, {"x": 1}, {"x": 1}),
+        (EXTRACT, [1], [1]),
+        (Wrap((), BODY, Several.REFUSE), [5], 5),
+        (Wrap((), BODY, Several.REFUSE), [5, 6], [5, 6]),
+        (Inverse(EXTRACT), [1], {"data": [1]}),
+        (ROWS, ["1"], [1]),
+        (ROWS, {"a": "1"}, {"a": "1"}),
+    ],
+)
+def test_a_document_of_a_stream_without_the_shape_of_the_whole_body_stays(
+    change: Change, given: Json, expected: Json
+) -> None:
+    link = VersionLink(Version(1), Version(2), (NAME, Whole(change)))
+    conversion = BodyConversion((link,), Direction.UP)
+    assert conversion.of_documents.convert(given) == expected
+    assert conversion.of_documents.of_documents is conversion.of_documents
+
+
+def test_other_changes_of_a_stream_are_those_of_the_body() -> None:
+    link = VersionLink(Version(1), Version(2), (NAME, Whole(NUMBER)))
+    for one in (link, replace(link, changes=(NAME,))):
+        conversion = BodyConversion((one,), Direction.UP)
+        assert conversion.of_documents is conversion

@@ -17,7 +17,7 @@ def marked(document: bytes, _: Step) -> bytes:
 def test_a_line_is_converted_when_it_ends() -> None:
     lines = JsonLineStream(marked, 100)
     assert lines.feed(b'{"a":') == b""
-    assert lines.feed(b"1}\n[2]\r\n\n  \n3") == b'<{"a":1}>\n<[2]>\n\n  \n'
+    assert lines.feed(b"1}\n[2]\r\n\n  \n3") == b'<{"a":1}>\n<[2]>\r\n\n  \n'
     assert lines.finish() == b"<3>"
     assert lines.finish() == b""
 
