@@ -120,7 +120,7 @@ async def convert_request(
         drops = drops or around.asked in _BODILESS
     if drops and whole == _NOTHING:
         return together, headers.end_to_end(converted, _OF_BODY), None
-    if kind[0] is _FORM:
+    if kind[0] is _FORM and not kept:
         from gateway.proxy.body.formats.form_body import retyped  # few requests are forms
 
         converted = retyped(converted, conversion)

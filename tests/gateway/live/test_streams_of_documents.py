@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -216,9 +217,8 @@ def test_one_document_has_its_length_and_is_refused_as_a_whole(
 ) -> None:
     """Whether or not its service knows its length, and however it is cut."""
     cuts = (chunk(given[:9]) + chunk(given[9:]), chunk(given))
-    streams = [stream(CHUNKED + b"\r\n", cut) for cut in cuts]
-    for sent in (answer(given), *streams):
-        house.service.answer = sent
+    answers: list[Any] = [answer(given), *(stream(CHUNKED + b"\r\n", cut) for cut in cuts)]
+    for house.service.answer in answers:
         got = get(program, "/v1/a")
         if expected == b"":
             assert got.problem["code"] == "conversion_failed"

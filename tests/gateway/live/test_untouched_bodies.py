@@ -136,3 +136,23 @@ def test_digests_and_signatures_of_altered_bodies_are_dropped_and_counted(
     wait_for(
         lambda: total(program, "gateway_dropped_digests_total") == before + 2 * len(SIGNED) + 1
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        *((body, body) for body in (b'{"amount":1}', b"[1,2]", b"plain text", b"a&b", b"x=1;y=2")),
+        *((body, body) for body in (b"x=%zz", b"z=a%20b*c", b"x=%E9", b"&&x&&", b"x=\xe9")),
+        (b"x=%zz&amount=a%20b*c&y", b"x=%zz&total=a%20b*c&y"),
+        (b"amount", b"total"),
+    ],
+)
+def test_a_form_keeps_the_bytes_of_fields_that_no_change_names(
+    reloaded: StartGateway, house: House, body: bytes, expected: bytes
+) -> None:
+    """Clients such as curl send JSON and text by the same type."""
+    program = reloaded(RULES.format(port=house.service.port))
+    form = "Content-Type: application/x-www-form-urlencoded"
+    assert ask(program, "POST", "/v1/a", form, body=body).status == 200
+    assert house.service.last.body == expected
+    assert house.service.last.all("Content-Type") == [b"application/x-www-form-urlencoded"]

@@ -3,12 +3,20 @@
 A form is converted as an object of texts: each name is a field, and a name that occurs several
 times is an array. A form has no types, so where a change expects a number or a boolean, its text
 is taken for one. Where a version takes no forms, a form becomes JSON on the way to it.
+
+Only the fields that a change names are written again: all others keep their bytes and their places.
+What clients send by this type though it is JSON or a text, as curl does, passes as it is.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
+from types import MappingProxyType
 from urllib.parse import quote_plus, unquote_to_bytes
+
+import msgspec
 
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.conversion_error import ConversionError
@@ -19,11 +27,15 @@ from gateway.core.conversion.scalars import NUMBER_TEXT, WORDS
 from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.headers import HeaderFields, end_to_end
 from gateway.proxy.body import json_encoding
+from gateway.proxy.body.body_format import EMPTY_FORM
 from gateway.proxy.turns.thread_pace import Step, no_step
 
 # What urllib decodes and encodes at once takes 85 times the memory of its bytes, and no other
 # thread runs meanwhile.
 _STEP = 16 * 1024
+# What no client leaves unescaped in the name of a field, with which a text may begin.
+_TEXT = re.compile(rb'[^=&]*[\x00-\x20"<>\\^`{|}]')
+_json_text = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def convert_form(
@@ -32,7 +44,7 @@ def convert_form(
     message: Message | None = None,
     step: Step = no_step,
 ) -> bytes:
-    """Return a converted form, or the JSON that it becomes.
+    """Return a converted form, or the JSON that it becomes: the very object if nothing alters it.
 
     Args:
         body: the form.
@@ -41,18 +53,21 @@ def convert_form(
         step: is called between the steps.
 
     Raises:
-        ConversionError: the body is not a form in UTF-8, does not fit the declared changes, or
-            would need a value that a form cannot hold: null, or an object.
+        ConversionError: the body does not fit the declared changes, would need a value that a
+            form cannot hold (null, or an object), or is not UTF-8 and becomes JSON.
     """
-    fields = read_form(body, step)
+    if _is_json(body):
+        return body
+    names, texts = _read(body, step)
+    fields = _fields(texts)
     form = replace(FORM, message=message)
     try:
         begin = json_from(conversion)
         if begin is not None:
-            return _json(fields, conversion, begin, message)
+            return body if _is_text(body) else _json(fields, conversion, begin, message)
         converted = conversion.convert(fields, form)
         try:
-            return write_form(converted)
+            return _rewritten(body, names, texts, converted)
         except ConversionError as error:
             raise error.moved(conversion.origin) from None
     except ConversionError as error:
@@ -60,25 +75,131 @@ def convert_form(
 
 
 def read_form(body: bytes, step: Step = no_step) -> JsonObject:
-    """Return the fields of a form; raises ConversionError, or what a step raises."""
-    texts: dict[str, list[Document]] = {}
-    try:
-        body.decode("ascii")
-        for field in body.split(b"&"):
-            if field:
-                name, _, value = field.partition(b"=")
-                texts.setdefault(_decoded(name), []).append(_decoded(value))
-            step()
-    except UnicodeDecodeError:
-        raise ConversionError("not a form in UTF-8 (WHATWG URL, section 5.1)") from None
+    """Return the fields of a form; what is not UTF-8 is in them as surrogates."""
+    return _fields(_read(body, step)[1])
+
+
+def _read(body: bytes, step: Step) -> tuple[list[str | None], dict[str, list[str]]]:
+    """Return the name of each pair of a form, None for an empty pair, and the texts by name."""
+    names: list[str | None] = []
+    texts: dict[str, list[str]] = {}
+    for pair in body.split(b"&"):
+        step()
+        name, _, value = pair.partition(b"=")
+        names.append(_decoded(name) if pair else None)
+        if pair:
+            texts.setdefault(names[-1] or "", []).append(_decoded(value))
+    return names, texts
+
+
+def _fields(texts: dict[str, list[str]]) -> JsonObject:
     return {name: some if some[1:] else some[0] for name, some in texts.items()}
 
 
 def write_form(document: Document) -> bytes:
     """Return the form that a document becomes; raises ConversionError for one that none holds."""
+    texts = _texts(document)
+    return b"&".join([_pair(name, text) for name, some in texts.items() for text in some])
+
+
+def _rewritten(
+    body: bytes, names: list[str | None], given: dict[str, list[str]], converted: Document
+) -> bytes:
+    """Return a form with the fields that differ written again, each where it stood."""
+    made = _texts(converted)
+    if made == given:
+        return b"" if body is EMPTY_FORM else body
+    pairs = body.split(b"&") if given else []
+    # What comes in place of a pair, if not the pair itself.
+    instead: dict[int, list[bytes]] = {}
+    spelled: dict[str, bytes] = {}
+    places: dict[str, list[int]] = {}
+    for index, name in enumerate(names if given else ()):
+        if name is not None:
+            places.setdefault(name, []).append(index)
+    for name, indexes in places.items():
+        texts = made.get(name, [])
+        for number, (index, text) in enumerate(zip(indexes, given[name], strict=True)):
+            written, sign, value = pairs[index].partition(b"=")
+            if number >= len(texts):
+                instead[index] = []
+                spelled[text] = sign + value
+            elif texts[number] != text:
+                instead[index] = [written + b"=" + _coded(texts[number])]
+        if more := texts[len(indexes) :]:
+            last = indexes[-1]
+            instead[last] = [*instead.get(last, (pairs[last],)), *(_pair(name, t) for t in more)]
+    if given and not instead and _is_text(body):
+        return body
+    ahead = _place_new(made, places, instead, spelled, len(pairs))
+    written_pairs: list[bytes] = []
+    for index, pair in enumerate(pairs):
+        written_pairs += ahead.get(index, ())
+        written_pairs += instead.get(index, (pair,))
+    return b"&".join([*written_pairs, *ahead.get(len(pairs), ())])
+
+
+def _place_new(
+    made: dict[str, list[str]],
+    places: dict[str, list[int]],
+    instead: dict[int, list[bytes]],
+    spelled: dict[str, bytes],
+    end: int,
+) -> dict[int, list[bytes]]:
+    """Put new fields in place of fields that are gone; return others, by the pair behind them.
+
+    The order of the fields is that of `made`. A value that has only moved keeps its bytes.
+    """
+    behind: dict[str, int] = {}
+    following = end
+    for name in reversed(made):
+        following = places[name][0] if name in places else following
+        behind[name] = following
+    free = deque(sorted(index for index, pairs in instead.items() if not pairs))
+    ahead: dict[int, list[bytes]] = {}
+    before = -1
+    for name, texts in made.items():
+        if name in places:
+            before = places[name][0]
+            continue
+        pairs = deque(_pair(name, text, spelled) for text in texts)
+        rest = ahead.setdefault(behind[name], [])
+        while free and free[0] < before:
+            free.popleft()
+        while pairs and free and free[0] < behind[name]:
+            rest = instead[free.popleft()]
+            rest.append(pairs.popleft())
+        rest += pairs
+    return ahead
+
+
+def _pair(name: str, text: str, spelled: Mapping[str, bytes] = MappingProxyType({})) -> bytes:
+    return _coded(name) + (spelled[text] if text in spelled else b"=" + _coded(text))
+
+
+def _texts(document: Document) -> dict[str, list[str]]:
+    """Return the texts of a form by their names; raises ConversionError if none can hold them."""
     if not isinstance(document, dict):
         raise ConversionError(f"becomes {kind(document)}, which a form cannot hold")
-    return "&".join(f"{_coded(name)}={_coded(value)}" for name, value in _pairs(document)).encode()
+    texts: dict[str, list[str]] = {}
+    for name, text in _pairs(document):
+        texts.setdefault(name, []).append(text)
+    return texts
+
+
+def _is_json(body: bytes) -> bool:
+    if not body.lstrip(b" \t\r\n").startswith((b"{", b"[", b'"')):
+        return False
+    try:
+        _json_text(body)
+    except msgspec.MsgspecError:
+        return False
+    return True
+
+
+def _is_text(body: bytes) -> bool:
+    """Return whether a body is text and no form, as far as can be seen: it may have no fields."""
+    return body.strip(b"&") != b"" and (b"=" not in body or _TEXT.match(body) is not None)
 
 
 def typed(fields: Document, links: Sequence[VersionLink], *, of_request: bool = False) -> Document:
@@ -96,6 +217,7 @@ def typed(fields: Document, links: Sequence[VersionLink], *, of_request: bool = 
         if link.older == links[0].older and link.forms is not None:
             if not isinstance(fields, dict):
                 raise ConversionError(f"becomes {kind(fields)}, which a form cannot hold")
+            _check_utf8(fields)
             fields = link.forms.typed(fields, keeps=of_request and link.keeps_unfit)
     return fields
 
@@ -155,10 +277,10 @@ def _first(value: Document) -> Tokens:
 
 
 def _decoded(text: bytes) -> str:
-    """Return a name or a value; raises UnicodeDecodeError."""
+    """Return a name or a value; bytes that are not UTF-8 are surrogates."""
     text = text.replace(b"+", b" ")
     if len(text) <= _STEP:
-        return unquote_to_bytes(text).decode()
+        return unquote_to_bytes(text).decode(errors="surrogateescape")
     decoded, begin = BytesIO(), 0
     while begin < len(text):
         end = begin + _STEP
@@ -166,14 +288,32 @@ def _decoded(text: bytes) -> str:
         end = end if cut < 0 else cut
         decoded.write(unquote_to_bytes(text[begin:end]))
         begin = end
-    return decoded.getvalue().decode()
+    return decoded.getvalue().decode(errors="surrogateescape")
 
 
-def _coded(text: str) -> str:
-    if len(text) <= _STEP:
-        return quote_plus(text)
+def _coded(text: str) -> bytes:
     steps = range(0, len(text), _STEP)
-    return "".join([quote_plus(text[begin : begin + _STEP]) for begin in steps])
+    parts = (quote_plus(text[at : at + _STEP], errors="surrogateescape") for at in steps)
+    return "".join(parts).encode()
+
+
+def _check_utf8(value: Document) -> None:
+    """Raise ConversionError for a text with bytes that are not UTF-8, which JSON cannot hold."""
+    if isinstance(value, dict):
+        value = [*value.keys(), *value.values()]
+    if isinstance(value, list):
+        for inner in value:
+            _check_utf8(inner)
+    elif isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ConversionError("not a form in UTF-8 (WHATWG URL, section 5.1)") from None
+
+
+def _parse(value: Document) -> Document:
+    _check_utf8(value)
+    return PLAIN.parse(value)
 
 
 def _digits(value: Document) -> str | None:
@@ -184,5 +324,5 @@ def _digits(value: Document) -> str | None:
 
 
 _TYPE = frozenset({b"content-type"})
-FORM = replace(PLAIN, digits=_digits, number=str, typed=False)
+FORM = replace(PLAIN, digits=_digits, number=str, parse=_parse, typed=False)
 """How a form holds the values of a document."""

@@ -42,8 +42,6 @@ def test_an_upgrade(older: str, newer: str) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"title=%ff", "the body: not a form in UTF-8"),
-        ("title=ä".encode(), "the body: not a form in UTF-8"),
         (b"state=7", "/state: a string that is not in the map"),
         (b"archived=maybe", "/archived: expected a boolean, found a string"),
         (b"cents=a", "/cents: "),
@@ -54,6 +52,55 @@ def test_what_is_refused(body: bytes, message: str) -> None:
     with pytest.raises(ConversionError) as error:
         convert_form(body, conversion())
     assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        (b"a&title&b=", b"a&name&b="),
+        (b"&&x=%zz&&title=a%20b*c&&y", b"&&x=%zz&&name=a%20b*c&&y"),
+        (b"%74itle=%ff&\xe9=1", b"name=%ff&\xe9=1"),
+        (b"x=1&title=T&x=3", b"x=1&name=T&x=3"),
+        (b"title=1&title=2&x", b"name=1&name=2&x"),
+        (b"title=1&cents=2&x", b"name=1&cents=200&x"),
+        (b"cents=1&cents=2&x=", None),
+        (b"state=%31&kind=true&x=a.b~c", b"state=OPEN&kind=A&x=a.b~c"),
+        (b"a=1&full=Ada%20King", b"a=1&first=Ada&last=King"),
+    ],
+)
+def test_fields_that_no_change_names_keep_their_bytes(older: bytes, newer: bytes | None) -> None:
+    if newer is None:
+        with pytest.raises(ConversionError):
+            convert_form(older, conversion())
+    else:
+        assert convert_form(older, conversion()) == newer + b"&" + ADDED.encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"channel=%77eb&tries=3&x=%zz",
+        b'{"title":1}',
+        b' [{"a":"=&title=1"}]\n',
+        b'"a=b&title=1"',
+        b"plain text",
+        b"a&b",
+        b'<a b="c"/>',
+        b"one line, a=b\nand another",
+    ],
+)
+@pytest.mark.parametrize("becomes_json", [False, True])
+def test_what_is_no_form_or_is_not_altered_is_the_same_object(
+    body: bytes, becomes_json: bool
+) -> None:
+    if not (becomes_json and body.startswith(b"channel")):
+        assert convert_form(body, of(2) if becomes_json else conversion()) is body
+
+
+def test_a_form_with_other_bytes_than_utf_8_does_not_become_json() -> None:
+    for body in (b"street=%ff&n=1", b"%ff=1", b"tags=1&tags=\xff"):
+        with pytest.raises(ConversionError, match="not a form in UTF-8"):
+            convert_form(body, of(2))
 
 
 @pytest.mark.parametrize("shift", range(4))
