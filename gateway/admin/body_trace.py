@@ -29,7 +29,14 @@ from gateway.core.versions.version import Version
 from gateway.proxy.answer_links import lone_link
 from gateway.proxy.body import json_body
 from gateway.proxy.body.body_format import BodyFormat, described
-from gateway.proxy.body.formats.form_body import FORM, json_from, read_form, typed, write_form
+from gateway.proxy.body.formats.form_body import (
+    FORM,
+    is_form,
+    json_from,
+    read_form,
+    typed,
+    write_form,
+)
 from gateway.proxy.body.json_encoding import encode
 from gateway.proxy.body.slow_thread import run_now
 from gateway.proxy.bounds.conversion_room import ConversionRoom
@@ -243,10 +250,9 @@ def _begun(body: bytes, message: Message) -> _State | None:
     if body_format in (BodyFormat.JSON, BodyFormat.MERGE_PATCH):
         body = body or b"{}"
         return None if json_body.parse(body) is body else _State(body)
-    try:
-        return _State(body, read_form(body)) if body_format is BodyFormat.FORM else None
-    except ConversionError:
-        return None
+    if body_format is BodyFormat.FORM and is_form(body):
+        return _State(body, read_form(body))
+    return None
 
 
 def _alone(link: VersionLink, conversion: BodyConversion) -> BodyConversion:

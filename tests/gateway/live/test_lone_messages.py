@@ -71,6 +71,7 @@ JSON = "Content-Type: application/json"
 CSV = "Content-Type: text/csv"
 XML = "Content-Type: text/xml"
 LINES = "Content-Type: application/x-ndjson"
+EVENTS = "Content-Type: text/event-stream"
 FORM = "Content-Type: application/x-www-form-urlencoded"
 PATCH = "Content-Type: application/merge-patch+json"
 GZIP = "Content-Encoding: gzip"
@@ -116,6 +117,8 @@ REQUESTS = [
     ("PUT", "/v1/plain", (JSON,), b"a"),
     ("PUT", "/v1/plain", (JSON,), b"1"),
     ("POST", "/v1/plain", (FORM,), b"a=1&x=2"),
+    ("POST", "/v1/plain", (FORM,), b"a=%zz&x=a%20b*c&y"),
+    ("POST", "/v1/plain", (FORM,), b'{"a":1}'),
     ("POST", "/v1/plain", (FORM,), b""),
     ("POST", "/v1/moved?since=2&dry=true", (JSON, OLD, "X-Total: 5"), b'{"a":1}'),
     ("POST", "/v1/moved?since=2", (JSON, OLD), b'{"a":1}'),
@@ -137,6 +140,7 @@ REQUESTS = [
     ("POST", "/v1/kept?since=2", (JSON, OLD), b'{"dry":'),
     ("POST", "/v1/forms", (FORM,), b"n=1"),
     ("POST", "/v1/forms", (FORM,), b"n=x"),
+    ("POST", "/v1/forms", (FORM,), b'{"n":1}'),
     ("POST", "/v1/forms", (FORM,), b""),
     ("GET", "/v1/forms", (FORM,), b""),
     ("POST", "/v1/end", (XML, OLD), b""),
@@ -157,6 +161,11 @@ ANSWERS = [
     ("GET", "/v1/plain", 206, (JSON,), b'{"b":1}'),
     ("GET", "/v1/plain", 200, (JSON, GZIP), gzip.compress(b'{"b":1}')),
     ("GET", "/v1/plain", 200, (LINES, "X-New: 3"), b'{"b":1}\n{"b":2}\n'),
+    ("GET", "/v1/plain", 200, (LINES,), b'{"b":1}\n[DONE]\n\n'),
+    ("GET", "/v1/plain", 200, (EVENTS,), b'data: {"b":1}\n\ndata: [DONE]\n\n'),
+    ("GET", "/v1/plain", 200, (EVENTS,), b'id: 1\ndata: {"b":1}\n\n'),
+    ("GET", "/v1/plain", 200, (JSON, "X-New: 3"), b'{"b":1}\n{"b":2}\n'),
+    ("GET", "/v1/moved", 200, (JSON, "X-New: 3"), b'{"total":1}\n{"total":2}\n'),
     ("GET", "/v1/plain", 200, (LINES, GZIP), gzip.compress(b'{"b":1}\n')),
     ("GET", "/v1/plain", 200, (JSON,), b"no"),
     ("GET", "/v1/moved", 200, (JSON, "X-New: 3"), b'{"total":5,"a":1}'),

@@ -187,6 +187,11 @@ def _texts(document: Document) -> dict[str, list[str]]:
     return texts
 
 
+def is_form(body: bytes) -> bool:
+    """Return whether a body is a form, and not JSON or a text that was sent as one."""
+    return not (_is_json(body) or _is_text(body))
+
+
 def _is_json(body: bytes) -> bool:
     if not body.lstrip(b" \t\r\n").startswith((b"{", b"[", b'"')):
         return False
