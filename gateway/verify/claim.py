@@ -22,6 +22,8 @@ class MessagePart(Enum):
     MESSAGE = "message"
     FORM = "form"
     FORM_MESSAGE = "form message"
+    ROUND_TRIP = "round trip"
+    """The body that a client reads and writes back, as the service has it before and after."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from gateway.verify.part_conversion import (
     convert_headers,
     convert_message,
     convert_query,
+    convert_round_trip,
     message_schema,
     schema_of,
     sendable,
@@ -33,6 +34,8 @@ _About = tuple[str, Version, Version, str]
 # A group of changes that uses itself is followed so deep, and no deeper than documents are.
 _DEEP = 8
 _BODILESS = {"204", "205", "304"}
+# The methods that overwrite what others have written.
+_OVERWRITING = ("PUT", "PATCH")
 # What changes make a body of, and what they leave of one, where a version has none.
 _NO_BODY: Schema = {"type": "object", "properties": {}, "additionalProperties": False}
 
@@ -56,8 +59,9 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
     up = compose(ladder, api.links, client.version, service.version)
     down = compose(ladder, api.links, service.version, client.version)
     theirs = locate(api.endpoints, service.version, service.description)
+    own_operations = locate(api.endpoints, client.version, client.description)
     listed: set[object] = set()
-    for ours in locate(api.endpoints, client.version, client.description):
+    for ours in own_operations:
         about = (api.name, client.version, service.version)
         if ours.reason:
             listed.add(_alike(ours))
@@ -81,6 +85,8 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
                     pair = (*about, _name(ours, other))
                     own, their = _unmoved(ours.operation, other.operation, passage)
                     yield from _claims(pair, own, their, asking, answering)
+                    reading = _reading(ours, own_operations, (up.at(path), down.at(path)), path)
+                    yield from _round_trip(pair, own, their, asking, reading or answering)
         if not paired:
             yield Gap(*about, ours.name, "has no such operation")
     for other in theirs:
@@ -89,6 +95,40 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
             yield Unmatched(*about, other.name)
         elif other.reason and _alike(other) not in listed:
             yield Unchecked(*about, other.name, "", other.reason)
+
+
+def _reading(
+    writing: LocatedOperation,
+    operations: Sequence[LocatedOperation],
+    ways: tuple[Conversion, Conversion],
+    path: str,
+) -> Conversion | None:
+    """Return the conversion of the answers to GET where an operation writes; None without GET."""
+    for one in operations if writing.operation.method in _OVERWRITING else ():
+        same = one.operation.shape == writing.operation.shape and path in one.captures
+        if same and one.operation.method == "GET":
+            passage = find_operation(one, *ways)
+            if passage is None:
+                return ways[1]
+            return None if passage.substitute is not None else passage.response
+    return None
+
+
+def _round_trip(
+    about: _About, operation: Operation, other: Operation, asking: Conversion, reading: Conversion
+) -> Iterator[Claim | Unchecked]:
+    """Yield that a client which writes back what it has read changes nothing."""
+    if operation.method not in _OVERWRITING or operation.request is None or other.request is None:
+        return
+    down, up = reading.for_response("GET", 200), asking.for_request(other.method)
+    if down is None and up is None:
+        return
+    if any(each is not None and each.needs_message for each in (down, up)):
+        why = "whether its writes keep what it cannot see: changes need more than the body"
+        yield Unchecked(*about, "", why)
+        return
+    convert = convert_round_trip(down, up, is_patch=other.method == "PATCH")
+    yield Claim(*about, MessagePart.ROUND_TRIP, "", other.request, other.request, convert)
 
 
 def _alike(located: LocatedOperation) -> object:

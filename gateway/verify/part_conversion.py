@@ -61,6 +61,38 @@ def convert_body(conversion: BodyConversion) -> PartConversion:
     return convert
 
 
+def convert_round_trip(
+    reading: BodyConversion | None, writing: BodyConversion | None, *, is_patch: bool
+) -> PartConversion:
+    """Return what the service has once a client has written back the body that it has read.
+
+    Args:
+        reading: the conversion of the answer; None where it passes unchanged.
+        writing: the conversion of the request.
+        is_patch: whether the service merges the request into what it has (RFC 7396).
+    """
+
+    def convert(document: object) -> object:
+        made = document
+        for conversion in (reading, writing):
+            made = made if conversion is None else convert_body(conversion)(made)
+        return _merged(document, made) if is_patch else made
+
+    return convert
+
+
+def _merged(document: object, patch: object) -> object:
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(document) if isinstance(document, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = _merged(merged.get(name), value)
+    return merged
+
+
 def convert_form_body(conversion: BodyConversion | None, wanted: Schema) -> PartConversion:
     """Return the conversion of a form; `wanted` gives the types to read its texts as.
 

@@ -1,5 +1,6 @@
 """Proofs: test a claim about a conversion on generated examples, and collect the findings."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -152,6 +153,8 @@ class _Trial:
 
     def differences(self) -> list[Finding]:
         """Return the findings from all examples together: fields that are `lost` or `ignored`."""
+        if self.claim.part is MessagePart.ROUND_TRIP:
+            return []  # each example shows it
         if any(keyword == "convert" for _, keyword in self.failures):
             return []  # some examples were not converted, so missing fields prove nothing
         wanted, given = declared(self.claim.wanted), declared(self.claim.given)
@@ -197,6 +200,8 @@ class _Trial:
             try:
                 arrived = self.claim.conversion(document)
             except ConversionError as error:
+                if self.claim.part is MessagePart.ROUND_TRIP:
+                    return _NOTHING, []  # nothing is written; other claims are about the refusal
                 steps = _steps(error, self.claim.part)
                 # A place in what the changes before have left, so that either may declare it.
                 place = generalized(steps, self.claim.given, self.claim.wanted)
@@ -204,10 +209,46 @@ class _Trial:
                 reason = f"cannot be converted: {error.reason}{cause}"
                 violation = Violation(steps, place, "convert", reason)
                 return _NOTHING, [violation]
+        if self.claim.part is MessagePart.ROUND_TRIP:
+            return arrived, list(self._overwritten(document, arrived))
         return arrived, self.wanted.violations(arrived)
+
+    def _overwritten(self, document: object, arrived: object) -> Iterator[Violation]:
+        """Yield the values that are not what they were."""
+        for path, is_gone in _changed(document, arrived, ()):
+            place = generalized(path, self.claim.given)
+            done = "removes it" if is_gone else "changes it"
+            reason = f"a client of version {self.claim.client} that writes back what it read {done}"
+            yield Violation(path, place, "overwritten", reason)
 
 
 _NOTHING = object()
+_EMPTY: tuple[object, ...] = (None, {}, [])
+
+
+def _changed(
+    before: object, after: object, path: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], bool]]:
+    """Yield the places of values that differ afterwards, and whether they are gone.
+
+    A value that was null or empty has nothing to lose, and one that is added hides nothing.
+    """
+    if before in _EMPTY:
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name, value in before.items():
+            if name in after:
+                yield from _changed(value, after[name], (*path, name))
+            elif value not in _EMPTY:
+                yield (*path, name), True
+    elif isinstance(before, list) and isinstance(after, list):
+        for index, value in enumerate(before):
+            if index < len(after):
+                yield from _changed(value, after[index], (*path, index))
+            else:
+                yield (*path, index), True
+    elif before != after or isinstance(before, bool) != isinstance(after, bool):
+        yield path, False
 
 
 def _steps(error: ConversionError, part: MessagePart) -> tuple[str, ...]:

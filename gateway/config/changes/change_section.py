@@ -25,10 +25,12 @@ class Loss(NamedTuple):
     Attributes:
         newer: whether it is lost on the way to the newer version, else to the older one.
         text: what is lost, with the name of the field.
+        in_patch: whether a PATCH of the field, as the other version has it, replaces it too.
     """
 
     newer: bool
     text: str
+    in_patch: bool = False
 
 
 class Nesting(NamedTuple):

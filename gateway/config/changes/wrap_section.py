@@ -35,7 +35,7 @@ class _ListSection(ChangeSection):
     inverse: ClassVar[bool] = False
 
     def _cut(self, field: str) -> Loss:
-        return Loss(not self.inverse, f"of several elements, {field} keeps the first")
+        return Loss(not self.inverse, f"of several elements, {field} keeps the first", True)
 
 
 class _BodyListSection(_ListSection, BodySection):

@@ -197,8 +197,8 @@ def _warn(config: ConversionConfig, at: Location, mistakes: Mistakes, groups: Gr
     )
     changes = listed_changes(config.changes, (*at, "changes"), groups, (*at[:-2], "groups"))
     for change in (*changes, *parameters):
-        for newer, text in change.section.losses():
-            lossy = f"{LOSSY} version {config.between[newer]}: {text}"
+        for loss in change.section.losses():
+            lossy = f"{LOSSY} version {config.between[loss.newer]}: {loss.text}"
             # The same group may be used by several conversions between the same versions.
             if Mistake(change.at, lossy) not in mistakes.warnings:
                 mistakes.warn(lossy, *change.at)

@@ -24,6 +24,7 @@ from gateway.verify.checks.asked_operation import (
 )
 from gateway.verify.checks.changed_shape import LostField, SoughtField, changed_shape, lost, sought
 from gateway.verify.checks.moved_path_check import warn_of_left_out
+from gateway.verify.checks.overwriting_check import warn_of_overwriting
 from gateway.verify.checks.parameter_check import look_up_parameters
 from gateway.verify.checks.swapped_names import renamed, swapped
 from gateway.verify.located_operation import LocatedOperation, locate
@@ -90,6 +91,7 @@ def look_up_fields(
             one.look_up(parts, mistakes, described, upwards=False)
         located = {version: one.located for version, one in described.items()}
         warn_of_left_out(api, parts, located, mistakes)
+        warn_of_overwriting(api, parts, located, mistakes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,8 @@ def reported(folder: Path, example: str) -> list[str]:
     path = folder / "gateway.yaml"
     path.write_text(RULES.replace("EXAMPLE", example))
     try:
-        return [issue.text for issue in check_conversions(path, {}, load_file(path, {}))]
+        found = check_conversions(path, {}, load_file(path, {}))
+        return [issue.text for issue in found if "destroys data" not in issue.text]
     except ConfigError as error:
         return [f"{issue.line}: {issue.text}" for issue in error.issues]
 
