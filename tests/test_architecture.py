@@ -28,7 +28,10 @@ CORE = [name for name in MODULES if name.startswith("gateway.core")]
 # From the ground up. What stands on one floor may use what is on it and below.
 FLOORS = (
     ("core",),
-    ("config", "daemon_thread", "descriptors", "settings", "steady_clock", "whole_file"),
+    (
+        *("config", "daemon_thread", "descriptors", "function_child", "function_process"),
+        *("settings", "steady_clock", "whole_file"),
+    ),
     ("proxy",),
     ("telemetry",),
     ("state",),

@@ -83,8 +83,9 @@ class PythonConfig(_FunctionsSection, BodySection):
     each: bool = True
     """Whether, of a body that is an array, each element is given (the default), else the array."""
     timeout: Seconds | None = None
-    """The longest time in seconds that the functions may take for one body, in a thread of their
-    own. Without it, they run beside all requests, which they must not hold up."""
+    """The longest time in seconds that the functions may take for one body, in a process of their
+    own, which is then killed. Without it, they run beside all requests, which they must not hold
+    up."""
 
     pure: bool = False
     """Whether equal values always have equal results, so that entity tags stay strong. By default,
@@ -115,6 +116,13 @@ class PythonConfig(_FunctionsSection, BodySection):
         if functions is None or (path is None and self.field is not None):
             return None
         up, down = functions
+        if self.timeout is not None:
+            from gateway.function_process import in_process  # few functions
+
+            up, down = (
+                in_process(name, function, self.timeout)
+                for name, function in ((self.up, up), (self.down, down))
+            )
         if self.pure and self.needs_message:
             site.complain("goes with functions of the value alone; remove it", "pure")
         if not self.each:

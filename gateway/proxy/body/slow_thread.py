@@ -1,9 +1,9 @@
 """Threads for slow conversions: those that call Python functions with a time limit.
 
-Each runs in a thread of its own, beside the event loop, so that one that never ends keeps neither
-other requests waiting nor the process from stopping. Python cannot end a thread from outside: one
-that is over its limit gets an exception, at its next step in Python code. A thread that waits in
-other code, for a socket for instance, lives until that returns, and counts until then.
+Each runs in a thread of its own, beside the event loop, and its functions in a process that the
+thread holds (see `gateway.function_process`). So one that never ends keeps neither other requests
+waiting nor the gateway from stopping: the process is killed, and the thread gets an exception at
+its next step in Python code.
 """
 
 import asyncio
@@ -15,13 +15,14 @@ from functools import partial
 from threading import Event, Thread
 from typing import TypeVar
 
+from gateway import function_process
 from gateway.core.conversion.conversion_error import ConversionError
+from gateway.function_process import FunctionProcess, NoProcessError
 from gateway.proxy.bounds.conversion_budget import overloaded
 from gateway.proxy.turns.thread_pace import Step, until
 
 T = TypeVar("T")
-# The number of such threads in one process. Python runs one at a time, so that more would help only
-# functions that wait, which they are not meant to do.
+# The number of such threads in one process, with those that wait for a process of their functions.
 _MOST = 16
 _running: list[Thread] = []
 
@@ -35,26 +36,33 @@ async def run(convert: Callable[[Step], bytes], seconds: float) -> bytes:
 
     Raises:
         ConversionError: it took longer.
-        FaultError: too many such threads are running.
+        FaultError: too many such threads are running, or their functions have no process.
     """
     _running[:] = [thread for thread in _running if thread.is_alive()]
     if len(_running) >= _MOST:
         raise overloaded()
     loop = asyncio.get_running_loop()
     future: asyncio.Future[bytes] = loop.create_future()
+    began: asyncio.Future[FunctionProcess | None] = loop.create_future()
     abandoned = Event()
     # A daemon thread does not keep the process from ending.
-    thread = Thread(target=_call, args=(convert, until(abandoned), loop, future), daemon=True)
+    given = convert, until(abandoned), loop, began, future
+    thread = Thread(target=_call, args=given, daemon=True)
     thread.start()
     _running.append(thread)
+    process = None
     try:
+        process = await began  # to start one takes longer than many functions may
         async with asyncio.timeout(seconds):
             return await future
     except TimeoutError:
-        raise _late(thread, seconds) from None
+        raise _late(thread, seconds, process) from None
     finally:
-        if future.cancelled():  # by the time limit, or with the request
+        if not future.done() or future.cancelled():  # by the time limit, or with the request
+            future.cancel()
             abandoned.set()
+            if process is not None:
+                process.kill()
             _interrupt(thread)
         del future  # or an error of it, which has this frame, would hold the body for long
 
@@ -69,18 +77,30 @@ def run_now(convert: Callable[[], T], seconds: float | None) -> T:
         return convert()
     made: list[T] = []
     raised: list[Exception] = []
+    held: list[FunctionProcess] = []
+    began = Event()
 
     def call() -> None:
         try:
+            held.append(function_process.take())
+            began.set()
             made.append(convert())
+        except NoProcessError:
+            raised.append(ConversionError("the Python functions have no process"))
         except Exception as error:  # it is raised where it is waited for
             raised.append(error)
+        finally:
+            began.set()
+            function_process.give_back()
 
     thread = Thread(target=call, daemon=True)
     thread.start()
+    began.wait()
     thread.join(seconds)
     if thread.is_alive():
-        late = _late(thread, seconds)
+        late = _late(thread, seconds, *held)
+        for process in held:
+            process.kill()
         _interrupt(thread)
         raise late
     for error in raised:
@@ -88,25 +108,49 @@ def run_now(convert: Callable[[], T], seconds: float | None) -> T:
     return made[0]
 
 
-def _late(thread: Thread, seconds: float) -> ConversionError:
+def _late(
+    thread: Thread, seconds: float, process: FunctionProcess | None = None
+) -> ConversionError:
     reason = f"the Python functions took longer than {seconds:g} s"
-    return ConversionError(reason, cause=f"{reason}, at {_where(thread)}")
+    called = "" if process is None else process.calling
+    where = f"in {called}" if called else f"at {_where(thread)}"
+    return ConversionError(reason, cause=f"{reason}, {where}")
 
 
 def _call(
     convert: Callable[[Step], bytes],
     step: Step,
     loop: asyncio.AbstractEventLoop,
+    began: "asyncio.Future[FunctionProcess | None]",
     future: "asyncio.Future[bytes]",
 ) -> None:
+    def begin(process: FunctionProcess | None) -> None:
+        _settle(loop, began, partial(began.set_result, process))
+
     try:
+        begin(function_process.take())
         settle = partial(future.set_result, convert(step))
     except SystemExit:
         return  # it was interrupted, and nobody waits for it
+    except NoProcessError:
+        settle = partial(future.set_exception, overloaded())
+        begin(None)
     except Exception as error:
         settle = partial(future.set_exception, error)
+    finally:
+        function_process.give_back()
+    _settle(loop, future, settle)
+
+
+def _settle(
+    loop: asyncio.AbstractEventLoop, future: "asyncio.Future[T]", settle: Callable[[], None]
+) -> None:
+    def settle_once() -> None:
+        if not future.done():
+            settle()
+
     with suppress(RuntimeError):  # the loop has ended
-        loop.call_soon_threadsafe(lambda: future.done() or settle())
+        loop.call_soon_threadsafe(settle_once)
 
 
 def _interrupt(thread: Thread) -> None:

@@ -21,6 +21,19 @@ MESSAGE = "message"
 """The name of the parameter by which a function takes the message."""
 
 
+class FunctionError(Exception):
+    """A function in another process has no result.
+
+    Attributes:
+        reason: for the sender of the document.
+        cause: for the log, behind the name of the function.
+    """
+
+    def __init__(self, reason: str = "the Python function refuses it", cause: str = "") -> None:
+        super().__init__(cause)
+        self.reason, self.cause = reason, cause
+
+
 @dataclass(frozen=True, slots=True)
 class PythonChange:
     """A pair of functions of a value, parsed to the leaves: of a field, or of the whole object.
@@ -157,9 +170,9 @@ def text_function(code: PythonFunction) -> Callable[[str], str]:
 def _called(code: PythonFunction, given: Document, keys: Keys) -> Document:
     try:
         return code(given)
-    except KeyboardInterrupt:  # Ctrl-C ends a command
-        raise
-    except BaseException as error:  # whatever code of others raises, as SystemExit
+    except FunctionError as error:
+        raise ConversionError(error.reason, keys, f"{_name(code)} {error.cause}") from None
+    except BaseException as error:  # whatever code of others raises, as KeyboardInterrupt
         cause = f"{_name(code)} raised {type(error).__name__} at {_where(error)}"
         raise ConversionError("the Python function refuses it", keys, cause) from error
 
@@ -172,7 +185,7 @@ def _made(code: PythonFunction, value: Document, keys: Keys, form: JsonForm) -> 
     made = _called(code, given, keys)
     try:
         return form.take(made)
-    except (ValueError, TypeError, RecursionError) as error:
+    except BaseException as error:  # also of methods of the object
         cause = f"{_name(code)} returned what JSON cannot hold: {error}"
         raise ConversionError("the Python function returns no JSON value", keys, cause) from error
 

@@ -1,7 +1,9 @@
 """MessageView: what Python functions of a conversion can know of the message."""
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import unquote
 
 from gateway.core.conversion.document import Document
@@ -26,6 +28,13 @@ class MessageView:
     # The query and the header fields, once they were asked for: a function of a parameter is called
     # for each of its values, and a query has thousands.
     _read: dict[str, dict[str, list[str]]] = field(default_factory=dict, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle what functions can see of it, for a function in another process."""
+        known = self._message
+        names = known.method, known.path, known.operation, dict(known.captures)
+        read = {QUERY.what: dict(self.query), FIELDS.what: dict(self.headers)}
+        return _restored, (self.direction, names, known.status, self._fields(), read)
 
     @property
     def method(self) -> str:
@@ -74,3 +83,14 @@ class MessageView:
             for line in lines:
                 found.setdefault(line.key, []).append(spelling.read(line.value or ""))
         return found
+
+
+def _restored(
+    direction: str,
+    names: tuple[str, str, str, dict[str, str]],
+    status: int | None,
+    fields: Document,
+    read: dict[str, dict[str, list[str]]],
+) -> MessageView:
+    message = Message(*names, status=status)
+    return MessageView(direction, message, partial(deepcopy, fields), read)

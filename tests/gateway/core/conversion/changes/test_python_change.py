@@ -1,5 +1,6 @@
 """Functions: code of others, which may do anything."""
 
+import pickle
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from gateway.core.conversion.change import Inverse
 from gateway.core.conversion.changes.python_change import (
+    FunctionError,
     PythonChange,
     PythonParameter,
     text_function,
@@ -123,7 +125,10 @@ def test_what_is_no_object_cannot_be_the_document() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [ValueError("secret"), KeyError("x"), SystemExit("secret"), GeneratorExit("secret")],
+    [
+        *(ValueError("secret"), KeyError("x"), SystemExit("secret"), GeneratorExit("secret")),
+        *(KeyboardInterrupt("secret"), MemoryError("secret"), RecursionError("secret")),
+    ],
 )
 def test_what_it_raises_is_for_the_log_alone(error: BaseException) -> None:
     def broken(value: Document) -> Document:
@@ -139,12 +144,21 @@ def test_what_it_raises_is_for_the_log_alone(error: BaseException) -> None:
     assert "secret" not in caught.value.cause  # it may quote the body
 
 
-def test_ctrl_c_ends_a_command() -> None:
-    def interrupted(value: Document) -> Document:
-        raise KeyboardInterrupt
+def test_a_failure_in_another_process_is_a_refusal() -> None:
+    def remote(value: Document) -> Document:
+        raise FunctionError(cause="ended its process")
 
-    with pytest.raises(KeyboardInterrupt):
-        up(PythonChange((), ("f",), interrupted, interrupted), {"f": "x"})
+    with pytest.raises(ConversionError) as caught:
+        up(PythonChange((), ("f",), remote, remote), {"f": "x"})
+    assert caught.value.reason == "the Python function refuses it"
+    assert caught.value.cause.endswith("remote ended its process")
+
+
+def test_a_message_can_be_pickled() -> None:
+    view = MessageView("up", Message("PUT", "/a", link=lambda url: url), lambda: {"b": [1]})
+    copied = pickle.loads(pickle.dumps(view))  # noqa: S301  # its own
+    assert (copied.direction, copied.method, copied.path) == ("up", "PUT", "/a")
+    assert (copied.fields, copied.query, copied.headers) == ({"b": [1]}, {}, {})
 
 
 def test_what_python_cannot_hold_is_refused() -> None:

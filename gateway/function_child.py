@@ -1,0 +1,58 @@
+"""The other side of `function_process`: calls functions until the gateway closes the socket."""
+
+import pickle
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from multiprocessing.connection import Connection
+from os import _exit, nice
+from traceback import walk_tb
+from typing import Any
+
+# Requests that need no function go first where processors are few.
+_NICE = 5
+
+
+def serve(number: int) -> None:
+    """Answer calls that come over a socket, given by its descriptor; never return."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    nice(_NICE)
+    link = Connection(number)
+    with suppress(EOFError, OSError):
+        for module in pickle.loads(link.recv_bytes()):  # noqa: S301  # of the gateway
+            with suppress(BaseException):  # the call has the reason
+                import_module(module)
+        link.send_bytes(b"ready")
+        while True:
+            answer = _answered(link.recv_bytes())
+            link.send_bytes(answer)
+    _exit(0)  # whatever threads the functions have left
+
+
+def _answered(asked: bytes) -> bytes:
+    try:
+        name, seconds, given, beside = pickle.loads(asked)  # noqa: S301  # of the gateway
+        function = _function(name)
+        # The gateway kills this process in time. If it cannot, as it has ended, the system does.
+        signal.setitimer(signal.ITIMER_REAL, 2 * seconds + 1)
+        return pickle.dumps((True, function(*given, **beside)))
+    except BaseException as error:  # whatever code of others raises, as SystemExit
+        return pickle.dumps((False, f"raised {type(error).__name__} at {_where(error)}"))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@cache
+def _function(name: str) -> Callable[..., object]:
+    module, _, path = name.partition(":")
+    found: Any = import_module(module)
+    for part in path.split("."):
+        found = getattr(found, part)
+    return found  # type: ignore[no-any-return]  # the gateway has checked that it is a function
+
+
+def _where(error: BaseException) -> str:
+    *_, (frame, line) = walk_tb(error.__traceback__)
+    return f"{frame.f_code.co_filename.rpartition('/')[2]}:{line}"

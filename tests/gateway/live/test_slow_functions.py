@@ -1,0 +1,169 @@
+"""Python functions with a time limit: it holds in C code too, and no failure ends a worker."""
+
+import asyncio
+import json
+import signal
+import time
+from asyncio import StreamReader, StreamWriter
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.kit import ROOT, Program, Scripted, StartGateway, StartUpstream
+from tests.gateway.talk import Answer, ask, connect, get, soon
+
+CODE = """\
+import os, re, signal, sys, time
+from decimal import Decimal
+
+class Odd:
+    pass
+
+def up(value):
+    match value:
+        case "backtrack":
+            return bool(re.match(r"(a+)+$", "a" * 40 + "b"))
+        case "exit":
+            sys.exit()
+        case "end":
+            os._exit(0)
+        case "interrupt":
+            raise KeyboardInterrupt
+        case "generator":
+            raise GeneratorExit
+        case "memory":
+            raise MemoryError
+        case "recursion":
+            return up("recursion")
+        case "odd":
+            return Odd()
+        case "function":
+            return lambda: 1
+        case "close":
+            os.close(1)
+            sys.stdout.close()
+            return "closed"
+        case "all":
+            os.closerange(3, 1000)
+            return "closed"
+        case "pid":
+            return os.getpid()
+    return value
+
+def down(value):
+    return value
+
+def plain(value, message):
+    return f"{message.method} {message.operation} {sorted(message.fields)}"
+"""
+RULES = """
+services: {{ s: {{ targets: ["http://127.0.0.1:{port}"] }} }}
+apis:
+  a:
+    endpoints: [ {{ path: "/v{{version}}/a", version: {{ in: path }} }} ]
+    versions: {{ "1": {{ via: "2" }}, "2": {{ service: s }} }}
+    conversions:
+      - between: ["1", "2"]
+        changes:
+          - python: {{ field: a, up: "slow:up", down: "slow:down"{limit} }}
+          - python: {{ field: b, up: "slow:plain", down: "slow:plain"{limit} }}
+"""
+
+
+async def echo(scripted: Scripted, reader: StreamReader, writer: StreamWriter) -> None:
+    """Answer an empty object to all requests of a connection."""
+    while await scripted.take(reader):
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+        )
+
+
+def causes(program: Program) -> str:
+    return " ".join(str(line.get("cause", "")) for line in program.log("request"))
+
+
+def descriptors(process: int) -> list[Path]:
+    return [*Path(f"/proc/{process}/fd").iterdir()]
+
+
+async def post(to: Program, value: object, **beside: object) -> Answer:
+    body = json.dumps({"a": value, **beside}).encode()
+    fields = "Content-Type: application/json", f"Content-Length: {len(body)}"
+    async with connect(to) as client:
+        client.send(ask("POST /v1/a", *fields, body=body))
+        return await client.answer()
+
+
+@pytest.mark.parametrize("limit", [", timeout: 0.5", ""], ids=["process", "worker"])
+async def test_no_failure_of_a_function_ends_a_worker(
+    gateway: StartGateway, upstream: StartUpstream, tmp_path: Path, limit: str
+) -> None:
+    """With and without a time limit."""
+    (tmp_path / "slow.py").write_text(CODE)
+    service = await upstream(echo)
+    rules = RULES.format(port=service.port, limit=limit)
+    program = gateway(rules, PYTHONPATH=f"{ROOT}:{tmp_path}")
+    refused = ["exit", "interrupt", "generator", "memory", "recursion", "odd", "function"]
+    for value in [*refused, *(["end", "all"] if limit else [])]:
+        answer = await post(program, value)
+        assert (answer.status, b"unconvertible_request" in answer.body) == (400, True), value
+        assert (await post(program, "fine", b="old")).status == 200
+    assert b"fine" in service.requests[-1]
+    assert b"POST /v{version}/a ['a', 'b']" in service.requests[-1]
+    assert program.process.poll() is None
+    assert not program.log("worker_died")
+    await soon(lambda: "raised KeyboardInterrupt at slow.py:" in causes(program))
+    if limit:
+        # The function has closed the standard output of its own process alone.
+        assert (await post(program, "close")).status == 200
+        await soon(lambda: "ended its process" in causes(program))
+
+
+async def test_a_time_limit_holds_in_c_code(
+    gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
+) -> None:
+    """A regular expression that backtracks keeps no other request waiting, and is ended."""
+    (tmp_path / "slow.py").write_text(CODE)
+    service = await upstream(echo)
+    rules = RULES.format(port=service.port, limit=", timeout: 0.3")
+    program = gateway(rules, PYTHONPATH=f"{ROOT}:{tmp_path}")
+    assert (await post(program, "fine")).status == 200  # starts a process
+    slow = [asyncio.create_task(post(program, "backtrack")) for _ in range(2)]
+    await asyncio.sleep(0.1)
+    begin = time.monotonic()
+    assert (await get(program, "GET /v1/b")).status == 404
+    assert time.monotonic() - begin < 3
+    for answer in await asyncio.gather(*slow):
+        assert answer.status == 400
+        assert b"the Python functions took longer than 0.6 s" in answer.body
+    assert time.monotonic() - begin < 6  # the function itself takes longer than a test may
+    await soon(lambda: "took longer than 0.6 s, in slow:up" in causes(program))
+    assert (await post(program, "fine")).status == 200
+
+
+async def test_the_processes_of_functions_end_with_the_gateway(
+    gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
+) -> None:
+    """Also if it is killed while a function runs."""
+    (tmp_path / "slow.py").write_text(CODE)
+    service = await upstream(echo)
+    rules = RULES.format(port=service.port, limit=", timeout: 0.3")
+    program = gateway(rules, PYTHONPATH=f"{ROOT}:{tmp_path}")
+    assert (await post(program, "pid")).status == 200
+    asked = json.loads(service.requests[-1].partition(b"\r\n\r\n")[2])
+    number = asked["a"]
+    assert number != program.process.pid
+    assert len(descriptors(number)) <= 5  # no socket that listens
+    slow = asyncio.create_task(post(program, "backtrack"))
+    await asyncio.sleep(0.1)
+    program.process.send_signal(signal.SIGKILL)
+    with pytest.raises(asyncio.IncompleteReadError):
+        await slow
+
+    def is_gone() -> bool:
+        try:
+            return Path(f"/proc/{number}/stat").read_text().split()[2] == "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+
+    await soon(is_gone)
