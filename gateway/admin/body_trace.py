@@ -28,7 +28,7 @@ from gateway.core.snapshot import Snapshot
 from gateway.core.versions.version import Version
 from gateway.proxy.answer_links import lone_link
 from gateway.proxy.body import json_body
-from gateway.proxy.body.body_format import BodyFormat, described
+from gateway.proxy.body.body_format import MAYBE_JSON, BodyFormat, described
 from gateway.proxy.body.formats.form_body import (
     FORM,
     is_form,
@@ -86,9 +86,9 @@ def explain_body(
     )
     fields, link = [*body.fields], lone_link(mapper, status)
     message = planned_message(chosen, method, head.path, head.query, captures, fields, status, link)
-    asked, ranges = chosen.method(method), chosen.endpoint.unconverted
+    asked, types = chosen.method(method), chosen.endpoint.media_types
     room = ConversionRoom(snapshot.limits.convert, snapshot.limits.elements)
-    lone = LoneConversion(converting, asked, message, ranges, room)
+    lone = LoneConversion(converting, asked, message, types, room)
     made: LoneMessage | Fault
     try:
         made = lone.convert(body.content)
@@ -244,10 +244,10 @@ def _changes(
 
 def _begun(body: bytes, message: Message) -> _State | None:
     """Return the state before all changes; None for a body that is not shown."""
-    body_format, codings = described(write_fields(message.headers))
-    if codings:
+    body_format, codings, encoding = described(write_fields(message.headers))
+    if codings or encoding is not None:
         return None
-    if body_format in (BodyFormat.JSON, BodyFormat.MERGE_PATCH):
+    if body_format in (BodyFormat.JSON, BodyFormat.MERGE_PATCH, *MAYBE_JSON):
         body = body or b"{}"
         return None if json_body.parse(body) is body else _State(body)
     if body_format is BodyFormat.FORM and is_form(body):

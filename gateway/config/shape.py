@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from functools import cached_property, partial
 from importlib import import_module
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 # pydantic: one declaration gives validation with locations and the JSON Schema.
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, TypeAdapter
@@ -50,11 +50,13 @@ FieldName = Annotated[
 BodyTypes = Annotated[
     str,
     matching(
-        r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]*[!#$%&'+\-.^_`|~0-9A-Za-z][!#$%&'*+\-.^_`|~0-9A-Za-z]*"
-        r"/[!#$%&'*+\-.^_`|~0-9A-Za-z]+$",
-        "not a media type; write one like text/csv, or image/* for all images",
+        r"^(none|[!#$%&'*+\-.^_`|~0-9A-Za-z]*[!#$%&'+\-.^_`|~0-9A-Za-z][!#$%&'*+\-.^_`|~0-9A-Za-z]*"
+        r"/[!#$%&'*+\-.^_`|~0-9A-Za-z]+)$",
+        "not a media type; write one like text/csv, image/* for all images, or none for a missing"
+        " Content-Type",
     ),
 ]
+Reading = Literal["json", "json_lines", "pass"]
 Method = Annotated[
     str, matching(r"^[A-Z]+(-[A-Z]+)*$", "not a method; write it in capitals, as in GET")
 ]

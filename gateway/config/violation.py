@@ -54,6 +54,10 @@ _REMOVED: dict[tuple[int | str, ...], str] = {
     ("bypass",): "was removed, as requests that bypass the gateway cannot be counted; delete it",
 }
 """The messages for keys that earlier releases had."""
+_RENAMED: dict[int | str, str] = {
+    "unconverted": "is media_types now; write media_types: { TYPE: pass } for each of these types",
+}
+"""The messages for keys of APIs and endpoints that have another name."""
 
 
 def _text(error: ErrorDetails, value: Data) -> str | None:
@@ -61,7 +65,7 @@ def _text(error: ErrorDetails, value: Data) -> str | None:
     match error["type"]:
         case "extra_forbidden":
             known = [key for schema in _schemas(at[:-1]) for key in schema.get("properties", ())]
-            removed = _REMOVED.get(at)
+            removed = _REMOVED.get(at) or (_RENAMED.get(at[-1]) if at[0] == "apis" else None)
             return removed or f"unknown key; {suggest(str(at[-1]), known)}"
         case "missing" if isinstance(at[-1], str):
             return f"'{at[-1]}' is missing here; add it"

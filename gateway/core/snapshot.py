@@ -6,7 +6,7 @@ A reload builds a new snapshot and swaps one reference. A request uses one snaps
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.core import headers
 from gateway.core.answers.entity_tags import EntityTags
@@ -142,6 +142,10 @@ class CutoverAlternative:
     route: Route
 
 
+NO_TYPE: Final = "none"
+"""What stands for a missing Content-Type where media types are named."""
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """A public path of an API.
@@ -157,7 +161,8 @@ class Endpoint:
         max_body: The maximum of bytes of a request body; None applies the limit of the gateway.
         retired: The lifecycles of the versions that have no route any more.
         errors: The shapes of the gateway's own errors, of the versions that have such a shape.
-        unconverted: The media ranges of bodies that pass without conversion, in lower case.
+        media_types: How bodies are read where a conversion applies, by media range in lower case,
+            or by NO_TYPE: as `json` or `json_lines`, or not at all (`pass`).
         client_vary: Replaces `vary` for the versions whose responses depend on the client.
     """
 
@@ -170,7 +175,7 @@ class Endpoint:
     max_body: int | None = None
     retired: "Mapping[Version | None, Lifecycle]" = field(default_factory=dict)
     errors: "Mapping[Version | None, ErrorTemplate]" = field(default_factory=dict)
-    unconverted: frozenset[str] = frozenset()
+    media_types: Mapping[str, str] = field(default_factory=dict)
     client_vary: Mapping[Version | None, tuple[str, ...]] = field(default_factory=dict)
 
     def vary_of(self, version: Version | None) -> tuple[str, ...]:

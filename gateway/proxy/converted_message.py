@@ -4,7 +4,7 @@ Most conversions change each of them on its own. Where a change moves a value fr
 or depends on more than a value, they are converted together, link by link.
 """
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator
 from typing import Final
 
 from gateway.core import headers
@@ -24,10 +24,8 @@ from gateway.proxy.body.body_format import (
     BodyFormat,
     BodyKind,
     described,
-    format_of,
     is_empty_form,
     is_stream,
-    is_unconverted,
 )
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.client import parser_limits
@@ -43,7 +41,7 @@ _CONVERTED = headers.fates(headers.ABOUT_BYTES)
 _JSON = (b"Content-Type", b"application/json")
 _NOTHING = b"{}"
 # To read a member from its class takes ten times as much.
-_FORM, _MERGE_PATCH = BodyFormat.FORM, BodyFormat.MERGE_PATCH
+_FORM, _MERGE_PATCH, _PASSED = BodyFormat.FORM, BodyFormat.MERGE_PATCH, BodyFormat.PASSED
 # Requests with these methods have no body by custom (RFC 9110, section 9.3).
 _BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 
@@ -80,9 +78,8 @@ async def convert_request(
     if together is None:
         converted = convert_request_fields(around, fields, converting)
     if streams:
-        streamed = body_conversion.convert_request_stream(
-            body, format_of(converted), conversion, room, message
-        )
+        found, _, _ = described(converted, around.media_types)
+        streamed = body_conversion.convert_request_stream(body, found, conversion, room, message)
         return None, _CONVERTED.sort(converted)[0], streamed
     whole = received = await _whole(body, around, room)
     method = around.method
@@ -96,19 +93,19 @@ async def convert_request(
         typed = [*headers.end_to_end(fields, _TYPE), _JSON]
         message = around.message(made, typed, None)
         together = message if made.needs_message else None
-    elif not whole and method not in SAFE and is_empty_form(method, fields):
+    elif not whole and method not in SAFE and is_empty_form(method, kind[0]):
         whole = EMPTY_FORM
     elif together is not None and not whole:
         # It stays without a body, unless a value comes into it.
         whole, converted = _NOTHING, [*headers.end_to_end(fields, _TYPE), _JSON]
         carried = await body_conversion.convert_request_body(
-            whole, described(converted), conversion.carrying, room, together
+            whole, described(converted, around.media_types), conversion.carrying, room, together
         )
         if carried == _NOTHING:
             left = headers.end_to_end(write_fields(together.headers), _OF_BODY)
             return together, left, body if isinstance(body, bytes) else None
         message = together = around.message(conversion, converted, None)
-    sent = kind if converted is fields else described(converted)
+    sent = kind if converted is fields else described(converted, around.media_types)
     made_body = await body_conversion.convert_request_body(whole, sent, conversion, room, message)
     whole, drops = whole if made_body is None else made_body, converting.drops_body
     kept = whole is received
@@ -169,7 +166,8 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
     if (conversion.needs_message or conversion.maps_links) and (has_body or heads):
         message = around.message(conversion, fields, status)
     together = message
-    if not conversion.needs_message or format_of(fields) in STREAMS:
+    types = around.media_types
+    if not conversion.needs_message or described(fields, types)[0] in STREAMS:
         together = None
     if together is None and converting.changes_fields:
         fields = _convert_response_fields(around, fields, converting, response)
@@ -178,8 +176,8 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
     if changes:
         fields, body = _other_body(response, answered, conversion, fields, message)
     elif has_body:
-        converted = body_conversion.convert_response_body(response, conversion, room, message)
-        body, altered = await converted
+        given = response, conversion, room, message, types
+        body, altered = await body_conversion.convert_response_body(*given)
         if together is not None and isinstance(body, AsyncIterator):
             # It is JSON of several documents: what surrounds it is converted apart.
             together, fields = None, _convert_response_fields(around, fields, converting, response)
@@ -246,9 +244,7 @@ def sent_conversion(
     converting: Conversion,
     method: str,
     asked: str,
-    fields: Sequence[tuple[bytes, bytes]],
     kind: BodyKind,
-    unconverted: Collection[str],
     *,
     has_body: bool,
 ) -> BodyConversion | None:
@@ -258,9 +254,7 @@ def sent_conversion(
         converting: the conversion of the request.
         method: the method of the client's request.
         asked: the method that the service is asked by.
-        fields: the header fields of the request.
-        kind: what they say of its body; see `described`.
-        unconverted: the media types that pass as they are.
+        kind: what its header fields say of its body; see `described`.
         has_body: whether the request has a body.
     """
     empty = not has_body
@@ -268,22 +262,16 @@ def sent_conversion(
         made = converting.made(asked)
         if made is not None:
             return made
-        empty = not is_empty_form(method, fields)
+        empty = not is_empty_form(method, kind[0])
         if empty and not converting.needs_message:
             return None
-    found = request_conversion(converting, asked, fields, kind, unconverted)
+    found = request_conversion(converting, asked, kind)
     return None if found is None or (empty and not found.needs_message) else found
 
 
-def request_conversion(
-    converting: Conversion,
-    asked: str,
-    fields: Sequence[tuple[bytes, bytes]],
-    kind: BodyKind,
-    unconverted: Collection[str],
-) -> BodyConversion | None:
+def request_conversion(converting: Conversion, asked: str, kind: BodyKind) -> BodyConversion | None:
     """Return the conversion of the body of a request, or None if the body passes unchanged."""
-    if is_unconverted(fields, unconverted):
+    if kind[0] is _PASSED:
         return None
     # A merge patch has only the fields to change, by whatever method it is sent (RFC 7396). The
     # service takes the others by the method that it gets: what an old PUT lacks, a PATCH leaves.

@@ -332,11 +332,11 @@ def _preflight(exchange: Exchange) -> FieldLines:
 def _most(exchange: Exchange, planned: Plan, most: int | None) -> int | None:
     """Return the maximum size of a streamed body in bytes, at most `most`; None for no maximum."""
     fields, converting = exchange.message.raw_headers, planned.request
-    kind, asked = described(fields), planned.method(exchange.method)
-    ranges = planned.endpoint.unconverted
+    kind = described(fields, planned.endpoint.media_types)
+    asked = planned.method(exchange.method)
     if converting is None or is_stream(kind):
         return most
-    if request_conversion(converting, asked, fields, kind, ranges) is None:
+    if request_conversion(converting, asked, kind) is None:
         return most
     convert = exchange.snapshot.limits.convert
     return convert if most is None else min(most, convert)

@@ -1,7 +1,7 @@
 """Conversion of one message without a connection: as live ones, for the commands that show it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,11 +17,10 @@ from gateway.core.snapshot import Endpoint, Route, Snapshot
 from gateway.core.versions.chosen_by import ChosenBy
 from gateway.proxy.body import json_body
 from gateway.proxy.body.body_format import (
-    ERROR_TEXTS,
     BodyFormat,
     BodyKind,
     described,
-    is_unconverted,
+    passes,
 )
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.converted_message import (
@@ -37,7 +36,7 @@ _JSON = (b"Content-Type", b"application/json")
 _TYPE = frozenset({b"content-type"})
 # What the gateway writes itself where a body may be converted.
 _WITH_ANY_BODY = frozenset({b"accept-ranges", b"content-length"})
-_UNCONVERTED = "its type is unconverted"
+_PASSES = "its media type passes"
 
 
 # Whom the gateway is asked as, where nothing says so.
@@ -99,7 +98,7 @@ class LoneConversion:
         conversion: The conversion.
         asked: The method that the service is asked by.
         message: The message. Without a Content-Type, its body is JSON.
-        unconverted: The media types that pass as they are.
+        media_types: How media types are read; see `Endpoint.media_types`.
         room: The bounds of the body.
     """
 
@@ -110,14 +109,14 @@ class LoneConversion:
         conversion: Conversion,
         asked: str,
         message: Message,
-        unconverted: Collection[str],
+        media_types: Mapping[str, str],
         room: ConversionRoom,
     ) -> None:
         self.method = message.method
         self.asked = asked
         self._conversion = conversion
         self._given = message
-        self._unconverted = unconverted
+        self.media_types = media_types
         self._room = room
         self.used: tuple[BodyConversion, Message] | None = None
         """What converts the body, and a message of it; None where the body is not converted."""
@@ -160,15 +159,13 @@ class LoneConversion:
             raise FaultError(fault) from None
 
     async def _request(self, fields: HeaderFields, body: bytes) -> LoneMessage:
-        method, asked, ranges = self.method, self.asked, self._unconverted
-        converting, kind = self._conversion, described(fields)
-        conversion = sent_conversion(
-            converting, method, asked, fields, kind, ranges, has_body=bool(body)
-        )
+        method, asked = self.method, self.asked
+        converting, kind = self._conversion, described(fields, self.media_types)
+        conversion = sent_conversion(converting, method, asked, kind, has_body=bool(body))
         query, kept = self._given.way.service, ""
         if conversion is None:
-            if body and converting.for_request(asked) and is_unconverted(fields, ranges):
-                kept = _UNCONVERTED
+            if body and converting.for_request(asked) and kind[0] is BodyFormat.PASSED:
+                kept = _PASSES
             fields = convert_request_fields(self, fields, converting)
             return LoneMessage(write_query(query), fields, body, kept)
         together, fields, made = await convert_request(
@@ -187,10 +184,9 @@ class LoneConversion:
             converting.status(method, status),
             converting.for_response(method, status),
         )
-        ranges = self._unconverted if status < 400 else {*self._unconverted, *ERROR_TEXTS}
         kept = ""
-        if conversion is not None and is_unconverted(fields, ranges):
-            conversion, kept = None, _UNCONVERTED
+        if conversion is not None and passes(fields, self.media_types, status):
+            conversion, kept = None, _PASSES
         if conversion is not None:
             self.used = conversion, self.shown(fields, status)
         fields, made, altered = await convert_response(

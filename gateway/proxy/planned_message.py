@@ -36,6 +36,11 @@ class Surroundings(Protocol):
         """The declared length of the body of the request."""
         ...
 
+    @property
+    def media_types(self) -> Mapping[str, str]:
+        """How media types are read; see `Endpoint.media_types`."""
+        ...
+
     def message(
         self, conversion: BodyConversion, fields: HeaderFields, status: int | None
     ) -> Message | None:
@@ -69,6 +74,11 @@ class LiveSurroundings(NamedTuple):
     def length(self) -> int | None:
         """The declared length of the body of the request."""
         return self.exchange.length
+
+    @property
+    def media_types(self) -> Mapping[str, str]:
+        """How media types are read; see `Endpoint.media_types`."""
+        return self.plan.endpoint.media_types
 
     def message(
         self, conversion: BodyConversion, fields: HeaderFields, status: int | None

@@ -33,7 +33,7 @@ from gateway.core.snapshot import Route
 from gateway.proxy import answer_links, cors_fields
 from gateway.proxy.body import compression
 from gateway.proxy.body.body_conversion import convert_response_body
-from gateway.proxy.body.body_format import ERROR_TEXTS, described, is_unconverted
+from gateway.proxy.body.body_format import described, passes
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.converted_message import (
@@ -108,10 +108,8 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
     if converting is not None:
         arrives = exchange.has_body
         if arrives or method not in SAFE or converting.makes_bodies or converting.needs_message:
-            kind, asked, ranges = described(fields), plan.method(method), plan.endpoint.unconverted
-            conversion = sent_conversion(
-                converting, method, asked, message.raw_headers, kind, ranges, has_body=arrives
-            )
+            kind, asked = described(fields, plan.endpoint.media_types), plan.method(method)
+            conversion = sent_conversion(converting, method, asked, kind, has_body=arrives)
         if conversion is not None:
             if b"expect" in watched and streamed:
                 exchange.inform(100, [])
@@ -192,9 +190,8 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
             answer_links.check_method(exchange, plan)
         if converting.changes_status:
             answered = converting.status(method, status)
-        given = plan.endpoint.unconverted
-        ranges = given if status < 400 else given | ERROR_TEXTS
-        if not (ranges and is_unconverted(response.fields, ranges)):
+        types = plan.endpoint.media_types
+        if not ((types or status >= 400) and passes(response.fields, types, status)):
             conversion = converting.for_response(method, status)
         # The tag of any other answer is that of an error.
         tags = route.tags if 200 <= status <= 299 or status in _CURRENT else None
@@ -205,7 +202,8 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     kept = fields
     if converting is not None:
         if conversion and not (converting.goes_beyond_bodies or bodiless(method, status)):
-            body, altered = await convert_response_body(response, conversion, room)  # most answers
+            # Most answers.
+            body, altered = await convert_response_body(response, conversion, room, None, types)
         else:
             around = LiveSurroundings(method, exchange, plan)
             fields, body, altered = await convert_response(

@@ -115,8 +115,8 @@ def run(arguments: Namespace) -> int:
         mapper = _mapper(snapshot, endpoint, (client, service), before, path)
         message = replace(message, link=lone_link(mapper, status))
         room = ConversionRoom(snapshot.limits.convert, snapshot.limits.elements)
-        ranges = api.endpoints[0].unconverted if endpoint is None else endpoint.unconverted
-        made = LoneConversion(conversion, head.method, message, ranges, room).convert(body)
+        types = (api.endpoints[0] if endpoint is None else endpoint).media_types
+        made = LoneConversion(conversion, head.method, message, types, room).convert(body)
     except (ConversionError, FaultError) as error:
         fault = error.fault if isinstance(error, FaultError) else unconvertible(error)
         print(f"refused with {fault.status} {fault.code}: {fault.detail}", file=sys.stderr)

@@ -16,7 +16,7 @@ from gateway.config.sections.version_choice import (
     VersionDefaults,
 )
 from gateway.config.sections.versions.version_section import VersionConfig, VersionsBuilder
-from gateway.config.shape import BodyTypes, Later, Name, Some
+from gateway.config.shape import BodyTypes, Later, Name, Reading, Some
 from gateway.config.text.mistakes import Location, Mistakes
 from gateway.core.clients import ClientNaming
 from gateway.core.conversion.version_link import VersionLink
@@ -67,9 +67,10 @@ class ApiConfig(VersionChoiceConfig):
     groups: _Groups = Field(default_factory=dict)
     """Named changes of an object, which conversions `use` wherever such an object occurs. By
     default, there are none."""
-    unconverted: tuple[BodyTypes, ...] = ()
-    """The media types of bodies that pass without conversion at every endpoint that names none of
-    its own, such as text/csv or image/*. By default, there are none."""
+    media_types: dict[BodyTypes, Reading] = Field(default_factory=dict)
+    """How bodies are read for conversions, by media type, at every endpoint that has none of its
+    own: `json`, `json_lines`, or `pass` for those that pass without conversion. `image/*` is any
+    image, `none` a missing Content-Type."""
     upstream_path: str | None = None
     """The path that services are asked for; `{version}` is the version that the service speaks.
     Without it, it is the path that the client asks for."""
@@ -129,7 +130,7 @@ class ApiBuilder(NamedTuple):
             endpoint = EndpointBuilder(
                 self.name,
                 self.config.upstream_path,
-                self.config.unconverted,
+                self.config.media_types,
                 config,
                 versions,
                 links,

@@ -5,12 +5,20 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from pydantic import Discriminator, Tag
+from pydantic import Discriminator, Field, Tag
 
 from gateway.config.mechanisms.registry import ReaderConfig, mechanism_names
 from gateway.config.sections.substitute_routes import entity_tags, substitutes
 from gateway.config.sections.version_choice import Choice
-from gateway.config.shape import BodyTypes, Bytes, Method, NonEmptyText, SectionModel, Some
+from gateway.config.shape import (
+    BodyTypes,
+    Bytes,
+    Method,
+    NonEmptyText,
+    Reading,
+    SectionModel,
+    Some,
+)
 from gateway.config.text.mistakes import Location, Mistakes, place
 from gateway.core.conversion.chain import Conversion, compose
 from gateway.core.conversion.version_link import VersionLink
@@ -57,9 +65,9 @@ class EndpointConfig(SectionModel):
     pass to the service."""
     upstream_path: str | None = None
     """The path that the service is asked for here. Without it, upstream_path of the API counts."""
-    unconverted: Some[BodyTypes] | None = None
-    """The media types of bodies that pass without conversion, such as text/csv or image/*. Without
-    it, unconverted of the API counts."""
+    media_types: Annotated[dict[BodyTypes, Reading], Field(min_length=1)] | None = None
+    """How bodies are read for conversions, by media type: `json`, `json_lines` or `pass`. Without
+    it, media_types of the API counts."""
     max_body: Bytes | None = None
     """The largest request body of the endpoint, in bytes. Without it, limits.body counts."""
 
@@ -76,7 +84,7 @@ class EndpointBuilder(NamedTuple):
 
     api: str
     api_path: str | None
-    api_unconverted: tuple[str, ...]
+    api_media_types: Mapping[str, Reading]
     config: EndpointConfig
     versions: Mapping[str, Version]
     links: Mapping[Version, Sequence[VersionLink]]
@@ -132,7 +140,7 @@ class EndpointBuilder(NamedTuple):
             self.config.max_body,
             {version: ending for version, ending in lifecycles.items() if version not in routes},
             self.errors,
-            self._unconverted(),
+            self._media_types(),
             by_client,
         )
 
@@ -198,9 +206,10 @@ class EndpointBuilder(NamedTuple):
         template = self.errors.get(route.version)
         return None if template is None or route.response is None else template.content_type
 
-    def _unconverted(self) -> frozenset[str]:
-        own = self.config.unconverted
-        return frozenset(name.lower() for name in (self.api_unconverted if own is None else own))
+    def _media_types(self) -> dict[str, str]:
+        own = self.config.media_types
+        types = self.api_media_types if own is None else own
+        return {name.lower(): reading for name, reading in types.items()}
 
     def _own_versions(self) -> Mapping[str, Version]:
         """Return the versions that have the endpoint, by label."""

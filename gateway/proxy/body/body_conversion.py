@@ -1,7 +1,7 @@
 """Conversion of bodies between versions; failures become FaultErrors."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,13 +12,15 @@ from gateway.core.conversion.message.message import Message
 from gateway.core.errors import Fault, FaultCode, FaultError, conversion_failed, unconvertible
 from gateway.proxy.body import content_coding, conversion_thread, json_body
 from gateway.proxy.body.body_format import (
+    MAYBE_JSON,
+    NO_TYPES,
     STREAMS,
     BodyFormat,
     BodyKind,
     ElementCount,
     described,
 )
-from gateway.proxy.body.converter import WholeConversion, converter, decoded_small
+from gateway.proxy.body.converter import WholeConversion, converter, decoded_small, in_encoding
 from gateway.proxy.body.formats.converted_stream import ConvertedStream
 from gateway.proxy.body.formats.document_stream import converted_stream
 from gateway.proxy.bounds.conversion_budget import AT_ONCE, PATIENCE, overloaded
@@ -47,10 +49,13 @@ _NO_TURN = 1024
 _MOMENT = 0.05
 _turns = LoopTurns(PATIENCE, overloaded)
 
+_HOW_TO_READ = (
+    "media_types in the configuration sets how its media type is read, as in { text/csv: pass }"
+)
 NOT_JSON = "This version takes JSON bodies: application/json."
 
 
-async def convert_request_body(
+async def convert_request_body(  # noqa: C901  # one walk in one frame, for speed
     body: bytes,
     kind: BodyKind,
     conversion: BodyConversion,
@@ -74,12 +79,14 @@ async def convert_request_body(
     """
     if not body:
         return body  # no content is the same in every version
-    body_format, codings = kind
+    body_format, codings, encoding = kind
     convert = json_body.convert if body_format is _JSON else converter(body_format, room)
     if convert is None:
         if conversion.keeps_unfit:
             return None
         raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, NOT_JSON))
+    if encoding is not None:
+        convert = in_encoding(encoding, convert)
     if len(body) > room.limit:
         detail = f"A body to be converted may have {room.limit} bytes."
         raise FaultError(Fault(FaultCode.BODY_TOO_LARGE, detail))
@@ -97,8 +104,11 @@ async def convert_request_body(
         fault = Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, f"Content-Encoding: {error}.")
         raise FaultError(fault) from None
     except ConversionError as error:
-        if conversion.keeps_unfit and not codings and isinstance(error, json_body.NotJsonError):
-            return None
+        if isinstance(error, json_body.NotJsonError):
+            if conversion.keeps_unfit and not codings:
+                return None
+            if body_format in MAYBE_JSON:
+                raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, NOT_JSON)) from None
         raise FaultError(unconvertible(error, error.misfit), error.cause) from None
     return converted
 
@@ -108,6 +118,7 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
     conversion: BodyConversion,
     room: ConversionRoom,
     message: Message | None = None,
+    media_types: Mapping[str, str] = NO_TYPES,
 ) -> tuple[bytes | AsyncIterator[bytes], bool]:
     """Return the body of a response converted to the client's version; see `convert_request_body`.
 
@@ -119,7 +130,7 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
         FaultError: the body cannot be converted completely, or there is no room to convert it; no
             part of it may be sent.
     """
-    body_format, codings = described(response.fields)
+    body_format, codings, encoding = described(response.fields, media_types)
     is_json, unfit = body_format is _JSON, ""
     if response.status == 206:
         unfit = "a part of a representation cannot be converted"
@@ -144,8 +155,9 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
         return made, made != b""
     convert = json_body.convert if is_json else converter(body_format, room)
     if convert is None:
-        cause = "it is not JSON; unconverted: in the rules lets its type pass"
-        raise failed(response, "it is not JSON", cause)
+        raise failed(response, "it is not JSON", f"it is not JSON; {_HOW_TO_READ}")
+    if encoding is not None:
+        convert = in_encoding(encoding, convert)
     try:
         if len(body) <= _NO_TURN and not codings and conversion.timeout is None:
             converted = convert(body, conversion, message, no_step)
@@ -161,6 +173,8 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
             with suppress(FaultError):
                 series = _series(response, body, conversion, room, message, more=False)
                 return await series, True
+        if body_format in MAYBE_JSON and isinstance(error, json_body.NotJsonError):
+            return body, False  # a text that no change names
         raise failed(response, error, error.cause) from None
     return converted, converted is not body
 

@@ -1,20 +1,22 @@
 """The formats of bodies that can be converted, by their media types."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
 
 from gateway.core.field_names import FieldNames
+from gateway.core.snapshot import NO_TYPE
+from gateway.proxy.body.text_encoding import TextEncoding, declared
 
-# RFC 8259, and the structured suffix of RFC 6839.
-_JSON = re.compile(rb"application/(?:json|[!#$%&'*+\-.^_`|~0-9a-z]+\+json)\Z")
+# The structured suffix of RFC 6839.
+_JSON = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+/[!#$%&'*+\-.^_`|~0-9a-z]+\+json\Z")
 # Services and clients use few different types, which are cached. A Content-Type of more bytes is
 # not cached, so that the cache stays small.
 _SHORT = 256
 _TYPE = b"content-type"
 _DESCRIBING = FieldNames({_TYPE, b"content-encoding"})
-_UTF_8 = (b"charset=utf-8", b'charset="utf-8"')
+_CHARSET = b"charset="
 
 
 class BodyFormat(Enum):
@@ -27,6 +29,9 @@ class BodyFormat(Enum):
     JSON_LINES = "JSON lines"
     JSON_SEQUENCE = "JSON text sequence"
     EVENT_STREAM = "event stream"
+    TEXT = "text that may be JSON"
+    UNTYPED = "body without a type that may be JSON"
+    PASSED = "passed as it is"
     OTHER = "other"
 
 
@@ -56,6 +61,18 @@ _WRITING = frozenset({"POST", "PUT", "PATCH"})
 _STEP = 64 * 1024
 
 _TYPES = {
+    b"application/json": BodyFormat.JSON,  # RFC 8259
+    # Names of JSON from before its registration, and of scripts that are JSON.
+    b"text/json": BodyFormat.JSON,
+    b"text/x-json": BodyFormat.JSON,
+    b"application/x-json": BodyFormat.JSON,
+    b"application/javascript": BodyFormat.JSON,
+    b"application/x-javascript": BodyFormat.JSON,
+    b"text/javascript": BodyFormat.JSON,
+    b"text/x-javascript": BodyFormat.JSON,
+    # What frameworks send where nobody names a type.
+    b"text/plain": BodyFormat.TEXT,
+    b"text/html": BodyFormat.TEXT,
     b"application/merge-patch+json": BodyFormat.MERGE_PATCH,  # RFC 7396
     b"application/json-patch+json": BodyFormat.JSON_PATCH,  # RFC 6902
     b"application/x-www-form-urlencoded": BodyFormat.FORM,
@@ -71,12 +88,33 @@ _TYPES = {
 }
 
 
-BodyKind = tuple[BodyFormat, list[bytes]]
-"""The format of a body, and the values of Content-Encoding."""
+# What a configuration may have media types read as.
+_READINGS = {
+    "json": BodyFormat.JSON,
+    "json_lines": BodyFormat.JSON_LINES,
+    "pass": BodyFormat.PASSED,
+}
+MAYBE_JSON = (BodyFormat.TEXT, BodyFormat.UNTYPED)
+"""The formats of bodies that are converted if they are JSON."""
+NO_TYPES: Mapping[str, str] = {}
+"""The readings of media types where none is configured; see `Endpoint.media_types`."""
 
 
-def described(fields: Iterable[tuple[bytes, bytes]]) -> BodyKind:
-    """Return the format of a body, see `format_of`, and the values of Content-Encoding."""
+BodyKind = tuple[BodyFormat, list[bytes], TextEncoding | None]
+"""The format of a body, the values of Content-Encoding, and the encoding of its text.
+
+The encoding is None for UTF-8, and for those that the first bytes show."""
+
+
+def described(
+    fields: Iterable[tuple[bytes, bytes]], media_types: Mapping[str, str] = NO_TYPES
+) -> BodyKind:
+    """Return what the header fields of a message say of its body.
+
+    Args:
+        fields: the header fields.
+        media_types: how media types are read; see `Endpoint.media_types`.
+    """
     types: list[bytes] = []
     codings: list[bytes] = []
     known = _DESCRIBING.known
@@ -87,10 +125,16 @@ def described(fields: Iterable[tuple[bytes, bytes]]) -> BodyKind:
             found = _DESCRIBING.examine(name)
         if found is not None:
             (types if found == _TYPE else codings).append(value)
-    if len(types) != 1:
-        return BodyFormat.OTHER, codings
-    given = types[0]
-    return _remembered(given) if len(given) <= _SHORT else _format(given), codings
+    if len(types) == 1 and types[0]:
+        given = types[0]
+        kind, encoding = _remembered(given) if len(given) <= _SHORT else _format(given)
+        if media_types and (own := _declared(given, media_types)) is not None:
+            kind, encoding = own
+        return kind, codings, encoding
+    if len(types) > 1:
+        return BodyFormat.OTHER, codings, None
+    reading = media_types.get(NO_TYPE)
+    return BodyFormat.UNTYPED if reading is None else _READINGS[reading], codings, None
 
 
 def is_stream(kind: BodyKind) -> bool:
@@ -99,13 +143,33 @@ def is_stream(kind: BodyKind) -> bool:
 
 
 def format_of(fields: Iterable[tuple[bytes, bytes]]) -> BodyFormat:
-    """Return the format of a body by its one Content-Type; OTHER for a charset but UTF-8."""
+    """Return the format of a body by its one Content-Type."""
     return described(fields)[0]
 
 
-def is_empty_form(method: str, fields: Iterable[tuple[bytes, bytes]]) -> bool:
+def is_empty_form(method: str, body_format: BodyFormat) -> bool:
     """Return whether a request without a body has a form without fields, which is empty."""
-    return method in _WRITING and format_of(fields) is BodyFormat.FORM
+    return method in _WRITING and body_format is BodyFormat.FORM
+
+
+def passes(
+    fields: Iterable[tuple[bytes, bytes]], media_types: Mapping[str, str], status: int
+) -> bool:
+    """Return whether the body of an answer passes as it is, by its media type.
+
+    Args:
+        fields: the header fields of the answer.
+        media_types: how media types are read; see `Endpoint.media_types`.
+        status: the status of the answer.
+    """
+    found, _, _ = described(fields, media_types)
+    if found is BodyFormat.PASSED:
+        return True
+    return (
+        status >= 400
+        and is_in_ranges(fields, ERROR_TEXTS)
+        and not is_in_ranges(fields, media_types)
+    )
 
 
 class ElementCount:
@@ -132,7 +196,7 @@ class ElementCount:
         return False
 
 
-def is_unconverted(fields: Iterable[tuple[bytes, bytes]], ranges: Collection[str]) -> bool:
+def is_in_ranges(fields: Iterable[tuple[bytes, bytes]], ranges: Collection[str]) -> bool:
     """Return whether one of the media ranges, such as `text/csv` or `image/*`, has the body's type.
 
     Args:
@@ -140,22 +204,54 @@ def is_unconverted(fields: Iterable[tuple[bytes, bytes]], ranges: Collection[str
         ranges: the media ranges, in lower case.
     """
     types = [value for name, value in fields if name.lower() == _TYPE] if ranges else []
-    if len(types) != 1:
-        return False
-    essence = types[0].partition(b";")[0].strip(b" \t").lower().decode("latin-1")
+    return len(types) == 1 and any(each in ranges for each in _ranges(types[0]))
+
+
+def _ranges(content_type: bytes) -> tuple[str, str]:
+    """Return a media type, and the range of all its subtypes."""
+    essence = content_type.partition(b";")[0].strip(b" \t").lower().decode("latin-1")
     kind, slash, _ = essence.partition("/")
-    return essence in ranges or f"{kind}{slash}*" in ranges
+    return essence, f"{kind}{slash}*"
 
 
-def _format(content_type: bytes) -> BodyFormat:
-    essence, *parameters = (part.strip(b" \t").lower() for part in content_type.split(b";"))
-    charsets = [parameter for parameter in parameters if parameter.startswith(b"charset=")]
-    if not all(charset in _UTF_8 for charset in charsets):
-        return BodyFormat.OTHER
+_Text = tuple[BodyFormat, TextEncoding | None]
+
+
+def _declared(content_type: bytes, media_types: Mapping[str, str]) -> _Text | None:
+    """Return how a media type is read by the configuration; None if that does not name it."""
+    for name in _ranges(content_type):
+        if name in media_types:
+            return _in_charset(_READINGS[media_types[name]], _charsets(content_type))
+    return None
+
+
+def _format(content_type: bytes) -> _Text:
+    essence = content_type.partition(b";")[0].strip(b" \t").lower()
     found = _TYPES.get(essence)
     if found is None:
-        return BodyFormat.JSON if _JSON.match(essence) else BodyFormat.OTHER
-    return found
+        found = BodyFormat.JSON if _JSON.match(essence) else BodyFormat.OTHER
+    return _in_charset(found, _charsets(content_type))
+
+
+def _charsets(content_type: bytes) -> set[bytes]:
+    parameters = (part.strip(b" \t").lower() for part in content_type.split(b";")[1:])
+    charsets = (one[len(_CHARSET) :] for one in parameters if one.startswith(_CHARSET))
+    return {charset.strip(b'"') for charset in charsets} - {b"utf-8"}
+
+
+def _in_charset(found: BodyFormat, charsets: set[bytes]) -> _Text:
+    """Return a format, or OTHER if it cannot be read in a charset; and the encoding."""
+    if not charsets or found in (BodyFormat.OTHER, BodyFormat.PASSED):
+        return found, None
+    unknown = BodyFormat.TEXT if found is BodyFormat.TEXT else BodyFormat.OTHER
+    try:
+        (charset,) = charsets
+        encoding = declared(charset.decode("latin-1"))
+    except (LookupError, ValueError):
+        return unknown, None
+    if found in STREAMS or found is BodyFormat.FORM:
+        return BodyFormat.OTHER, None
+    return found, encoding
 
 
 _remembered = lru_cache(maxsize=128)(_format)

@@ -24,7 +24,12 @@ _AT_ONCE = 16 * 1024
 _LENGTH = b"Content-Length"
 # Proxies that buffer what is compressed would keep events from the client.
 _OF_BYTES = DIGESTS | {b"content-encoding"}
-_AS_THEY_ARE = (BodyFormat.EVENT_STREAM, BodyFormat.OTHER)
+_AS_THEY_ARE = (
+    BodyFormat.EVENT_STREAM,
+    BodyFormat.UNTYPED,
+    BodyFormat.PASSED,
+    BodyFormat.OTHER,
+)
 
 
 def takes(method: str, fields: HeaderFields, body: object) -> bool:

@@ -6,9 +6,10 @@ from io import BytesIO
 
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.message.message import Message
-from gateway.proxy.body import content_coding, json_body, surrogates
+from gateway.proxy.body import content_coding, json_body, surrogates, text_encoding
 from gateway.proxy.body.body_format import BodyFormat
 from gateway.proxy.body.formats.document_stream import converted_stream
+from gateway.proxy.body.text_encoding import TextEncoding
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.turns.thread_pace import Step
 
@@ -29,7 +30,7 @@ def converter(body_format: BodyFormat, room: ConversionRoom) -> WholeConversion 
     """
     # The formats beside JSON are imported when they are met: few APIs have them.
     match body_format:
-        case BodyFormat.JSON | BodyFormat.MERGE_PATCH:
+        case BodyFormat.JSON | BodyFormat.MERGE_PATCH | BodyFormat.TEXT | BodyFormat.UNTYPED:
             return json_body.convert
         case BodyFormat.JSON_PATCH:
             from gateway.proxy.body.formats.json_patch import convert_patch
@@ -39,10 +40,27 @@ def converter(body_format: BodyFormat, room: ConversionRoom) -> WholeConversion 
             from gateway.proxy.body.formats.form_body import convert_form
 
             return convert_form
-        case BodyFormat.OTHER:
+        case BodyFormat.OTHER | BodyFormat.PASSED:
             return None
         case _:
             return partial(_convert_documents, body_format, room)
+
+
+def in_encoding(encoding: TextEncoding, convert: WholeConversion) -> WholeConversion:
+    """Return what converts a whole body in an encoding other than UTF-8."""
+
+    def convert_encoded(
+        body: bytes, conversion: BodyConversion, message: Message | None, step: Step
+    ) -> bytes:
+        def convert_text(text: bytes) -> bytes:
+            return convert(text, conversion, message, step)
+
+        try:
+            return text_encoding.converted(encoding, body, convert_text, step)
+        except UnicodeDecodeError:
+            raise json_body.NotJsonError(f"not {encoding.codec}, as its charset says") from None
+
+    return convert_encoded
 
 
 def _convert_documents(

@@ -23,8 +23,15 @@ from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.document import Document, JsonForm, Number, within
 from gateway.core.conversion.message.message import Message
 from gateway.core.cutover.differences import number
-from gateway.proxy.body import json_encoding, json_pieces, repeated_keys, surrogates
+from gateway.proxy.body import (
+    json_encoding,
+    json_pieces,
+    repeated_keys,
+    surrogates,
+    text_encoding,
+)
 from gateway.proxy.body.original_text import OriginalText, is_as_written
+from gateway.proxy.body.text_encoding import TextEncoding
 from gateway.proxy.turns.thread_pace import Step, no_step
 
 # For how many bytes other threads wait at a time.
@@ -120,13 +127,41 @@ def convert(  # noqa: C901  # one walk in one frame, for speed
             parse = _parse_characters
             made = _converted(replaced, conversion, parse, message, step, of_places)
             converted = surrogates.restore(made)
-    except UnicodeDecodeError:
-        raise NotJsonError("not UTF-8, which JSON is (RFC 8259, section 8.1)") from None
-    except msgspec.MsgspecError as mistake:
-        raise NotJsonError(f"not JSON: {str(mistake).removeprefix(_MALFORMED)}") from None
+    except (UnicodeDecodeError, msgspec.MsgspecError) as mistake:
+        encoding = text_encoding.detected(body)
+        if encoding is None:
+            raise _not_json(mistake) from None
+        if message is not None:
+            message.restore()
+        return _in_encoding(encoding, body, conversion, message, step, of_places)
     except RecursionError:
         raise ConversionError("nested too deep") from None
     return body if converted == text else converted
+
+
+def _not_json(mistake: Exception) -> NotJsonError:
+    if isinstance(mistake, UnicodeDecodeError):
+        return NotJsonError("not UTF-8, which JSON is (RFC 8259, section 8.1)")
+    return NotJsonError(f"not JSON: {str(mistake).removeprefix(_MALFORMED)}")
+
+
+def _in_encoding(
+    encoding: TextEncoding,
+    body: bytes,
+    conversion: BodyConversion,
+    message: Message | None,
+    step: Step,
+    of_places: bool,
+) -> bytes:
+    def convert_text(text: bytes) -> bytes:
+        if text_encoding.detected(text) is not None:
+            raise NotJsonError("not JSON: it has two marks of an encoding")
+        return convert(text, conversion, message, step, of_places=of_places)
+
+    try:
+        return text_encoding.converted(encoding, body, convert_text, step)
+    except UnicodeDecodeError:
+        raise NotJsonError(f"not {encoding.codec.upper()}, as its first bytes show") from None
 
 
 def _compact(message: Message) -> JsonForm:

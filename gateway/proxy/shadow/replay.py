@@ -80,7 +80,7 @@ class CapturedAnswer(msgspec.Struct):
                 chosen[key] = (*chosen.get(key, ()), value.decode("latin-1"))
         if bodiless(method, self.status):
             return ComparedAnswer(self.status, chosen, b"")
-        kind, named = described(self.fields)
+        kind, named, _ = described(self.fields)
         try:
             body = content_coding.decode(
                 self.body, content_coding.codings(named), rule.body * GROWTH

@@ -9,7 +9,7 @@ from gateway.core.cutover.differences import RefusedField
 from gateway.core.snapshot import Endpoint
 from gateway.core.versions.version import Version
 from gateway.proxy.body import content_coding, surrogates
-from gateway.proxy.body.body_format import BodyFormat, described, is_unconverted
+from gateway.proxy.body.body_format import BodyFormat, described, is_in_ranges
 from gateway.proxy.shadow.trial_request import TrialRequest
 from gateway.verify.live.answer_sample import AnswerSample
 from gateway.verify.located_operation import LocatedOperation, locate
@@ -53,11 +53,13 @@ class Contract:
         if validator is None:
             return None
         fields, body, _ = sample.answer
-        body_format, codings = described(fields)
+        body_format, codings, encoding = described(fields)
         if body_format is not BodyFormat.JSON:
             ranges = _ranges(operation.answer_types[str(key)])
-            declared = "*/*" in ranges or is_unconverted(fields, ranges)
+            declared = "*/*" in ranges or is_in_ranges(fields, ranges)
             return None if declared else [("body", "content")]
+        if encoding is not None:
+            return None
         try:
             document = _parsed(_decoded(body, codings, _LARGEST_ANSWER))
         except msgspec.DecodeError:
@@ -122,7 +124,7 @@ class Contract:
             if operation.body_required:
                 yield RefusedField("body", "required", "is missing, but required")
             return
-        body_format, codings = described(request.fields)
+        body_format, codings, _ = described(request.fields)
         if body_format is BodyFormat.FORM:
             yield from self._refused_form(operation, request.body, codings)
         if operation.request is None or body_format is not BodyFormat.JSON:

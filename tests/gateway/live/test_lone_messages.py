@@ -17,7 +17,7 @@ RULES = """
 services: {{ told: {{ targets: ["http://127.0.0.1:{port}"] }} }}
 apis:
   a:
-    unconverted: [text/csv]
+    media_types: {{ text/csv: pass }}
     endpoints:
       - {{ path: "/v{{version}}/{{rest*}}", version: {{ in: path }} }}
       - {{ path: "/v{{version}}/moved", version: {{ in: path }} }}

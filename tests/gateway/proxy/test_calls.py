@@ -54,7 +54,7 @@ CASES = {
     "converted": (rules(PORT, via=True), "GET /v1/person", "A: b", False, 95, 134),
     "converted with its fields": (
         rules(PORT, via=True, changes=CARRYING),
-        *("GET /v1/person", "A: b", False, 228, 260),  # the field is checked: one call
+        *("GET /v1/person", "A: b", False, 228, 262),  # the field is checked: one call
     ),
     "with a body": (rules(PORT), "POST /v2/person", "A: b", False, 86, 97),
     "converted, with a body": (

@@ -20,7 +20,7 @@ async def test_too_many_elements_cost_no_more_than_as_many_as_may_be(codings: li
     body = MANY
     for _ in codings:
         body = gzip.compress(body)
-    kind = (BodyFormat.JSON, codings)
+    kind = (BodyFormat.JSON, codings, None)
     room = ConversionRoom(len(MANY), ELEMENTS)
     tracemalloc.start()
     try:
