@@ -82,10 +82,10 @@ apis:
     default_version: 2022-11-28
     endpoints: [ { path: "/{rest*}", version: { in: header, name: X-GitHub-Api-Version } } ]
     versions: { 2022-11-28: { via: 2026-03-10 }, 2026-03-10: { service: github } }
-    unconverted:
-      - application/vnd.github.raw+json
-      - application/vnd.github.raw
-      - application/vnd.github.v3.raw
+    media_types:
+      application/vnd.github.raw+json: pass
+      application/vnd.github.raw: pass
+      application/vnd.github.v3.raw: pass
 """
 BY_ACCEPT = """
 services: { github: { targets: ["${SERVICE}"] } }
@@ -99,10 +99,10 @@ apis:
           - { in: accept, media_type: "application/vnd.github.v{version}.raw+json" }
           - { in: accept, media_type: "application/vnd.github.v{version}.raw" }
     versions: { "3": { via: "4" }, "4": { service: github } }
-    unconverted:
-      - application/vnd.github.v4.raw+json
-      - application/vnd.github.v4.raw
-      - application/vnd.github.raw
+    media_types:
+      application/vnd.github.v4.raw+json: pass
+      application/vnd.github.v4.raw: pass
+      application/vnd.github.raw: pass
 """
 RAISED = {"create, invalid", "missing", "missing path"}
 
