@@ -208,6 +208,7 @@ def _plan(chosen: Plan, head: RequestHead, readings: Readings) -> list[tuple[str
         ("service", f"{route.service.name} at {addresses}{serves}"),
         *_operations(chosen),
         ("asks", f"{chosen.method(head.method)} {chosen.target}"),
+        *_told(chosen, head),
         *_bodies(chosen, head.method),
     ]
     if route.version is not None:
@@ -278,6 +279,22 @@ def _shadow(chosen: Plan, method: str) -> list[tuple[str, str]]:
         dry = " as a dry run," if mode is ShadowMode.DRY_RUN else ""
         fact = f"also ask {asked}, converted,{dry} to compare"
     return [("shadow", f"{rule.percent:g}% {fact}")]
+
+
+def _told(chosen: Plan, head: RequestHead) -> list[tuple[str, str]]:
+    """Return the versions that the gateway writes into the request, beside that of the path."""
+    rewrite = chosen.rewrite
+    if rewrite is None:
+        return []
+    fields = rewrite.fields(field_lines(CIMultiDict(head.fields.items())))
+    lines = CIMultiDict((name.decode(), value.decode(errors="replace")) for name, value in fields)
+    query, authority = chosen.target.partition("?")[2], rewrite.authority(head.authority)
+    sent = RequestHead(head.method, head.path, query, lines, authority)
+    return [
+        ("told", f"{', '.join(map(repr, dict.fromkeys(values)))} in {reader.place}")
+        for reader in rewrite.readers
+        if (values := reader.read(sent, {}))
+    ]
 
 
 def _operations(chosen: Plan) -> list[tuple[str, str]]:

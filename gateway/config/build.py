@@ -1,10 +1,11 @@
 """Build: from a valid Config to a Snapshot, or to the mistakes that involve several sections."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gateway.config.root import Config
-from gateway.config.sections.api_section import ApiBuilder
+from gateway.config.sections.api_section import ApiBuilder, told_services
 from gateway.config.sections.limits_section import build_limits
 from gateway.config.sections.service_section import build_service
 from gateway.config.sections.state_section import build_forget_after, build_state
@@ -39,8 +40,15 @@ def build(
         folder: the folder that relative paths of files start from.
         environment: the environment variables.
     """
+    told = {name for section in config.apis.values() for name in told_services(section)}
+    spoken = Counter(
+        version.service
+        for section in config.apis.values()
+        for version in (section.versions or {}).values()
+    )
     services = {
-        name: build_service(name, service, mistakes) for name, service in config.services.items()
+        name: build_service(name, one, mistakes, is_told=name in told or spoken[name] > 1)
+        for name, one in config.services.items()
     }
     trusted = build_trusted_proxies(config.trusted_proxies, mistakes)
     admin = EVERYBODY

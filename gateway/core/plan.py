@@ -3,7 +3,7 @@
 `plan` is pure: the live path, the `explain` command and the tests call this one function.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +22,8 @@ from gateway.core.max_forwards import BOUNDED, ends_here
 from gateway.core.request import RequestHead
 from gateway.core.snapshot import Endpoint, Route, ShadowAlternative, Snapshot
 from gateway.core.versions.chosen_by import UNNAMED, ChosenBy
+from gateway.core.versions.reader import Reader
+from gateway.core.versions.rewriting import VersionRewrite
 from gateway.core.versions.selection import Selected
 from gateway.core.versions.version import Version
 
@@ -47,6 +49,7 @@ class Plan(NamedTuple):
             have the same operations.
         content_type: The Content-Type of a JSON response; None keeps the Content-Type of the
             service.
+        rewrite: The rewrite of the version in the request; None where nothing is to be written.
     """
 
     endpoint: Endpoint
@@ -58,6 +61,7 @@ class Plan(NamedTuple):
     shadow: "Plan | Refusal | None" = None
     passage: Passage | None = None
     content_type: str | None = None
+    rewrite: VersionRewrite | None = None
 
     @property
     def request(self) -> Conversion | None:
@@ -141,7 +145,7 @@ def plan(
         if allowed or chosen.status == 404:
             return Refusal(endpoint, chosen)
         return _other_method(endpoint, head.method, None, ())
-    version, chosen_by = chosen
+    version, chosen_by, literal = chosen
     route = endpoint.routes.get(version)
     fields = () if route is None else route.steady_fields
     lifecycle = endpoint.retired[version] if route is None else route.lifecycle
@@ -161,10 +165,13 @@ def plan(
         if taken is CutoverRoute.NEW:
             route = route.cutover.route
     request, passage = route.request, None
+    rewrite = None if request is None else route.request_rewrite
+    rewrite = rewrite if literal else _rewrite(route, chosen_by)
     if request is None or not request.has_operations:
-        target = _target(endpoint, route, head, captures)
+        target = _target(endpoint, route, rewrite, head, captures)
     else:
-        route, target, passage = _by_operation(endpoint, route, head, captures)
+        route, target, passage = _by_operation(endpoint, route, head, captures, chosen_by)
+        rewrite = _rewrite(route, chosen_by)
     if isinstance(target, Fault):
         return Refusal(endpoint, target, version, fields, taken)
     other = route.shadow
@@ -175,7 +182,7 @@ def plan(
     )
     # Most endpoints have no reader that names the version in the media type of answers.
     called = route.content_type and _media_type(endpoint, route, chosen_by, head)
-    made = (endpoint, route, chosen_by, target, fields, taken, shadow, passage, called)
+    made = (endpoint, route, chosen_by, target, fields, taken, shadow, passage, called, rewrite)
     return tuple.__new__(Plan, made)  # a fifth of the cost of Plan(...)
 
 
@@ -239,7 +246,7 @@ def _beside(
 ) -> Plan | Refusal | None:
     """Return the decision about the repetition of a request, or None if it is not repeated."""
     rule, path = beside.rule, endpoint.template.text
-    route, target, passage = _by_operation(endpoint, beside.route, head, captures)
+    route, target, passage = _by_operation(endpoint, beside.route, head, captures, chosen_by)
     # The other version may write where this one reads, and the other way round.
     mode = rule.mode(head.method if passage is None else passage.method, path)
     if mode is None or (mode is VALIDATE and route is not beside.route):
@@ -249,7 +256,8 @@ def _beside(
     if mode is DRY_RUN and rule.dry_run is not None:
         target = rule.dry_run.target(target)
     called = _media_type(endpoint, route, chosen_by, head)
-    return Plan(endpoint, route, chosen_by, target, fields, passage=passage, content_type=called)
+    rewrite = _rewrite(route, chosen_by)
+    return Plan(endpoint, route, chosen_by, target, fields, None, None, passage, called, rewrite)
 
 
 def _media_type(
@@ -276,8 +284,17 @@ def _offered(endpoint: Endpoint, context: RequestContext) -> tuple[str, ...]:
     return endpoint.selector.offered(context)
 
 
+def _rewrite(route: Route, chosen_by: ChosenBy | None) -> VersionRewrite | None:
+    """Return the rewrite of the version in a request that does not name the one of the service."""
+    return route.unnamed_rewrite if chosen_by in UNNAMED else route.request_rewrite
+
+
 def _target(
-    endpoint: Endpoint, route: Route, head: RequestHead, captures: Mapping[str, str]
+    endpoint: Endpoint,
+    route: Route,
+    rewrite: VersionRewrite | None,
+    head: RequestHead,
+    captures: Mapping[str, str],
 ) -> str | Fault:
     query, request = head.query, route.request
     if request is not None and request.changes_query:
@@ -286,16 +303,21 @@ def _target(
             query = request.query(head.method, query, asked)
         except ConversionError as error:
             return unconvertible(error, error.misfit)
-    return written_target(route, _path(route, route.service_version, head, captures), query)
+    return written_target(rewrite, _path(route, route.service_version, head, captures), query)
 
 
 def _by_operation(
-    endpoint: Endpoint, route: Route, head: RequestHead, captures: Mapping[str, str]
+    endpoint: Endpoint,
+    route: Route,
+    head: RequestHead,
+    captures: Mapping[str, str],
+    chosen_by: ChosenBy | None,
 ) -> tuple[Route, str | Fault, Passage | None]:
     """Return the route and the target of a request whose operation may differ, and its passage."""
     request, response = route.request, route.response
     if request is None or response is None or not request.has_operations:
-        return route, _target(endpoint, route, head, captures), None
+        rewrite = _rewrite(route, chosen_by)
+        return route, _target(endpoint, route, rewrite, head, captures), None
 
     def path(version: Version) -> str:
         return _path(route, version, head, captures)
@@ -314,7 +336,8 @@ def _by_operation(
             *_, methods = substitute.refusal
             return route, not_offered(*substitute.refusal[:4], endpoint.allowed(methods)), None
         route = route.substitutes[substitute.service.name, passage.version]
-    return route, written_target(route, passage.path, passage.query), passage
+    rewrite = _rewrite(route, chosen_by)
+    return route, written_target(rewrite, passage.path, passage.query), passage
 
 
 def _asked(endpoint: Endpoint, head: RequestHead, captures: Mapping[str, str]) -> Message:
@@ -333,12 +356,12 @@ def _path(
     return template.text
 
 
-def written_target(route: Route, path: str, query: str | None) -> str:
-    """Return the target of a request to the service of a route."""
+def written_target(rewrite: VersionRewrite | None, path: str, query: str | None) -> str:
+    """Return the target of a request to a service, with the version that it is told."""
     # This step is the last, as in `gateway.proxy.transit`, because a conversion may rename a
     # parameter to the name of the version parameter.
-    if route.request_rewrite is not None:
-        query = route.request_rewrite.query(query)
+    if rewrite is not None:
+        query = rewrite.query(query)
     return path if query is None else f"{path}?{query}"
 
 
@@ -353,10 +376,11 @@ def _other_method(
 
 def _choose(
     endpoint: Endpoint, head: RequestHead, captures: Mapping[str, str], context: RequestContext
-) -> tuple[Version | None, ChosenBy | None] | Fault:
+) -> tuple[Version | None, ChosenBy | None, bool] | Fault:
+    """Return the version, what chose it, and whether the request names it by its own label."""
     selector = endpoint.selector
     if selector is None:
-        return None, None
+        return None, None, True
     for confusable in selector.confusable:
         lookalike = confusable.lookalike(head)
         if lookalike is not None:
@@ -367,7 +391,7 @@ def _choose(
         values = reader.read(head, captures)
         version = selector.supported.get(values[0]) if len(values) == 1 else None
         if version is not None:
-            return version, reader.mechanism
+            return version, reader.mechanism, True
     readings = [(each, each.read(head, captures)) for each in selector.readers]
     selected = selector.select(readings, context)
     if (
@@ -381,9 +405,19 @@ def _choose(
     if isinstance(selected, Selected):
         chosen = selected.version, selected.chosen_by
         if head.method != "OPTIONS" or selected.chosen_by not in UNNAMED:
-            return chosen
+            return *chosen, selected.named and _is_literal(readings, str(selected.version))
     elif head.method != "OPTIONS" or selected.code is not FaultCode.VERSION_MISSING:
         return selected
     path = partial(_path, head=head, captures=captures)
-    asked = partial(_by_operation, endpoint, captures=captures)
-    return answering(endpoint.routes, selector, chosen, head, context, path, asked)
+    asked = partial(_by_operation, endpoint, captures=captures, chosen_by=ChosenBy.NEWEST)
+    found = answering(endpoint.routes, selector, chosen, head, context, path, asked)
+    return *found, False
+
+
+def _is_literal(readings: Sequence[tuple[Reader, tuple[str, ...]]], label: str) -> bool:
+    """Return whether every place that names a version names this label; a preference, first."""
+    return all(
+        values[0] == label and (reader.is_preference or len({*values}) == 1)
+        for reader, values in readings
+        if values
+    )

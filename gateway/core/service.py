@@ -100,6 +100,8 @@ class Service:
         ejection: The rule by which failing targets are ejected.
         capacity: The number of concurrent and of waiting requests.
         health: The active health check; None where there is none.
+        reads_version: Whether requests must name the version that was decided on. None where the
+            service serves one version alone, so that it need not read it: then only the path does.
     """
 
     name: str
@@ -109,3 +111,4 @@ class Service:
     ejection: Ejection = Ejection()
     capacity: Capacity = Capacity()
     health: Health | None = None
+    reads_version: bool | None = True

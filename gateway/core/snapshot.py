@@ -65,7 +65,8 @@ class Route:
         response: The conversion of responses from the service's version to the client's; None
             where the two versions are the same.
         request_rewrite: The rewrite of version values in requests to the service's version; None
-            where requests carry no version value to rewrite.
+            where the service reads none.
+        unnamed_rewrite: The same for requests that name no version; it adds one.
         response_rewrite: The rewrite of version values in responses to the client's version; None
             where responses carry no version value to rewrite.
         substitutes: The routes by which other services answer operations that a version on the way
@@ -96,6 +97,7 @@ class Route:
     request: Conversion | None = None
     response: Conversion | None = None
     request_rewrite: VersionRewrite | None = None
+    unnamed_rewrite: VersionRewrite | None = None
     response_rewrite: VersionRewrite | None = None
     substitutes: "Mapping[tuple[str, Version], Route]" = field(default_factory=dict)
     content_type: str | None = None

@@ -302,7 +302,7 @@ def _has_other_body(converting: Conversion, method: str, status: int, answered: 
 def converted_target(plan: Plan, message: Message) -> str:
     """Return the target of a request whose query was converted with its body."""
     path = plan.target.partition("?")[0]
-    return written_target(plan.route, path, write_query(message.query))
+    return written_target(plan.rewrite, path, write_query(message.query))
 
 
 async def _whole(body: RequestBody, around: Surroundings, room: ConversionRoom) -> bytes:

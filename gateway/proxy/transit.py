@@ -29,7 +29,6 @@ from gateway.core.headers import LINK, FieldFates, FieldLines, HeaderFields
 from gateway.core.max_forwards import BOUNDED, counted_down
 from gateway.core.plan import Plan
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
-from gateway.core.snapshot import Route
 from gateway.proxy import answer_links, cors_fields
 from gateway.proxy.body import compression
 from gateway.proxy.body.body_conversion import convert_response_body
@@ -134,8 +133,8 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
         fields = counted_down(fields)
         if method == "OPTIONS":
             fields = cors_fields.for_service(exchange, plan, fields)
-    if route.request_rewrite is not None:
-        fields = route.request_rewrite.fields(fields)
+    if plan.rewrite is not None:
+        fields = plan.rewrite.fields(fields)
     inherited = _inherited(exchange) if snapshot.trusted_proxies else ()
     via = _VIA[1] if message.version == HttpVersion11 else b"1.0 " + headers.PSEUDONYM
     lines = forwarding_lines if inherited else known_forwarding_lines
@@ -150,7 +149,7 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
         method if plan.passage is None else plan.passage.method,
         target,
         fields,
-        _host(exchange, route),
+        _host(exchange, plan),
         body,
         exchange.length if conversion is None else None,
         upgrade,
@@ -303,13 +302,13 @@ def _converts_messages(plan: Plan, method: str, answer: BodyConversion | None) -
     return answer is not None or plan.request.for_request(plan.method(method)) is not None
 
 
-def _host(exchange: Exchange, route: Route) -> bytes | None:
-    policy = route.service.host
+def _host(exchange: Exchange, plan: Plan) -> bytes | None:
+    policy = plan.route.service.host
     if policy == TARGET_HOST:
         return None
     if policy != CLIENT_HOST:
         return policy.encode()
-    authority, rewrite = exchange.authority, route.request_rewrite
+    authority, rewrite = exchange.authority, plan.rewrite
     return (authority if rewrite is None else rewrite.authority(authority)).encode()
 
 

@@ -98,11 +98,19 @@ def make_plan(data: bytes) -> None:
         assert outcome.route in outcome.endpoint.routes.values()
         assert outcome.target.startswith(("/up", "/in/", "/deep/"))
         asked = outcome.target.partition("?")
-        assert asked[1] == mark
-        rewrite = outcome.route.request_rewrite
+        rewrite = outcome.rewrite
         readers = () if rewrite is None else rewrite.readers
         told = {reader.name for reader in readers if isinstance(reader, QueryReader)}
-        for now, before in zip(asked[2].split("&"), query.split("&"), strict=True):
+        sent = asked[2].split("&") if asked[1] else []
+        given = query.split("&") if mark else []
+        if len(sent) > len(given) or (given == [""] and sent != given):
+            # The version is added, where the request names none.
+            added = sent.pop()
+            assert rewrite is not None
+            assert isinstance(rewrite.added, QueryReader)
+            assert parameters(rewrite.added.name).fullmatch(added)
+            given = [] if given == [""] else given
+        for now, before in zip(sent, given, strict=True):
             assert now == before or any(parameters(name).fullmatch(before) for name in told)
         # Nobody walks out of the folder that a path is filled into, however it is spelled.
         parts = asked[0].lower().replace("%2e", ".").split("/")

@@ -1,6 +1,6 @@
 """`apis` in gateway.yaml: one API, its endpoints, its versions and the conversions between them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import Field
@@ -253,3 +253,33 @@ class ApiBuilder(NamedTuple):
         known = {endpoint.path: endpoint for endpoint in self.config.endpoints}
         for index, path in enumerate(paths):
             self.mistakes.look_up(path, known, "endpoint", *at, "paths", index)
+
+
+def told_services(config: ApiConfig) -> Iterator[str]:
+    """Yield the names of the services to which a conversion or a pin of an API leads."""
+    versions = config.versions or {}
+    reached = [*config.pins.values()]
+    for version in versions.values():
+        reached += [
+            one.via for one in (version, version.shadow, version.cutover) if one and one.via
+        ]
+    for label in reached:
+        service = _service_of(label, versions)
+        if service is not None:
+            yield service
+    for conversion in config.conversions:
+        for operation in conversion.operations or ():
+            if not isinstance(operation, str) and operation.service is not None:
+                yield operation.service
+
+
+def _service_of(label: str, versions: Mapping[str, VersionConfig]) -> str | None:
+    """Return the name of the service that answers for a version; None if there is none."""
+    seen: set[str] = set()
+    while label in versions and label not in seen:
+        seen.add(label)
+        version = versions[label]
+        if version.service is not None or version.via is None:
+            return version.service
+        label = version.via
+    return None

@@ -167,6 +167,9 @@ class EndpointBuilder(NamedTuple):
         """Return a route of the API as it is at this endpoint."""
         here = partial(self._here, template, readers, upstream, lifecycles)
         response = route.response and route.response.at(self.config.path)
+        rewrite = None
+        if route.service.reads_version:
+            rewrite = VersionRewrite.of(readers, str(route.service_version))
         made = replace(
             route,
             upstream_path=upstream if upstream is not None else self._own_path(template, route),
@@ -181,9 +184,8 @@ class EndpointBuilder(NamedTuple):
             response=response,
             error_type=self._error_type(route),
             tags=entity_tags(route, response),
-            request_rewrite=VersionRewrite.of(readers, str(route.service_version))
-            if self._moved(route)
-            else None,
+            request_rewrite=rewrite,
+            unnamed_rewrite=rewrite and rewrite.adding(),
             response_rewrite=(
                 VersionRewrite.of(readers, str(route.version))
                 if route.service_version != route.version
@@ -287,12 +289,12 @@ class EndpointBuilder(NamedTuple):
             )
 
     def _own_path(self, template: Template, route: Route) -> Template | None:
-        return template if self._moved(route) and "version" in template.captures else None
-
-    def _moved(self, route: Route) -> bool:
         # The client names its own version, or a range of them; the service is asked for the one
         # that it speaks.
-        return route.service_version != route.version or not self.choice.matching.is_exact
+        moved = route.service_version != route.version or not self.choice.matching.is_exact
+        if not moved or route.service.reads_version is False:
+            return None
+        return template if "version" in template.captures else None
 
     def _check_version_capture(self, template: Template, readers: tuple[Reader, ...]) -> None:
         captured = "version" in template.captures

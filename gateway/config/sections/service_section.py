@@ -96,10 +96,24 @@ class ServiceConfig(SectionModel):
     """How many requests the service is given at a time, and how many wait."""
     health: HealthConfig | None = None
     """The health checks of the service's targets. Without it, there are none."""
+    reads_version: bool | None = None
+    """Whether the service reads the version of requests. If so, it is told the version that was
+    decided on: where the client named another one, or none. Without it, true, unless the service
+    serves one version, and no conversion or pin leads to it."""
 
 
-def build_service(name: str, config: ServiceConfig, mistakes: Mistakes) -> Service:
-    """Return the service of that name; mistakes go to `mistakes`."""
+def build_service(
+    name: str, config: ServiceConfig, mistakes: Mistakes, *, is_told: bool = True
+) -> Service:
+    """Return the service of that name; mistakes go to `mistakes`.
+
+    Args:
+        name: the name.
+        config: the service as configured.
+        mistakes: collects the mistakes.
+        is_told: whether the service reads the version of requests, if it is not configured.
+    """
+    reads = config.reads_version
     targets = (
         mistakes.attempt(partial(_target, url), "services", name, "targets", index)
         for index, url in enumerate(config.targets)
@@ -112,6 +126,7 @@ def build_service(name: str, config: ServiceConfig, mistakes: Mistakes) -> Servi
         Ejection(**config.ejection.model_dump()),
         Capacity(**config.capacity.model_dump()),
         None if config.health is None else Health(**config.health.model_dump()),
+        reads if reads is not None or not is_told else True,
     )
 
 

@@ -43,13 +43,17 @@ def substitutes(
             if version != route.version:
                 request = compose(ladder, links, route.version, version).at(path)
                 response = compose(ladder, links, version, route.version).at(path)
+            rewrite = None
+            if service.reads_version:
+                rewrite = VersionRewrite.of(readers, str(version))
             made = replace(
                 route,
                 service=service,
                 service_version=version,
                 request=request,
                 response=response,
-                request_rewrite=VersionRewrite.of(readers, str(version)),
+                request_rewrite=rewrite,
+                unnamed_rewrite=rewrite and rewrite.adding(),
                 shadow=None,
                 cutover=None,
             )

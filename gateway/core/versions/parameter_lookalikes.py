@@ -84,7 +84,7 @@ class ParameterLookalikes:
 
 
 def _decoded(text: str) -> str:
-    data = text.replace("+", " ").encode()
+    data = text.replace("+", " ").encode(errors="surrogatepass")
     for _ in range(_DECODINGS):
         if b"%" not in data:
             break

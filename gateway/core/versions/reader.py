@@ -58,6 +58,7 @@ class Reader(ABC):
             chosen; otherwise they must agree.
         reads_path: whether it reads the `{version}` of the path. No request leaves that out, so
             there is nothing to default, and the path template of a route rewrites it.
+        can_be_added: whether a request that names no version can be given one there.
         has_lookalikes: whether a service may read the version at another place than this.
     """
 
@@ -67,6 +68,7 @@ class Reader(ABC):
     refusal_status: ClassVar[int] = 400
     is_preference: ClassVar[bool] = False
     reads_path: ClassVar[bool] = False
+    can_be_added: ClassVar[bool] = False
     has_lookalikes: ClassVar[bool] = False
 
     @property
@@ -121,8 +123,16 @@ class Reader(ABC):
         return self.content_type(version)
 
     def rewrite_query(self, query: str, label: str) -> str:
-        """Return a query that names the version `label` where it named one."""
+        """Return a query that names the version `label` where it named another one."""
         return query
+
+    def add_to_query(self, query: str | None, label: str) -> str | None:
+        """Return a query with a version added, unless it names one."""
+        return query
+
+    def add_to_fields(self, fields: HeaderFields, label: str) -> HeaderFields:
+        """Return header fields with a version added, unless they name one."""
+        return fields
 
     def rewrite_fields(self, fields: HeaderFields, label: str) -> HeaderFields:
         """Return header fields in which this mechanism names another version; others stay.

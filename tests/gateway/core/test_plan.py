@@ -575,6 +575,7 @@ class TestTargets:
         route = replace(
             endpoint.routes[V1],
             service_version=V2,
+            request=Conversion((VersionLink(V1, V2, ()),), Direction.UP),
             request_rewrite=VersionRewrite.of((QUERY,), "2"),
         )
         outcome = plan(

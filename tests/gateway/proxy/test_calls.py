@@ -48,7 +48,7 @@ ENDING = "version_header: X-Version\nclients: { by: [{ header: X-Client }] }\n" 
 CASES = {
     # case: rules, method and target, further field, whether it is busy, Python calls, C calls
     "path": (rules(PORT), "GET /v2/person", "A: b", False, 81, 92),
-    "query": (rules(PORT), "GET /param?version=2", "A: b", False, 81, 95),
+    "query": (rules(PORT), "GET /param?version=2", "A: b", False, 83, 99),
     "header": (rules(PORT), "GET /header", "X-API-VERSION: 2", False, 82, 94),
     "accept": (rules(PORT), "GET /accept", "Accept: application/vnd.t-v2+json", False, 83, 101),
     "converted": (rules(PORT, via=True), "GET /v1/person", "A: b", False, 95, 134),
@@ -76,7 +76,7 @@ CASES = {
     ),
     "the same without traces": (rules(PORT), "GET /v2/person", TRACE, False, 81, 93),
     "shadow that gives way": (SHADOWED, "GET /v1/person", "A: b", True, 84, 94),
-    "shadowed": (SHADOWED, "GET /v1/person", "A: b", False, 345, 354),
+    "shadowed": (SHADOWED, "GET /v1/person", "A: b", False, 347, 354),
 }
 
 

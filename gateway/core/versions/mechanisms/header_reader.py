@@ -17,6 +17,7 @@ class HeaderReader(Reader):
     name: str
 
     mechanism = ChosenBy.HEADER
+    can_be_added = True
 
     @property
     def place(self) -> str:
@@ -40,3 +41,10 @@ class HeaderReader(Reader):
         """Return the fields with another value of the header; order and case of names stay."""
         own, value = self.name.lower().encode(), label.encode()
         return [(line[0], value) if line[0].lower() == own else line for line in fields]
+
+    def add_to_fields(self, fields: HeaderFields, label: str) -> HeaderFields:
+        """Return the fields with the header behind them, unless they have one."""
+        name = self.name.encode()
+        if any(line[0].lower() == name.lower() for line in fields):
+            return fields
+        return [*fields, (name, label.encode())]

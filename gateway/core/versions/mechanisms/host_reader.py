@@ -43,7 +43,7 @@ class HostReader(Reader):
     def rewrite_authority(self, authority: str, label: str) -> str:
         """Return the host of another version, and the same port."""
         host, colon, port = authority.partition(":")
-        if self._version(host) is None:
+        if self._version(host) in (None, label):
             return authority
         return f"{self.prefix}{label}{self.suffix}{colon}{port}"
 

@@ -21,6 +21,7 @@ class QueryReader(Reader):
     lookalikes: ParameterLookalikes | None = field(init=False, repr=False, compare=False)
 
     mechanism = ChosenBy.QUERY
+    can_be_added = True
     has_lookalikes = True
 
     def __post_init__(self) -> None:
@@ -62,12 +63,23 @@ class QueryReader(Reader):
     def rewrite_query(self, query: str, label: str) -> str:
         """Return the query with another value of the parameter; all else stays, byte for byte."""
         if "%" in query or "+" in query:
-            return parameters(self.name).sub(lambda found: f"{found[1]}{found[2]}={label}", query)
+
+            def written(found: re.Match[str]) -> str:
+                named = unquote(found[3] or "") == label
+                return found[0] if named else f"{found[1]}{found[2]}={label}"
+
+            return parameters(self.name).sub(written, query)
         pairs = []
         for pair in query.split("&"):
             name = pair.partition("=")[0]
             pairs.append(f"{name}={label}" if name == self.name else pair)
         return "&".join(pairs)
+
+    def add_to_query(self, query: str | None, label: str) -> str:
+        """Return the query with the parameter at its end, unless it has one."""
+        if query and parameters(self.name).search(query):
+            return query
+        return f"{query}&{quote(self.name)}={label}" if query else f"{quote(self.name)}={label}"
 
 
 @lru_cache(maxsize=1024)

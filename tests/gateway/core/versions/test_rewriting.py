@@ -79,3 +79,37 @@ def test_what_only_looks_like_it(line: tuple[bytes, bytes]) -> None:
 
 def test_the_host_stays_where_no_reader_looks_there() -> None:
     assert telling(*EVERYWHERE).authority("API.test:80") == "API.test:80"
+
+
+@pytest.mark.parametrize(
+    ("readers", "query", "told"),
+    [
+        ((ACCEPT, QUERY, HEADER), None, "version=2"),
+        ((QUERY,), "", "version=2"),
+        ((QUERY,), "a=%20&versions=1", "a=%20&versions=1&version=2"),
+        # A conversion may have made one.
+        ((QUERY,), "%76ersion=1", "%76ersion=2"),
+        ((QUERY,), "%76ersion=%32", "%76ersion=%32"),
+        ((HEADER, QUERY), "a", "a"),
+        ((ACCEPT,), None, None),
+    ],
+)
+def test_the_version_is_added_to_a_query_at_the_first_place_that_can_be_written(
+    readers: tuple[Reader, ...], query: str | None, told: str | None
+) -> None:
+    assert telling(*readers).adding().query(query) == told
+
+
+@pytest.mark.parametrize(
+    ("readers", "fields", "told"),
+    [
+        ((ACCEPT, HEADER, QUERY), [(b"A", b"1")], [(b"A", b"1"), (b"X-API-VERSION", b"2")]),
+        ((HEADER,), [(b"x-api-version", b"1")], [(b"x-api-version", b"2")]),
+        ((QUERY, HEADER), [], []),
+        ((ACCEPT,), [(b"Accept", b"*/*")], [(b"Accept", b"*/*")]),
+    ],
+)
+def test_the_version_is_added_to_header_fields_at_the_first_place_that_can_be_written(
+    readers: tuple[Reader, ...], fields: HeaderFields, told: HeaderFields
+) -> None:
+    assert telling(*readers).adding().fields(fields) == told

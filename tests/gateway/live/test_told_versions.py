@@ -1,0 +1,201 @@
+"""The service is told the version that was decided on, where it reads one."""
+
+import asyncio
+
+import pytest
+
+from tests.gateway.kit import DEADLINE, Program, StartGateway, StartUpstream
+from tests.gateway.talk import ask, connect
+
+RULES = """
+services:
+  both: {{ targets: ["http://127.0.0.1:{port}"] }}
+  one: {{ targets: ["http://127.0.0.1:{port}"] }}
+  pinned: {{ targets: ["http://127.0.0.1:{port}"] }}
+  deaf: {{ targets: ["http://127.0.0.1:{port}"], reads_version: false }}
+  eager: {{ targets: ["http://127.0.0.1:{port}"], reads_version: true }}
+clients: {{ by: [ {{ header: X-Client }} ] }}
+apis:
+  converted:
+    version_format: date
+    pins: {{ acme: 2022-11-15 }}
+    default_version: 2022-11-15
+    endpoints:
+      - {{ path: "/v1/{{rest*}}", version: {{ in: header, name: Stripe-Version }} }}
+      - {{ path: "/q/{{rest*}}", version: {{ in: query, name: api-version }} }}
+      - path: "/a/{{rest*}}"
+        version: {{ in: accept, media_type: "application/vnd.t.{{version}}+json" }}
+      - path: "/l/{{rest*}}"
+        version:
+          - {{ in: accept, media_type: "application/vnd.t.{{version}}+json" }}
+          - {{ in: query, name: api-version }}
+          - {{ in: header, name: Stripe-Version }}
+    versions: {{ 2022-11-15: {{ via: 2026-08-26 }}, 2026-08-26: {{ service: both }} }}
+    conversions:
+      - between: [2022-11-15, 2026-08-26]
+        on: responses
+        changes: [ {{ rename: {{ field: b, to: body }} }} ]
+  native:
+    default_version: "2"
+    aliases: {{ latest: "2" }}
+    match: nearest_lower
+    endpoints:
+      - {{ path: "/n/h/{{rest*}}", version: {{ in: header, name: V }} }}
+      - {{ path: "/n/q", version: {{ in: query, name: v }} }}
+      - {{ path: "/n/p/{{version}}", version: {{ in: path }} }}
+      - path: "/n/a"
+        version: {{ in: accept, media_type: "application/vnd.t.v{{version}}+json" }}
+    versions: {{ "1": {{ service: both }}, "2": {{ service: both }} }}
+  deaf:
+    default_version: "1"
+    aliases: {{ latest: "1" }}
+    endpoints: [ {{ path: "/deaf/{{rest*}}", version: {{ in: header, name: V }} }} ]
+    versions: {{ "1": {{ service: deaf }}, "2": {{ via: "1" }} }}
+    conversions: [ {{ between: ["1", "2"], changes: [ {{ rename: {{ field: a, to: b }} }} ] }} ]
+  one:
+    default_version: "1"
+    aliases: {{ latest: "1" }}
+    endpoints:
+      - {{ path: "/one/h", version: {{ in: header, name: V }} }}
+      - {{ path: "/one/p/{{version}}", version: {{ in: path }} }}
+    versions: {{ "1": {{ service: one }} }}
+  pinned:
+    pins: {{ acme: "1" }}
+    endpoints: [ {{ path: /pinned, version: {{ in: header, name: V }} }} ]
+    versions: {{ "1": {{ service: pinned }} }}
+  eager:
+    default_version: "1"
+    endpoints: [ {{ path: /eager, version: {{ in: header, name: V }} }} ]
+    versions: {{ "1": {{ service: eager }} }}
+  unversioned: {{ service: both, endpoints: [ {{ path: /plain }} ] }}
+"""
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+NEW = "2026-08-26"
+VENDOR = "Accept: application/vnd.t.{}+json"
+
+# What the client sends, and the target and the fields that name a version which the service gets.
+TOLD: dict[str, tuple[str, list[str], str, list[str]]] = {
+    "default": ("/v1/x", [], "/v1/x", [f"Stripe-Version: {NEW}"]),
+    "pin": ("/v1/x", ["X-Client: acme"], "/v1/x", [f"Stripe-Version: {NEW}"]),
+    "named and converted": (
+        "/v1/x",
+        ["stripe-version: 2022-11-15"],
+        "/v1/x",
+        [f"stripe-version: {NEW}"],
+    ),
+    "named as it is served": (
+        "/v1/x",
+        [f"STRIPE-version: {NEW}"],
+        "/v1/x",
+        [f"STRIPE-version: {NEW}"],
+    ),
+    "default in the query": ("/q/x", [], f"/q/x?api-version={NEW}", []),
+    "behind other parameters": ("/q/x?a=%20&b", [], f"/q/x?a=%20&b&api-version={NEW}", []),
+    "in an empty query": ("/q/x?", [], f"/q/x?api-version={NEW}", []),
+    "replaced in the query": (
+        "/q/x?api-version=2022-11-15&a",
+        [],
+        f"/q/x?api-version={NEW}&a",
+        [],
+    ),
+    "coded in the query": (
+        "/q/x?%61pi-version=2026%2D08-26&a=%20",
+        [],
+        "/q/x?%61pi-version=2026%2D08-26&a=%20",
+        [],
+    ),
+    "no Accept is invented": ("/a/x", [], "/a/x", []),
+    "no vendor type is invented": (
+        "/a/x",
+        ["Accept: application/json"],
+        "/a/x",
+        ["Accept: application/json"],
+    ),
+    "a vendor type is replaced": (
+        "/a/x",
+        [VENDOR.format("2022-11-15")],
+        "/a/x",
+        [VENDOR.format(NEW)],
+    ),
+    "at the first place that can be written": ("/l/x", [], f"/l/x?api-version={NEW}", []),
+    "where the client named it": (
+        "/l/x",
+        ["Stripe-Version: 2022-11-15"],
+        "/l/x",
+        [f"Stripe-Version: {NEW}"],
+    ),
+    "at each place": (
+        "/l/x?api-version=2022-11-15",
+        [VENDOR.format("2022-11-15")],
+        f"/l/x?api-version={NEW}",
+        [VENDOR.format(NEW)],
+    ),
+    "native default": ("/n/h/x", [], "/n/h/x", ["V: 2"]),
+    "native alias": ("/n/h/x", ["V: latest"], "/n/h/x", ["V: 2"]),
+    "native nearest": ("/n/q?v=7", [], "/n/q?v=2", []),
+    "native alias in the path": ("/n/p/latest", [], "/n/p/2", []),
+    "native label": ("/n/q?v=%31", [], "/n/q?v=%31", []),
+    "a preferred type": (
+        "/n/a",
+        ["Accept: application/VND.t.v2+json, application/vnd.t.v1+json;q=0.5"],
+        "/n/a",
+        ["Accept: application/VND.t.v2+json, application/vnd.t.v1+json;q=0.5"],
+    ),
+    "reads_version: false, converted": ("/deaf/x", ["V: 2"], "/deaf/x", ["V: 2"]),
+    "reads_version: false, default": ("/deaf/x", [], "/deaf/x", []),
+    "reads_version: false, alias": ("/deaf/x", ["V: latest"], "/deaf/x", ["V: latest"]),
+    "a service of one version": ("/one/h", [], "/one/h", []),
+    "an alias for one version": ("/one/h", ["V: latest"], "/one/h", ["V: latest"]),
+    "an alias in the path of one version": ("/one/p/latest", [], "/one/p/1", []),
+    "a pin to one version": ("/pinned", ["X-Client: acme"], "/pinned", ["V: 1"]),
+    "reads_version: true": ("/eager", [], "/eager", ["V: 1"]),
+    "an API without versions": ("/plain?v=7", ["V: 7"], "/plain?v=7", ["V: 7"]),
+}
+
+
+async def test_a_service_is_told_the_version_that_was_decided_on(
+    reloaded: StartGateway, upstream: StartUpstream
+) -> None:
+    service = await upstream(ANSWER)
+    gateway = reloaded(RULES.format(port=service.port))
+    async with connect(gateway) as client:
+        for case, (target, fields, asked, told) in TOLD.items():
+            client.send(ask(f"GET {target}", *fields))
+            assert (await client.answer()).status == 200, case
+            line, *lines = service.requests[-1].decode().split("\r\n")
+            assert line == f"GET {asked} HTTP/1.1", case
+            names = ("v:", "stripe-version:", "accept:")
+            assert [each for each in lines if each.lower().startswith(names)] == told, case
+
+
+OTHER = """
+services:
+  old: {{ targets: ["http://127.0.0.1:{old}"] }}
+  new: {{ targets: ["http://127.0.0.1:{new}"] }}
+apis:
+  t:
+    default_version: "1"
+    endpoints: [ {{ path: /t, version: {{ in: header, name: V }} }} ]
+    versions: {{ "1": {{ service: old, {beside} }}, "2": {{ service: new }} }}
+    conversions: [ {{ between: ["1", "2"], changes: [ {{ rename: {{ field: a, to: b }} }} ] }} ]
+"""
+
+
+@pytest.mark.parametrize(
+    "beside",
+    ['shadow: {{ via: "2" }}', 'cutover: {{ via: "2", percent: 100, sticky_by: request }}'],
+    ids=["shadow", "cutover"],
+)
+async def test_the_other_service_is_told_its_own_version(
+    standing: Program, upstream: StartUpstream, beside: str
+) -> None:
+    old, new = await upstream(ANSWER), await upstream(ANSWER)
+    rules = OTHER.format(old=old.port, new=new.port, beside=beside.format())
+    standing.reload(rules)
+    async with connect(standing) as client, asyncio.timeout(DEADLINE):
+        while not new.requests:  # a shadow gives way while the machine is busy
+            client.send(ask("GET /t"))
+            assert (await client.answer()).status == 200
+            await asyncio.sleep(0.05)
+    assert all(b"V: 2\r\n" in request for request in new.requests)
+    assert all(b"\r\nV: " not in request for request in old.requests)
