@@ -74,6 +74,9 @@ _NEVER_BEHIND = (
     )
 )
 
+PREFIX_LINE: Final = b"\r\nX-Forwarded-Prefix: "
+"""The beginning of the line of a stripped prefix, behind the end of another line."""
+
 LINK: Final = b"link"
 """The watched name of the fields with links: Location, Content-Location, Link and Set-Cookie."""
 

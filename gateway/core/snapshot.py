@@ -60,6 +60,8 @@ class Route:
         service: The service that answers the requests.
         upstream_path: The path of requests to the service; None keeps the client's path, byte for
             byte.
+        stripped: The beginning of the client's path, for its version, that the path of requests to
+            the service lacks; None where it lacks nothing.
         request: The conversion of requests from the client's version to the service's; None where
             the two versions are the same.
         response: The conversion of responses from the service's version to the client's; None
@@ -88,12 +90,15 @@ class Route:
         refuses_from: The time before which neither the sunset nor a brownout refuses requests, in
             seconds since 1970; infinite where nothing ever does.
         passed: Which header fields of responses without a conversion are forwarded.
+        prefix_line: The line of `stripped` for the service, behind the end of another line; empty
+            where it depends on the request.
     """
 
     version: Version | None
     service_version: Version | None
     service: Service
     upstream_path: Template | None = None
+    stripped: Template | None = field(default=None, kw_only=True)
     request: Conversion | None = None
     response: Conversion | None = None
     request_rewrite: VersionRewrite | None = None
@@ -114,8 +119,13 @@ class Route:
     steady_fields: FieldLines = field(init=False, repr=False, compare=False)
     refuses_from: float = field(init=False, repr=False, compare=False)
     passed: FieldFates = field(init=False, repr=False, compare=False)
+    prefix_line: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        line, stripped = b"", self.stripped
+        if stripped is not None and not stripped.captures:
+            line = headers.PREFIX_LINE + stripped.text.encode()
+        object.__setattr__(self, "prefix_line", line)
         fields, begins = self.fields, inf
         if self.lifecycle is not None:
             begins = self.lifecycle.terms.sunset

@@ -6,14 +6,17 @@ are mapped. URLs in bodies are mapped where a conversion has the change `link`.
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
+from gateway.core import headers
 from gateway.core.answers.allowed_methods import client_methods, methods_elsewhere
 from gateway.core.answers.cookie import map_cookie
 from gateway.core.answers.link_mapper import LinkMapper, MappedLink, map_link_field
-from gateway.core.errors import FaultCode, FaultError, method_not_allowed
-from gateway.core.headers import HeaderFields
+from gateway.core.errors import Fault, FaultCode, FaultError, method_not_allowed
+from gateway.core.headers import FieldLines, HeaderFields
 from gateway.core.plan import Plan
+from gateway.core.routing import has_dot_segment
 from gateway.core.versions.version import Version
 from gateway.proxy.client.client_request import LONGEST_AUTHORITY, is_authority
 from gateway.proxy.client.exchange import Exchange
@@ -28,6 +31,14 @@ _NAMES = {
 # The authority and the scheme that the client used, of a trusted proxy (RFC 7239, section 4).
 _FORWARDED = re.compile(r"[;, \t](host|proto)=(?:\"([^\"]*)\"|([^;, \t\"]*))", re.IGNORECASE)
 _SCHEMES = frozenset({"http", "https"})
+# Of either scheme: proxies in a row name the scheme of the first and the port of the last.
+_DEFAULT_PORTS = frozenset({"80", "443"})
+_PORT = re.compile(r"[1-9][0-9]{0,4}\Z")
+_ITS_PORT = re.compile(r"(?::[0-9]*)?\Z")
+# The segments of a path (RFC 3986, section 3.3), none of which is empty. A comma ends a prefix.
+_PREFIX = re.compile(r"(?:/[A-Za-z0-9\-._~%!$&'()*+;=:@]+)+\Z")
+_SUCCESSOR = re.compile(rb"<(//[^/>]*|)(/[^>]*)>(?=; rel=\"successor-version\")")
+_LINK_PORT = re.compile(rb":[0-9]*\Z")
 _ANY_METHOD = "*"  # of a preflight (Fetch, section 3.2.3)
 # The links of the header fields of one answer, and the parameters of links and cookies. Each costs
 # some microseconds, and requests wait meanwhile.
@@ -221,6 +232,14 @@ def link_mapper(exchange: Exchange, plan: Plan) -> LinkMapper:
         target = "/" + target.partition("://")[2].partition("/")[2]
     path = target.partition("?")[0]
     found = snapshot.router.find(path)
+    public = public_prefix(exchange) if snapshot.trusted_proxies else ""
+    stripped, sent = plan.route.stripped, public
+    if stripped is not None and not stripped.captures:
+        sent += stripped.text
+    elif stripped is not None:
+        # A path from which the service could build links to other hosts is not sent.
+        own = _plain(stripped.fill({} if found is None else found[1]))
+        sent = f"{public}{own}" if own else ""
     scheme, authority = public_origin(exchange)
     return LinkMapper(
         snapshot.links,
@@ -233,6 +252,8 @@ def link_mapper(exchange: Exchange, plan: Plan) -> LinkMapper:
         exchange.authority,
         scheme,
         authority,
+        public,
+        sent,
     )
 
 
@@ -249,7 +270,71 @@ def public_origin(exchange: Exchange) -> tuple[str, str]:
         # A proxy may pass on what a client has sent, of which no URL could be made.
         if len(named) <= LONGEST_AUTHORITY and is_authority(named):
             authority = named
-    return (scheme.lower() if scheme.lower() in _SCHEMES else "http"), authority
+        scheme = scheme.lower() if scheme.lower() in _SCHEMES else "http"
+        port = _first(fields.getall("X-Forwarded-Port", ()))
+        if _PORT.match(port):
+            host = _ITS_PORT.sub("", authority)
+            authority = host if port in _DEFAULT_PORTS else f"{host}:{port}"
+    return scheme, authority
+
+
+def public_prefix(exchange: Exchange) -> str:
+    """Return what trusted proxies have stripped from the client's path; empty for nothing."""
+    if not exchange.snapshot.trusted_proxies or not exchange.snapshot.trusts(exchange.peer):
+        return ""
+    given = exchange.message.headers.getall("X-Forwarded-Prefix", ())
+    parts = (part.strip(" \t").rstrip("/") for value in given for part in value.split(","))
+    return _plain("".join(parts))
+
+
+def prefix_line(exchange: Exchange, plan: Plan) -> bytes:
+    """Return the line of what was stripped from the client's path, behind the end of another line.
+
+    Nothing where nothing was stripped.
+    """
+    prefix = link_mapper(exchange, plan).sent_prefix
+    return headers.PREFIX_LINE + prefix.encode() if prefix else b""
+
+
+def public_successor(exchange: Exchange, fields: FieldLines) -> FieldLines:
+    """Return the fields about a lifecycle with links to successors as the client can ask for them.
+
+    Its trusted proxy strips a prefix, or is asked by another port.
+    """
+    if not exchange.snapshot.trusts(exchange.peer):
+        return fields
+    prefix, port = public_prefix(exchange).encode(), _port(exchange).encode()
+
+    def public(match: re.Match[bytes]) -> bytes:
+        host = match[1] and _LINK_PORT.sub(b"", match[1]) + port
+        return b"<%b%b%b>" % (host, prefix, match[2])
+
+    return tuple(
+        (name, _SUCCESSOR.sub(public, value)) if name == b"Link" else (name, value)
+        for name, value in fields
+    )
+
+
+def public_fault(exchange: Exchange, fault: Fault) -> Fault:
+    """Return a fault whose successor is named as `public_successor` does."""
+    successor = fault.successor
+    if successor is None:
+        return fault
+    own: dict[str, object] = {"path": f"{public_prefix(exchange)}{successor['path']}"}
+    if "host" in successor:
+        own["host"] = _ITS_PORT.sub("", str(successor["host"])) + _port(exchange)
+    return replace(fault, successor={**successor, **own})
+
+
+def _port(exchange: Exchange) -> str:
+    """Return the port that the client used, after a colon; empty for the default one."""
+    port = _ITS_PORT.search(public_origin(exchange)[1])
+    return "" if port is None else port[0]
+
+
+def _plain(prefix: str) -> str:
+    """Return a prefix that stays on its host and in its folder in every link; else nothing."""
+    return prefix if _PREFIX.match(prefix) and not has_dot_segment(prefix) else ""
 
 
 def _first(values: Sequence[str]) -> str:

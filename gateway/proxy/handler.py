@@ -21,6 +21,7 @@ from gateway.core.headers import FieldLines, HeaderFields
 from gateway.core.overrides import NO_OVERRIDES
 from gateway.core.plan import Options, Plan, plan
 from gateway.core.snapshot import Limits, Snapshot
+from gateway.proxy import answer_links
 from gateway.proxy.answer_buffer import AnswerBuffers, taken, trailers
 from gateway.proxy.answer_copy import AnswerCopy
 from gateway.proxy.body import compression
@@ -154,6 +155,8 @@ class Handler:
         outcome = plan(snapshot, head, tuple.__new__(RequestContext, given))
         exchange.endpoint = outcome.endpoint
         exchange.fields = outcome.fields
+        if outcome.fields and snapshot.trusted_proxies:
+            exchange.fields = answer_links.public_successor(exchange, outcome.fields)
         if isinstance(outcome, Plan):
             exchange.plan, route = outcome, outcome.route
             exchange.version = route.version
@@ -170,7 +173,10 @@ class Handler:
             _send(exchange, 204, [(b"Allow", outcome.allow.encode())] if outcome.allow else [])
             return None
         exchange.cutover_route = outcome.cutover_route
-        raise FaultError(outcome.fault)
+        fault = outcome.fault
+        if fault.successor is not None and snapshot.trusted_proxies:
+            fault = answer_links.public_fault(exchange, fault)
+        raise FaultError(fault)
 
     async def _forward(  # noqa: C901  # one walk in one frame, for speed
         self, exchange: Exchange, planned: Plan, room: ConversionRoom

@@ -57,6 +57,7 @@ _WEBSOCKET: Final = (
     " without conversion"
 )
 _ETAG = frozenset({b"etag"})
+_PREFIX = b"x-forwarded-prefix"
 _RANGE = frozenset({b"content-range"})
 _ETAG_LENGTH = len(b"etag")
 # A part of a converted body cannot be had (RFC 9110, section 14.3).
@@ -136,6 +137,12 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
     if plan.rewrite is not None:
         fields = plan.rewrite.fields(fields)
     inherited = _inherited(exchange) if snapshot.trusted_proxies else ()
+    own = b"X-Request-Id: " + exchange.request_id.encode()
+    if inherited:
+        inherited = tuple(line for line in inherited if line[0].lower() != _PREFIX)
+        own += answer_links.prefix_line(exchange, plan)
+    elif route.stripped is not None:
+        own += route.prefix_line or answer_links.prefix_line(exchange, plan)
     via = _VIA[1] if message.version == HttpVersion11 else b"1.0 " + headers.PSEUDONYM
     lines = forwarding_lines if inherited else known_forwarding_lines
     forwarding = lines(exchange.peer, exchange.authority, via, inherited)
@@ -154,7 +161,7 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
         exchange.length if conversion is None else None,
         upgrade,
         exchange.inform,
-        (forwarding, b"X-Request-Id: " + exchange.request_id.encode()),
+        (forwarding, own),
         exchange.network,
     )
 

@@ -173,6 +173,7 @@ class EndpointBuilder(NamedTuple):
         made = replace(
             route,
             upstream_path=upstream if upstream is not None else self._own_path(template, route),
+            stripped=None if upstream is None else _stripped(template, upstream, route.version),
             content_type=_content_type(readers, route.version),
             fields=self.choice.fields(route.version),
             overrules=frozenset(name.lower() for name, _ in self.choice.fields(route.version))
@@ -368,6 +369,14 @@ def _content_type(readers: tuple[Reader, ...], version: Version | None) -> str |
     if version is None:
         return None
     return next(filter(None, (reader.content_type(version) for reader in readers)), None)
+
+
+def _stripped(template: Template, upstream: Template, version: Version | None) -> Template | None:
+    """Return the beginning of a path that the service's path lacks; None where more differs."""
+    text = template.text.removesuffix(upstream.text)
+    if text in ("", template.text):
+        return None
+    return parse_template(text.replace("{version}", str(version)))
 
 
 def _joined(readers: Iterable[Reader]) -> tuple[Reader, ...]:

@@ -38,6 +38,7 @@ _LINK = re.compile(
     r"|\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)",
     re.DOTALL,
 )
+_PORT = re.compile(r":[0-9]*\Z")
 # No query has this character, which begins a fragment.
 _NO_LABEL = "#"
 
@@ -69,6 +70,9 @@ class LinkMapper(NamedTuple):
         public_scheme: The scheme that the client used, `http` or `https`.
         public_authority: The host and port that the client used; a trusted proxy may have been
             asked by another one than the gateway.
+        public_prefix: What a trusted proxy has stripped from the path that the client used.
+        sent_prefix: What the service was told to be stripped from its paths: that prefix, and what
+            the gateway has stripped.
     """
 
     directory: LinkDirectory
@@ -81,6 +85,8 @@ class LinkMapper(NamedTuple):
     authority: str
     public_scheme: str
     public_authority: str
+    public_prefix: str = ""
+    sent_prefix: str = ""
 
     def to_client(self, link: str) -> MappedLink:
         """Return a link of the service as the client can ask for it, in its version's form."""
@@ -88,7 +94,7 @@ class LinkMapper(NamedTuple):
         form = self.route.link_form
         if form is not None and fits:
             origin = self.public_scheme, self.public_authority
-            text = in_form(text, form, *origin, self.path)
+            text = in_form(text, form, *origin, self.public_prefix + self.path)
         return MappedLink(text, fits)
 
     def _led_back(self, link: str) -> MappedLink:
@@ -108,6 +114,8 @@ class LinkMapper(NamedTuple):
         elif not path and query is None:
             return MappedLink(link)  # a place in the same document
         whole = resolved("" if foreign else self.target, path, absolute=authority is not None)
+        if self.sent_prefix and whole.startswith(self.sent_prefix):  # the service has added it
+            whole = _without(self.sent_prefix, whole)
         at: tuple[PublicEndpoint, ServedRoute] | None
         moved = _Moved(whole, None)
         if service.name == self.route.service.name:
@@ -128,17 +136,22 @@ class LinkMapper(NamedTuple):
         try:
             public_query = query if at is None else self._client_query(*at, query, moved.query)
         except ConversionError:
+            mapped = self.public_prefix + mapped
             return MappedLink(_joined(prefix, mapped, query, fragment), False)
         relative = authority is None and not path.startswith("/")
         if relative and public_query == query and resolved(self.path, path) == mapped:
             return MappedLink(link)
+        mapped = self.public_prefix + mapped
         return MappedLink(_joined(prefix, mapped, public_query, fragment))
 
     def cookie_path(self, path: str) -> MappedLink:
         """Return the path of a cookie of the service, as the client asks for what is below it."""
+        public_path = path
+        if self.sent_prefix and path.startswith(self.sent_prefix):
+            path = _without(self.sent_prefix, path)
         prefix = path.rstrip("/")
         if not prefix:
-            return MappedLink(path)
+            return MappedLink(public_path)
         # Operations may have moved the path; what stands above it is that of the endpoint, or what
         # all operations below it have above them in the client's version.
         template = self.route.upstream_path or self.endpoint.template
@@ -150,9 +163,11 @@ class LinkMapper(NamedTuple):
             public = path_above(self.path, served, above)
             if public is not None:
                 end = "" if public == "/" or above != prefix else path[len(prefix) :]
-                return MappedLink(f"{public}{end}")
+                return MappedLink(f"{self.public_prefix}{public}{end}")
         text, fits = self._led_back(prefix)
-        return MappedLink(f"{text.partition('?')[0]}{path[len(prefix) :]}" if fits else path, fits)
+        if not fits:
+            return MappedLink(public_path, False)
+        return MappedLink(f"{text.partition('?')[0]}{path[len(prefix) :]}")
 
     def keeps_domain(self, domain: str) -> bool:
         """Return whether the domain of a cookie is for the client, and not for services alone."""
@@ -176,6 +191,7 @@ class LinkMapper(NamedTuple):
                 prefix = self._service_prefix(scheme, authority)
         elif not path.startswith("/"):
             return MappedLink(link)
+        path = _without(self.public_prefix, path) if self.public_prefix else path
         found = self.directory.router.find(path)
         if found is None:
             return MappedLink(link, False)
@@ -200,6 +216,8 @@ class LinkMapper(NamedTuple):
         """Return the authorities, in lower case and with ports, by which the service was asked."""
         scheme = (scheme or self.public_scheme).lower()
         names = {self.authority, self.public_authority}
+        if self.public_authority != self.authority:  # a service may leave out the port
+            names.add(_PORT.sub("", self.public_authority))
         if self.route.request_rewrite is not None:
             names |= {self.route.request_rewrite.authority(name) for name in names}
         return {with_port(name.lower(), scheme) for name in names}
@@ -274,6 +292,12 @@ def _unmapped(link: str, scheme: str | None, authority: str | None) -> MappedLin
     if scheme is not None and (authority is None or scheme.lower() not in _HTTP):
         return MappedLink(link)
     return None
+
+
+def _without(prefix: str, path: str) -> str:
+    """Return a path without a prefix of whole segments, if it has that."""
+    rest = path.removeprefix(prefix)
+    return path if rest and not rest.startswith("/") else rest or "/"
 
 
 def _joined(prefix: str, path: str, query: str | None, fragment: str) -> str:

@@ -60,6 +60,7 @@ class Reader(ABC):
             there is nothing to default, and the path template of a route rewrites it.
         can_be_added: whether a request that names no version can be given one there.
         has_lookalikes: whether a service may read the version at another place than this.
+        has_one_type: whether responses in a version have one media type, if any.
     """
 
     __slots__ = ()
@@ -70,6 +71,7 @@ class Reader(ABC):
     reads_path: ClassVar[bool] = False
     can_be_added: ClassVar[bool] = False
     has_lookalikes: ClassVar[bool] = False
+    has_one_type: bool = True
 
     @property
     @abstractmethod
@@ -80,11 +82,6 @@ class Reader(ABC):
     def vary(self) -> tuple[str, ...]:
         """Return the names of the request fields that it reads, for Vary."""
         return ()
-
-    @property
-    def has_one_type(self) -> bool:
-        """Whether the answers in a version have one media type, if any, whatever was asked for."""
-        return True
 
     def joined(self, other: "Reader") -> "Reader | None":
         """Return one reader of this place and of another; None where they are read apart."""

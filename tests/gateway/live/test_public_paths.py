@@ -1,8 +1,12 @@
 """Public paths that differ from those of the service: slashes at the end, and prefixes."""
 
+import asyncio
+import json
+
 import pytest
 
 from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream
+from tests.gateway.live import raw
 from tests.gateway.talk import Reader, Writer, get
 
 RULES = """\
@@ -91,3 +95,129 @@ async def test_other_slashes_and_dot_segments_are_not_found(
     ):
         assert (await get(program, f"GET {path}")).status == 404
     assert service.requests == []
+
+
+PREFIXED = """\
+trusted_proxies: [127.0.0.2/32]
+services: {{ s: {{ targets: ["http://127.0.0.1:{port}"] }} }}
+apis:
+  shop:
+    endpoints:
+      - path: "/api/v{{version}}/{{rest*}}"
+        upstream_path: "/{{rest*}}"
+        version: {{ in: path }}
+    versions:
+      "1": {{ via: "2", lifecycle: {{ deprecated: 2020-01-01, successor: "2" }} }}
+      "2": {{ service: s }}
+    conversions:
+      - between: ["1", "2"]
+        operations: [ {{ older: "GET /things/{{id}}", newer: "GET /items/{{id}}" }} ]
+        changes: [ link: {{ field: self }} ]
+  whole:
+    service: s
+    endpoints: [ {{ path: /whole }} ]
+  tenants:
+    service: s
+    endpoints: [ {{ path: "/t/{{tenant}}/files", upstream_path: /files }} ]
+"""
+PROXY = "127.0.0.2"
+
+
+async def asked(program: Program, path: str, *lines: str, source: str) -> raw.Answer:
+    """Return the answer to a GET request from an address of this machine."""
+    return await asyncio.to_thread(raw.ask, program, "GET", path, *lines, source=source)
+
+
+async def naming(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+    """Answer with the Location and the cookie path in X-Wanted, behind the prefix if it asks so."""
+    while True:
+        request = (await scripted.take(reader)).decode()
+        fields = dict(line.split(": ", 1) for line in request.split("\r\n")[1:] if ": " in line)
+        wanted = fields["X-Wanted"].replace("{prefix}", fields.get("X-Forwarded-Prefix", ""))
+        body = json.dumps({"self": wanted})
+        lines = [
+            "HTTP/1.1 200 OK",
+            "Content-Type: application/json",
+            f"Content-Length: {len(body)}",
+            f"Location: {wanted}",
+            f"Set-Cookie: a=b; Path={wanted}",
+        ]
+        writer.write("\r\n".join([*lines, "", body]).encode())
+
+
+@pytest.fixture
+async def namer(upstream: StartUpstream) -> Scripted:
+    """Start a service that writes links."""
+    return await upstream(naming)
+
+
+@pytest.fixture
+def prefixed(reloaded: StartGateway, namer: Scripted) -> Program:
+    """Start a gateway with PREFIXED."""
+    return reloaded(PREFIXED.format(port=namer.port))
+
+
+async def test_a_stripped_prefix_is_written_for_the_service(
+    prefixed: Program, namer: Scripted
+) -> None:
+    """A trusted proxy may have stripped one before; those of clients are dropped."""
+    shop = "X-Forwarded-Prefix: /shop"
+    table: list[tuple[str, str, list[str], list[str]]] = [
+        ("127.0.0.1", "/api/v2/things", [], ["/api/v2"]),
+        ("127.0.0.1", "/api/v1/things/7", [shop], ["/api/v1"]),
+        ("127.0.0.1", "/whole", [shop], []),
+        (PROXY, "/api/v2/things", [shop], ["/shop/api/v2"]),
+        (PROXY, "/api/v2/things", ["x-forwarded-prefix: /a, /b/"], ["/a/b/api/v2"]),
+        (PROXY, "/whole", [shop], ["/shop"]),
+        (PROXY, "/whole", [], []),
+        (PROXY, "/api/v2/a", ["X-Forwarded-Prefix: //evil.example"], ["/api/v2"]),
+        (PROXY, "/api/v2/a", ["X-Forwarded-Prefix: /\\evil.example"], ["/api/v2"]),
+        (PROXY, "/api/v2/a", ["X-Forwarded-Prefix: /../x"], ["/api/v2"]),
+        ("127.0.0.1", "/t/a/files", [], ["/t/a"]),
+        ("127.0.0.1", "/t/\\evil.example/files", [], []),
+    ]
+    for source, path, lines, expected in table:
+        answer = await asked(prefixed, path, "X-Wanted: /", *lines, source=source)
+        assert answer.status == 200
+        sent = namer.requests[-1].decode("latin-1").split("\r\n")
+        found = [line[20:] for line in sent if line.lower().startswith("x-forwarded-prefix: ")]
+        assert found == expected, (path, lines)
+
+
+async def test_links_have_the_prefix_and_the_port_of_the_trusted_proxy(prefixed: Program) -> None:
+    """Whether the service adds the prefix that it was sent or not, links have it once."""
+    proxied = ["X-Forwarded-Prefix: /shop", "X-Forwarded-Host: shop.example"]
+    tls = ["X-Forwarded-Proto: https", "X-Forwarded-Port: 8443"]
+    origin = "https://shop.example:8443"
+    table: list[tuple[str, str, list[str], str, str]] = [
+        ("127.0.0.1", "/api/v2/things", [], "/items/7", "/api/v2/items/7"),
+        ("127.0.0.1", "/api/v2/things", [], "{prefix}/items/7", "/api/v2/items/7"),
+        ("127.0.0.1", "/api/v1/things/7", [], "{prefix}/items/7", "/api/v1/things/7"),
+        ("127.0.0.1", "/api/v1/things/7", [*proxied, *tls], "/items/7", "/api/v1/things/7"),
+        (PROXY, "/api/v2/things", proxied, "/items/7", "/shop/api/v2/items/7"),
+        (PROXY, "/api/v2/things", proxied, "{prefix}/items/7", "/shop/api/v2/items/7"),
+        (PROXY, "/api/v1/things/7", proxied, "/items/7", "/shop/api/v1/things/7"),
+        (PROXY, "/api/v1/things/7", proxied, "{prefix}/items/7", "/shop/api/v1/things/7"),
+        (PROXY, "/api/v2/things", proxied, "{prefix}", "/shop/api/v2/"),
+        (PROXY, "/whole", proxied, "/whole", "/shop/whole"),
+        (PROXY, "/whole", proxied, "{prefix}/whole", "/shop/whole"),
+    ]
+    for source, path, lines, wanted, expected in table:
+        answer = await asked(prefixed, path, f"X-Wanted: {wanted}", *lines, source=source)
+        assert answer.one("Location").decode() == expected, (path, wanted)
+        if wanted != "{prefix}":
+            assert answer.one("Set-Cookie").decode() == f"a=b; Path={expected}"
+        if path.startswith("/api/v1/"):
+            assert answer.json == {"self": expected}
+            successor = expected.replace("/v1/things", "/v2/items")
+            links = [link.decode() for link in answer.all("Link")]
+            assert f'<{successor}>; rel="successor-version"' in links
+    for host in ("https://shop.example", origin):
+        wanted = f"X-Wanted: {host}/items/7"
+        answer = await asked(prefixed, "/api/v2/a", wanted, *proxied, *tls, source=PROXY)
+        assert answer.one("Location").decode() == f"{origin}/shop/api/v2/items/7"
+    for port in ("443", "80", "x", "0", "123456"):
+        lines = [*proxied, "X-Forwarded-Proto: https", f"X-Forwarded-Port: {port}"]
+        wanted = "X-Wanted: http://shop.example/items/7"
+        answer = await asked(prefixed, "/api/v2/a", wanted, *lines, source=PROXY)
+        assert answer.one("Location") == b"http://shop.example/shop/api/v2/items/7"

@@ -43,24 +43,16 @@ class AcceptReader(MediaTypeReader):
         """Show the media type that Accept should name."""
         return f"the header Accept, as {self.forms}"
 
-    @property
-    def has_one_type(self) -> bool:
-        """Whether there is one media type for each version."""
-        return not self.others
-
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
         """Return the versions of all members that fit a pattern, the highest weight first.
 
         Members of equal weight keep the order of the request; weight 0 means "not acceptable"
         (RFC 9110, section 12.4.2) and names no version.
         """
-        return self._preferred(head)[0]
-
-    def _preferred(self, head: RequestHead) -> "_Preferred":
         lines = head.fields.getall("Accept", ())
         if len(lines) == 1 and len(lines[0]) <= _SHORT:
-            return _remembered(self.patterns, lines[0])
-        return _last(self.patterns, *lines)
+            return _remembered(self.patterns, lines[0])[0]
+        return _last(self.patterns, *lines)[0]
 
     def refuses(self, head: RequestHead, version: Version) -> bool:
         """Return whether the media type of a version has weight 0: not acceptable."""
@@ -88,7 +80,8 @@ class AcceptReader(MediaTypeReader):
         Another field may have named the version, and Accept a type like application/json, which
         the client gets if the service sends it.
         """
-        label, (named, places) = str(version), self._preferred(head)
+        lines = head.fields.getall("Accept", ())
+        label, (named, places) = str(version), _last(self.patterns, *lines)
         if named:
             such = (name == label or aliases.get(name) == version for name in named)
             found = next((index for index, is_such in enumerate(such) if is_such), None)
@@ -96,7 +89,6 @@ class AcceptReader(MediaTypeReader):
             own = next(one for one in (self, *self.others) if (one.prefix, one.suffix) == pattern)
             called = own.media_type(label if found is None else named[found])
             return called if own.names_response else None
-        lines = head.fields.getall("Accept", ())
         is_open = all(member.essence == "*/*" for member in accept.parse(lines))
         return self.content_type(version) if is_open else None
 

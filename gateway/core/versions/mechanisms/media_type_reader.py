@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from gateway.core.headers import HeaderFields
 from gateway.core.versions.reader import Reader
@@ -12,6 +12,9 @@ from gateway.core.versions.reader import Reader
 _MEDIA_TYPES = frozenset({b"accept", b"content-type"})
 # A version in digits, as in 2, 1.4.0 and 2026-01-31. What follows it may be of no pattern.
 _DIGITS = rb"[0-9]+(?:[.\-][0-9]+)*"
+
+# Clients and services send the same few fields over and over.
+_SHORT = 256
 
 Patterns = tuple[tuple[str, str], ...]
 """What stands before and after `{version}` in each media type, the most literal text first."""
@@ -34,11 +37,13 @@ class MediaTypeReader(Reader):
     suffix: str
     others: tuple["MediaTypeReader", ...] = field(default=(), kw_only=True)
     patterns: Patterns = field(init=False, repr=False, compare=False)
+    has_one_type: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         found = {(one.prefix, one.suffix) for one in (self, *self.others)}
         key = lambda pair: (-len(pair[0]) - len(pair[1]), -len(pair[0]), pair)  # noqa: E731
         object.__setattr__(self, "patterns", tuple(sorted(found, key=key)))
+        object.__setattr__(self, "has_one_type", not self.others)
 
     def media_type(self, version: object) -> str:
         """Return the vendor media type of a version."""
@@ -57,13 +62,9 @@ class MediaTypeReader(Reader):
 
     def rewrite_fields(self, fields: HeaderFields, label: str) -> HeaderFields:
         """Return the fields with the media types of another version; the rest of them is kept."""
-        name = label.encode()
         return [
-            (
-                line[0],
-                _pattern(self.patterns, line[0].lower()).sub(partial(_renamed, name), line[1]),
-            )
-            if line[0].lower() in _MEDIA_TYPES
+            (line[0], _rewritten(self.patterns, label, low, line[1]))
+            if (low := line[0].lower()) in _MEDIA_TYPES
             else line
             for line in fields
         ]
@@ -81,9 +82,23 @@ def version_in(essence: str, patterns: Patterns) -> tuple[str, int] | None:
     return None
 
 
-def _renamed(label: bytes, match: re.Match[bytes]) -> bytes:
-    after = match.lastindex or 0
-    return match[after - 1].lower() + label + match[after].lower()
+def _rewritten(patterns: Patterns, label: str, name: bytes, value: bytes) -> bytes:
+    if len(value) > _SHORT:
+        return _renamed(patterns, label, name, value)
+    return _remembered(patterns, label, name, value)
+
+
+def _renamed(patterns: Patterns, label: str, name: bytes, value: bytes) -> bytes:
+    version = label.encode()
+
+    def around(match: re.Match[bytes]) -> bytes:
+        after = match.lastindex or 0
+        return match[after - 1].lower() + version + match[after].lower()
+
+    return _pattern(patterns, name).sub(around, value)
+
+
+_remembered = lru_cache(maxsize=1024)(_renamed)
 
 
 @lru_cache(maxsize=64)

@@ -303,3 +303,31 @@ def test_domains_of_cookies() -> None:
     assert asked.keeps_domain("other.example")
     assert not asked.keeps_domain("10.0.0.2")
     assert not mapper("/v1/orders", host="new.internal").keeps_domain("internal")
+
+
+PREFIXED = [
+    ("/api/2/orders/7", "/shop/v1/orders/7"),
+    ("/shop/v1/api/2/orders/7", "/shop/v1/orders/7"),
+    ("http://api.test/shop/v1/api/2/orders/7?offset=1", "http://api.test/shop/v1/orders/7?skip=1"),
+    ("/shop/v10/api/2/orders/7", "/shop/v10/api/2/orders/7"),
+]
+
+
+@pytest.mark.parametrize(("link", "wanted"), PREFIXED)
+def test_a_link_has_the_prefix_of_the_client_once(link: str, wanted: str) -> None:
+    prefixed = mapper("/v1/orders")._replace(public_prefix="/shop", sent_prefix="/shop/v1")
+    assert prefixed.to_client(link).text == wanted
+    assert prefixed.to_client("/shop/v1").text == "/shop/v1"
+    if "?" not in link and link != wanted:
+        assert prefixed.cookie_path(link).text == wanted
+    assert prefixed.cookie_path("/shop/v1/").text == "/shop/v1/"
+    assert prefixed.cookie_path("/nowhere").text == "/nowhere"
+    for client in ("/shop/v1/orders/7", "/v1/orders/7"):
+        assert prefixed.to_service(client).text == "/api/2/orders/7"
+
+
+def test_a_service_may_leave_out_the_port_of_the_client() -> None:
+    public = mapper("/v1/orders", public="shop.example:8443", scheme="https")
+    for host in ("shop.example", "shop.example:8443", "api.test"):
+        link = public.to_client(f"https://{host}/api/2/orders/7").text
+        assert link == "https://shop.example:8443/v1/orders/7"

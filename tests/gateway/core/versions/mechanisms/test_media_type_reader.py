@@ -54,6 +54,8 @@ def test_the_version_of_a_body_is_written_whatever_its_format(
     name: bytes, given: bytes, written: bytes
 ) -> None:
     assert JSON.rewrite_fields([(name, given)], "1") == [(name, written)]
+    long = b";" + b"x" * 300
+    assert JSON.rewrite_fields([(name, given + long)], "1") == [(name, written + long)]
     assert AcceptReader("a/", "").rewrite_fields([(name, b"a/2.raw")], "1") == [(name, b"a/1")]
 
 
