@@ -1,122 +1,156 @@
-"""What is at which path."""
+"""The application: routes, handlers and two middlewares."""
 
+import asyncio
+import json
 import re
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from traceback import format_exc
+from uuid import uuid4
 
-from aiohttp import web  # the HTTP server
+from aiohttp import web
 from aiohttp.typedefs import Handler
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from . import body, openapi
-from .location import location
-from .log import logger
-from .middleware import around
-from .model import NewUser
-from .problem import METHOD_NOT_ALLOWED, NOT_FOUND, USER_NOT_FOUND, ProblemError
+from .body import ProblemError, expect, read, respond
 from .settings import Settings
 from .store import StorageError, Store
-from .violations import violations
+from .user import NewUser, parse, violations
 
-ID = re.compile(r"[1-9][0-9]{0,18}")  # the one way to write an id; the store knows the largest
-JSON: TypeAdapter[object] = TypeAdapter(object)
+SETTINGS, STORE = web.AppKey("settings", Settings), web.AppKey("store", Store)
+STOPPING, IN_FLIGHT = web.AppKey("stopping", asyncio.Event), web.AppKey("in_flight", set[object])
+FIELDS = web.RequestKey("fields", dict[str, str])  # of log entries about a request
+OPENAPI = json.loads((Path(__file__).parent / "openapi.json").read_text())
+SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}")
+# host [":" port] of RFC 3986, section 3.2, without escapes and sub-delims.
+AUTHORITY = re.compile(r"(?:[A-Za-z0-9._~-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 
 
-def application(store: Store, settings: Settings) -> web.Application:
-    """Make the application that keeps users in this store."""
-    api = _Api(store, settings)
-    app = web.Application(middlewares=[around], client_max_size=settings.max_body)
-    paths: dict[str, dict[str, Handler]] = {
-        "/users": {"POST": api.create_user},
-        "/users/{id}": {"GET": api.read_user},
-        "/healthz": {"GET": api.health},
-        "/readyz": {"GET": api.readiness},
-        "/openapi.json": {"GET": api.description},
-        "/{path:.*}": {},
-    }
-    for path, methods in paths.items():
-        app.router.add_route("*", path, _resource(methods), expect_handler=_expect)
+def application(settings: Settings) -> web.Application:
+    """Return the application. Its start opens the database: StorageError or OSError."""
+    middlewares = [_log_requests, _answer_problems]
+    app = web.Application(middlewares=middlewares, client_max_size=settings.max_body)
+    app[SETTINGS], app[STOPPING], app[IN_FLIGHT] = settings, asyncio.Event(), set()
+    app.cleanup_ctx.append(_open_store)
+    app.router.add_post("/users", _create_user, expect_handler=expect)
+    app.router.add_get("/users/{id}", _read_user)
+    app.router.add_get("/healthz", partial(_send, {"status": "ok"}))
+    app.router.add_get("/readyz", _check_readiness)
+    app.router.add_get("/openapi.json", partial(_send, OPENAPI))
     return app
 
 
-class _Api:
-    def __init__(self, store: Store, settings: Settings) -> None:
-        self._store = store
-        self._settings = settings
-        self._description = openapi.document()
-
-    async def create_user(self, request: web.Request) -> web.Response:
-        settings = self._settings
-        sent = await body.read(request, settings.max_body, settings.body_timeout)
-        value = body.parse(sent, settings.max_depth)
-        today = datetime.now(settings.timezone).date()
-        try:
-            new = NewUser.model_validate(value, context={"today": today})
-        except ValidationError as error:
-            return _json(violations(error, "user"), 400)
-        user = await self._store.add(new)
-        path = request.rel_url.raw_path
-        where = location(request.headers, _listening(request), path, user.id)
-        return _json(user, 201, {"Location": where})
-
-    async def read_user(self, request: web.Request) -> web.Response:
-        digits = request.match_info["id"]
-        user = await self._store.get(int(digits)) if ID.fullmatch(digits) else None
-        if user is None:
-            raise ProblemError(USER_NOT_FOUND, "No user has this id.")
-        return _json(user)
-
-    async def health(self, _: web.Request) -> web.Response:
-        return _json({"status": "ok"})
-
-    async def readiness(self, _: web.Request) -> web.Response:
-        try:
-            await self._store.check()
-        except StorageError as error:
-            logger.warning("not_ready", extra={"fields": {"error": str(error)}})
-            return _json({"status": "not ready", "reason": "storage_unavailable"}, 503)
-        return _json({"status": "ready"})
-
-    async def description(self, _: web.Request) -> web.Response:
-        return _json(self._description)
+async def _open_store(app: web.Application) -> AsyncIterator[None]:
+    store = app[STORE] = Store(app[SETTINGS].database_url, app[SETTINGS].database_timeout)
+    try:
+        await store.create_table()
+        yield
+    finally:
+        await store.close()
 
 
-def _resource(methods: Mapping[str, Handler]) -> Handler:
-    """Return what answers every method at a path; with no methods, nothing is there."""
-    handlers = dict(methods)
-    if "GET" in handlers:
-        handlers["HEAD"] = handlers["GET"]  # aiohttp leaves the body out
-    allow = ", ".join(sorted([*handlers, "OPTIONS"]))
+async def _create_user(request: web.Request) -> web.Response:
+    settings = request.app[SETTINGS]
+    body = await read(request, settings.max_body, settings.body_timeout)
+    today = {"today": datetime.now(settings.timezone).date()}
+    try:
+        new = NewUser.model_validate(parse(body, settings.max_depth), context=today)
+    except ValidationError as error:
+        return respond(violations(error, "user"), 400)
+    except ValueError as error:
+        raise ProblemError(400, "malformed_json", f"The body is not JSON: {error}.") from error
+    user = await request.app[STORE].add(new.model_dump())
+    return respond(dict(user), 201, headers={"Location": location(request, user["id"])})
 
-    async def handle(request: web.Request) -> web.StreamResponse:
-        # Paths match exactly; aiohttp's router alone would take /%75sers for /users.
-        if not methods or "%" in request.rel_url.raw_path:
-            raise ProblemError(NOT_FOUND, "See /openapi.json for what there is.")
+
+async def _read_user(request: web.Request) -> web.Response:
+    digits = request.match_info["id"]
+    known = re.fullmatch("[1-9][0-9]{0,18}", digits) and int(digits) < 2**63
+    user = await request.app[STORE].get(int(digits)) if known else None
+    if not user:
+        raise ProblemError(404, "user_not_found", "No user has this id.")
+    return respond(dict(user))
+
+
+async def _check_readiness(request: web.Request) -> web.Response:
+    try:
+        await request.app[STORE].check()
+    except StorageError as error:
+        log("not_ready", "warning", error=str(error))
+        return respond({"status": "not ready", "reason": "storage_unavailable"}, 503)
+    return respond({"status": "ready"})
+
+
+async def _send(value: object, _: web.Request) -> web.Response:
+    return respond(value)
+
+
+def location(request: web.Request, user_id: int) -> str:
+    """Return the URL of a new user, with the scheme and authority that the client used.
+
+    The gateway sends them as X-Forwarded-*. Repeated or malformed headers are ignored.
+    """
+    host, port, *_ = request.get_extra_info("sockname") or ("localhost", 80)
+    authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    for name in ("Host", "X-Forwarded-Host"):
+        found = request.headers.getall(name, [])
+        if len(found) == 1 and AUTHORITY.fullmatch(found[0]):
+            authority = found[0]
+    protos = [proto.lower() for proto in request.headers.getall("X-Forwarded-Proto", [])]
+    scheme = "https" if protos == ["https"] else "http"
+    return f"{scheme}://{authority}{request.rel_url.raw_path}/{user_id}"
+
+
+@web.middleware
+async def _log_requests(request: web.Request, handler: Handler) -> web.StreamResponse:
+    start, app, task = perf_counter(), request.app, asyncio.current_task()
+    given = request.headers.get("X-Request-Id", "")
+    request_id = given if SANE_REQUEST_ID.fullmatch(given) else uuid4().hex
+    fields = {"request_id": request_id, "method": request.method, "path": request.rel_url.raw_path}
+    request[FIELDS] = fields
+    app[IN_FLIGHT].add(task)
+    try:
+        response = await handler(request)
+    finally:
+        app[IN_FLIGHT].discard(task)
+    if app[STOPPING].is_set():
+        response.force_close()
+    response.headers["X-Request-Id"] = request_id
+    if fields["path"] not in ("/healthz", "/readyz"):
+        duration = round((perf_counter() - start) * 1000, 3)
+        log("request", **fields, status=response.status, duration_ms=duration)
+    return response
+
+
+@web.middleware
+async def _answer_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        if "%" in request[FIELDS]["path"]:  # aiohttp's router takes /%75sers for /users
+            raise web.HTTPNotFound
+        return await handler(request)
+    except ProblemError as error:
+        problem = error
+    except web.HTTPNotFound:
+        problem = ProblemError(404, "not_found", "See /openapi.json for the paths.")
+    except web.HTTPMethodNotAllowed as error:
+        allow = ", ".join(sorted({*error.allowed_methods, "OPTIONS"}))
         if request.method == "OPTIONS":
             return web.Response(status=204, headers={"Allow": allow})
-        if request.method not in handlers:
-            raise ProblemError(METHOD_NOT_ALLOWED, f"Possible are {allow}.", {"Allow": allow})
-        return await handlers[request.method](request)
-
-    return handle
-
-
-def _listening(request: web.Request) -> str:
-    """Return the authority that the client connected to; if it has left, any will do."""
-    host, port, *_ = request.get_extra_info("sockname") or ("localhost", 80)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        problem = ProblemError(405, "method_not_allowed", f"Use one of {allow}.", Allow=allow)
+    except StorageError as error:
+        log("storage_unavailable", "warning", **request[FIELDS], error=str(error))
+        problem = ProblemError(503, "storage_unavailable", "Try again soon.", Retry_After="1")
+    except Exception:
+        log("failed", "error", **request[FIELDS], traceback=format_exc())
+        problem = ProblemError(500, "internal_error", "The service has a fault; see its log.")
+    return problem.response(request[FIELDS]["path"])
 
 
-async def _expect(_: web.Request) -> None:
-    """Leave 100 Continue to the one who reads the body, and ignore other expectations."""
-
-
-def _json(
-    value: BaseModel | Mapping[str, object],
-    status: int = 200,
-    headers: Mapping[str, str] | None = None,
-) -> web.Response:
-    content = JSON.dump_json(value, by_alias=True)
-    return web.Response(
-        body=content, status=status, headers=headers, content_type="application/json"
-    )
+def log(event: str, level: str = "info", **fields: object) -> None:
+    """Write one JSON object on one line of standard output."""
+    time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    entry = {"time": time, "level": level, "event": event, "program": __package__}
+    print(json.dumps(entry | fields), flush=True)  # noqa: T201

@@ -1,101 +1,68 @@
-"""What the environment may set."""
+"""Settings from environment variables."""
 
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
-from difflib import get_close_matches
 from typing import Annotated, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
-from sqlalchemy import URL
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
 
-from . import DEFAULT_PORT, PROGRAM, engine
-
-PREFIX = PROGRAM.removesuffix("_service").upper()
-# How alike two names are, up to 1, of which one is taken for the other misspelt; what Kubernetes
-# sets for a Service, such as X_SERVICE_PORT beside X_PORT, is less so, or has such a value.
-NEAR = 0.85
-LINK = ("tcp://", "udp://", "sctp://")
+POSTGRESQL = "postgresql+asyncpg"
+DATABASE_URL = "sqlite+aiosqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE"
+SECONDS = "a number of seconds greater than 0"
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False, description=SECONDS)]
 
 
-class SettingError(ValueError):
-    """A variable is not usable; the text names it, its value and what would be right."""
-
-
-def _zone(name: object) -> tzinfo:
-    if name == "UTC":  # needs no time zone database, so the default works on any machine
-        return UTC
+def _time_zone(name: object) -> tzinfo:
     try:
-        return ZoneInfo(str(name))
-    except (KeyError, OSError) as error:  # unknown; or the name of a folder of the database
-        raise ValueError(name) from error
+        return UTC if name == "UTC" else ZoneInfo(str(name))  # UTC needs no time zone database
+    except (KeyError, OSError) as error:  # unknown, or a folder of the database
+        raise ValueError("unknown") from error
+
+
+def _database_url(text: object) -> URL:
+    try:
+        url = make_url(str(text))
+    except ArgumentError as error:
+        raise ValueError("no URL") from error
+    if url.drivername in ("postgres", "postgresql", POSTGRESQL):
+        query = {"ssl" if name == "sslmode" else name: value for name, value in url.query.items()}
+        if "@" not in f"{url.database}":  # it is there after a password with an unescaped slash
+            return url.set(drivername=POSTGRESQL, query=query)
+    durable = url.database not in (None, "", ":memory:") and not (url.query or url.host)
+    if url.drivername == "sqlite+aiosqlite" and durable:
+        return url
+    raise ValueError("not a durable database")
 
 
 class Settings(BaseModel, frozen=True, arbitrary_types_allowed=True):
-    """How to serve, and where users are kept. A field's description completes "must be ..."."""
+    """One field per variable. A description completes the sentence "must be ..."."""
 
     host: str = Field("127.0.0.1", min_length=1, description="an address or a host name")
-    port: int = Field(
-        DEFAULT_PORT, ge=0, le=65535, description="a whole number from 0 (any free port) to 65535"
-    )
-    grace: float = Field(
-        10, gt=0, allow_inf_nan=False, description="a number of seconds greater than 0"
-    )
+    port: int = Field(8003, ge=0, le=65535, description="a whole number from 0 to 65535")
+    grace: Seconds = 10
     max_body: int = Field(65536, ge=1, description="a number of bytes greater than 0")
-    body_timeout: float = Field(
-        30, gt=0, allow_inf_nan=False, description="a number of seconds greater than 0"
-    )
-    max_depth: int = Field(
-        64, ge=1, le=500, description="how deep arrays and objects may nest, from 1 to 500"
-    )
-    timezone: Annotated[tzinfo, BeforeValidator(_zone)] = Field(
+    body_timeout: Seconds = 30
+    max_depth: int = Field(64, ge=1, le=500, description="a depth from 1 to 500")
+    timezone: Annotated[tzinfo, BeforeValidator(_time_zone)] = Field(
         UTC, description="the IANA name of a time zone, such as Europe/Berlin"
     )
-    database_url: Annotated[URL, BeforeValidator(engine.database_url)] = Field(
-        engine.database_url("sqlite+aiosqlite:///users.db"),
-        repr=False,
-        description="an SQLAlchemy URL of an installed asyncio driver and a durable database, "
-        "such as sqlite+aiosqlite:///users.db or postgresql://USER:PASSWORD@HOST/DATABASE",
+    database_url: Annotated[URL, BeforeValidator(_database_url)] = Field(
+        make_url("sqlite+aiosqlite:///users.db"), description=DATABASE_URL
     )
-    database_timeout: float = Field(
-        5, gt=0, allow_inf_nan=False, description="a number of seconds greater than 0"
-    )
-
-    @classmethod
-    def variables(cls) -> dict[str, str]:
-        """Return the variable of each field."""
-        return {field: f"{PREFIX}_{field.upper()}" for field in cls.model_fields}
+    database_timeout: Seconds = 5
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
-        """Read the settings; a variable that is absent leaves its default.
-
-        Raises:
-            SettingError: a value cannot be used.
-        """
-        variables = cls.variables()
-        found = {
-            field: environment[name] for field, name in variables.items() if name in environment
-        }
+        """Read the settings; raise ValueError for a value that cannot be used."""
+        names = {field: f"USERS_{field.upper()}" for field in cls.model_fields}
+        given = {field: environment[name] for field, name in names.items() if name in environment}
         try:
-            return cls.model_validate(found)
-        except ValidationError as invalid:
-            field = str(invalid.errors()[0]["loc"][0])
-            # The value of a database URL may hold a password, so it is not repeated.
-            value = "" if field == "database_url" else f"={found[field]!r}"
+            return cls.model_validate(given)
+        except ValidationError as error:
+            field = str(error.errors()[0]["loc"][0])
+            value = "" if field == "database_url" else f"={given[field]!r}"  # may have a password
             right = cls.model_fields[field].description
-            linked = "; Kubernetes set it: write enableServiceLinks: false"
-            hint = linked if field == "port" and found[field].startswith(LINK) else ""
-            raise SettingError(f"{variables[field]}{value}: must be {right}{hint}") from None
-
-
-def misspelt(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that set nothing, each with the name that was probably meant."""
-    known = Settings.variables().values()
-    return {
-        name: near
-        for name, value in environment.items()
-        if name not in known and name.startswith(f"{PREFIX}_")
-        if not value.startswith(LINK)
-        for near in get_close_matches(name, known, n=1, cutoff=NEAR)
-    }
+            raise ValueError(f"{names[field]}{value}: must be {right}") from None

@@ -1,122 +1,108 @@
-"""Keeps users in a database: the one place that knows SQL.
+"""Users in SQLite or PostgreSQL, by SQLAlchemy Core."""
 
-An error of the database or its driver leaves here as a StorageError only.
-"""
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import date
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Self
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from alembic.util import CommandError
-from sqlalchemy import (
-    URL,
-    BigInteger,
-    Column,
-    Date,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    insert,
-    select,
-    text,
-)
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-
-from .database import Database
-from .migrations import upgrade
-from .model import NewUser, User
-
-MAX_ID = 2**63 - 1
-
-metadata = MetaData()
-users = Table(
-    "users",
-    metadata,
-    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("birth_date", Date, nullable=False),
-)
+BEGIN = "BEGIN IMMEDIATE"
+LOCK = "SELECT pg_advisory_xact_lock(1970496882)"  # any number that nothing else locks
+ID = sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True)
+NAME = sa.Column("name", sa.Text, nullable=False)
+BIRTH_DATE = sa.Column("birth_date", sa.Date, nullable=False)
+# Without AUTOINCREMENT, SQLite reuses the id of a deleted last user.
+USERS = sa.Table("users", sa.MetaData(), ID, NAME, BIRTH_DATE, sqlite_autoincrement=True)
+JSON_NAMES = (ID, NAME, BIRTH_DATE.label("birthDate"))
 
 
 class StorageError(Exception):
-    """The database cannot do now what was asked of it; the text is one line and has no secrets."""
+    """The database failed. The text is one line and has no secrets."""
 
 
 class Store:
-    """The users of one database. Open it with `Store.open`; close it at the end."""
+    """The users of one database; `timeout` limits waiting for a connection and for a lock."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, url: sa.URL, timeout: float) -> None:
+        if url.get_backend_name() == "sqlite":
+            # For its owner only. With O_NONBLOCK, a pipe without a reader is an error.
+            file = Path(url.database or "").absolute()
+            os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600))
+            # SQLite has one writer at a time, so the writers queue for one connection.
+            self._reader = _sqlite_engine(file, timeout, 4)
+            self._writer = _sqlite_engine(file, timeout, 1)
+            sa.event.listen(self._writer.sync_engine, "begin", lambda it: it.exec_driver_sql(BEGIN))
+        else:
+            limits = {"timeout": timeout, "command_timeout": timeout}
+            pool: dict[str, Any] = {"pool_pre_ping": True, "pool_timeout": timeout}
+            engine = create_async_engine(url, hide_parameters=True, connect_args=limits, **pool)
+            self._reader = self._writer = engine
 
-    @classmethod
-    async def open(cls, url: URL, wait: float) -> Self:
-        """Connect, and bring the database to the shape that this program knows.
+    async def create_table(self) -> None:
+        """Create the table if it is absent."""
+        async with _transaction(self._writer) as connection:
+            if connection.dialect.name == "postgresql":  # several services may start at once
+                await connection.exec_driver_sql(LOCK)
+            await connection.run_sync(USERS.metadata.create_all)
+            await connection.execute(sa.select(USERS).limit(1))  # fails if it has other columns
 
-        `wait` is how many seconds to wait for a connection, and again for a lock.
+    async def add(self, values: Mapping[str, object]) -> sa.RowMapping:
+        """Return a new user, which now survives `kill -9`."""
+        statement = sa.insert(USERS).values(values).returning(*JSON_NAMES)
+        async with _transaction(self._writer) as connection:
+            return (await connection.execute(statement)).mappings().one()
 
-        Raises:
-            StorageError: the database cannot be reached, made or brought to that shape.
-        """
-        with _errors_translated():
-            store = cls(Database(url, wait))
-            try:
-                async with store._database.writing() as connection:
-                    await connection.run_sync(upgrade)
-            except BaseException:
-                await store.close()
-                raise
-        return store
-
-    async def add(self, new: NewUser) -> User:
-        """Keep a new user; when this returns, it survives the end of the process.
-
-        Raises:
-            StorageError: nothing was stored.
-        """
-        with _errors_translated():
-            async with self._database.writing() as connection:
-                statement = insert(users).values(name=new.name, birth_date=new.birth_date)
-                result = await connection.execute(statement.returning(users.c.id))
-                user_id = result.scalar_one()
-        return User(id=user_id, name=new.name, birth_date=new.birth_date)
-
-    async def get(self, user_id: int) -> User | None:
-        """Return the user of that id, or None if there is none.
-
-        Raises:
-            StorageError: the database cannot tell.
-        """
-        if user_id > MAX_ID:
-            return None
-        with _errors_translated():
-            async with self._database.reading() as connection:
-                row = (
-                    await connection.execute(select(users).where(users.c.id == user_id))
-                ).one_or_none()
-        return User(id=row.id, name=row.name, birth_date=row.birth_date) if row else None
+    async def get(self, user_id: int) -> sa.RowMapping | None:
+        """Return the user of this id, or None if there is none."""
+        statement = sa.select(*JSON_NAMES).where(USERS.c.id == user_id)
+        async with _transaction(self._reader) as connection:
+            return (await connection.execute(statement)).mappings().one_or_none()
 
     async def check(self) -> None:
-        """Do all that keeping a user takes, a write to the disk included, and change nothing.
-
-        Raises:
-            StorageError: no user could be kept now.
-        """
-        with _errors_translated():
-            async with self._database.writing() as connection:
-                await connection.execute(
-                    text("UPDATE alembic_version SET version_num = version_num")
-                )
+        """Write to the disk as `add` does, without a lasting change."""
+        async with _transaction(self._writer) as connection:
+            await connection.execute(sa.insert(USERS).values(id=0, name="", birth_date=date.min))
+            await connection.execute(sa.delete(USERS).where(USERS.c.id == 0))
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._database.close()
+        await self._reader.dispose()
+        await self._writer.dispose()
 
 
-@contextmanager
-def _errors_translated() -> Iterator[None]:
+@asynccontextmanager
+async def _transaction(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
     try:
-        yield
-    except (SQLAlchemyError, CommandError, OSError) as error:
+        async with engine.begin() as connection:
+            yield connection
+    except (SQLAlchemyError, OSError) as error:
         reason = error.orig if isinstance(error, DBAPIError) else error
         raise StorageError(str(reason).partition("\n")[0] or type(reason).__name__) from error
+
+
+def _sqlite_engine(file: Path, timeout: float, connections: int) -> AsyncEngine:
+    # mode=rw: a missing file is an error, and not replaced by an empty database.
+    url = f"sqlite+aiosqlite:///file:{quote(str(file))}?mode=rw&uri=true"
+    arguments = {"timeout": timeout, "isolation_level": None}  # the driver begins no transaction
+    pool: dict[str, Any] = {"pool_size": connections, "max_overflow": 0, "pool_timeout": timeout}
+    engine = create_async_engine(url, hide_parameters=True, connect_args=arguments, **pool)
+
+    @sa.event.listens_for(engine.sync_engine, "connect")
+    def prepare(connection: Any, record: Any) -> None:
+        record.info["file"] = file.stat()
+        for pragma in ("journal_mode=WAL", "synchronous=FULL"):  # each commit is on the disk
+            connection.cursor().execute(f"PRAGMA {pragma}")
+
+    @sa.event.listens_for(engine.sync_engine, "checkout")
+    def compare(_connection: Any, record: Any, _fairy: Any) -> None:
+        # SQLite itself goes on writing to a file that was removed or replaced.
+        if not os.path.samestat(record.info["file"], file.stat()):
+            raise DisconnectionError("the file was replaced")  # makes SQLAlchemy connect again
+
+    return engine

@@ -44,7 +44,7 @@ def test_users_outlive_the_service(database: str, tmp_path: Path) -> None:
         )
 
 
-def test_services_that_start_together_migrate_once(database: str, tmp_path: Path) -> None:
+def test_services_that_start_together_create_one_table(database: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "users_service"]
     variables = {"PYTHONPATH": str(ROOT), "USERS_PORT": "0", "USERS_DATABASE_URL": database}
     together = [
@@ -67,7 +67,7 @@ def test_services_that_start_together_migrate_once(database: str, tmp_path: Path
     [
         ("s3cret", "wrong", 'password authentication failed for user "postgres"'),
         ("/test", "/absent", "does not exist"),
-        ("127.0.0.1:", "127.0.0.1:1", "cannot use the database postgresql://127.0.0.1:1"),
+        ("127.0.0.1:", "127.0.0.1:1", "cannot use the database of USERS_DATABASE_URL: "),
         ("", "?sslmode=require", "rejected SSL upgrade"),
     ],
 )
@@ -87,5 +87,4 @@ def test_a_database_that_cannot_be_used_is_one_line_without_secrets(
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.count("\n") == 1
     assert reason in done.stderr
-    assert done.stderr.endswith("; mend that, or correct USERS_DATABASE_URL\n")
     assert "pass" not in done.stderr.replace("password authentication", "")

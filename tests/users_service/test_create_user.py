@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from users_service.model import BIRTH_DATE_FORMAT, BIRTH_DATE_PAST, NAME_LENGTH
-
 Answer = tuple[int, Message, bytes]
 Ask = Callable[..., Answer]
+
+NAME_LENGTH = "Name must be more than 2 characters."
+BIRTH_DATE_PAST = "Birth date should be in past."
+BIRTH_DATE_FORMAT = "Birth date must be a real date, written as yyyy-MM-dd."
 
 BOB = {"name": "Bob", "birthDate": "2000-01-31"}
 JSON = {"Content-Type": "application/json"}

@@ -1,13 +1,16 @@
 """Where a new user is said to be."""
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from users_service.location import location
+from users_service.app import location
 
 
 def _location(*headers: tuple[str, str]) -> str:
-    return location(CIMultiDict(headers), "127.0.0.1:8003", "/users", 7)
+    request = make_mocked_request("POST", "/users?a=b", CIMultiDict(headers))
+    request.transport.get_extra_info = {"sockname": ("127.0.0.1", 8003)}.get  # type: ignore[union-attr, method-assign]
+    return location(request, 7)
 
 
 PROTO, FORWARDED, HOST = "X-Forwarded-Proto", "X-Forwarded-Host", "Host"

