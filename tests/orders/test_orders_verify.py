@@ -43,7 +43,7 @@ def changes() -> Iterator[ParameterSet]:
 
 def test_all_survive() -> None:
     found = outcomes(RULES.decode())
-    assert len(found) == 33
+    assert len(found) == 36
     assert [outcome for outcome in found if not outcome.holds] == []
 
 

@@ -63,9 +63,9 @@ CASES = {
     ),
     "of a client, to a version that ends": (
         ENDING,
-        *("GET /v2/person", "X-Client: acme", False, 86, 99),  # Vary and exposed fields
+        *("GET /v2/person", "X-Client: acme", False, 86, 106),  # Vary and exposed fields
     ),
-    "refused": (rules(PORT), "GET /v3/person", "A: b", False, 52, 63),
+    "refused": (rules(PORT), "GET /v3/person", "A: b", False, 52, 64),
     "traced, not sampled": (
         rules(PORT) + "tracing: { ratio: 0 }\n",
         *("GET /v2/person", "A: b", False, 82, 95),
