@@ -8,6 +8,7 @@ Each has one socket to the gateway, and no other descriptor of it but the standa
 when the gateway does.
 """
 
+import atexit
 import pickle
 import signal
 import sys
@@ -176,3 +177,12 @@ def give_back() -> None:
     else:
         process.end()
     _places.release()
+
+
+def _end_idle() -> None:
+    with _lock:
+        while _idle:
+            _idle.pop().end()
+
+
+atexit.register(_end_idle)
