@@ -123,8 +123,8 @@ class OriginalText:
         made = self.text(value)
         return Raw(made) if type(made) is bytes else made
 
-    def text(self, value: Document) -> bytes | Raw:
-        """Return the text of a value: as it is in the body, if it is as it was opened."""
+    def text(self, value: Document) -> Document:
+        """Return the text of a value, bytes or Raw: as in the body, if it is as it was opened."""
         if isinstance(value, Raw):
             return value
         if not isinstance(value, dict | list):
