@@ -1,5 +1,6 @@
 """The application: a person, health and an OpenAPI document as JSON; refusals by RFC 9457."""
 
+import json
 from functools import partial
 from hashlib import sha256
 from http import HTTPStatus
@@ -9,7 +10,6 @@ from uuid import uuid4
 from aiohttp import web  # the HTTP server
 from aiohttp.typedefs import Handler
 from pydantic import BaseModel  # one class is the shape, its JSON and its schema
-from pydantic_core import to_json
 
 VERSION = "1"
 PROGRAM = f"backend_v{VERSION}"
@@ -32,9 +32,9 @@ def application(first: str, last: str) -> web.Application:
     """Return the application that serves one person."""
     app = web.Application(middlewares=[_refuse_and_log])
     health = {"/healthz": {"status": "ok"}, "/readyz": {"status": "ready"}}
-    resources = {"/person": person(first, last), "/openapi.json": _openapi(), **health}
+    resources = {"/person": person(first, last).model_dump(), "/openapi.json": _openapi(), **health}
     for path, resource in resources.items():
-        app.router.add_get(path, partial(_send, to_json(resource)))
+        app.router.add_get(path, partial(_send, json.dumps(resource, separators=(",", ":"))))
         app.router.add_options(path, _options)
     return app
 
@@ -43,10 +43,10 @@ async def _options(_: web.Request) -> web.StreamResponse:
     return web.Response(status=204, headers=ALLOW)
 
 
-async def _send(body: bytes, request: web.Request) -> web.StreamResponse:
-    etag = sha256(body).hexdigest()
+async def _send(body: str, request: web.Request) -> web.StreamResponse:
+    etag = sha256(body.encode()).hexdigest()
     known = any(tag.value in ("*", etag) for tag in request.if_none_match or ())
-    response = web.Response(status=304 if known else 200, body=b"" if known else body)
+    response = web.Response(status=304 if known else 200, text="" if known else body)
     response.etag, response.content_type = etag, JSON
     return response
 
@@ -54,7 +54,8 @@ async def _send(body: bytes, request: web.Request) -> web.StreamResponse:
 @web.middleware
 async def _refuse_and_log(request: web.Request, handler: Handler) -> web.StreamResponse:
     start, path = perf_counter(), request.rel_url.raw_path
-    request_id = request.headers.get("X-Request-Id") or uuid4().hex
+    given = request.headers.get("X-Request-Id", "")
+    request_id = given if given.isascii() and given else uuid4().hex
     try:
         response = await handler(request)
     except web.HTTPException as error:
@@ -84,4 +85,4 @@ def _openapi() -> dict[str, object]:
 
 def log(event: str, **fields: object) -> None:
     """Write one JSON object on one line of standard output."""
-    print(to_json({"event": event, "program": PROGRAM} | fields).decode(), flush=True)  # noqa: T201
+    print(json.dumps({"event": event, "program": PROGRAM} | fields), flush=True)  # noqa: T201

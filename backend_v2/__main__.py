@@ -14,12 +14,11 @@ try:
     listener = create_server((host, int(port)), family=AF_INET6 if ":" in host else AF_INET)
 except (OSError, ValueError, OverflowError) as error:
     raise SystemExit(f"{PROGRAM}: cannot listen on {host}:{port}: {error}") from None
-url = f"http://{host}:{listener.getsockname()[1]}"
 web.run_app(
     application(*name),
     sock=listener,
     shutdown_timeout=float(environ.get(f"{PROGRAM.upper()}_GRACE", "10")),
     access_log=None,
-    print=lambda _: log("listening", url=url),
+    print=lambda _: log("listening", url=f"http://{host}:{listener.getsockname()[1]}"),
 )
 log("stopped")

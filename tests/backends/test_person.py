@@ -1,5 +1,6 @@
 """The two person services: what they send, and how they start and stop."""
 
+import asyncio
 import json
 import os
 import signal
@@ -109,6 +110,18 @@ def test_a_person_has_two_parts_of_a_name(backend: str, first: str, last: str, j
     found = import_module(f"{backend}.app").person(first, last).model_dump()
     apart = {"firstName": first, "lastName": last}
     assert found == {"name": joined if backend == "backend_v1" else apart}
+
+
+async def test_bytes_that_are_no_text_in_path_and_request_id_are_answered(
+    client: TestClient[web.Request, web.Application],
+) -> None:
+    reader, writer = await asyncio.open_connection(client.host, client.port)
+    writer.write(
+        b"GET /\xff HTTP/1.1\r\nHost: a\r\nX-Request-Id: a\xff\r\nConnection: close\r\n\r\n"
+    )
+    answer = await reader.read()
+    writer.close()
+    assert answer.startswith((b"HTTP/1.1 404 ", b"HTTP/1.0 400 "))
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
