@@ -7,18 +7,14 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from multiprocessing.connection import Connection
-from os import _exit, nice
+from os import _exit
 from traceback import walk_tb
 from typing import Any
-
-# Requests that need no function go first where processors are few.
-_NICE = 5
 
 
 def serve(number: int) -> None:
     """Answer calls that come over a socket, given by its descriptor; never return."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    nice(_NICE)
     link = Connection(number)
     with suppress(EOFError, OSError):
         for module in pickle.loads(link.recv_bytes()):  # noqa: S301  # of the gateway

@@ -97,7 +97,7 @@ async def test_those_that_cannot_be_ended_are_bounded(monkeypatch: pytest.Monkey
 async def test_a_body_by_the_rules(tmp_path: Path) -> None:
     """The loop goes on meanwhile, and the refusal is that of a body that does not fit."""
     (tmp_path / "slow_code.py").write_text(CODE)
-    change = {"up": "slow_code:forever", "down": "slow_code:back", "timeout": 0.1}
+    change = {"up": "slow_code:forever", "down": "slow_code:back", "timeout": 0.5}
     api = {
         "versions": {"1": {"via": "2"}, "2": {"service": "new"}},
         "conversions": [
@@ -117,7 +117,7 @@ async def test_a_body_by_the_rules(tmp_path: Path) -> None:
     down = route.response.for_response("GET", 200)
     assert up is not None
     assert down is not None
-    assert up.timeout == 0.2
+    assert up.timeout == 1.0
     room = ConversionRoom(1000, 1000)
     turns = 0
 
@@ -133,7 +133,7 @@ async def test_a_body_by_the_rules(tmp_path: Path) -> None:
     turning.cancel()
     assert turns > 3
     assert caught.value.fault.code is FaultCode.UNCONVERTIBLE_REQUEST
-    assert "longer than 0.2 s" in caught.value.fault.detail
+    assert "longer than 1 s" in caught.value.fault.detail
     response = CapturedAnswer(200, JSON_TYPE, b'{"a":1}')
     converted, _ = await body_conversion.convert_response_body(response, down, room)
     assert converted == b'{"a":{"long":1}}'
