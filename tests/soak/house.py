@@ -39,7 +39,10 @@ apis:
       - {{ path: /person/param, version: {{ in: query, name: version }}, methods: [GET] }}
       - {{ path: /person/header, version: {{ in: header, name: X-API-VERSION }}, methods: [GET] }}
       - path: /person/accept
-        version: {{ in: accept, media_type: "application/vnd.comp.app-v{{version}}+json" }}
+        version:
+          in: accept
+          media_type: "application/vnd.comp.app-v{{version}}+json"
+          response_type: vendor
         methods: [GET]
     versions: {{ "1": {first}, "2": {{ service: person_v2 }} }}
     conversions:

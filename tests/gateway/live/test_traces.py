@@ -124,7 +124,7 @@ async def test_conversions_that_fail(gateway: StartGateway, upstream: StartUpstr
     line = BODY + b"\n"
     bad = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n{"
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n"
-    answers = [bad, *(head % len(body) + body for body in (line + line, line + b"[\n"))]
+    answers = [bad, *(head % len(body) + body for body in (line + line, line + b'{"name":7}\n'))]
 
     async def answer(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await reply(answers.pop(0), "close")(scripted, reader, writer)

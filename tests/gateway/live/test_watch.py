@@ -420,7 +420,9 @@ async def test_a_shadow_begins_anew(
     workers: str, gateway: StartGateway, upstream: StartUpstream, command: Command
 ) -> None:
     """What workers counted before is handed on before it is forgotten, for good."""
-    text = KEPT + rules((await upstream(OK)).port)
+    body = b'{"name":{"firstName":"Ann","lastName":"Lee"}}'
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    text = KEPT + rules((await upstream(head % len(body) + body)).port)
     text = text.replace('"1": { service: s }', '"1": { service: s, shadow: { via: "2" } }')
     first = gateway(text, GATEWAY_WORKERS=workers)
     await call(first, "acme", times=6)
