@@ -57,6 +57,8 @@ class Case:
             return (502, b"") if self.code and not self.is_cut else (self.status, b"")
         if self.code:
             return (0, "") if self.is_cut and "converted" not in way else (502, self.code)
+        if "converted" in way and self.status == 206 and self.body:
+            return 502, "conversion_failed"  # a part cannot be converted
         return self.status, self.body
 
 

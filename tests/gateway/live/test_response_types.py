@@ -11,7 +11,10 @@ RULES = """\
 services: {{ s: {{ targets: ["http://127.0.0.1:{port}"] }} }}
 apis:
   repos:
-    unconverted: [ text/plain, application/vnd.github.v3.raw, application/vnd.github.v3.raw+json ]
+    media_types:
+      text/plain: pass
+      application/vnd.github.v3.raw: pass
+      application/vnd.github.v3.raw+json: pass
     endpoints:
       - path: /plain
         version: {{ in: accept, media_type: "application/vnd.github.v{{version}}+json" }}
