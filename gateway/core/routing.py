@@ -218,7 +218,7 @@ class Router(Generic[T]):
         self._root: _Node[T] = _Node()
         # Not a method, whose cache would refer back to the router: a replaced router is freed at
         # once, without a garbage collection.
-        self._search = partial(_search, self._root)
+        self._search = partial(_search, self._root, self._exact)
         self._remembered = _Remembered(self._search)
         targets: list[T] = []
         seen: dict[object, Template] = {}
@@ -262,7 +262,9 @@ class Router(Generic[T]):
         """Return the target whose template matches `path`, with the raw captures, or None.
 
         A literal segment has precedence over a capture, and a capture with more literal text over
-        one with less.
+        one with less. A path that ends in a slash matches no rest of a path if another template
+        matches it without that slash: many services ignore the slash, and the request would pass
+        the rules of the other template.
         """
         exact = self._exact.get(path)
         if exact is not None:
@@ -270,14 +272,21 @@ class Router(Generic[T]):
         return self._remembered[path] if len(path) <= _SHORT else self._search(path)
 
 
-def _search(root: _Node[T], path: str) -> tuple[T, Mapping[str, str]] | None:
+def _search(
+    root: _Node[T], exact: Mapping[str, tuple[T, Mapping[str, str]]], path: str
+) -> tuple[T, Mapping[str, str]] | None:
     if not path.startswith("/"):
         return None
     values: list[str] = []
-    end = _walk(root, path[1:].split("/"), 0, values)
+    parts = path[1:].split("/")
+    end = _walk(root, parts, 0, values)
     if end is None:
         return None
     template, target = end
+    if path.endswith("/") and template.segments[-1].tail:
+        other = _walk(root, parts[:-1], 0, [])
+        if path[:-1] in exact or (other is not None and other[0] is not template):
+            return None
     return target, dict(zip(template.captures, values, strict=True))
 
 

@@ -165,6 +165,23 @@ class TestCaptures:
         """Wherever they are filled in, they would walk out of the folder there."""
         assert router(text).find(path) is None
 
+    @pytest.mark.parametrize(
+        ("path", "found"),
+        [
+            ("/users/1/", None),
+            ("/me/", None),
+            ("/", "/{rest*}"),
+            ("/files/a/", "/files/{rest*}"),
+            ("/other/", "/{rest*}"),
+            ("/users/", "/{rest*}"),
+        ],
+    )
+    def test_a_slash_at_the_end_leads_past_no_other_template(
+        self, path: str, found: str | None
+    ) -> None:
+        known = router("/users/{id}", "/me", "/files/{rest*}", "/{rest*}").find(path)
+        assert (None if known is None else known[0]) == found
+
     @pytest.mark.parametrize("text", ["/users/{id}", "/users/{rest*}", "/users/a{id}"])
     @pytest.mark.parametrize(
         "climbing",
@@ -510,9 +527,9 @@ def test_a_router_tells_what_it_leads_to() -> None:
 def test_recent_paths_are_remembered_within_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[str] = []
 
-    def search(root: Any, path: str) -> Any:
+    def search(root: Any, exact: Any, path: str) -> Any:
         searched.append(path)
-        return original(root, path)
+        return original(root, exact, path)
 
     original = routing._search
     monkeypatch.setattr(routing, "_search", search)

@@ -221,3 +221,23 @@ async def test_links_have_the_prefix_and_the_port_of_the_trusted_proxy(prefixed:
         wanted = "X-Wanted: http://shop.example/items/7"
         answer = await asked(prefixed, "/api/v2/a", wanted, *lines, source=PROXY)
         assert answer.one("Location") == b"http://shop.example/shop/api/v2/items/7"
+
+
+async def test_a_slash_at_the_end_passes_no_sunset_of_a_more_exact_path(
+    reloaded: StartGateway, service: Scripted
+) -> None:
+    program = reloaded(f"""\
+services: {{ s: {{ targets: ["http://127.0.0.1:{service.port}"] }} }}
+apis:
+  users:
+    endpoints:
+      - {{ path: "/users/{{id}}", version: {{ in: header, name: V }}, methods: [GET] }}
+    versions:
+      "1": {{ service: s, lifecycle: {{ deprecated: 2020-01-01, sunset: 2021-01-01 }} }}
+  rest: {{ service: s, endpoints: [ {{ path: "/{{rest*}}" }} ] }}
+""")
+    statuses = {
+        path: (await get(program, f"GET {path}", "V: 1")).status
+        for path in ("/users/1", "/users/1/", "/other/")
+    }
+    assert statuses == {"/users/1": 410, "/users/1/": 404, "/other/": 200}
