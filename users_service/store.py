@@ -96,7 +96,9 @@ def _sqlite_engine(file: Path, timeout: float, connections: int) -> AsyncEngine:
     @sa.event.listens_for(engine.sync_engine, "connect")
     def prepare(connection: Any, record: Any) -> None:
         record.info["file"] = file.stat()
-        for pragma in ("journal_mode=WAL", "synchronous=FULL"):  # each commit is on the disk
+        # Each commit is on the disk, and in the file alone: a log (WAL) beside it loses users when
+        # it is removed, and spoils another file that takes the place of the database.
+        for pragma in ("journal_mode=DELETE", "synchronous=EXTRA"):
             connection.cursor().execute(f"PRAGMA {pragma}")
 
     @sa.event.listens_for(engine.sync_engine, "checkout")

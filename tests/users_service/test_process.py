@@ -356,9 +356,8 @@ def test_a_full_disk_is_a_503_problem_until_there_is_room(
 ) -> None:
     process, port, log = launch(USERS_DATABASE_TIMEOUT="0.2")
     assert ask("POST", "/users", BOB, port=port)[0] == 201
-    # A limit on the size of files stands for the end of the disk.
-    size = (tmp_path / "service" / "users.db-wal").stat().st_size
-    _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, -1))
+    # A limit on the size of files stands for the end of the disk: no journal can be written.
+    _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (4096, -1))
     _check_unavailable(ask, port)
     assert ask("GET", "/users/1", port=port)[0] == 200
     assert ask("GET", "/healthz", port=port)[0] == 200
@@ -388,8 +387,9 @@ def test_a_replaced_database_is_used_and_loses_no_acknowledged_user(
     _create(ask, port)
     with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(f"{file}2")) as copy:
         source.backup(copy)
-    for end in ("-wal", "-shm"):
-        Path(f"{file}{end}").unlink()
+    assert {each.name for each in file.parent.iterdir() if each.is_file()} == {
+        *("users.db", "users.db2")
+    }
     Path(f"{file}2").replace(file)
     ids = [_create(ask, port) for _ in range(3)]
     assert _stored(file.parent, tmp_path / "killed") == [1, *ids] == [1, 2, 3, 4]
