@@ -44,8 +44,7 @@ _LINES_AT_ONCE = 500
 # A body of fewer bytes takes a third of a millisecond at most. Others have turns, since one of as
 # many elements as bytes takes 20 ms, and a few hundred bytes of a coded body can be such a one.
 _NO_TURN = 1024
-# For how many seconds the end of a body is awaited behind a first document with a line feed: it is
-# then one document, and its length is known.
+# The seconds after which a first document with a line feed and no end of the body begins a series.
 _MOMENT = 0.05
 _turns = LoopTurns(PATIENCE, overloaded)
 
@@ -144,7 +143,7 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
         raise failed(response, unfit)
     whole = response.complete
     if not whole or len(body) > AT_ONCE or len(body) > room.limit:
-        search = None if whole or codings or not is_json else _search(response)
+        search = None if whole or codings or not is_json else _search(response, conversion)
         length = _length(response, room)
         body = await room.gather(_collected(response, body, whole, room, search), length)
         if search is not None and search.found:
@@ -179,12 +178,15 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
     return converted, converted is not body
 
 
-def _search(response: UpstreamHead) -> "SeriesSearch | None":
+def _search(response: UpstreamHead, conversion: BodyConversion) -> "SeriesSearch | None":
     if any(name.lower() == b"content-length" for name, _ in response.fields):
         return None
     from gateway.proxy.body.formats.json_sequence import SeriesSearch  # most bodies have a length
 
-    return SeriesSearch()
+    # A document of a series is converted otherwise than the same one alone where a change needs the
+    # message or the whole body. Then a second document decides, and no pause.
+    alike = not conversion.needs_message and conversion.of_documents is conversion
+    return SeriesSearch(_MOMENT if alike else None)
 
 
 async def _series(
@@ -282,7 +284,7 @@ async def _collected(
                 return
             if ended:
                 try:
-                    async with asyncio.timeout(_MOMENT):
+                    async with asyncio.timeout(search.pause):
                         piece, last = await response.read(), response.complete
                 except TimeoutError:
                     search.found = True

@@ -140,10 +140,12 @@ class SeriesSearch:
     It is one if an object or an array ends with a line feed, and more follows or is to follow.
 
     Attributes:
+        pause: The seconds without a byte after which more is to follow; None waits for more.
         found: Whether the body is a series, as far as is known.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pause: float | None = None) -> None:
+        self.pause = pause
         self.found = False
         self._ends: TextEnds | None = TextEnds()
         self._ended = False
