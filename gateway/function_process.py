@@ -146,7 +146,7 @@ def in_process(name: str, function: Callable[..., object], seconds: float) -> Ca
 
 
 def take() -> FunctionProcess:
-    """Have this thread hold a process, and return that; raises NoProcessError."""
+    """Reserve a process for this thread and return it; raises NoProcessError."""
     if not _places.acquire(timeout=_PATIENCE):
         raise NoProcessError
     try:
@@ -166,7 +166,7 @@ def take() -> FunctionProcess:
 
 
 def give_back() -> None:
-    """Let go of the process that this thread holds, if it holds one."""
+    """Release the process that this thread has reserved, if any."""
     process: FunctionProcess | None = getattr(_held, "process", None)
     if process is None:
         return

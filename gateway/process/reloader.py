@@ -28,7 +28,7 @@ _LONGEST_LOOK = 10.0
 
 _Stamp = tuple[int, int, int] | None
 
-# Rules of so many bytes have few enough objects to look among them for what loading left behind.
+# The bytes of a configuration up to which a full garbage collection after a reload is cheap.
 _SMALL = 64 * 1024
 
 

@@ -44,16 +44,16 @@ from gateway.telemetry.target_watch import FailingTarget
 _YOUNG = 5.0
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 10.0
-# A worker is killed when it sends no heartbeat for so many times so many seconds; one that does
-# not serve yet has longer, as it loads the rules. One longer time could have passed while this
-# process was suspended itself.
+# A worker is killed after _LOOKS looks, _LOOK_SECONDS apart, without a heartbeat; before it serves,
+# while it loads the configuration, the looks are _START_LOOK_SECONDS apart. Several short looks
+# instead of one long time, which could pass while this process itself is suspended.
 _LOOKS = 5
 _LOOK_SECONDS = 1.0
 _START_LOOK_SECONDS = 60.0
-# After so many of these times, other workers accept its connections too, which does no harm if the
-# worker is only slow.
+# After this many looks, other workers also accept its connections, which is harmless if the worker
+# is only slow.
 _STAND_IN_LOOKS = 2
-# Beyond its grace, a worker has so many seconds before it is killed.
+# The seconds after its grace in which a worker may still end before it is killed.
 _SPARE = 5.0
 # How long a worker may take to apply overrides, in seconds; it takes milliseconds.
 _APPLY_SECONDS = 5.0

@@ -35,7 +35,7 @@ _SCHEMES = frozenset({"http", "https"})
 _DEFAULT_PORTS = frozenset({"80", "443"})
 _PORT = re.compile(r"[1-9][0-9]{0,4}\Z")
 _ITS_PORT = re.compile(r"(?::[0-9]*)?\Z")
-# The segments of a path (RFC 3986, section 3.3), none of which is empty. A comma ends a prefix.
+# Non-empty path segments (RFC 3986, section 3.3), without commas, which separate prefixes.
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9\-._~%!$&'()*+;=:@]+)+\Z")
 _SUCCESSOR = re.compile(rb"<(//[^/>]*|)(/[^>]*)>(?=; rel=\"successor-version\")")
 _LINK_PORT = re.compile(rb":[0-9]*\Z")
@@ -288,10 +288,7 @@ def public_prefix(exchange: Exchange) -> str:
 
 
 def prefix_line(exchange: Exchange, plan: Plan) -> bytes:
-    """Return the line of what was stripped from the client's path, behind the end of another line.
-
-    Nothing where nothing was stripped.
-    """
+    """Return the X-Forwarded-Prefix line to append to the head, or b"" if nothing was stripped."""
     prefix = link_mapper(exchange, plan).sent_prefix
     return headers.PREFIX_LINE + prefix.encode() if prefix else b""
 

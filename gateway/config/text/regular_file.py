@@ -17,9 +17,10 @@ MAX_BYTES = 16 * 2**20
 
 
 def read_regular(path: Path, most: int = MAX_BYTES) -> bytes:
-    """Return the content of a regular file of at most so many bytes; raises OSError, with a text.
+    """Return the content of a regular file of at most `most` bytes.
 
-    Its number is EFBIG for a larger file.
+    Raises:
+        OSError: the file cannot be read or is no regular file; EFBIG if it is larger.
     """
     with open_regular(path) as file:
         content = file.read(most + 1)

@@ -286,7 +286,7 @@ class LinkMapper(NamedTuple):
 
 
 def _unmapped(link: str, scheme: str | None, authority: str | None) -> MappedLink | None:
-    """Return a link that stays, with the scheme and the authority in it; None for all others."""
+    """Return a link that must not be mapped, unchanged; None for a link to map."""
     if browser_authority(link) != authority:
         return MappedLink(link, False)  # browsers would be led elsewhere than the mapper reads
     if scheme is not None and (authority is None or scheme.lower() not in _HTTP):

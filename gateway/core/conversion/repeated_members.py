@@ -40,7 +40,7 @@ def repeated() -> ConversionError:
 
 
 def object_of(given: Iterable[tuple[str, Document]]) -> JsonObject:
-    """Return an open object of its members, of which several may have the same key."""
+    """Return the open object of members, some of which may have the same key."""
     members = [*given]
     counts = Counter(key for key, _ in members)
     made: JsonObject = {}

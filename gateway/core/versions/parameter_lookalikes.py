@@ -59,7 +59,7 @@ class ParameterLookalikes:
         return cls(name, needle, exact, pattern)
 
     def find(self, query: str) -> str | None:
-        """Return the name of a look-alike as it stands in a query, which is ASCII; else None."""
+        """Return the name of a look-alike as the query writes it, or None."""
         # Every parameter of the exact name contains the needle; nothing else does in most queries.
         own = f"{self.name}="
         found = query.count(f"&{own}") + query.startswith(own)

@@ -15,7 +15,7 @@ from gateway.core.versions.matching import EXACT, Matching
 from gateway.core.versions.reader import Reader
 from gateway.core.versions.version import Version
 
-# A refusal has so many characters of the name of a parameter at most.
+# Parameter names in refusals are truncated to this length.
 _LONGEST_NAME = 100
 
 

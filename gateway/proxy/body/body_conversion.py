@@ -121,9 +121,9 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
 ) -> tuple[bytes | AsyncIterator[bytes], bool]:
     """Return the body of a response converted to the client's version; see `convert_request_body`.
 
-    And whether it may be another one than that of the service, whose content coding it has if not.
-    A stream of documents is returned as an iterator, which converts each as it comes, and raises
-    FaultError for one that cannot be converted. JSON of several documents is such a stream as well.
+    The second value is False if the body is unaltered and still has its content coding. A stream of
+    documents, or JSON of several documents, is returned as an iterator that converts each document
+    when it arrives, and raises FaultError for one that cannot be converted.
 
     Raises:
         FaultError: the body cannot be converted completely, or there is no room to convert it; no

@@ -32,8 +32,6 @@ _LOCAL_ERRORS: Final = {
     errno.ENFILE: "files",
     errno.ENOBUFS: "memory",
     errno.ENOMEM: "memory",
-    errno.EPERM: "denied",  # by a local firewall
-    errno.EACCES: "denied",
 }
 # Of a name with several addresses, uvloop raises one error with the texts of all of them.
 _ERROR_NUMBER: Final = re.compile(r"\[Errno (\d+)\]")
@@ -218,13 +216,12 @@ _EXHAUSTED: Final = Fault(
 def _local_reason(error: OSError) -> str | None:
     """Return why this machine cannot connect to any target; None for an error of the target.
 
-    The last address of a name decides: of `localhost`, `::1` often fails for good.
+    Of a name with several addresses, all have to fail so: `::1` has no local address where the
+    machine has no IPv6, and another address may still refuse the connection.
     """
-    number = error.errno
-    if number is None:
-        numbers = _ERROR_NUMBER.findall(str(error))
-        number = int(numbers[-1]) if numbers else None
-    return None if number is None else _LOCAL_ERRORS.get(number)
+    numbers = [error.errno] if error.errno is not None else _ERROR_NUMBER.findall(str(error))
+    reasons = [_LOCAL_ERRORS.get(int(number)) for number in numbers]
+    return reasons[-1] if reasons and None not in reasons else None
 
 
 def _closes(response: StreamedResponse) -> bool:

@@ -38,7 +38,7 @@ _MODE = 0o600
 _WRITES = "writes"
 # The write-ahead log of SQLite and its index. Where one is gone, what is written is for nobody.
 _BESIDE = ("-wal", "-shm")
-# What rows bring about that a disk has changed, beside errors of SQLite.
+# Exceptions raised by corrupt rows.
 _UNREADABLE = (SQLAlchemyError, sqlite3.Error, DecodeError, ValueError, TypeError, LookupError)
 _ANOTHER = "move it away, or name another file in 'state'"
 

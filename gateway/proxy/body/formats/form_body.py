@@ -33,7 +33,7 @@ from gateway.proxy.turns.thread_pace import Step, no_step
 # What urllib decodes and encodes at once takes 85 times the memory of its bytes, and no other
 # thread runs meanwhile.
 _STEP = 16 * 1024
-# What no client leaves unescaped in the name of a field, with which a text may begin.
+# A character that clients always escape in the name of a field: the body is a text, not a form.
 _TEXT = re.compile(rb'[^=&]*[\x00-\x20"<>\\^`{|}]')
 _json_text = msgspec.json.Decoder(msgspec.Raw).decode
 
