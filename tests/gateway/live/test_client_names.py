@@ -3,6 +3,7 @@
 import asyncio
 import time
 from dataclasses import replace
+from math import inf
 
 import jwt
 import pytest
@@ -47,10 +48,14 @@ async def test_clients_are_named_in_the_log(
     program = gateway(rules, GATEWAY_WORKERS=workers, **SECRETS)
     stale = token(SECRETS["JWT_KEY"], exp=int(time.time()) - 1)
     forged = token("o" * 32)
+    endless = token(SECRETS["JWT_KEY"], exp=253_402_300_800_000, nbf=-1, iat=0.5)
+    infinite = token(SECRETS["JWT_KEY"], exp=inf)
     by = {
         ("X-Api-Key: key-of-acme",): "acme",
         ("X-Api-Key: key-of-none",): digest("key-of-none"),
         (f"Authorization: Bearer {token(SECRETS['JWT_KEY'])}",): "bob",
+        (f"Authorization: Bearer {endless}",): "bob",
+        (f"Authorization: Bearer {infinite}",): "127.0.0.0/24",
         (f"Authorization: Bearer {stale}", "X-Client: c"): "unverified:c",
         (f"Authorization: Bearer {forged}",): "127.0.0.0/24",
         ("X-Client: a\tb",): UNVERIFIED + digest("a\tb"),

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from functools import lru_cache
+from math import inf
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, get_args
@@ -14,8 +15,7 @@ from gateway.core.clients import Claims
 
 # Verifying a signature costs as much as answering a request: those of busy clients are remembered.
 _REMEMBERED = 1024
-# The last second of the year 9999; no issuer means a later one.
-_LATEST = 253_402_300_799
+_TIMES = "exp", "nbf", "iat"
 
 Algorithm = Literal[
     "HS256",
@@ -177,17 +177,18 @@ def _verifying(config: JwtConfig, key: str) -> Claims:
 
 def _in_force(claims: Mapping[str, object]) -> bool:
     # RFC 7519, sections 4.1.4 to 4.1.6.
-    start, end = _time(claims.get("nbf", 0)), _time(claims.get("exp", _LATEST))
-    if start is None or end is None or _time(claims.get("iat", 0)) is None:
+    times: dict[str, Any] = {name: claims[name] for name in _TIMES if name in claims}
+    if not all(map(_is_numeric_date, times.values())):
         return False
-    return start <= time.time() < end
+    now = time.time()
+    return bool(times.get("nbf", now) <= now < times.get("exp", inf))
 
 
-def _time(value: object) -> float | None:
-    """Return a NumericDate (RFC 7519, section 2) that a clock can reach; None for anything else.
+def _is_numeric_date(value: object) -> bool:
+    """Whether a value is a JSON number (RFC 7519, section 2), however large or small.
 
     JSON as Python reads it has Infinity and NaN, and booleans are numbers in Python.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value if 0 <= value <= _LATEST else None
+        return False
+    return -inf < value < inf

@@ -18,7 +18,9 @@ from tests.gateway.kit import ROOT
 
 SECRET = "s" * 32
 NOW = int(time.time())
-NO_TIMES: list[object] = [inf, -inf, nan, 10**400, 1e300, -1, True, False, "9", None, [NOW], {}]
+NO_TIMES: list[object] = [inf, -inf, nan, True, False, "9", None, [NOW], {}]
+# Of the year 10000 and later, in milliseconds, and more than a float holds.
+LATE, EARLY = [253_402_300_800, NOW * 1000, 1e300, 10**400], [-1, -0.5, -(10**12), -(10**400), 0]
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 RSA, EC = rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP256R1())
 
@@ -38,6 +40,11 @@ class TestVerified:
             ({"nbf": NOW + 1000}, ""),
             ({"exp": NOW + 1000.5}, "bob"),
             *(({name: value}, "") for name in ("exp", "nbf", "iat") for value in NO_TIMES),
+            *(({"exp": late}, "bob") for late in LATE),
+            *(({"nbf": late}, "") for late in LATE),
+            *(({"iat": late}, "bob") for late in LATE),
+            *(({"exp": early}, "") for early in EARLY),
+            *(({"nbf": early, "iat": early}, "bob") for early in EARLY),
             ({"exp": "never"}, ""),
             ({"aud": "b"}, ""),
             ({"iss": "j"}, ""),
