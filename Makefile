@@ -29,7 +29,7 @@ COMPILED_TESTS ?= tests/gateway/proxy tests/gateway/telemetry $(addprefix tests/
 # Whether the benchmark goes without the compiled gateway, and so without a compiler: PLAIN=yes.
 PLAIN ?=
 
-.PHONY: help run verify test lint types core tests test-slow test-compose test-fleet test-telemetry test-page test-clients chaos soak siege audit fuzz compiled test-compiled bench lock clean
+.PHONY: help run verify test lint types core tests test-slow test-compose test-fleet test-telemetry test-page test-clients chaos soak siege audit fuzz compiled test-compiled bench generate lock clean
 
 help: ## list what make can do here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -113,6 +113,9 @@ test-compiled: compiled ## run the tests of the data path with the compiled modu
 bench: $(VENV)/bench.stamp $(if $(PLAIN),,compiled) ## measure beside Envoy, Caddy, Traefik, nginx and HAProxy, within 12 minutes
 	@exec $(PY) -m benchmarks $(if $(PLAIN),,--compiled $(abspath $(COMPILED))) \
 		--rounds $(ROUNDS) --seconds $(SECONDS) --megabytes $(MEGABYTES)
+
+generate: $(VENV)/run.stamp ## write the files that are derived from the code
+	$(PY) -m stack.generate
 
 lock: ## pin requirements/*.txt anew from requirements/*.in and pyproject.toml
 	@$(PYTHON) -m venv --clear $(VENV)/uv

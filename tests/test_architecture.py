@@ -28,6 +28,7 @@ CORE = [name for name in MODULES if name.startswith("gateway.core")]
 # From the ground up. What stands on one floor may use what is on it and below.
 FLOORS = (
     ("core",),
+    ("observe",),
     (
         *("config", "daemon_thread", "descriptors", "function_child", "function_process"),
         *("settings", "steady_clock", "whole_file"),

@@ -144,10 +144,12 @@ class _Admin:
 
     async def metrics(self, request: web.Request) -> web.StreamResponse:
         # Imported with the first scrape: a gateway without a monitor saves that memory.
-        from gateway.admin.metrics import CONTENT_TYPE, exposition
+        from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+
+        from gateway.admin.metrics import exposition
 
         pieces = exposition(self._operator)
-        return await send_pieces(request, pieces, {"Content-Type": CONTENT_TYPE})
+        return await send_pieces(request, pieces, {"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
     async def usage(self, request: web.Request) -> web.StreamResponse:
         # Reports are imported when they are first asked for, as metrics are.

@@ -73,7 +73,7 @@ class Operator:
         return self.reloader.latest
 
     def count(self, kind: str, *labels: str) -> None:
-        """Increment a counter; `delta.COUNTERS` lists the kinds and their labels."""
+        """Increment a counter; `metric_table.METRICS` has the kinds and their labels."""
         one = CounterDelta(kind, labels, 1)
         self.state.absorb(Delta(time.time(), counts=[one]))
 

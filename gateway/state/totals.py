@@ -168,7 +168,7 @@ class Totals:
     Attributes:
         since: when counting began, in seconds since 1970.
         clients: the usage of each version, by client.
-        counts: by kind and labels; see `delta.COUNTERS`.
+        counts: by kind and labels; see `metric_table.METRICS`.
         traffic: by API, version and endpoint, since this process started.
         upstream: the requests to services by API, version and target, since this process started.
         outcomes: by API, version and route of a cutover, since this process started.

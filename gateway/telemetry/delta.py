@@ -25,36 +25,6 @@ OTHER = "_OTHER"
 OperationName = tuple[str, str]
 """An operation: its method, and the path of its endpoint."""
 
-# The kinds of counters other than requests, with their labels. The last may have many values.
-COUNTERS = {
-    "refusals": ("api", "version", "code"),
-    "upstream_errors": ("service", "code"),
-    "client_bounds": ("bound",),
-    "operations": ("api", "version", "method", "endpoint"),
-    "operations_compared": ("api", "version", "method", "endpoint"),
-    "compared": ("api", "version"),
-    "differing": ("api", "version"),
-    "validated": ("api", "version"),
-    "invalid": ("api", "version"),
-    "noise": ("api", "version", "field"),
-    "shed": ("api", "version", "reason"),
-    "differences": ("api", "version", "field"),
-    "checked": ("api", "version"),
-    "violations": ("api", "version", "field"),
-    "unmapped_links": ("api", "version", "place"),
-    "dropped_digests": ("api", "version", "field"),
-    "task_failures": ("task",),
-    "log_dropped": ("line",),
-    "admin_bounds": ("bound",),
-    "admin_refusals": ("code",),
-    "in_flight_waits": ("service",),
-    "connection_waits": ("target",),
-    "local_connect_failures": ("reason",),
-    "unchecked": ("api", "version"),
-    "spans_dropped": ("reason",),
-    "notifications": ("outcome",),
-}
-
 
 class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
     """The requests of one client for one version at one endpoint.
@@ -135,8 +105,8 @@ class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
     """An increment of a counter.
 
     Attributes:
-        kind: the kind of the counter, a key of COUNTERS.
-        labels: the values of the labels that COUNTERS has for the kind.
+        kind: the kind of the counter, see `metric_table.MetricRow.kind`.
+        labels: the values of the labels that the row of the kind has.
         count: the increment.
     """
 
@@ -227,7 +197,7 @@ class SampleDelta(msgspec.Struct, array_like=True, frozen=True):
     """An example of a counted case for operators, redacted.
 
     Attributes:
-        kind: the kind of the counter, a key of COUNTERS.
+        kind: the kind of the counter, as in CounterDelta.
         api: the name of the API.
         version: the label of the version.
         document: the case, as a JSON value; samples with the same one are alike.

@@ -126,7 +126,7 @@ class Recorder:
                 self.count("dropped_digests", api, version_label(exchange.version), field)
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
-        """Increment a counter; `delta.COUNTERS` lists the kinds and their labels."""
+        """Increment a counter; `metric_table.METRICS` has the kinds and their labels."""
         key = kind, labels
         known = self._counts.get(key)
         if known is not None:

@@ -189,7 +189,7 @@ def _gates(key: VersionKey, named: str, own: dict[str, str]) -> Iterator[Alert]:
         )
     yield _alert(
         "GateExceeded",
-        f'max without (route) (gateway_gate_outcome{{{labels(key)}, outcome="exceeded"}}) == 1',
+        f'gateway_gate_outcome{{{labels(key)}, outcome="exceeded"}} == 1',
         *("0m", "critical"),
         f"The gate {{{{ $labels.gate }}}} of the cutover of {named[0].lower() + named[1:]} is"
         " exceeded.",

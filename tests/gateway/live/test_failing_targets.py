@@ -87,7 +87,7 @@ async def test_one_of_two_targets(
         port = closed.getsockname()[1]
         program = gateway(rules((await upstream(OK)).port, port), GATEWAY_WORKERS=workers)
         failing = f'gateway_target_failing{{service="s",target="127.0.0.1:{port}"}}'
-        assert f"{failing} 0" in read(program, "/metrics").splitlines()
+        assert f"{failing} 0.0" in read(program, "/metrics").splitlines()
         async with asyncio.timeout(60):
             while f"{failing} {workers}" not in await asyncio.to_thread(read, program, "/metrics"):
                 assert (await get(program)).status == 200

@@ -1,0 +1,1 @@
+"""The log, the state of targets, and the export of spans."""
