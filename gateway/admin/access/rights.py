@@ -33,7 +33,7 @@ from typing import NamedTuple, NoReturn, TypeVar
 from aiohttp import web
 
 from gateway.admin.access.admin_guard import NOWHERE, AdminProblemError
-from gateway.admin.access.failed_tries import FailedTries
+from gateway.admin.access.failed_tries import OTHERS, FailedTries
 from gateway.admin.access.session_cookie import SESSION, new_session, session_holder
 from gateway.core.clients import UNVERIFIED, parse_address, trusts
 from gateway.core.operators.admin_rules import AdminRules, AdminToken, Right, SignOn
@@ -239,15 +239,19 @@ class Rights:
         token = rules.holder(text)
         if token is None:
             peer = request.remote or ""
-            wait = self._tries.wait(peer, time.monotonic())
-            if wait:
+            tried = self._tries.add(peer, time.monotonic())
+            if tried.starts:
+                log.event("admin_tries_limited", "warning", peer=tried.of)
+            if tried.wait:
                 detail = (
                     f"the token is none of 'admin' in the rules, and too many wrong ones came from"
-                    f" this address; correct it, and wait {wait} seconds"
+                    f" {'this address' if tried.of != OTHERS else OTHERS}; correct it, and wait"
+                    f" {tried.wait} seconds"
                 )
-                raise AdminProblemError(429, "too_many_tries", detail, {"Retry-After": str(wait)})
-            self._tries.add(peer, time.monotonic())
-            log.event("admin_token_wrong", "warning", peer=peer, path=request.path)
+                fields = {"Retry-After": str(tried.wait)}
+                raise AdminProblemError(429, "too_many_tries", detail, fields)
+            more = {"unlogged": tried.unlogged} if tried.unlogged else {}
+            log.event("admin_token_wrong", "warning", peer=peer, path=request.path, **more)
             # RFC 6750, section 3.1.
             _challenge("the token is none of 'admin' in the rules", ', error="invalid_token"')
         return token

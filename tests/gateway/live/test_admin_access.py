@@ -1,8 +1,11 @@
 """The admin port with TLS and tokens, asked by the commands of an operator."""
 
 import json
+import re
+import socket
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 from tests.gateway.admin.access.certificates import write_certificate
@@ -79,3 +82,33 @@ admin:
     assert run(program, "brownout show person 2", **monitor)[0] == 0
     assert renewed == files
     assert ANN not in program.output.read_text()
+
+
+def statuses(program: Program, address: str, token: str, times: int = 1) -> list[str]:
+    """Return the statuses of requests for the admin port that come from an address."""
+    line = f"GET /versions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+    asked = f"{line}\r\n" * (times - 1) + f"{line}Connection: close\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", program.admin), 60, (address, 0)) as sent:
+        sent.sendall(asked.encode())
+        answered = sent.makefile("rb").read()
+    return re.findall(r"HTTP/1\.1 (\d+) ", answered.decode())
+
+
+def test_wrong_tokens_from_many_addresses_are_bounded_and_logged(gateway: StartGateway) -> None:
+    """After 1,024 addresses with 20 tries each, 20 more are for all others together."""
+    program = gateway(
+        f"admin: {{ tokens: {{ ann: {{ right: operate, token: '${{ANN}}' }} }} }}\n{rules(1)}",
+        ANN=ANN,
+    )
+    few = Counter(statuses(program, "127.0.0.9", ANN[1:], 25))
+    assert few["401"] in (20, 21)
+    assert few["429"] == 25 - few["401"]
+    assert statuses(program, "127.0.0.9", ANN) == ["200"]
+    for number in range(1023):  # five tries are forgotten after 15 s
+        address = f"127.1.{number // 250}.{number % 250 + 1}"
+        assert statuses(program, address, ANN[1:], 5) == ["401"] * 5
+    others = [statuses(program, f"127.2.0.{number}", ANN[1:]) for number in range(1, 61)]
+    assert others.count(["429"]) >= 30
+    assert statuses(program, "127.2.0.1", ANN) == ["200"]
+    limited = wait_for(lambda: len(found := program.log("admin_tries_limited")) == 2 and found)
+    assert [line["peer"] for line in limited] == ["127.0.0.9", "other addresses"]
