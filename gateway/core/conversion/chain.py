@@ -54,8 +54,6 @@ class BodyConversion:
         needs_message: Whether a change needs to know more of the message than its body. The query
             and the header fields are then converted together with the body.
         varies: Whether equal bodies may become bodies that differ.
-        carrying: The conversion with those changes alone that move values beside the body.
-        of_documents: The conversion of the documents of a stream; see `fitting`.
     """
 
     links: tuple[VersionLink, ...]
@@ -66,8 +64,8 @@ class BodyConversion:
     timeout: float | None = field(init=False, repr=False, compare=False)
     needs_message: bool = field(init=False, repr=False, compare=False)
     varies: bool = field(init=False, repr=False, compare=False)
-    carrying: "BodyConversion" = field(init=False, repr=False, compare=False)
-    of_documents: "BodyConversion" = field(init=False, repr=False, compare=False)
+    _carrying: "BodyConversion | None" = field(init=False, repr=False, compare=False)
+    _of_documents: "BodyConversion | None" = field(init=False, repr=False, compare=False)
     _steps: Steps[BodyConverting] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -82,12 +80,21 @@ class BodyConversion:
         # A method costs a third of an object that can be called.
         steps = Steps(tuple(map(_CONVERT, made)), tuple(map(_ORIGIN, made)))
         object.__setattr__(self, "_steps", steps)
-        only = tuple(map(carrying, self.links))
-        apart = self if all(map(is_, only, self.links)) else BodyConversion(only, *way)
-        object.__setattr__(self, "carrying", apart)
-        fit = tuple(map(fitting, self.links))
-        documents = self if all(map(is_, fit, self.links)) else BodyConversion(fit, *way)
-        object.__setattr__(self, "of_documents", documents)
+        # None in place of itself: a snapshot without cycles is freed with the last reference to it.
+        for name, part in (("_carrying", carrying), ("_of_documents", fitting)):
+            links = tuple(map(part, self.links))
+            is_same = all(map(is_, links, self.links))
+            object.__setattr__(self, name, None if is_same else BodyConversion(links, *way))
+
+    @property
+    def carrying(self) -> "BodyConversion":
+        """The conversion with those changes alone that move values beside the body."""
+        return self if self._carrying is None else self._carrying
+
+    @property
+    def of_documents(self) -> "BodyConversion":
+        """The conversion of the documents of a stream; see `fitting`."""
+        return self if self._of_documents is None else self._of_documents
 
     def convert(self, document: Document, form: JsonForm = PLAIN) -> Document:
         """Return the document converted to the other version.

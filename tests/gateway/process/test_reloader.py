@@ -12,8 +12,12 @@ from threading import Event
 
 import pytest
 
+from gateway.config.load import load_file
 from gateway.config.text.mistakes import ConfigError
 from gateway.config.text.regular_file import MAX_BYTES
+from gateway.core.conversion.chain import BodyConversion
+from gateway.core.conversion.shapes.use import GroupUse
+from gateway.core.snapshot import Snapshot
 from gateway.process import reloader as reloader_module
 from gateway.process.reloader import Reloader
 from gateway.telemetry import log
@@ -312,3 +316,56 @@ async def test_no_collection_goes_over_large_rules(tmp_path: Path) -> None:
             gc.callbacks.remove(measure)
         assert len([*reloader.latest.router]) > 3000
         assert longest < 0.02
+
+
+NESTED = """
+services: { s: { targets: ["http://127.0.0.1:8002"] } }
+apis:
+  tree:
+    endpoints: [ { path: "/v{version}/tree", version: { in: path } } ]
+    versions: { "1": { via: "2" }, "2": { service: s } }
+    groups:
+      node: [ rename: { field: name, to: title }, use: { group: node, at: ["children[]"] } ]
+    conversions:
+      - between: ["1", "2"]
+        changes: [ use: { group: node, at: [root] } ]
+"""
+
+
+def live(*kinds: type[object]) -> int:
+    return sum(isinstance(each, kinds) for each in gc.get_objects())
+
+
+async def test_reloads_of_large_rules_free_the_former_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also groups that use themselves, which only a garbage collection can free."""
+    monkeypatch.setattr(reloader_module, "_SMALL", 0)
+    async with reloading(tmp_path / "gateway.yaml") as reloader:
+        counts = []
+        for loaded in range(1, 18):
+            reloader.reload(NESTED.encode() + b"# %d" % loaded)
+            await soon(lambda loaded=loaded: reloader.loaded == loaded)  # type: ignore[misc]
+            gc.unfreeze()
+            counts.append(live(GroupUse))
+            gc.freeze()
+            # The first rules stay, to tell whether a restart is needed.
+            assert live(Snapshot) <= 3
+        reloader.reload()
+        assert max(counts) <= 9 * counts[0]
+        assert min(counts[-8:]) == counts[0]
+
+
+async def test_replaced_conversions_are_freed_without_a_garbage_collection(tmp_path: Path) -> None:
+    path = tmp_path / "gateway.yaml"
+    put(path, rules(1, via=True, changes="- rename: { field: name, to: title }"))
+    gc.collect()
+    gc.disable()
+    try:
+        before = live(BodyConversion)
+        snapshot = load_file(path, {})
+        assert live(BodyConversion) > before
+        del snapshot
+        assert live(BodyConversion) == before
+    finally:
+        gc.enable()
