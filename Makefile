@@ -24,12 +24,12 @@ fuzz: SECONDS ?= 60
 
 # Where the compiled modules are, and which tests are run there.
 COMPILED = $(VENV)/compiled
-COMPILED_TESTS ?= tests/gateway/proxy tests/gateway/telemetry $(addprefix tests/gateway/live/test_,\
+COMPILED_TESTS ?= tests/gateway/proxy tests/gateway/observe $(addprefix tests/gateway/live/test_,\
 	faults.py faults_kept.py limits.py logs.py streaming.py unfinished_heads.py other_bodies.py)
 # Whether the benchmark goes without the compiled gateway, and so without a compiler: PLAIN=yes.
 PLAIN ?=
 
-.PHONY: help run verify test lint types core tests test-slow test-compose test-fleet test-telemetry test-page test-clients chaos soak siege audit fuzz compiled test-compiled bench generate lock clean
+.PHONY: help run verify test lint types tests test-slow test-compose test-fleet test-telemetry test-page test-clients chaos soak siege audit fuzz compiled test-compiled bench generate lock clean
 
 help: ## list what make can do here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -40,10 +40,8 @@ run: $(VENV)/run.stamp ## start the four programs; Ctrl-C ends them
 verify: $(VENV)/verify.stamp ## prove the conversions of gateway.yaml, with the backends up
 	@exec $(PY) -m gateway verify
 
-test: lint ## check what can be checked in minutes: lint, types, coverage of the core, tests
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types core
-	@$(MAKE) --no-print-directory tests
-	@echo "make test: lint, types, coverage of gateway/core and tests are good; make test-slow runs the slow ones."
+test: lint types tests ## check what can be checked in minutes: lint, types, tests
+	@echo "make test: lint, types and tests are good; make test-slow runs the slow ones."
 
 lint: $(VENV)/test.stamp ## check style and format
 	$(PY) -m ruff check
@@ -54,16 +52,13 @@ types: $(VENV)/test.stamp ## check types
 
 # The tests start programs by the hundred; none is to compile its modules anew. With worksteal most
 # files are run by one worker each, so that what the tests of a file share is started once.
-core tests test-slow: export PYTHONDONTWRITEBYTECODE =
-
-core: $(VENV)/test.stamp ## run the core's tests; they must reach every branch of it
-	$(PY) -m pytest tests/gateway/core --quiet --numprocesses auto --maxprocesses 4 --cov=gateway/core --cov-branch --cov-fail-under=100
+tests test-slow: export PYTHONDONTWRITEBYTECODE =
 
 tests: $(VENV)/test.stamp ## run the other tests, many over real sockets
-	$(PY) -m pytest --numprocesses 3 --dist worksteal --ignore=tests/gateway/core -m "not slow"
+	$(PY) -m pytest --numprocesses 3 --dist worksteal -m "not slow"
 
 test-slow: $(VENV)/test.stamp ## run what takes long: load, kills, slow clients, the walk to the end of a version
-	$(PY) -m pytest --numprocesses 3 --dist worksteal --ignore=tests/gateway/core -m slow
+	$(PY) -m pytest --numprocesses 3 --dist worksteal -m slow
 
 test-compose: $(VENV)/test.stamp ## prove the Compose stacks; needs a Docker engine that runs
 	$(PY) -m pytest tests/compose/prove*.py

@@ -23,7 +23,7 @@ from benchmarks.measure import (
 )
 from benchmarks.request import Request
 from benchmarks.scenario import BOB_1, BOB_2, PACED, ROUTING_PEERS, Effort
-from gateway.proxy.body import json_body
+from gateway.conversion.formats import json_body
 
 ARRAY_BYTES = 10_000_000
 

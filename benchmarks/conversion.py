@@ -9,10 +9,10 @@ import msgspec
 
 from benchmarks import rules
 from benchmarks.measure import NoResultError, Sample
-from gateway.config.load import load
-from gateway.core.conversion.chain import BodyConversion
-from gateway.core.snapshot import Route
-from gateway.proxy.body import json_body
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.formats import json_body
+from gateway.routing.snapshot import Route
+from gateway.rules.load import load
 
 _STATES = ("OPEN", "PAID", "SENT")
 

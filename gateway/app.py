@@ -16,21 +16,21 @@ from ipaddress import ip_address
 from gateway.admin.access.admin_guard import AdminGuard
 from gateway.admin.access.admin_listener import AdminListener
 from gateway.admin.admin_app import admin_runner
-from gateway.admin.operator import Operator
-from gateway.config.load import rules_hash
-from gateway.config.text.variables import names
-from gateway.core.overrides import Overrides
+from gateway.base.overrides import Overrides
+from gateway.findings.operator import Operator
+from gateway.findings.refused_rules import rules_hash
+from gateway.observe import log
+from gateway.observe.span_export import SpanExport
+from gateway.observe.target_watch import FailingTarget
 from gateway.process.listening import listening_sockets
 from gateway.process.reloader import Reloader
 from gateway.process.running import on_hangup, run_with, stop_on_signals
 from gateway.process.serving import Serving
+from gateway.process.settings import Settings, unknown_variables
 from gateway.process.tasks import Tasks
-from gateway.settings import Settings, unknown_variables
-from gateway.state.open_state import open_state
-from gateway.state.state_access import StateAccess
-from gateway.telemetry import log
-from gateway.telemetry.span_export import SpanExport
-from gateway.telemetry.target_watch import FailingTarget
+from gateway.rules.variables import names
+from gateway.store.open_state import open_state
+from gateway.store.state_access import StateAccess
 from gateway.verify.live.documented_operations import DocumentedOperations
 
 # Between two looks at whether anybody gets word of what happens, in seconds.
@@ -219,7 +219,7 @@ async def _notify(operator: Operator) -> None:
     while True:
         if operator.rules.notify.webhooks:
             # Imported for rules that need it: its client and its sources are memory.
-            from gateway.admin.notify.notifier import Notifier
+            from gateway.findings.notifier import Notifier
 
             await Notifier(operator).run()
         await asyncio.sleep(_NOTIFY_SECONDS)

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from gateway.config.editor_schema import json_schema
 from gateway.observe.metric_table import METRICS, MetricRow
+from gateway.rules.editor_schema import json_schema
 
 ROOT = Path(__file__).parents[1]
 

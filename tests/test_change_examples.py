@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config.changes.change_list import CHANGES, ChangeConfig
-from gateway.config.changes.change_site import BodySite
-from gateway.config.text.mistakes import Mistakes
-from gateway.config.text.source import read
-from gateway.core.conversion.chain import BodyConversion
-from gateway.core.conversion.changes.rename import Rename
-from gateway.core.conversion.message.message import Message
-from gateway.core.conversion.message.query_walk import QueryWalk
-from gateway.core.conversion.parameter_change import ParameterLine, parse_query
-from gateway.core.conversion.version_link import Direction, VersionLink
-from gateway.core.versions.version import Version
-from gateway.proxy.body import json_body
+from gateway.base.mistakes import Mistakes
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.changes.change_list import CHANGES, ChangeConfig
+from gateway.conversion.changes.change_site import BodySite
+from gateway.conversion.changes.rename import Rename
+from gateway.conversion.formats import json_body
+from gateway.conversion.message.message import Message
+from gateway.conversion.message.query_walk import QueryWalk
+from gateway.conversion.parameter_change import ParameterLine, parse_query
+from gateway.conversion.version_link import Direction, VersionLink
+from gateway.rules.source import read
+from gateway.versions.version import Version
 
 WHOLE_PAGE = (Path(__file__).parents[1] / "docs" / "conversions.md").read_text()
 PAGE = WHOLE_PAGE.partition("\n## Operations\n")[0]

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import gateway
-from gateway.config.sections.clients.jwt_section import JwtConfig, build_claims
+from gateway.access.jwt_section import JwtConfig, build_claims
 from tests.gateway.kit import DEADLINE, ROOT, wait_for
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

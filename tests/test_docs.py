@@ -10,12 +10,13 @@ import pytest
 
 from gateway.admin.access.admin_guard import NOWHERE, AdminGuard
 from gateway.admin.admin_app import admin_app
-from gateway.admin.operator import Operator
-from gateway.config.load import RefusedRules, load_file
-from gateway.core.snapshot import Snapshot
+from gateway.findings.operator import Operator
+from gateway.findings.refused_rules import RefusedRules
 from gateway.observe.metric_table import METRICS
-from gateway.state.local_state import LocalState
-from gateway.state.state_writer import StateWriter
+from gateway.routing.snapshot import Snapshot
+from gateway.rules.load import load_file
+from gateway.store.local_state import LocalState
+from gateway.store.state_writer import StateWriter
 from gateway.verify.live.documented_operations import DocumentedOperations
 from stack.generate import GENERATED
 from tests.gateway.kit import ROOT, start_program

@@ -7,14 +7,14 @@ import pytest
 import yaml
 from multidict import CIMultiDict
 
-from gateway.config.changes.change_list import ParameterConfig
-from gateway.config.changes.change_site import ParameterSite
-from gateway.config.load import load
-from gateway.config.text.mistakes import Mistakes
-from gateway.core.conversion.parameter_change import in_direction, rewrite_query
-from gateway.core.plan import Plan, plan
-from gateway.core.request import RequestHead
-from gateway.core.snapshot import Snapshot
+from gateway.base.mistakes import Mistakes
+from gateway.base.request import RequestHead
+from gateway.conversion.changes.change_list import ParameterConfig
+from gateway.conversion.changes.change_site import ParameterSite
+from gateway.conversion.parameter_change import in_direction, rewrite_query
+from gateway.routing.plan import Plan, plan
+from gateway.routing.snapshot import Snapshot
+from gateway.rules.load import load
 from tests.gateway.kit import ROOT
 
 PAGE = (ROOT / "docs" / "conversions.md").read_text()

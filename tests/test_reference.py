@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 from pydantic import BaseModel
 
-import gateway.settings
+import gateway.process.settings
 import users_service.settings
-from gateway.config.changes.change_list import CHANGES
-from gateway.config.mechanisms.registry import mechanism_names
-from gateway.core.errors import FaultCode
-from tests.gateway.config.keys import KEYS, MODELS, Key, keys, models
+from gateway.base.errors import FaultCode
+from gateway.conversion.changes.change_list import CHANGES
+from gateway.versions.mechanisms.registry import mechanism_names
 from tests.gateway.kit import ROOT
+from tests.gateway.rules.keys import KEYS, MODELS, Key, keys, models
 
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 
@@ -102,7 +102,7 @@ def test_it_has_every_change(name: str) -> None:
 
 
 SETTINGS: dict[str, type[BaseModel]] = {
-    "GATEWAY": gateway.settings.Settings,
+    "GATEWAY": gateway.process.settings.Settings,
     "USERS": users_service.settings.Settings,
 }
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from gateway.config.load import load
-from gateway.core.conversion.message.message import Message
-from gateway.proxy.body import json_body
+from gateway.conversion.formats import json_body
+from gateway.conversion.message.message import Message
+from gateway.rules.load import load
 from tests.gateway.kit import ROOT
 
 PAGE = (ROOT / "docs" / "conversions.md").read_text()

@@ -15,14 +15,14 @@ from gateway.admin.access.admin_logger import AdminLogger
 from gateway.admin.access.admin_routes import add_routes
 from gateway.admin.access.login import Login, login_page
 from gateway.admin.access.rights import Rights, check_form, keep_form, needs, order, public
-from gateway.admin.notify.notify_routes import notify_routes
-from gateway.admin.operator import Operator, check_known
+from gateway.admin.notify_routes import notify_routes
 from gateway.admin.page.page_routes import PageRoutes
 from gateway.admin.reports.piecewise import send_pieces
-from gateway.config.text.mistakes import suggest
-from gateway.core.overrides import VersionKey
-from gateway.state.active_overrides import as_json
-from gateway.state.state_access import StateView
+from gateway.base.mistakes import suggest
+from gateway.base.overrides import VersionKey
+from gateway.findings.operator import Operator, check_known
+from gateway.store.active_overrides import as_json
+from gateway.store.state_access import StateView
 
 if TYPE_CHECKING:
     from gateway.admin.shadow_report import ShadowReport
@@ -135,7 +135,7 @@ class _Admin:
         found: dict[str, object] = {"failing": failing} if failing else {}
         stale = self._operator.state.stale_since
         if stale is not None:  # requests are answered all the same
-            from gateway.admin.formatting import format_time
+            from gateway.findings.formatting import format_time
 
             found["state_stale_since"] = format_time(stale)
         if reason is None:
@@ -166,7 +166,7 @@ class _Admin:
         return json_answer(self._operator.rules.labels)
 
     async def retire(self, request: web.Request) -> web.Response:
-        from gateway.admin.retirement import WITHIN, verdict
+        from gateway.findings.retirement import WITHIN, verdict
 
         key = self._version_key(request)
         operator, within = self._operator, request.query.get("within", WITHIN)
@@ -185,8 +185,8 @@ class _Admin:
 
     async def history(self, request: web.Request) -> web.Response:
         from gateway.admin.reports.history_report import history_report
-        from gateway.state.history.history import HistoryQuery
-        from gateway.state.history.interval import Resolution
+        from gateway.usage.history import HistoryQuery
+        from gateway.usage.interval import Resolution
 
         key, by = self._version_key(request), request.query.get("by", Resolution.DAY)
         if by not in [*Resolution]:

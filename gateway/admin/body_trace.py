@@ -7,29 +7,19 @@ from functools import partial
 
 import msgspec
 
-from gateway.config.conversions.part import Part
-from gateway.config.text.mistakes import Location, place
-from gateway.core.conversion.chain import BodyConversion
-from gateway.core.conversion.change import Change
-from gateway.core.conversion.conversion_error import ConversionError
-from gateway.core.conversion.document import PLAIN, Document
-from gateway.core.conversion.hop import carrying, message_steps
-from gateway.core.conversion.message.carry import is_carry
-from gateway.core.conversion.message.message import Message
-from gateway.core.conversion.parameter_change import write_fields
-from gateway.core.conversion.shapes.use import GroupUse
-from gateway.core.conversion.steps import BodyStep
-from gateway.core.conversion.version_link import Direction, VersionLink
-from gateway.core.errors import Fault, FaultError
-from gateway.core.headers import FieldLines
-from gateway.core.plan import Plan
-from gateway.core.request import RequestHead
-from gateway.core.snapshot import Snapshot
-from gateway.core.versions.version import Version
-from gateway.proxy.answer_links import lone_link
-from gateway.proxy.body import json_body
-from gateway.proxy.body.body_format import MAYBE_JSON, BodyFormat, described
-from gateway.proxy.body.formats.form_body import (
+from gateway.base.errors import Fault, FaultError
+from gateway.base.headers import FieldLines
+from gateway.base.mistakes import Location, place
+from gateway.base.request import RequestHead
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.change import Change
+from gateway.conversion.changes.use import GroupUse
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.declared.part import Part
+from gateway.conversion.document import PLAIN, Document
+from gateway.conversion.formats import json_body
+from gateway.conversion.formats.body_format import MAYBE_JSON, BodyFormat, described
+from gateway.conversion.formats.form_body import (
     FORM,
     is_form,
     json_from,
@@ -37,11 +27,21 @@ from gateway.proxy.body.formats.form_body import (
     typed,
     write_form,
 )
-from gateway.proxy.body.json_encoding import encode
+from gateway.conversion.formats.json_encoding import encode
+from gateway.conversion.hop import carrying, message_steps
+from gateway.conversion.message.carry import is_carry
+from gateway.conversion.message.message import Message
+from gateway.conversion.parameter_change import write_fields
+from gateway.conversion.steps import BodyStep
+from gateway.conversion.version_link import Direction, VersionLink
+from gateway.proxy.answer_links import lone_link
+from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.body.slow_thread import run_now
-from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.lone_message import LoneConversion, LoneMessage, lone_mapper
 from gateway.proxy.planned_message import planned_message
+from gateway.routing.plan import Plan
+from gateway.routing.snapshot import Snapshot
+from gateway.versions.version import Version
 
 
 @dataclass(frozen=True, slots=True)

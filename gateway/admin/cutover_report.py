@@ -2,12 +2,12 @@
 
 import msgspec
 
-from gateway.admin.formatting import columns, compared_text, format_time, plural
-from gateway.admin.uncompared import listed
-from gateway.core.cutover.cutover_state import outlook
-from gateway.core.cutover.gates import GateResult
-from gateway.core.cutover.route_outcomes import OUTCOMES, RouteOutcomes
-from gateway.state.cutover_controller import SETTLE_SECONDS, CurrentCutover
+from gateway.findings.formatting import columns, compared_text, format_time, plural
+from gateway.findings.uncompared import listed
+from gateway.rollout.cutover_state import outlook
+from gateway.rollout.gates import GateResult
+from gateway.rollout.route_outcomes import OUTCOMES, RouteOutcomes
+from gateway.store.cutover_controller import SETTLE_SECONDS, CurrentCutover
 
 # What is counted arrives so many seconds later: processes hand it on once a second.
 _LATE = 1.5

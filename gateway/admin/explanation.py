@@ -7,19 +7,19 @@ from ipaddress import ip_address
 from multidict import CIMultiDict
 
 from gateway.admin.body_trace import ExplainedBody, explain_body
-from gateway.core.clients import ANONYMOUS
-from gateway.core.context import RequestContext
-from gateway.core.conversion.chain import BodyConversion, Conversion
-from gateway.core.conversion.version_link import Direction
-from gateway.core.cutover.cutover import BUCKETS, StickyBy, bucket, in_force
-from gateway.core.cutover.shadow import ShadowMode
-from gateway.core.headers import FieldLines, HeaderFields
-from gateway.core.overrides import NO_OVERRIDES, Overrides
-from gateway.core.plan import Decision, Options, Plan, Refusal, plan
-from gateway.core.request import RequestHead
-from gateway.core.snapshot import Route, Snapshot
-from gateway.core.versions.chosen_by import ChosenBy
-from gateway.core.versions.reader import Reader
+from gateway.base.client_names import ANONYMOUS
+from gateway.base.context import RequestContext
+from gateway.base.headers import FieldLines, HeaderFields
+from gateway.base.overrides import NO_OVERRIDES, Overrides
+from gateway.base.request import RequestHead
+from gateway.conversion.chain import BodyConversion, Conversion
+from gateway.conversion.version_link import Direction
+from gateway.rollout.cutover import BUCKETS, StickyBy, bucket, in_force
+from gateway.rollout.shadow import ShadowMode
+from gateway.routing.plan import Decision, Options, Plan, Refusal, plan
+from gateway.routing.snapshot import Route, Snapshot
+from gateway.versions.chosen_by import ChosenBy
+from gateway.versions.reader import Reader
 
 # RFC 9110, section 5.6.2: the tokens that methods and names of header fields are.
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"

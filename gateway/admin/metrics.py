@@ -13,12 +13,12 @@ from prometheus_client import Metric, generate_latest
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
-from gateway.admin.operator import Operator
-from gateway.core.cutover.cutover import in_force
-from gateway.core.cutover.route_outcomes import OUTCOMES
+from gateway.findings.operator import Operator
 from gateway.observe.metric_table import METRICS, MetricRow
-from gateway.state.totals import OVERFLOW, Durations, EndingKey, Totals
-from gateway.telemetry.delta import BOUNDS
+from gateway.rollout.cutover import in_force
+from gateway.rollout.route_outcomes import OUTCOMES
+from gateway.usage.delta import BOUNDS
+from gateway.usage.totals import OVERFLOW, Durations, EndingKey, Totals
 
 # A piece ends with the series that reaches so many samples or so many seconds; to write a sample
 # takes 10 microseconds.

@@ -4,12 +4,12 @@ from typing import Literal
 
 import msgspec
 
-from gateway.admin.formatting import columns, compared_text, format_time, plural
-from gateway.admin.uncompared import listed
-from gateway.core.cutover.cutover import CutoverRoute
-from gateway.core.overrides import VersionKey
-from gateway.state.totals import Totals
-from gateway.telemetry.latency import quantile
+from gateway.base.overrides import VersionKey
+from gateway.findings.formatting import columns, compared_text, format_time, plural
+from gateway.findings.uncompared import listed
+from gateway.observe.latency import quantile
+from gateway.rollout.cutover import CutoverRoute
+from gateway.usage.totals import Totals
 
 
 class FieldReport(msgspec.Struct):

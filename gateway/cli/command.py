@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from gateway.settings import Settings
+from gateway.process.settings import Settings
 
 _RULES = "the rules; without it, the file that GATEWAY_CONFIG names, or gateway.yaml"
 

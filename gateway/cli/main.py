@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import cast
 
 from gateway import __version__
+from gateway.base.descriptors import open_standard_streams
+from gateway.base.mistakes import ConfigError
+from gateway.base.regular_file import MAX_BYTES
 from gateway.cli.command import Command, CommandError, CommandParser
-from gateway.config.text.environment_file import parse_environment
-from gateway.config.text.mistakes import ConfigError
-from gateway.config.text.regular_file import MAX_BYTES
-from gateway.descriptors import open_standard_streams
-from gateway.state.state_changes import StateError
+from gateway.rules.environment_file import parse_environment
+from gateway.usage.state_changes import StateError
 
 _NAME = "version-gateway"
 COMMANDS = {
@@ -37,8 +37,6 @@ COMMANDS = {
     "fleet": "list the gateways that share a state, and what was changed",
 }
 """By name, what each does; the module `NAME_command` is one, a Command."""
-_ABOUT_RULES = frozenset({"check", "explain", "convert", "schema", "verify", "export"})
-_ASKING = frozenset({"usage", "brownout", "cutover", "shadow", "notify", "fleet"})
 # Why a system takes no more of an output: an error with another number comes from elsewhere.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
@@ -68,9 +66,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
     parsers = {name: commands.add_parser(name, help=about) for name, about in COMMANDS.items()}
     wanted = words[0] if words and words[0] in COMMANDS else "serve"
     # Only the command that is run is imported, with all that it needs.
-    rooms = {"rules": _ABOUT_RULES, "asking": _ASKING}
-    room = next((f".{name}" for name, commands in rooms.items() if wanted in commands), "")
-    command = cast(Command, import_module(f"gateway.cli{room}.{wanted}_command"))
+    command = cast(Command, import_module(f"gateway.cli.{wanted}_command"))
     if wanted != "schema":
         parsers[wanted].add_argument(
             "--env",
@@ -117,7 +113,7 @@ def _leave_output() -> None:
 
 def _version() -> str:
     """Return the version, and whether the hot modules are compiled (stack/compile.py)."""
-    hot = find_spec("gateway.core.plan")
+    hot = find_spec("gateway.routing.plan")
     compiled = hot is not None and not str(hot.origin).endswith(".py")
     return f"{__version__} (compiled)" if compiled else __version__
 

@@ -5,10 +5,10 @@ import socket
 
 import msgspec
 
-from gateway.core.overrides import Overrides
-from gateway.telemetry import log
-from gateway.telemetry.delta import Delta
-from gateway.telemetry.target_watch import FailingTarget
+from gateway.base.overrides import Overrides
+from gateway.observe import log
+from gateway.observe.target_watch import FailingTarget
+from gateway.usage.delta import Delta
 
 _LENGTH = 4
 # A supervisor that reads no more, which is a fault, must not fill a worker's memory.

@@ -10,11 +10,12 @@ from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
-from gateway.config.load import RefusedRules, load, read_rules
-from gateway.config.text.mistakes import ConfigError, Issue
-from gateway.core.snapshot import Snapshot
-from gateway.daemon_thread import in_daemon_thread
-from gateway.telemetry import log
+from gateway.base.daemon_thread import in_daemon_thread
+from gateway.base.mistakes import ConfigError, Issue
+from gateway.findings.refused_rules import RefusedRules
+from gateway.observe import log
+from gateway.routing.snapshot import Snapshot
+from gateway.rules.load import load, read_rules
 
 # A file that changes is read when it has stayed the same for so long, in seconds, so that no half
 # of what an editor writes is read; one that never stays the same is read after so many looks.

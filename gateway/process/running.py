@@ -9,12 +9,12 @@ from collections.abc import Callable, Coroutine
 # uvloop: libuv's event loop, on which moving bytes costs least.
 import uvloop
 
-from gateway.config.text.mistakes import ConfigError
-from gateway.descriptors import open_standard_streams, raise_limit
+from gateway.base.descriptors import open_standard_streams, raise_limit
+from gateway.base.mistakes import ConfigError
+from gateway.observe import log
 from gateway.process.listening import ListenError
-from gateway.settings import SettingError, Settings
-from gateway.state.state_changes import StateError
-from gateway.telemetry import log
+from gateway.process.settings import SettingError, Settings
+from gateway.usage.state_changes import StateError
 
 # After how many seconds Python has a running thread give way to another. By default it is 5 ms, and
 # each turn of the event loop would wait so long while a thread converts or loads; a request takes

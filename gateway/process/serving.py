@@ -7,27 +7,28 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 
-from gateway.config.load import rules_hash
-from gateway.core.cutover.cutover import in_force
-from gateway.core.overrides import Overrides
-from gateway.core.service import Service
+from gateway.base.overrides import Overrides
+from gateway.findings.refused_rules import rules_hash
+from gateway.http.client.client_server import ClientServer
+from gateway.http.turns.turn_writes import TurnWrites
+from gateway.http.upstream.health_checks import HealthChecks
+from gateway.http.upstream.pool import Pool
+from gateway.http.upstream.service import Service
+from gateway.observe import log
+from gateway.observe.target_watch import ReportTargets, TargetWatch
 from gateway.process.acceptor import Acceptor
 from gateway.process.reloader import Reloader
 from gateway.process.tasks import Tasks
-from gateway.proxy.client.client_server import ClientServer
-from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.exchange import Exchange
 from gateway.proxy.handler import Handler
+from gateway.proxy.record_queue import RecordQueue
+from gateway.proxy.recorder import Recorder
+from gateway.proxy.request_log import RequestLog
 from gateway.proxy.request_trace import RequestTraces, spans
 from gateway.proxy.shadow.process_load import Load, time_used
 from gateway.proxy.shadow.shadows import Shadows
-from gateway.proxy.turns.turn_writes import TurnWrites
-from gateway.proxy.upstream.health_checks import HealthChecks
-from gateway.proxy.upstream.pool import Pool
-from gateway.telemetry import log
-from gateway.telemetry.delta import Deliver
-from gateway.telemetry.record_queue import RecordQueue
-from gateway.telemetry.recorder import Recorder
-from gateway.telemetry.target_watch import ReportTargets, TargetWatch
+from gateway.rollout.cutover import in_force
+from gateway.usage.delta import Deliver
 from gateway.verify.live.contracts import Contracts
 from gateway.verify.live.sampling import Sampling
 
@@ -63,7 +64,7 @@ class Serving:
         loop = asyncio.get_running_loop()
         self._reloader = reloader
         self._tasks = tasks
-        self._log = log.RequestLog(loop)
+        self._log = RequestLog(loop)
         self._recorder = Recorder(loop, deliver)
         writes = TurnWrites(loop)
         self._pool = Pool(self._recorder.count, writes)

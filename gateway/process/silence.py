@@ -3,7 +3,7 @@
 from contextlib import suppress
 from pathlib import Path
 
-from gateway.telemetry import log
+from gateway.observe import log
 
 # A supervisor that leaves so many reports unanswered is silent. When it has answered so many, each
 # before the next one, it has handed in what was counted meanwhile.

@@ -20,7 +20,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from gateway.core.overrides import Overrides
+from gateway.base.overrides import Overrides
+from gateway.observe import log
+from gateway.observe.target_watch import FailingTarget
 from gateway.process.channel import (
     Alive,
     Applied,
@@ -36,9 +38,7 @@ from gateway.process.channel import (
 )
 from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD
 from gateway.process.tasks import LongTask, Tasks
-from gateway.telemetry import log
-from gateway.telemetry.delta import Deliver
-from gateway.telemetry.target_watch import FailingTarget
+from gateway.usage.delta import Deliver
 
 # A worker that dies young is replaced after a while, each time after a longer one, in seconds.
 _YOUNG = 5.0

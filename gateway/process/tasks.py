@@ -5,8 +5,8 @@ import time
 import traceback
 from collections.abc import Callable, Coroutine
 
-from gateway.telemetry import log
-from gateway.telemetry.delta import CounterDelta, Deliver, Delta
+from gateway.observe import log
+from gateway.usage.delta import CounterDelta, Deliver, Delta
 
 # A task that fails soon after its start waits before the next one, each time longer, in seconds.
 _SOON = 5.0

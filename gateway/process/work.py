@@ -6,13 +6,13 @@ time that a start takes, and 1.2 MB.
 
 import os
 
+from gateway.observe import log
 from gateway.process.reloader import Reloader
 from gateway.process.running import on_hangup, run_with, stop_on_signals
 from gateway.process.serving import Serving
+from gateway.process.settings import Settings
 from gateway.process.tasks import Tasks
 from gateway.process.worker import SupervisorLostError, Worker
-from gateway.settings import Settings
-from gateway.telemetry import log
 
 
 def run() -> int:

@@ -5,7 +5,8 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from gateway.core.overrides import Overrides
+from gateway.base.overrides import Overrides
+from gateway.observe.target_watch import FailingTarget
 from gateway.process.channel import (
     Alive,
     Applied,
@@ -20,8 +21,7 @@ from gateway.process.channel import (
 )
 from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD
 from gateway.process.silence import Silence
-from gateway.telemetry.delta import Delta
-from gateway.telemetry.target_watch import FailingTarget
+from gateway.usage.delta import Delta
 
 # Between two reports that this worker is alive, in seconds; less than between looks at them, and as
 # much as between two deltas.

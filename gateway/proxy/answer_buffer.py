@@ -2,17 +2,17 @@
 
 import asyncio
 
-from gateway.core import headers
-from gateway.core.headers import HeaderFields
+from gateway.base import headers
+from gateway.base.headers import HeaderFields
+from gateway.conversion.formats.body_format import BodyFormat, format_of
+from gateway.http.bounds.slow_holders import SlowHolders
+from gateway.http.bounds.slow_taking import LOOK_SECONDS, SlowTaking
+from gateway.http.client.client_response import ClientTransport
+from gateway.http.client.client_socket import unsent_bytes
+from gateway.http.upstream.upstream import UpstreamResponse
 from gateway.proxy.answer_copy import AnswerCopy
-from gateway.proxy.body.body_format import BodyFormat, format_of
-from gateway.proxy.bounds.slow_holders import SlowHolders
-from gateway.proxy.bounds.slow_taking import LOOK_SECONDS, SlowTaking
-from gateway.proxy.client.client_response import ClientTransport
-from gateway.proxy.client.client_socket import unsent_bytes
-from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.exchange import Exchange
 from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
-from gateway.proxy.upstream.upstream import UpstreamResponse
 
 # The maximum bytes that wait for one client, and for all together. With more, the service waits for
 # the client, and keeps its place among the requests in flight.

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from gateway.core.headers import HeaderFields
+from gateway.base.headers import HeaderFields
 
 
 class AnswerCopy(NamedTuple):

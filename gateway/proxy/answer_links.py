@@ -9,18 +9,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from gateway.core import headers
-from gateway.core.answers.allowed_methods import client_methods, methods_elsewhere
-from gateway.core.answers.cookie import map_cookie
-from gateway.core.answers.link_mapper import LinkMapper, MappedLink, map_link_field
-from gateway.core.errors import Fault, FaultCode, FaultError, method_not_allowed
-from gateway.core.headers import FieldLines, HeaderFields
-from gateway.core.plan import Plan
-from gateway.core.routing import has_dot_segment
-from gateway.core.versions.version import Version
-from gateway.proxy.client.client_request import LONGEST_AUTHORITY, is_authority
-from gateway.proxy.client.exchange import Exchange
-from gateway.proxy.upstream.upstream import failure
+from gateway.base import headers
+from gateway.base.errors import Fault, FaultCode, FaultError, method_not_allowed
+from gateway.base.headers import FieldLines, HeaderFields
+from gateway.base.path_templates import has_dot_segment
+from gateway.conversion.link_mapper import LinkMapper, MappedLink, map_link_field
+from gateway.http.client.client_request import LONGEST_AUTHORITY, is_authority
+from gateway.http.cookie import map_cookie
+from gateway.http.upstream.upstream import failure
+from gateway.proxy.exchange import Exchange
+from gateway.routing.allowed_methods import client_methods, methods_elsewhere
+from gateway.routing.plan import Plan
+from gateway.versions.version import Version
 
 _NAMES = {
     b"location": "Location",

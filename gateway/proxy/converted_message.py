@@ -7,18 +7,12 @@ or depends on more than a value, they are converted together, link by link.
 from collections.abc import AsyncIterator
 from typing import Final
 
-from gateway.core import headers
-from gateway.core.conversion.chain import BodyConversion, Conversion
-from gateway.core.conversion.conversion_error import ConversionError
-from gateway.core.conversion.message.message import Message
-from gateway.core.conversion.parameter_change import write_fields, write_query
-from gateway.core.cutover.shadow import SAFE
-from gateway.core.errors import FaultError, unconvertible
-from gateway.core.headers import HeaderFields
-from gateway.core.plan import Plan, written_target
-from gateway.core.snapshot import Limits
-from gateway.proxy.body import body_conversion
-from gateway.proxy.body.body_format import (
+from gateway.base import headers
+from gateway.base.errors import FaultError, unconvertible
+from gateway.base.headers import HeaderFields
+from gateway.conversion.chain import BodyConversion, Conversion
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.formats.body_format import (
     EMPTY_FORM,
     STREAMS,
     BodyFormat,
@@ -27,12 +21,18 @@ from gateway.proxy.body.body_format import (
     is_empty_form,
     is_stream,
 )
-from gateway.proxy.bounds.conversion_room import ConversionRoom
-from gateway.proxy.client import parser_limits
+from gateway.conversion.message.message import Message
+from gateway.conversion.parameter_change import write_fields, write_query
+from gateway.http.client import parser_limits
+from gateway.http.limits import Limits
+from gateway.http.upstream.framing_fields import MOST_FIELDS
+from gateway.http.upstream.upstream import RequestBody, UpstreamHead
+from gateway.http.upstream.upstream_connection import MAX_HEAD
+from gateway.proxy.body import body_conversion
+from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.planned_message import Surroundings
-from gateway.proxy.upstream.framing_fields import MOST_FIELDS
-from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead
-from gateway.proxy.upstream.upstream_connection import MAX_HEAD
+from gateway.rollout.shadow import SAFE
+from gateway.routing.plan import Plan, written_target
 
 _AROUND: Final = len(": \r\n")  # of a header field line
 _OF_BODY = headers.ABOUT_BYTES | {b"content-type"}
@@ -118,7 +118,7 @@ async def convert_request(
     if drops and whole == _NOTHING:
         return together, headers.end_to_end(converted, _OF_BODY), None
     if kind[0] is _FORM and not kept:
-        from gateway.proxy.body.formats.form_body import retyped  # few requests are forms
+        from gateway.conversion.formats.form_body import retyped  # few requests are forms
 
         converted = retyped(converted, conversion)
     return together, converted if kept else _CONVERTED.sort(converted)[0], whole

@@ -4,16 +4,16 @@ A preflight asks for the methods and the header fields of the client's version, 
 answers with those of its own. The names are mapped as the request that it asks about is converted.
 """
 
-from gateway.core.answers.cors_names import NamePair, allowed, exposed, name_pairs, requested
-from gateway.core.answers.preflight import PREFLIGHT
-from gateway.core.conversion.conversion_error import ConversionError
-from gateway.core.conversion.passage import find_passage
-from gateway.core.conversion.version_link import MessageKind
-from gateway.core.errors import Fault, FaultCode, FaultError
-from gateway.core.headers import HeaderFields
-from gateway.core.plan import Plan
+from gateway.base.errors import Fault, FaultCode, FaultError
+from gateway.base.headers import HeaderFields
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.passage import find_passage
+from gateway.conversion.version_link import MessageKind
 from gateway.proxy.answer_links import asked
-from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.exchange import Exchange
+from gateway.routing.cors_names import NamePair, allowed, exposed, name_pairs, requested
+from gateway.routing.plan import Plan
+from gateway.routing.preflight import PREFLIGHT
 
 _METHOD, _HEADERS = b"access-control-request-method", b"access-control-request-headers"
 _ORIGIN, _CREDENTIALS = b"access-control-allow-origin", b"access-control-allow-credentials"

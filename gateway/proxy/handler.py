@@ -2,7 +2,7 @@
 
 The steps are: pin the snapshot, plan, convert the request (`outgoing`), send it to the service,
 convert the answer (`returning`), respond, and always record. The pure core makes the decisions
-(`gateway.core.plan`); `gateway.proxy.transit` changes the messages. This module does the I/O.
+(`gateway.routing.plan`); `gateway.proxy.transit` changes the messages. This module does the I/O.
 """
 
 import asyncio
@@ -11,29 +11,30 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from random import random
 from time import perf_counter, time
+from typing import ClassVar
 
 import msgspec
 
-from gateway.core import headers
-from gateway.core.context import RequestContext
-from gateway.core.errors import Fault, FaultCode, FaultError
-from gateway.core.headers import FieldLines, HeaderFields
-from gateway.core.overrides import NO_OVERRIDES
-from gateway.core.plan import Options, Plan, plan
-from gateway.core.snapshot import Limits, Snapshot
-from gateway.proxy import answer_links
+from gateway.base import headers
+from gateway.base.context import RequestContext
+from gateway.base.errors import Fault, FaultCode, FaultError
+from gateway.base.headers import FieldLines, HeaderFields
+from gateway.base.overrides import NO_OVERRIDES
+from gateway.conversion.formats.body_format import described, is_stream
+from gateway.http.bounds.tunnel_room import TunnelRoom
+from gateway.http.limits import Limits
+from gateway.http.upstream.upstream import RequestBody, Upstream, UpstreamResponse
+from gateway.proxy import answer_links, compression
 from gateway.proxy.answer_buffer import AnswerBuffers, taken, trailers
 from gateway.proxy.answer_copy import AnswerCopy
-from gateway.proxy.body import compression
-from gateway.proxy.body.body_format import described, is_stream
-from gateway.proxy.bounds.conversion_room import ConversionRoom
-from gateway.proxy.bounds.tunnel_room import TunnelRoom
-from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.converted_message import bodiless, request_conversion
+from gateway.proxy.exchange import Exchange
 from gateway.proxy.request_trace import RequestTraces
 from gateway.proxy.shadow.shadows import Shadows
 from gateway.proxy.transit import coded, coding_of, dressed, outgoing, returning
-from gateway.proxy.upstream.upstream import RequestBody, Upstream, UpstreamResponse
+from gateway.routing.plan import Options, Plan, plan
+from gateway.routing.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +60,8 @@ class Handler:
         ahead: by how many seconds the time that the dates of the rules go by is ahead of the clock
             of this machine.
     """
+
+    begin: ClassVar = Exchange
 
     def __init__(
         self,

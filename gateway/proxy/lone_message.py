@@ -5,24 +5,22 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from gateway.core import headers
-from gateway.core.answers.link_directory import served_path
-from gateway.core.answers.link_mapper import LinkMapper
-from gateway.core.conversion.chain import BodyConversion, Conversion
-from gateway.core.conversion.message.message import Message
-from gateway.core.conversion.parameter_change import parse_fields, write_fields, write_query
-from gateway.core.errors import FaultError
-from gateway.core.headers import HeaderFields
-from gateway.core.snapshot import Endpoint, Route, Snapshot
-from gateway.core.versions.chosen_by import ChosenBy
-from gateway.proxy.body import json_body
-from gateway.proxy.body.body_format import (
+from gateway.base import headers
+from gateway.base.errors import FaultError
+from gateway.base.headers import HeaderFields
+from gateway.conversion.chain import BodyConversion, Conversion
+from gateway.conversion.formats import json_body
+from gateway.conversion.formats.body_format import (
     BodyFormat,
     BodyKind,
     described,
     passes,
 )
-from gateway.proxy.bounds.conversion_room import ConversionRoom
+from gateway.conversion.link_directory import served_path
+from gateway.conversion.link_mapper import LinkMapper
+from gateway.conversion.message.message import Message
+from gateway.conversion.parameter_change import parse_fields, write_fields, write_query
+from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.converted_message import (
     bodiless,
     convert_request,
@@ -31,6 +29,8 @@ from gateway.proxy.converted_message import (
     sent_conversion,
 )
 from gateway.proxy.shadow.replay import CapturedAnswer
+from gateway.routing.snapshot import Endpoint, Route, Snapshot
+from gateway.versions.chosen_by import ChosenBy
 
 _JSON = (b"Content-Type", b"application/json")
 _TYPE = frozenset({b"content-type"})

@@ -7,15 +7,15 @@ gateway serves, or one that a command is given.
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
-from gateway.core.answers.link_mapper import LinkMapper
-from gateway.core.conversion.chain import BodyConversion
-from gateway.core.conversion.message.message import Message
-from gateway.core.conversion.message.query_walk import QueryHop, QueryWalk
-from gateway.core.conversion.parameter_change import QUERY, parse_fields, parse_query
-from gateway.core.headers import HeaderFields
-from gateway.core.plan import Plan
+from gateway.base.headers import HeaderFields
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.link_mapper import LinkMapper
+from gateway.conversion.message.message import Message
+from gateway.conversion.message.query_walk import QueryHop, QueryWalk
+from gateway.conversion.parameter_change import QUERY, parse_fields, parse_query
 from gateway.proxy import answer_links
-from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.exchange import Exchange
+from gateway.routing.plan import Plan
 
 
 class Surroundings(Protocol):

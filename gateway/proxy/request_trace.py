@@ -15,20 +15,20 @@ from urllib.parse import urlsplit
 # multidict: aiohttp has header fields in its mappings; a name of its own type is found at once.
 from multidict import MultiMapping, istr
 
-from gateway.core.clients import AddressName
-from gateway.core.headers import FieldLines
-from gateway.core.plan import Plan
-from gateway.core.request import RequestHead
-from gateway.core.tracing.span import Span, SpanKind
-from gateway.core.tracing.trace_parent import (
+from gateway.base.addresses import client_network
+from gateway.base.headers import FieldLines
+from gateway.base.request import RequestHead
+from gateway.base.span import Span, SpanKind
+from gateway.http.trace_parent import (
     TraceParent,
     Tracing,
     is_not_sampled,
     parse_traceparent,
 )
 from gateway.proxy.answer_links import public_origin
-from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.exchange import Exchange
 from gateway.proxy.request_span import RequestSpan, new_span_id
+from gateway.routing.plan import Plan
 
 # Callers may ask for any number of traces: a process takes so many a second.
 _MOST = 500
@@ -243,8 +243,8 @@ def _served(exchange: Exchange) -> dict[str, str | int]:
 def _client_address(exchange: Exchange) -> str:
     """Return the address of the client, as a trusted proxy has it."""
     head = RequestHead(exchange.method, "", None, exchange.message.headers)
-    read = AddressName(trusted=exchange.snapshot.trusted_proxies).read
-    return read(head, exchange.peer) or exchange.peer
+    trusted = exchange.snapshot.trusted_proxies
+    return client_network(head, exchange.peer, 32, 128, trusted) or exchange.peer
 
 
 def _asked(

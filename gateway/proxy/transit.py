@@ -4,7 +4,7 @@
 version by the service's, and adds the fields of this hop. `returning` does the same with the
 answer, for the client's version.
 
-The conversion is always first and the version always last, also in the query (`gateway.core.plan`).
+The conversion is always first and the version always last, also in the query (`routing.plan`).
 A conversion is declared on the fields of the version that wrote the message, so it receives them
 unchanged. It may leave a value under a name at which a version is read, by a rename for instance,
 and the receiver would take that value for the version. So the version is written last, when no
@@ -19,22 +19,20 @@ from typing import Final
 
 from aiohttp.http import HttpVersion11
 
-from gateway.core import headers
-from gateway.core.answers.accepted_coding import accepted_coding
-from gateway.core.answers.entity_tags import CONDITIONS
-from gateway.core.conversion.chain import BodyConversion
-from gateway.core.cutover.shadow import SAFE
-from gateway.core.errors import FaultError, unconvertible
-from gateway.core.headers import LINK, FieldFates, FieldLines, HeaderFields
-from gateway.core.max_forwards import BOUNDED, counted_down
-from gateway.core.plan import Plan
-from gateway.core.service import CLIENT_HOST, TARGET_HOST
-from gateway.proxy import answer_links, cors_fields
-from gateway.proxy.body import compression
+from gateway.base import headers
+from gateway.base.errors import FaultError, unconvertible
+from gateway.base.headers import LINK, FieldFates, FieldLines, HeaderFields
+from gateway.base.max_forwards import BOUNDED, counted_down
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.entity_tags import CONDITIONS
+from gateway.conversion.formats.body_format import described, passes
+from gateway.http.accepted_coding import accepted_coding
+from gateway.http.upstream.request_head import forwarding_lines, known_forwarding_lines
+from gateway.http.upstream.service import CLIENT_HOST, TARGET_HOST
+from gateway.http.upstream.upstream import RequestBody, UpstreamHead, UpstreamRequest
+from gateway.proxy import answer_links, compression, cors_fields
 from gateway.proxy.body.body_conversion import convert_response_body
-from gateway.proxy.body.body_format import described, passes
-from gateway.proxy.bounds.conversion_room import ConversionRoom
-from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.converted_message import (
     bodiless,
     check_made_request,
@@ -45,9 +43,10 @@ from gateway.proxy.converted_message import (
     converted_target,
     sent_conversion,
 )
+from gateway.proxy.exchange import Exchange
 from gateway.proxy.planned_message import LiveSurroundings
-from gateway.proxy.upstream.request_head import forwarding_lines, known_forwarding_lines
-from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead, UpstreamRequest
+from gateway.rollout.shadow import SAFE
+from gateway.routing.plan import Plan
 
 _VIA: Final = (b"Via", b"1.1 " + headers.PSEUDONYM)
 _IDENTITY = (b"Accept-Encoding", b"identity")

@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gateway.core.conversion.chain import BodyConversion, Conversion, compose
-from gateway.core.conversion.change import Change
-from gateway.core.conversion.field_path import pointer, pointers
-from gateway.core.conversion.operations.operation import Substitute
-from gateway.core.conversion.passage import Passage
-from gateway.core.conversion.shapes.use import GroupUse
-from gateway.core.snapshot import Api
-from gateway.core.versions.version import Version
-from gateway.proxy.body.body_format import STREAMS, format_of
+from gateway.conversion.chain import BodyConversion, Conversion, compose
+from gateway.conversion.change import Change
+from gateway.conversion.changes.use import GroupUse
+from gateway.conversion.field_path import pointer, pointers
+from gateway.conversion.formats.body_format import STREAMS, format_of
+from gateway.conversion.operations.operation import Substitute
+from gateway.conversion.passage import Passage
+from gateway.routing.snapshot import Api
 from gateway.verify.claim import Claim, Gap, MessagePart, Outcome, Unchecked, Unmatched
 from gateway.verify.located_operation import LocatedOperation, find_operation, locate
 from gateway.verify.openapi.json_schema import Schema
@@ -28,6 +27,7 @@ from gateway.verify.part_conversion import (
     schema_of,
     sendable,
 )
+from gateway.versions.version import Version
 
 _About = tuple[str, Version, Version, str]
 # RFC 9110, section 6.4.1: these have no body, so that there is nothing to check.

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from urllib.parse import urlencode
 
-from gateway.core.conversion.chain import Conversion
-from gateway.core.conversion.conversion_error import ConversionError
-from gateway.core.conversion.passage import Passage, find_passage
-from gateway.core.conversion.version_link import Direction
-from gateway.core.routing import Router, Segment, Template
-from gateway.core.snapshot import Endpoint
-from gateway.core.versions.version import Version
+from gateway.base.path_templates import Router, Segment, Template
+from gateway.conversion.chain import Conversion
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.passage import Passage, find_passage
+from gateway.conversion.version_link import Direction
+from gateway.routing.snapshot import Endpoint
 from gateway.verify.openapi.openapi import Description, Operation
+from gateway.versions.version import Version
 
 NO_ENDPOINT = "no endpoint leads to it"
 

@@ -11,12 +11,14 @@ from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
-from gateway.core.conversion.chain import BodyConversion, Conversion
-from gateway.core.conversion.change import Inverse, Whole
-from gateway.core.conversion.message.carry import Carry
-from gateway.core.conversion.message.message import Message
-from gateway.core.conversion.message.query_walk import QueryWalk
-from gateway.core.conversion.parameter_change import (
+from gateway.conversion.chain import BodyConversion, Conversion
+from gateway.conversion.change import Inverse, Whole
+from gateway.conversion.formats import json_body
+from gateway.conversion.formats.form_body import convert_form, json_from
+from gateway.conversion.message.carry import Carry
+from gateway.conversion.message.message import Message
+from gateway.conversion.message.query_walk import QueryWalk
+from gateway.conversion.parameter_change import (
     FIELDS,
     QUERY,
     ParameterLine,
@@ -24,10 +26,8 @@ from gateway.core.conversion.parameter_change import (
     Spelling,
     write_query,
 )
-from gateway.core.conversion.scalars import NUMBER_TEXT, Type
-from gateway.core.conversion.version_link import Direction
-from gateway.proxy.body import json_body
-from gateway.proxy.body.formats.form_body import convert_form, json_from
+from gateway.conversion.scalars import NUMBER_TEXT, Type
+from gateway.conversion.version_link import Direction
 from gateway.proxy.body.slow_thread import run_now
 from gateway.verify.openapi.field_shape import FieldShape, Presence
 from gateway.verify.openapi.json_schema import PLACE, Schema, definitions

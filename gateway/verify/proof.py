@@ -6,7 +6,7 @@ from itertools import islice
 
 import msgspec
 
-from gateway.core.conversion.conversion_error import Beside, ConversionError
+from gateway.conversion.conversion_error import Beside, ConversionError
 from gateway.verify.claim import Claim, MessagePart
 from gateway.verify.openapi.body_shape import generalized
 from gateway.verify.openapi.examples import Examples

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.config.text.mistakes import suggest
-from gateway.core.snapshot import Api, Snapshot
-from gateway.core.versions.version import Version
+from gateway.base.mistakes import suggest
+from gateway.routing.snapshot import Api, Snapshot
 from gateway.verify.claim import Claim, MessagePart, Unchecked, Undocumented
 from gateway.verify.claims import DocumentedVersion, claims
 from gateway.verify.located_operation import NO_ENDPOINT
@@ -16,6 +15,7 @@ from gateway.verify.openapi.examples import Examples, NoExamplesError
 from gateway.verify.proof import ClaimProof, Unproven, prove
 from gateway.verify.time_limit import OutOfTimeError, TimeLimit
 from gateway.verify.verification_report import VerificationResult
+from gateway.versions.version import Version
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import rules
-from gateway.config.load import load_file
+from gateway.rules.load import load_file
 
 ENVIRONMENT = {"BACKEND": "127.0.0.1:1"}
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gateway.admin.retirement import verdict
-from gateway.core.overrides import NO_OVERRIDES
-from gateway.state.fleet import postgres
-from gateway.state.fleet.fleet_state import FleetState
-from gateway.state.state_changes import StateUnreachableError
-from gateway.steady_clock import passed
+from gateway.base.overrides import NO_OVERRIDES
+from gateway.base.steady_clock import passed
+from gateway.findings.retirement import verdict
+from gateway.store.fleet import postgres
+from gateway.store.fleet.fleet_state import FleetState
+from gateway.usage.state_changes import StateUnreachableError
 from tests.fleet.cluster import Execute
 from tests.fleet.prove_state import (
     ANN,
@@ -176,8 +176,8 @@ async def test_a_clock_of_the_database_that_is_set_is_noticed(
         await state._beat()
         assert await since(state) > 2 * DAY
         # To this replica it is the same whether the database goes ahead or its own time goes back.
-        monkeypatch.setattr("gateway.state.fleet.beat.passed", lambda: passed() - by)
-        monkeypatch.setattr("gateway.state.fleet.fleet_clock.passed", lambda: passed() - by)
+        monkeypatch.setattr("gateway.store.fleet.beat.passed", lambda: passed() - by)
+        monkeypatch.setattr("gateway.store.fleet.fleet_clock.passed", lambda: passed() - by)
         execute("ALTER TABLE gateway.replicas RENAME TO hidden")
         with pytest.raises(Exception, match="relation"):
             await state._beat()
@@ -197,8 +197,8 @@ async def test_a_clock_of_the_database_that_is_set_forgets_no_replica(
         count_long(execute)
         assert await judged(state)
         execute(AGED.format(8 * DAY, "b"))
-        monkeypatch.setattr("gateway.state.fleet.beat.passed", lambda: passed() - 8 * DAY)
-        monkeypatch.setattr("gateway.state.fleet.fleet_clock.passed", lambda: passed() - 8 * DAY)
+        monkeypatch.setattr("gateway.store.fleet.beat.passed", lambda: passed() - 8 * DAY)
+        monkeypatch.setattr("gateway.store.fleet.fleet_clock.passed", lambda: passed() - 8 * DAY)
         for _ in range(3):  # before it is noticed, and after
             assert await judged(state)
             assert [each.presence for each in (await state.fleet()).replicas] == ["heard", "lost"]

@@ -14,20 +14,20 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from gateway.state.fleet import fleet_reading
-from gateway.state.fleet.beat import Report, beat
-from gateway.state.fleet.database import history_reading
-from gateway.state.fleet.database.fixed_statement import FixedStatement
-from gateway.state.fleet.database.postgres_connection import PostgresConnection
-from gateway.state.fleet.fleet_clock import FleetClock
-from gateway.state.fleet.fleet_reading import read_fleet
-from gateway.state.fleet.fleet_state import FleetState
-from gateway.state.fleet.outbox import Outbox
-from gateway.state.fleet.postgres import PostgresDatabase
-from gateway.state.history.history import HistoryQuery
-from gateway.state.history.interval import Resolution
-from gateway.state.top_clients import KEPT
-from gateway.telemetry.delta import CounterDelta, Delta, UsageDelta
+from gateway.store.fleet import fleet_reading
+from gateway.store.fleet.beat import Report, beat
+from gateway.store.fleet.database import history_reading
+from gateway.store.fleet.database.fixed_statement import FixedStatement
+from gateway.store.fleet.database.postgres_connection import PostgresConnection
+from gateway.store.fleet.fleet_clock import FleetClock
+from gateway.store.fleet.fleet_reading import read_fleet
+from gateway.store.fleet.fleet_state import FleetState
+from gateway.store.fleet.outbox import Outbox
+from gateway.store.fleet.postgres import PostgresDatabase
+from gateway.usage.delta import CounterDelta, Delta, UsageDelta
+from gateway.usage.history import HistoryQuery
+from gateway.usage.interval import Resolution
+from gateway.usage.top_clients import KEPT
 from tests.fleet.cluster import Cluster
 from tests.fleet.prove_state import calls, judged, membership
 

@@ -19,25 +19,25 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, text
 
-from gateway.core.overrides import Overrides
-from gateway.core.snapshot import Snapshot
-from gateway.state import top_clients
-from gateway.state.fleet import judge, postgres
-from gateway.state.fleet.beat import Membership, beat
-from gateway.state.fleet.fleet_reading import read_stored_fleet
-from gateway.state.fleet.fleet_state import FleetState
-from gateway.state.fleet.postgres import PostgresDatabase
-from gateway.state.history.history import HistoryQuery
-from gateway.state.history.interval import Resolution
-from gateway.state.ledger import ChangedMeanwhileError, Order
-from gateway.state.schema.revisions import upgrade
-from gateway.state.schema.state_tables import REVISION, metadata
-from gateway.state.state_changes import StateError, StateUnreachableError
-from gateway.telemetry.delta import CounterDelta, Delta, SampleDelta, UsageDelta
-from gateway.telemetry.failing_service import FailingService, TargetError
+from gateway.base.overrides import Overrides
+from gateway.observe.failing_service import FailingService, TargetError
+from gateway.routing.snapshot import Snapshot
+from gateway.store.fleet import judge, postgres
+from gateway.store.fleet.beat import Membership, beat
+from gateway.store.fleet.fleet_reading import read_stored_fleet
+from gateway.store.fleet.fleet_state import FleetState
+from gateway.store.fleet.postgres import PostgresDatabase
+from gateway.store.ledger import ChangedMeanwhileError, Order
+from gateway.store.schema.revisions import upgrade
+from gateway.store.schema.state_tables import REVISION, metadata
+from gateway.usage import top_clients
+from gateway.usage.delta import CounterDelta, Delta, SampleDelta, UsageDelta
+from gateway.usage.history import HistoryQuery
+from gateway.usage.interval import Resolution
+from gateway.usage.state_changes import StateError, StateUnreachableError
 from tests.fleet.cluster import Cluster, Execute
-from tests.gateway.config.rules import RULES, edited, loaded
 from tests.gateway.kit import ROOT
+from tests.gateway.rules.rules import RULES, edited, loaded
 
 KEY = ("person", "1")
 STANDARD_LIBRARY = f"{sysconfig.get_path('stdlib')}/"
@@ -139,8 +139,8 @@ async def test_the_sums_are_bounded(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(top_clients, "KEPT", 4)
-    monkeypatch.setattr("gateway.state.fleet.merging.KEPT", 4)
-    monkeypatch.setattr("gateway.state.fleet.merging.MAX_NAMES", 4)
+    monkeypatch.setattr("gateway.store.fleet.merging.KEPT", 4)
+    monkeypatch.setattr("gateway.store.fleet.merging.MAX_NAMES", 4)
     async with opened(database, tmp_path, "a", "b") as states:
         for number in range(60):
             state = states[number % 2]
@@ -401,7 +401,7 @@ async def test_a_new_database_is_as_the_revisions_make_it(cluster: Cluster, data
         made, migrated = (cluster.execute(query, url.rpartition("/")[2]) for url in urls.values())
         assert made == migrated != []
     program = (
-        "import asyncio, sys; from gateway.state.fleet.postgres import PostgresDatabase as D;"
+        "import asyncio, sys; from gateway.store.fleet.postgres import PostgresDatabase as D;"
         f"d = D('{cluster.create(f'{name}_new')}'); asyncio.run(d.prepare());"
         "sys.exit('alembic' in sys.modules)"
     )

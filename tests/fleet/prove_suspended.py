@@ -7,16 +7,16 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from gateway.state.fleet import fleet_reading
-from gateway.state.fleet.database.postgres_connection import PostgresConnection
-from gateway.state.fleet.judge import read_replicas
-from gateway.state.fleet.postgres import (
+from gateway.store.fleet import fleet_reading
+from gateway.store.fleet.database.postgres_connection import PostgresConnection
+from gateway.store.fleet.judge import read_replicas
+from gateway.store.fleet.postgres import (
     LOCK_CHANGE,
     LOCK_JUDGE,
     PostgresDatabase,
 )
-from gateway.state.fleet.roster import ReplicaRow
-from gateway.state.state_changes import StateError
+from gateway.store.fleet.roster import ReplicaRow
+from gateway.usage.state_changes import StateError
 from tests.fleet.prove_state import ANN, KEY, counted, delta, judged, opened
 
 # What a process had done.

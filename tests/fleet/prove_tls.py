@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.state.fleet.fleet_state import FleetState
-from gateway.state.state_changes import StateError
+from gateway.store.fleet.fleet_state import FleetState
+from gateway.usage.state_changes import StateError
 from tests.fleet.cluster import Cluster
 from tests.fleet.prove_state import ANN, KEY, membership
 from tests.gateway.admin.access.certificates import write_certificate

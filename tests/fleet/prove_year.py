@@ -13,15 +13,15 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import event, text
 
-from gateway.admin.retirement import verdict
-from gateway.core.overrides import Overrides
-from gateway.state.fleet import postgres
-from gateway.state.fleet.database.fixed_statement import FixedStatement
-from gateway.state.fleet.fleet_state import FleetState
-from gateway.state.history.history import HistoryQuery
-from gateway.state.history.interval import Resolution
-from gateway.state.top_clients import KEPT
-from gateway.telemetry.delta import CounterDelta, Delta, UsageDelta
+from gateway.base.overrides import Overrides
+from gateway.findings.retirement import verdict
+from gateway.store.fleet import postgres
+from gateway.store.fleet.database.fixed_statement import FixedStatement
+from gateway.store.fleet.fleet_state import FleetState
+from gateway.usage.delta import CounterDelta, Delta, UsageDelta
+from gateway.usage.history import HistoryQuery
+from gateway.usage.interval import Resolution
+from gateway.usage.top_clients import KEPT
 from tests.fleet.cluster import Cluster
 from tests.fleet.prove_state import KEY, SHIFTING, judged, membership
 
@@ -59,8 +59,8 @@ class Calendar:
         self._patch = patch
         self.now = 1_700_006_400.0  # the start of a day
         clock = SimpleNamespace(time=lambda: self.now, monotonic=lambda: self.now)
-        patch.setattr("gateway.state.fleet.fleet_clock.time", clock)
-        patch.setattr("gateway.steady_clock.time", clock)
+        patch.setattr("gateway.store.fleet.fleet_clock.time", clock)
+        patch.setattr("gateway.base.steady_clock.time", clock)
         self.turn_to(self.now)
 
     def turn_to(self, now: float) -> None:
@@ -170,7 +170,7 @@ async def test_days_follow_each_other_for_more_than_a_year(
     database: str, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Old rows go with each 600th judgement: a day has 86,400 of them, and here one.
-    monkeypatch.setattr("gateway.state.fleet.judge._TIDY", 10)
+    monkeypatch.setattr("gateway.store.fleet.judge._TIDY", 10)
     name, calendar, most_bytes = database.rpartition("/")[2], Calendar(monkeypatch), 0
     # No power cut is played, so that no commit has to wait for a disk.
     cluster.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")

@@ -11,17 +11,19 @@ from typing import Any, NamedTuple
 
 from multidict import CIMultiDict
 
-from gateway.config.load import load
-from gateway.config.text.mistakes import ConfigError
-from gateway.core import headers
-from gateway.core.conversion.conversion_error import ConversionError
-from gateway.core.headers import HeaderFields
-from gateway.core.plan import Options, Plan, plan
-from gateway.core.request import RequestHead
-from gateway.core.snapshot import Route
-from gateway.core.versions import accept
-from gateway.core.versions.mechanisms.query_reader import QueryReader, parameters
-from gateway.proxy.body import content_coding, json_body
+from gateway.base import headers
+from gateway.base.headers import HeaderFields
+from gateway.base.mistakes import ConfigError
+from gateway.base.query_parameters import parameters
+from gateway.base.request import RequestHead
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.formats import json_body
+from gateway.http import content_coding
+from gateway.routing.plan import Options, Plan, plan
+from gateway.routing.snapshot import Route
+from gateway.rules.load import load
+from gateway.versions import accept
+from gateway.versions.mechanisms.query_reader import QueryReader
 from tests.gateway.kit import ROOT
 
 LIMIT = 100_000
@@ -239,7 +241,7 @@ def _gzip(wbits: int) -> bytes:
 
 
 def _mistakes() -> tuple[bytes, ...]:
-    text = (ROOT / "tests/gateway/config/mistakes.txt").read_bytes()
+    text = (ROOT / "tests/gateway/rules/mistakes.txt").read_bytes()
     return tuple(text.split(b"\n\n")[:40])
 
 

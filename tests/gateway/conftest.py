@@ -5,12 +5,14 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway.telemetry import log
+from gateway.findings.operator import Operator
+from gateway.observe import log
 from tests.gateway.kit import (
     ROOT,
     Program,
@@ -22,6 +24,7 @@ from tests.gateway.kit import (
     rules,
     start_program,
 )
+from tests.gateway.operating import MakeOperator, make_operator
 
 # A shell has its jobs in the background ignore Ctrl-C, and so would the programs that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -152,3 +155,15 @@ def through(standing: Program, upstream: StartUpstream) -> StartUpstream:
         return scripted
 
     return start
+
+
+@pytest.fixture
+def operating(tmp_path: Path) -> MakeOperator:
+    """Make an operator of a configuration that begins with a text."""
+    return partial(make_operator, tmp_path)
+
+
+@pytest.fixture
+def operator(operating: MakeOperator) -> Operator:
+    """Make an operator."""
+    return operating("")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gateway.config.load import rules_hash
+from gateway.findings.refused_rules import rules_hash
 
 ROOT = Path(__file__).parents[2]
 # A busy machine takes long to start a program; nothing else comes near.

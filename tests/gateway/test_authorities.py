@@ -21,9 +21,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from gateway.admin.notifications.notification import Notification
-from gateway.admin.notifications.webhook_client import WebhookClient
-from gateway.core.operators.notify_rules import EventKind, MessageForm, Webhook
+from gateway.findings.notification import Notification
+from gateway.findings.webhook_client import WebhookClient
+from gateway.base.notify_rules import EventKind, MessageForm, Webhook
 from gateway.verify.openapi.document_source import DocumentError, fetch
 
 

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 import gateway.app
-from gateway.config.load import load_file
+from gateway.rules.load import load_file
 
 load_file(Path("gateway.yaml"), os.environ)
 print(*sys.modules, sep="\\n")
@@ -31,39 +31,38 @@ assert main() == 0
 print(*sys.modules, sep="\\n")
 """
 NEEDED = (
-    "gateway.config.changes.join_section",
-    "gateway.core.conversion.changes.join",
-    "gateway.core.versions.mechanisms.accept_reader",
+    "gateway.conversion.changes.join_section",
+    "gateway.conversion.changes.join",
+    "gateway.versions.mechanisms.accept_reader",
 )
 NOT_NEEDED = (
     "jinja2",
     "sqlalchemy",
     "gateway.admin.access.admin_tls",
-    "gateway.admin.notifications",
+    "gateway.findings.webhook_client",
     "gateway.admin.page.page_app",
     "gateway.cli",
-    "gateway.config.changes.map_section",
-    "gateway.config.sections.admin_section",
-    "gateway.config.sections.answers",
-    "gateway.config.sections.clients",
-    "gateway.config.sections.notify_section",
-    "gateway.config.sections.versions.brownout_section",
-    "gateway.config.sections.versions.cutover_section",
-    "gateway.config.sections.versions.lifecycle_section",
-    "gateway.config.violation",
-    "gateway.core.answers.cors",
-    "gateway.core.answers.error_template",
-    "gateway.core.conversion.changes.map",
-    "gateway.core.conversion.message.form_types",
-    "gateway.core.conversion.message.places",
-    "gateway.core.conversion.shapes.kept",
-    "gateway.core.lifecycle.brownout",
-    "gateway.core.lifecycle.lifecycle",
-    "gateway.export",
+    "gateway.conversion.changes.map_section",
+    "gateway.access.admin_section",
+    "gateway.routing.cors_section",
+    "gateway.access.client_section",
+    "gateway.findings.notify_section",
+    "gateway.lifecycle.brownout_section",
+    "gateway.rollout.cutover_section",
+    "gateway.lifecycle.lifecycle_section",
+    "gateway.rules.violation",
+    "gateway.routing.cors",
+    "gateway.routing.error_template",
+    "gateway.conversion.changes.map",
+    "gateway.conversion.message.form_types",
+    "gateway.conversion.message.places",
+    "gateway.conversion.changes.kept",
+    "gateway.lifecycle.brownout",
+    "gateway.lifecycle.lifecycle",
     "gateway.process.supervisor",
     "gateway.process.worker",
-    "gateway.state.fleet",
-    "gateway.state.sqlite",
+    "gateway.store.fleet",
+    "gateway.store.sqlite",
     "gateway.verify.openapi",
 )
 
@@ -104,6 +103,6 @@ def test_a_worker_imports_nothing_of_what_its_supervisor_does() -> None:
         "gateway.admin",
         "gateway.app",
         "gateway.process.supervisor",
-        "gateway.state.open_state",
+        "gateway.store.open_state",
     }
     assert sorted(imported & supervising) == []

@@ -7,10 +7,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from gateway.state.sqlite.sqlite_store import SqliteStore
-from gateway.state.state_changes import StateChanges
-from gateway.state.totals import Totals
-from gateway.telemetry.delta import BOUNDS, Delta, TrafficDelta, UsageDelta
+from gateway.store.sqlite.sqlite_store import SqliteStore
+from gateway.usage.delta import BOUNDS, Delta, TrafficDelta, UsageDelta
+from gateway.usage.state_changes import StateChanges
+from gateway.usage.totals import Totals
 
 DAY = 86_400.0
 PATH = "/v{version}/person"

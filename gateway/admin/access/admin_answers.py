@@ -6,8 +6,8 @@ import msgspec
 from aiohttp import web
 
 from gateway.admin.access.admin_guard import AdminProblemError, Handle
-from gateway.state.state_access import UnknownReplicaError
-from gateway.state.state_changes import StateBusyError, StateError, StateUnsureError
+from gateway.store.state_access import UnknownReplicaError
+from gateway.usage.state_changes import StateBusyError, StateError, StateUnsureError
 
 JSON = "application/json"
 # As long as the sums of a large fleet take to read, in seconds.

@@ -15,8 +15,8 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestPayloadError
 
 from gateway.admin.access.connection_places import ConnectionPlaces
-from gateway.core.answers.url_parts import is_address
-from gateway.core.clients import plain_address
+from gateway.base.addresses import plain_address
+from gateway.conversion.url_parts import is_address
 
 # From the connection to the end of the first request, and for each body, in seconds.
 REQUEST_SECONDS = 10.0

@@ -6,7 +6,7 @@ from typing import Any
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 
-from gateway.telemetry import log
+from gateway.observe import log
 
 # What the bytes of a client cause: a head or a body that cannot be read.
 _BAD = HttpProcessingError, RequestPayloadError

@@ -3,9 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from gateway.config.tls_files import server_context
-from gateway.core.operators.admin_rules import TlsFiles
-from gateway.telemetry import log
+from gateway.access.admin_rules import TlsFiles
+from gateway.access.tls_files import server_context
+from gateway.observe import log
 
 # Between two looks at the files, in seconds; a look is two `stat`.
 _INTERVAL = 2.0

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from gateway.descriptors import most_admin
+from gateway.base.descriptors import most_admin
 
 _C = TypeVar("_C")
 

@@ -4,7 +4,7 @@ from ipaddress import IPv6Address, ip_network
 from math import ceil
 from typing import NamedTuple
 
-from gateway.core.clients import parse_address
+from gateway.base.addresses import parse_address
 
 _TRIES = 20
 _SECONDS = 60.0

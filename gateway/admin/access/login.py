@@ -15,7 +15,7 @@ from gateway.admin.access.rights import (
     set_cookie,
 )
 from gateway.admin.access.session_cookie import SECONDS, SESSION
-from gateway.admin.formatting import sentence
+from gateway.findings.formatting import sentence
 
 _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none';"

@@ -32,13 +32,14 @@ from typing import NamedTuple, NoReturn, TypeVar
 
 from aiohttp import web
 
+from gateway.access.admin_rules import AdminRules, AdminToken, Right, SignOn
 from gateway.admin.access.admin_guard import NOWHERE, AdminProblemError
 from gateway.admin.access.failed_tries import OTHERS, FailedTries
 from gateway.admin.access.session_cookie import SESSION, new_session, session_holder
-from gateway.core.clients import UNVERIFIED, parse_address, trusts
-from gateway.core.operators.admin_rules import AdminRules, AdminToken, Right, SignOn
-from gateway.state.ledger import Order
-from gateway.telemetry import log
+from gateway.base.addresses import parse_address, trusts
+from gateway.base.client_names import UNVERIFIED
+from gateway.observe import log
+from gateway.store.ledger import Order
 
 FORM_COOKIE = "gateway_form"
 # As `form_token` makes them; a cookie may hold any bytes.

@@ -14,7 +14,7 @@ from hashlib import sha256
 from hmac import compare_digest
 from hmac import new as hmac
 
-from gateway.core.operators.admin_rules import AdminToken
+from gateway.access.admin_rules import AdminToken
 
 SESSION = "gateway_session"
 """The name of the cookie."""

@@ -11,10 +11,10 @@ from aiohttp import web
 
 from gateway.admin.access.admin_guard import AdminProblemError
 from gateway.admin.access.rights import order
-from gateway.admin.operator import Operator
-from gateway.admin.page.waiting import name_of
-from gateway.core.overrides import VersionKey
-from gateway.state.ledger import ChangedMeanwhileError, Order
+from gateway.base.overrides import VersionKey
+from gateway.findings.operator import Operator
+from gateway.findings.waiting import name_of
+from gateway.store.ledger import ChangedMeanwhileError, Order
 
 PageAct = Callable[[Operator, VersionKey, web.Request], Awaitable[None]]
 

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator
 
 from aiohttp import web
 
-from gateway.admin.operator import Operator
 from gateway.admin.page.rendering import HEADERS
+from gateway.findings.operator import Operator
 
 MOST_STREAMS = 32
 """The streams at a time; a page without one is told so, and asks again after a while."""

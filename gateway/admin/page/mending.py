@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gateway.admin.shadow_report import DifferenceSample
-from gateway.core.cutover.shadow import Shadow
+from gateway.rollout.shadow import Shadow
 
 _PLAIN = re.compile(r"[A-Za-z_][\w.-]*\Z", re.ASCII)
 _REDACTED = re.compile(r"(missing|null|boolean|text|bytes|array|header|object|number)\b")

@@ -9,14 +9,11 @@ from typing import Any
 
 from aiohttp import web
 
+from gateway.access.admin_rules import Right
 from gateway.admin.access.rights import KnownBy, form_token, known_principal, order
-from gateway.admin.notifications.failing_webhooks import failing_webhooks
-from gateway.admin.operator import Operator
 from gateway.admin.page.acts import ACTS
-from gateway.admin.page.catalog import CatalogVersion, catalog
 from gateway.admin.page.live_updates import LiveUpdates
 from gateway.admin.page.rendering import asset_answer, assets, html
-from gateway.admin.page.standing import Standings
 from gateway.admin.page.views.audit_view import (
     audit_table,
     known_replicas,
@@ -35,13 +32,16 @@ from gateway.admin.page.views.rules_view import (
 )
 from gateway.admin.page.views.version_view import version_page
 from gateway.admin.page.views.versions_view import PHASES, span_of, versions_table
-from gateway.admin.page.waiting import name_of, version_link
 from gateway.admin.reports.piecewise import send_pieces
-from gateway.config.text.mistakes import suggest
-from gateway.core.operators.admin_rules import Right
-from gateway.core.overrides import VersionKey
-from gateway.core.snapshot import Snapshot
-from gateway.state.ledger import ChangedMeanwhileError
+from gateway.base.mistakes import suggest
+from gateway.base.overrides import VersionKey
+from gateway.findings.catalog import CatalogVersion, catalog
+from gateway.findings.failing_webhooks import failing_webhooks
+from gateway.findings.operator import Operator
+from gateway.findings.standing import Standings
+from gateway.findings.waiting import name_of, version_link
+from gateway.routing.snapshot import Snapshot
+from gateway.store.ledger import ChangedMeanwhileError
 
 
 class Page:

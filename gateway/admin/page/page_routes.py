@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from gateway.access.admin_rules import Right
 from gateway.admin.access.rights import needs
-from gateway.admin.operator import Operator
-from gateway.core.operators.admin_rules import Right
+from gateway.findings.operator import Operator
 
 if TYPE_CHECKING:
     from gateway.admin.page.page_app import Page

@@ -21,7 +21,8 @@ from aiohttp import web
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from gateway import __version__
-from gateway.admin.formatting import (
+from gateway.admin.reports.piecewise import batches
+from gateway.findings.formatting import (
     client_text,
     day_text,
     duration_text,
@@ -31,7 +32,7 @@ from gateway.admin.formatting import (
     plural,
     sentence,
 )
-from gateway.admin.reports.piecewise import batches, turns
+from gateway.http.turns.cooperation import turns
 
 _HERE = Path(__file__).parent
 # Nothing but what this port serves itself; forms go back to it; no other page may frame it.

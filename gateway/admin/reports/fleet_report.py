@@ -2,10 +2,10 @@
 
 import msgspec
 
-from gateway.admin.formatting import columns, format_time
-from gateway.state.ledger import AuditEntry
-from gateway.state.state_access import FleetView
-from gateway.telemetry.failing_service import FailingService
+from gateway.findings.formatting import columns, format_time
+from gateway.observe.failing_service import FailingService
+from gateway.store.ledger import AuditEntry
+from gateway.store.state_access import FleetView
 
 
 class FailingReport(msgspec.Struct, frozen=True):

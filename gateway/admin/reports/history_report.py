@@ -2,10 +2,10 @@
 
 import msgspec
 
-from gateway.admin.formatting import columns, format_time
-from gateway.core.overrides import VersionKey
-from gateway.state.history.history import HistoryView
-from gateway.state.history.interval import Interval
+from gateway.base.overrides import VersionKey
+from gateway.findings.formatting import columns, format_time
+from gateway.usage.history import HistoryView
+from gateway.usage.interval import Interval
 
 
 class HistoryLine(msgspec.Struct, frozen=True):

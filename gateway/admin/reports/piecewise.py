@@ -4,23 +4,14 @@ A gateway of one process answers its clients on the same event loop: they would 
 is made at once.
 """
 
-import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
 from itertools import islice
-from time import perf_counter
-from typing import TypeVar
-from weakref import WeakKeyDictionary
 
 from aiohttp import web
 
-from gateway.proxy.turns.fair_turns import FairTurns
-from gateway.state.state_changes import StateError
-from gateway.telemetry import log
-
-_T = TypeVar("_T")
-# How long a piece may take, in seconds.
-_PIECE = 0.001
-_fair = WeakKeyDictionary[asyncio.AbstractEventLoop, FairTurns]()
+from gateway.http.turns.cooperation import _T, turn
+from gateway.observe import log
+from gateway.usage.state_changes import StateError
 
 
 async def send_pieces(
@@ -43,7 +34,7 @@ async def send_pieces(
     left = aiter(pieces if isinstance(pieces, AsyncIterable) else _each(pieces))
     try:
         while True:
-            await _turn(request.remote or "")
+            await turn(request.remote or "")
             await answer.write(await anext(left))
     except StopAsyncIteration:
         pass
@@ -55,36 +46,9 @@ async def send_pieces(
     return answer
 
 
-async def _turn(address: str) -> None:
-    """Return when a piece may be made: one in a turn of the event loop, of all answers together.
-
-    Args:
-        address: of the client; each address has a share.
-    """
-    loop = asyncio.get_running_loop()
-    fair = _fair.setdefault(loop, FairTurns())
-    await fair.take(address)
-    loop.call_soon(fair.end)
-
-
 async def _each(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
-
-
-async def turns(items: Iterable[_T]) -> AsyncIterator[_T]:
-    """Yield items; the event loop has turns before, and after each millisecond.
-
-    Args:
-        items: what each of them needs to be made has to be short.
-    """
-    await _turn("")
-    until = perf_counter() + _PIECE
-    for item in items:
-        yield item
-        if perf_counter() >= until:
-            await _turn("")
-            until = perf_counter() + _PIECE
 
 
 def batches(items: Iterable[_T], most: int) -> Iterator[list[_T]]:

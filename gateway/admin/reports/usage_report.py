@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from gateway.admin.formatting import client_text, columns, doubt_text, format_time
 from gateway.admin.reports.piecewise import batches
-from gateway.core.overrides import VersionKey
-from gateway.state.state_access import StateView
-from gateway.state.state_changes import StateUnreachableError
+from gateway.base.overrides import VersionKey
+from gateway.findings.formatting import client_text, columns, doubt_text, format_time
+from gateway.store.state_access import StateView
+from gateway.usage.state_changes import StateUnreachableError
 
 MOST_LINES = 200
 """The lines of a piece of JSON; it takes about a millisecond."""

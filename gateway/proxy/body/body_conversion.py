@@ -6,12 +6,11 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gateway.core.conversion.chain import BodyConversion
-from gateway.core.conversion.conversion_error import ConversionError
-from gateway.core.conversion.message.message import Message
-from gateway.core.errors import Fault, FaultCode, FaultError, conversion_failed, unconvertible
-from gateway.proxy.body import content_coding, conversion_thread, json_body
-from gateway.proxy.body.body_format import (
+from gateway.base.errors import Fault, FaultCode, FaultError, conversion_failed, unconvertible
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.formats import json_body
+from gateway.conversion.formats.body_format import (
     MAYBE_JSON,
     NO_TYPES,
     STREAMS,
@@ -20,17 +19,20 @@ from gateway.proxy.body.body_format import (
     ElementCount,
     described,
 )
+from gateway.conversion.formats.converted_stream import ConvertedStream
+from gateway.conversion.message.message import Message
+from gateway.http import content_coding
+from gateway.http.turns.loop_turns import LoopTurns
+from gateway.http.turns.thread_pace import Step, no_step
+from gateway.http.upstream.upstream import RequestBody, UpstreamHead
+from gateway.proxy.body import conversion_thread
+from gateway.proxy.body.conversion_budget import AT_ONCE, PATIENCE, overloaded
+from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.body.converter import WholeConversion, converter, decoded_small, in_encoding
-from gateway.proxy.body.formats.converted_stream import ConvertedStream
-from gateway.proxy.body.formats.document_stream import converted_stream
-from gateway.proxy.bounds.conversion_budget import AT_ONCE, PATIENCE, overloaded
-from gateway.proxy.bounds.conversion_room import ConversionRoom
-from gateway.proxy.turns.loop_turns import LoopTurns
-from gateway.proxy.turns.thread_pace import Step, no_step
-from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead
+from gateway.proxy.body.document_stream import converted_stream
 
 if TYPE_CHECKING:
-    from gateway.proxy.body.formats.json_sequence import SeriesSearch
+    from gateway.conversion.formats.json_sequence import SeriesSearch
 
 _JSON = BodyFormat.JSON  # ten times as fast as to read it from its class
 # What is light, and waits for nothing heavy: a body of so many bytes and elements, and a piece of a
@@ -181,7 +183,7 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
 def _search(response: UpstreamHead, conversion: BodyConversion) -> "SeriesSearch | None":
     if any(name.lower() == b"content-length" for name, _ in response.fields):
         return None
-    from gateway.proxy.body.formats.json_sequence import SeriesSearch  # most bodies have a length
+    from gateway.conversion.formats.json_sequence import SeriesSearch  # most bodies have a length
 
     # A document of a series is converted otherwise than the same one alone where a change needs the
     # message or the whole body. Then a second document decides, and no pause.
@@ -423,7 +425,7 @@ async def _beside(
     """Return what a function returns that is called beside the event loop."""
     if conversion.timeout is None:
         return await conversion_thread.run(convert, room.network, light=light)
-    from gateway.proxy.body import slow_thread  # few rules have slow functions
+    from gateway.proxy.body import slow_thread
 
     return await slow_thread.run(convert, conversion.timeout)
 

@@ -4,14 +4,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from io import BytesIO
 
-from gateway.core.conversion.chain import BodyConversion
-from gateway.core.conversion.message.message import Message
-from gateway.proxy.body import content_coding, json_body, surrogates, text_encoding
-from gateway.proxy.body.body_format import BodyFormat
-from gateway.proxy.body.formats.document_stream import converted_stream
-from gateway.proxy.body.text_encoding import TextEncoding
-from gateway.proxy.bounds.conversion_room import ConversionRoom
-from gateway.proxy.turns.thread_pace import Step
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.formats import json_body, surrogates, text_encoding
+from gateway.conversion.formats.body_format import BodyFormat
+from gateway.conversion.formats.text_encoding import TextEncoding
+from gateway.conversion.message.message import Message
+from gateway.http import content_coding
+from gateway.http.turns.thread_pace import Step
+from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy.body.document_stream import converted_stream
 
 # For how many bytes other threads wait at a time.
 _STEP = 64 * 1024
@@ -33,11 +34,11 @@ def converter(body_format: BodyFormat, room: ConversionRoom) -> WholeConversion 
         case BodyFormat.JSON | BodyFormat.MERGE_PATCH | BodyFormat.TEXT | BodyFormat.UNTYPED:
             return json_body.convert
         case BodyFormat.JSON_PATCH:
-            from gateway.proxy.body.formats.json_patch import convert_patch
+            from gateway.conversion.formats.json_patch import convert_patch
 
             return convert_patch
         case BodyFormat.FORM:
-            from gateway.proxy.body.formats.form_body import convert_form
+            from gateway.conversion.formats.form_body import convert_form
 
             return convert_form
         case BodyFormat.OTHER | BodyFormat.PASSED:

@@ -1,7 +1,7 @@
 """Threads for slow conversions: those that call Python functions with a time limit.
 
 Each runs in a thread of its own, beside the event loop, and its functions in a process that the
-thread holds (see `gateway.function_process`). So one that never ends keeps neither other requests
+thread holds (see `base.function_process`). So one that never ends keeps neither other requests
 waiting nor the gateway from stopping: the process is killed, and the thread gets an exception at
 its next step in Python code.
 """
@@ -15,11 +15,11 @@ from functools import partial
 from threading import Event, Thread
 from typing import TypeVar
 
-from gateway import function_process
-from gateway.core.conversion.conversion_error import ConversionError
-from gateway.function_process import FunctionProcess, NoProcessError
-from gateway.proxy.bounds.conversion_budget import overloaded
-from gateway.proxy.turns.thread_pace import Step, until
+from gateway.base import function_process
+from gateway.base.function_process import FunctionProcess, NoProcessError
+from gateway.conversion.conversion_error import ConversionError
+from gateway.http.turns.thread_pace import Step, until
+from gateway.proxy.body.conversion_budget import overloaded
 
 T = TypeVar("T")
 # The number of such threads in one process, with those that wait for a process of their functions.

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator, Callable
 from io import BytesIO
 
-from gateway.core.headers import HeaderFields
-from gateway.proxy.upstream.upstream import UpstreamResponse
+from gateway.base.headers import HeaderFields
+from gateway.http.upstream.upstream import UpstreamResponse
 
 
 class CaptureBudget:

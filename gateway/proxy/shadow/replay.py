@@ -8,24 +8,25 @@ from time import perf_counter
 
 import msgspec
 
-from gateway.core.conversion.document import Document
-from gateway.core.cutover.differences import ComparedAnswer
-from gateway.core.cutover.dry_run import DryRun
-from gateway.core.cutover.shadow import Shadow
-from gateway.core.errors import Fault, FaultCode, FaultError
-from gateway.core.headers import HeaderFields
-from gateway.core.plan import Plan, Refusal
-from gateway.core.tracing.span import Span
-from gateway.core.tracing.trace_parent import TRACE_FIELDS
-from gateway.proxy.body import content_coding, json_body
-from gateway.proxy.body.body_format import BodyFormat, described
-from gateway.proxy.body.formats.event_stream import events
-from gateway.proxy.bounds.conversion_room import ConversionRoom
-from gateway.proxy.client.exchange import Exchange
+from gateway.base.errors import Fault, FaultCode, FaultError
+from gateway.base.headers import HeaderFields
+from gateway.base.span import Span
+from gateway.conversion.document import Document
+from gateway.conversion.formats import json_body
+from gateway.conversion.formats.body_format import BodyFormat, described
+from gateway.conversion.formats.event_stream import events
+from gateway.http import content_coding
+from gateway.http.trace_parent import TRACE_FIELDS
+from gateway.http.upstream.upstream import NoRoomError, Upstream, UpstreamHead
+from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.converted_message import bodiless
+from gateway.proxy.exchange import Exchange
 from gateway.proxy.request_trace import ShadowTrace
 from gateway.proxy.transit import outgoing, returning
-from gateway.proxy.upstream.upstream import NoRoomError, Upstream, UpstreamHead
+from gateway.rollout.differences import ComparedAnswer
+from gateway.rollout.dry_run import DryRun
+from gateway.rollout.shadow import Shadow
+from gateway.routing.plan import Plan, Refusal
 
 # A replayed answer may have at most this many times the bytes that a captured body may have.
 GROWTH = 4

@@ -2,11 +2,11 @@
 
 from typing import Protocol
 
-from gateway.core.tracing.span import Span
+from gateway.base.span import Span
 
 
 class ShadowCounter(Protocol):
-    """The part of `gateway.telemetry.recorder.Recorder` that shadows use."""
+    """The part of `gateway.proxy.recorder.Recorder` that shadows use."""
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
         """Increment a counter."""

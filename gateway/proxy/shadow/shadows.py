@@ -23,7 +23,17 @@ from time import perf_counter
 
 import msgspec
 
-from gateway.core.cutover.differences import (
+from gateway.base.headers import HeaderFields
+from gateway.base.overrides import VersionKey
+from gateway.http.upstream.upstream import Upstream, UpstreamRequest, UpstreamResponse
+from gateway.proxy.converted_message import bodiless
+from gateway.proxy.exchange import Exchange
+from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
+from gateway.proxy.shadow.process_load import Load
+from gateway.proxy.shadow.replay import CapturedAnswer, ShedError, for_client, refuse, replay
+from gateway.proxy.shadow.shadow_counter import ShadowCounter
+from gateway.proxy.shadow.trial_request import RequestValidator, trial, unconverted
+from gateway.rollout.differences import (
     Difference,
     RefusedField,
     compare,
@@ -32,18 +42,8 @@ from gateway.core.cutover.differences import (
     truncated,
     without_noise,
 )
-from gateway.core.cutover.shadow import DRY_RUN, SAFE, SEND, VALIDATE, Shadow
-from gateway.core.headers import HeaderFields
-from gateway.core.overrides import VersionKey
-from gateway.core.plan import Plan, Refusal
-from gateway.proxy.client.exchange import Exchange
-from gateway.proxy.converted_message import bodiless
-from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
-from gateway.proxy.shadow.process_load import Load
-from gateway.proxy.shadow.replay import CapturedAnswer, ShedError, for_client, refuse, replay
-from gateway.proxy.shadow.shadow_counter import ShadowCounter
-from gateway.proxy.shadow.trial_request import RequestValidator, trial, unconverted
-from gateway.proxy.upstream.upstream import Upstream, UpstreamRequest, UpstreamResponse
+from gateway.rollout.shadow import DRY_RUN, SAFE, SEND, VALIDATE, Shadow
+from gateway.routing.plan import Plan, Refusal
 
 _log = logging.getLogger(__name__)
 

@@ -4,17 +4,17 @@ from typing import Protocol
 
 import msgspec
 
-from gateway.core.cutover.differences import RefusedField, refused_fields
-from gateway.core.cutover.shadow import Shadow
-from gateway.core.errors import Fault, FaultCode, FaultError
-from gateway.core.headers import HeaderFields
-from gateway.core.plan import Plan
-from gateway.core.snapshot import Endpoint
-from gateway.core.versions.version import Version
-from gateway.proxy.bounds.conversion_room import ConversionRoom
-from gateway.proxy.client.exchange import Exchange
+from gateway.base.errors import Fault, FaultCode, FaultError
+from gateway.base.headers import HeaderFields
+from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy.exchange import Exchange
 from gateway.proxy.shadow.replay import GROWTH, ShedError
 from gateway.proxy.transit import outgoing
+from gateway.rollout.differences import RefusedField, refused_fields
+from gateway.rollout.shadow import Shadow
+from gateway.routing.plan import Plan
+from gateway.routing.snapshot import Endpoint
+from gateway.versions.version import Version
 
 
 class TrialRequest(msgspec.Struct, frozen=True):

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from gateway.core.snapshot import Endpoint, Route
 from gateway.proxy.answer_copy import AnswerCopy
-from gateway.telemetry.cutover_counts import CutoverPlace
+from gateway.proxy.cutover_counts import CutoverPlace
+from gateway.routing.snapshot import Endpoint, Route
 
 
 class AnswerSample(NamedTuple):

@@ -5,18 +5,19 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from gateway.core.cutover.differences import RefusedField
-from gateway.core.snapshot import Endpoint
-from gateway.core.versions.version import Version
-from gateway.proxy.body import content_coding, surrogates
-from gateway.proxy.body.body_format import BodyFormat, described, is_in_ranges
+from gateway.conversion.formats import surrogates
+from gateway.conversion.formats.body_format import BodyFormat, described, is_in_ranges
+from gateway.http import content_coding
 from gateway.proxy.shadow.trial_request import TrialRequest
+from gateway.rollout.differences import RefusedField
+from gateway.routing.snapshot import Endpoint
 from gateway.verify.live.answer_sample import AnswerSample
 from gateway.verify.located_operation import LocatedOperation, locate
 from gateway.verify.openapi.json_schema import Schema
 from gateway.verify.openapi.openapi import Description, Operation
 from gateway.verify.openapi.validation import Validator
 from gateway.verify.part_conversion import parameters_of, schema_of
+from gateway.versions.version import Version
 
 # A coded body of a request, and that of an answer, may have at most so many bytes.
 _LARGEST = 1024 * 1024

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gateway.core.cutover.differences import RefusedField
+from gateway.observe import log
 from gateway.proxy.shadow.trial_request import TrialRequest
-from gateway.telemetry import log
+from gateway.rollout.differences import RefusedField
 
 if TYPE_CHECKING:
     from gateway.verify.live.contract import Contract

@@ -5,9 +5,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gateway.core.overrides import VersionKey
-from gateway.core.snapshot import Snapshot
-from gateway.telemetry.delta import OperationName
+from gateway.base.overrides import VersionKey
+from gateway.routing.snapshot import Snapshot
+from gateway.usage.delta import OperationName
 
 _Operations = frozenset[OperationName] | None
 

@@ -18,17 +18,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
 
-from gateway.core.cutover.cutover import CutoverRoute
-from gateway.core.cutover.dry_run import WRITES
-from gateway.core.plan import Plan
-from gateway.core.versions.version import Version
-from gateway.proxy.client.exchange import Exchange
-from gateway.telemetry import log
-from gateway.telemetry.cutover_counts import CutoverPlace, place_of
-from gateway.telemetry.recorder import Recorder
+from gateway.observe import log
+from gateway.proxy.cutover_counts import CutoverPlace, place_of
+from gateway.proxy.exchange import Exchange
+from gateway.proxy.recorder import Recorder
+from gateway.rollout.cutover import CutoverRoute
+from gateway.rollout.dry_run import WRITES
+from gateway.routing.plan import Plan
 from gateway.verify.live.answer_sample import AnswerSample
 from gateway.verify.live.contracts import Contracts
 from gateway.verify.live.sample_budget import SampleBudget
+from gateway.versions.version import Version
 
 # The maximum number of waiting samples, of bytes of all, and of bytes of each: decoding a larger
 # body would block the interpreter for too long.

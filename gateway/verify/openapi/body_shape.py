@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
-from gateway.core.conversion.field_path import FieldPath, is_array, keys_of, pointer, spell
+from gateway.conversion.field_path import FieldPath, is_array, keys_of, pointer, spell
 from gateway.verify.openapi.field_shape import FieldShape, NameRewriting, Presence
 from gateway.verify.openapi.json_schema import Schema, definitions
 

@@ -16,9 +16,9 @@ import aiohttp
 import msgspec
 import yaml
 
-from gateway.config.schema_files import is_utf_16
-from gateway.config.text.regular_file import MAX_BYTES, read_regular
+from gateway.base.regular_file import MAX_BYTES, read_regular
 from gateway.verify.openapi.openapi import Description, DocumentError, TooLargeError
+from gateway.verify.schema_files import is_utf_16
 
 # Each value takes up to 300 bytes, and YAML of a few lines can have more values than memory.
 _MOST = 1_000_000

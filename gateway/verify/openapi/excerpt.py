@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from gateway.core.conversion.field_path import pointer
+from gateway.conversion.field_path import pointer
 
 _WIDTH = 96
 _CUT = "..."

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from gateway.core.conversion.document import kind
+from gateway.conversion.document import kind
 
 Schema = dict[str, object]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
-from gateway.core.conversion.document import kind
+from gateway.conversion.document import kind
 from gateway.verify.openapi.json_schema import Schema, SchemaBundler, Use
 
 _VERSION = re.compile(r"3\.[0-9]+(?:\.[0-9]+)?")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.core.conversion.field_path import pointer
+from gateway.conversion.field_path import pointer
 from gateway.verify.openapi.json_schema import PLACE, Schema, definitions
 
 # How often a schema that holds itself is followed into itself.

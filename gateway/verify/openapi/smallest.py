@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from gateway.core.conversion.field_path import pointer
+from gateway.conversion.field_path import pointer
 
 _TRIES = 5_000
 # The plainest letter comes first; one that is not among them is less plain than all.

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 # jsonschema-rs: the fastest validator of JSON Schema for Python, which keeps up with the drafts.
 import jsonschema_rs
 
-from gateway.core.conversion.document import kind as kind_of
-from gateway.core.conversion.field_path import pointer
+from gateway.conversion.document import kind as kind_of
+from gateway.conversion.field_path import pointer
 from gateway.verify.openapi.body_shape import generalized
 from gateway.verify.openapi.json_schema import Schema
 

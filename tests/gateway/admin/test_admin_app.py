@@ -10,12 +10,12 @@ from aiohttp.test_utils import TestClient, TestServer
 from gateway.admin import admin_app as admin_app_module
 from gateway.admin.access.admin_guard import AdminGuard
 from gateway.admin.admin_app import admin_app, admin_runner
-from gateway.admin.operator import Operator
 from gateway.admin.page.views import callers_view
 from gateway.admin.reports import usage_report
+from gateway.findings.operator import Operator
 from gateway.process.tasks import Tasks
-from gateway.state.local_state import LocalState
-from gateway.telemetry.delta import UsageDelta
+from gateway.store.local_state import LocalState
+from gateway.usage.delta import UsageDelta
 
 
 async def ask(operator: Operator, path: str) -> tuple[int, Any]:

@@ -9,16 +9,16 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.admin.metrics import MOST_SAMPLES, exposition
-from gateway.admin.operator import Operator
-from gateway.core.overrides import Overrides
+from gateway.base.overrides import Overrides
+from gateway.findings.operator import Operator
 from gateway.observe.metric_table import METRICS
-from gateway.state.state_changes import StateChanges
-from gateway.state.totals import Occurrences, Totals
-from gateway.telemetry.delta import CounterDelta, Delta, TrafficDelta
-from gateway.telemetry.target_watch import FailingTarget
+from gateway.observe.target_watch import FailingTarget
+from gateway.usage.delta import CounterDelta, Delta, TrafficDelta
+from gateway.usage.state_changes import StateChanges
+from gateway.usage.totals import Occurrences, Totals
 from tests.gateway.admin.totals import FAST, totals
-from tests.gateway.config.rules import RULES, loaded
 from tests.gateway.kit import ROOT
+from tests.gateway.rules.rules import RULES, loaded
 
 ROUTE = 'gateway_api_name="person",gateway_api_version="1"'
 SERVED = f'{ROUTE},http_request_method="GET",http_response_status_code="200",http_route="/p"'

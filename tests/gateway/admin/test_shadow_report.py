@@ -7,8 +7,8 @@ from gateway.admin.shadow_report import (
     shadow_report,
     shadow_table,
 )
-from gateway.telemetry.delta import CounterDelta, Delta, LatencyDelta
-from gateway.telemetry.latency import bucket
+from gateway.observe.latency import bucket
+from gateway.usage.delta import CounterDelta, Delta, LatencyDelta
 from tests.gateway.admin.totals import DIFFERENCE, KEY, REQUEST, totals
 
 THEN = "1970-01-01T00:00:10Z"

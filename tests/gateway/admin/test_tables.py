@@ -9,10 +9,10 @@ from gateway.admin.cutover_report import CutoverReport, RouteReport, cutover_rep
 from gateway.admin.cutover_report import cutover_table as cutover_table
 from gateway.admin.shadow_report import DifferenceSample, FieldReport, LatencyReport, ShadowReport
 from gateway.admin.shadow_report import shadow_table as shadow_table
-from gateway.core.cutover.cutover import Cutover
-from gateway.core.cutover.cutover_state import CutoverState, DecidedBy
-from gateway.core.cutover.gates import GateEvidence, GateOutcome, GateResult
-from gateway.state.cutover_controller import CurrentCutover
+from gateway.rollout.cutover import Cutover
+from gateway.rollout.cutover_state import CutoverState, DecidedBy
+from gateway.rollout.gates import GateEvidence, GateOutcome, GateResult
+from gateway.store.cutover_controller import CurrentCutover
 
 THEN = "2026-11-21T15:13:33Z"
 

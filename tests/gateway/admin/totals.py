@@ -1,9 +1,7 @@
 """Totals of a little traffic, to report on."""
 
-from gateway.core.cutover.route_outcomes import OUTCOMES
-from gateway.state.state_changes import StateChanges
-from gateway.state.totals import Totals
-from gateway.telemetry.delta import (
+from gateway.rollout.route_outcomes import OUTCOMES
+from gateway.usage.delta import (
     BOUNDS,
     CounterDelta,
     CutoverDelta,
@@ -13,6 +11,8 @@ from gateway.telemetry.delta import (
     UpstreamDelta,
     UsageDelta,
 )
+from gateway.usage.state_changes import StateChanges
+from gateway.usage.totals import Totals
 
 KEY = ("person", "1")
 NOTHING = [0] * (len(BOUNDS) + 1)

@@ -118,7 +118,7 @@ def test_what_is_no_trouble_of_the_output_is_not_called_so(
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     monkeypatch.setattr(main, "_leave_output", lambda: None)
-    monkeypatch.setattr("gateway.cli.rules.schema_command.run", run)
+    monkeypatch.setattr("gateway.cli.schema_command.run", run)
     with pytest.raises(OSError, match="Too many open files"):
         main.parse(["schema"])()
 
@@ -145,8 +145,10 @@ def test_help_names_every_command_and_variable() -> None:
 def test_the_version_says_that_modules_are_compiled(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    compiled = ModuleSpec("gateway.core.plan", None, origin="plan.cpython-311-x86_64-linux-gnu.so")
-    monkeypatch.setattr(main, "find_spec", {"gateway.core.plan": compiled}.get)
+    compiled = ModuleSpec(
+        "gateway.routing.plan", None, origin="plan.cpython-311-x86_64-linux-gnu.so"
+    )
+    monkeypatch.setattr(main, "find_spec", {"gateway.routing.plan": compiled}.get)
     with pytest.raises(SystemExit):
         main.parse(["--version"])
     assert capsys.readouterr().out == f"version-gateway {__version__} (compiled)\n"

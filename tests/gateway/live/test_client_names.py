@@ -8,7 +8,8 @@ from math import inf
 import jwt
 import pytest
 
-from gateway.core.clients import UNVERIFIED, digest
+from gateway.access.clients import digest
+from gateway.base.client_names import UNVERIFIED
 from tests.gateway.kit import Program, StartGateway, StartUpstream
 from tests.gateway.talk import OK, get, logged, soon
 

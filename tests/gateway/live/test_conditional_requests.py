@@ -178,7 +178,7 @@ def decoded(body: bytes, coding: str) -> bytes:
         return gzip.decompress(body)
     if coding == "br":
         return bytes(brotli.decompress(body))
-    from gateway.proxy.body import content_coding
+    from gateway.http import content_coding
 
     return content_coding.decode(body, [coding], 10**6)
 

@@ -15,7 +15,9 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.telemetry import log
+from gateway.observe import log
+from gateway.proxy import request_log
+from gateway.proxy.request_log import RequestLog
 from tests.gateway.kit import ROOT, Program, Scripted, StartGateway, StartUpstream, rules
 from tests.gateway.proxy.wires import exchange
 from tests.gateway.talk import (
@@ -350,14 +352,15 @@ def test_lines_wait_for_one_timer_however_many_batches_they_fill(
     """Each timer that a full batch left behind would cut a later batch short."""
     written: list[int] = []
     output = SimpleNamespace(most=4096, write=lambda _, kind, lines: written.append(lines))
-    monkeypatch.setattr(log, "_output", lambda: output)
+    monkeypatch.setattr(request_log, "output", lambda: output)
+    monkeypatch.setattr(log, "output", lambda: output)
     timers: list[Callable[[], None]] = []
 
     def call_later(_: float, flush: Callable[[], None]) -> object:
         timers.append(flush)
         return flush
 
-    lines = log.RequestLog(cast(Any, SimpleNamespace(call_later=call_later)))
+    lines = RequestLog(cast(Any, SimpleNamespace(call_later=call_later)))
     for _ in range(100):
         lines.record(exchange(), log.now())
     assert len(timers) == 1

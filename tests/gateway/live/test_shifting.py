@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.core.cutover.cutover import bucket
+from gateway.rollout.cutover import bucket
 from tests.gateway.kit import (
     ROOT,
     Program,

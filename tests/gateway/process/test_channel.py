@@ -7,7 +7,7 @@ import pytest
 
 from gateway.process import channel
 from gateway.process.channel import Channel, Counted, Ready
-from gateway.telemetry.delta import CounterDelta, Delta
+from gateway.usage.delta import CounterDelta, Delta
 
 
 def counted(times: int, label: str = "") -> Counted:

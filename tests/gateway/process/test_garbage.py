@@ -14,20 +14,20 @@ from typing import cast
 
 import pytest
 
-from gateway.config.load import load
-from gateway.config.sections.endpoint_section import EndpointBuilder, EndpointConfig
-from gateway.core.conversion.conversion_error import ConversionError
-from gateway.core.errors import FaultError
-from gateway.core.overrides import NO_OVERRIDES
-from gateway.core.routing import Router
-from gateway.core.snapshot import Endpoint
+from gateway.base.errors import FaultError
+from gateway.base.overrides import NO_OVERRIDES
+from gateway.base.path_templates import Router
+from gateway.conversion.conversion_error import ConversionError
+from gateway.http.client.client_connection import ClientConnection
+from gateway.http.content_coding import ContentCodingError
+from gateway.http.upstream.streamed_response import StreamedResponse
+from gateway.http.upstream.upstream_connection import UpstreamConnection
 from gateway.process.reloader import Reloader
 from gateway.process.serving import Serving
 from gateway.process.tasks import Tasks
-from gateway.proxy.body.content_coding import ContentCodingError
-from gateway.proxy.client.client_connection import ClientConnection
-from gateway.proxy.upstream.streamed_response import StreamedResponse
-from gateway.proxy.upstream.upstream_connection import UpstreamConnection
+from gateway.routing.endpoint_section import EndpointBuilder, EndpointConfig
+from gateway.routing.snapshot import Endpoint
+from gateway.rules.load import load
 from tests.gateway.kit import Program, Scripted, StartUpstream, rules
 from tests.gateway.talk import OK, Client, Reader, Writer, ask, connect, reset, soon
 

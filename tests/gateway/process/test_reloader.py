@@ -12,15 +12,15 @@ from threading import Event
 
 import pytest
 
-from gateway.config.load import load_file
-from gateway.config.text.mistakes import ConfigError
-from gateway.config.text.regular_file import MAX_BYTES
-from gateway.core.conversion.chain import BodyConversion
-from gateway.core.conversion.shapes.use import GroupUse
-from gateway.core.snapshot import Snapshot
+from gateway.base.mistakes import ConfigError
+from gateway.base.regular_file import MAX_BYTES
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.changes.use import GroupUse
+from gateway.observe import log
 from gateway.process import reloader as reloader_module
 from gateway.process.reloader import Reloader
-from gateway.telemetry import log
+from gateway.routing.snapshot import Snapshot
+from gateway.rules.load import load_file
 from tests.gateway.kit import rules
 from tests.gateway.talk import soon
 
@@ -175,7 +175,7 @@ async def test_a_file_that_cannot_be_read_for_a_while_is_read_again(
 
     async with reloading(path) as reloader:
         with monkeypatch.context() as patch:
-            patch.setattr("gateway.config.load.read_regular", fail)
+            patch.setattr("gateway.rules.load.read_regular", fail)
             reloader.reload()
             await soon(lambda: len(reads) == 3)
             assert rejected == [f"{path}: cannot be read: Input/output error; is the path right?"]

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from gateway.core.overrides import NO_OVERRIDES
+from gateway.base.overrides import NO_OVERRIDES
+from gateway.observe import log
 from gateway.process import supervisor as module
 from gateway.process.supervisor import Supervisor
 from gateway.process.tasks import Tasks
-from gateway.telemetry import log
 
 
 async def test_a_worker_that_hangs_before_it_serves_is_killed(

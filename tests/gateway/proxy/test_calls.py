@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 import gateway
-from gateway.telemetry import log
-from gateway.telemetry.recorder import Recorder
+from gateway.observe import log
+from gateway.proxy.recorder import Recorder
+from gateway.proxy.request_log import RequestLog
 from tests.gateway.kit import rules
 from tests.gateway.proxy.wires import Gateway
 
@@ -96,7 +97,7 @@ async def test_calls(
     clock = SimpleNamespace(**{**vars(time), "time": lambda: 0.0})
     monkeypatch.setattr(log, "time", clock)
     loop = asyncio.get_running_loop()
-    lines, recorder = log.RequestLog(loop), Recorder(loop, lambda _: None)
+    lines, recorder = RequestLog(loop), Recorder(loop, lambda _: None)
 
     def record(exchange: Any) -> None:
         lines.record(exchange, log.now())

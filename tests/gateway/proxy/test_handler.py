@@ -5,12 +5,12 @@ from collections.abc import Callable, Coroutine, Iterable
 
 import pytest
 
-from gateway.core.errors import Fault, FaultCode, FaultError
-from gateway.core.headers import HeaderFields
-from gateway.core.service import Health, Service, Target, Timeouts
-from gateway.proxy.bounds.slow_holders import SlowHolders
-from gateway.proxy.upstream.health_checks import HealthChecks
-from gateway.proxy.upstream.upstream import NoRoomError, Upstream, UpstreamRequest, UpstreamResponse
+from gateway.base.errors import Fault, FaultCode, FaultError
+from gateway.base.headers import HeaderFields
+from gateway.http.bounds.slow_holders import SlowHolders
+from gateway.http.upstream.health_checks import HealthChecks
+from gateway.http.upstream.service import Health, Service, Target, Timeouts
+from gateway.http.upstream.upstream import NoRoomError, Upstream, UpstreamRequest, UpstreamResponse
 from tests.gateway.proxy.wires import Gateway
 
 RULES = """

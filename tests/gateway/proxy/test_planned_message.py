@@ -2,18 +2,18 @@
 
 from dataclasses import replace
 
-from gateway.core.conversion.chain import Conversion
-from gateway.core.conversion.changes.rename import Renamed
-from gateway.core.conversion.message.message import Message
-from gateway.core.conversion.message.query_walk import QueryHop
-from gateway.core.conversion.parameter_change import parse_query
-from gateway.core.conversion.passage import Passage
-from gateway.core.conversion.version_link import Direction, VersionLink
-from gateway.core.plan import Plan, plan
-from gateway.core.versions.mechanisms.path_reader import PathReader
-from gateway.core.versions.version import Version
+from gateway.conversion.chain import Conversion
+from gateway.conversion.changes.rename import Renamed
+from gateway.conversion.message.message import Message
+from gateway.conversion.message.query_walk import QueryHop
+from gateway.conversion.parameter_change import parse_query
+from gateway.conversion.passage import Passage
+from gateway.conversion.version_link import Direction, VersionLink
 from gateway.proxy.planned_message import planned_message
-from tests.gateway.core.world import head, person, snapshot
+from gateway.routing.plan import Plan, plan
+from gateway.versions.mechanisms.path_reader import PathReader
+from gateway.versions.version import Version
+from tests.gateway.world import head, person, snapshot
 
 LINKS = (VersionLink(Version(1), Version(2), (), query=(Renamed("b", "a"),)),)
 UP, DOWN = Conversion(LINKS, Direction.UP), Conversion(LINKS, Direction.DOWN)

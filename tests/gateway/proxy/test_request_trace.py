@@ -7,13 +7,13 @@ import pytest
 from aiohttp import HttpVersion11
 from multidict import CIMultiDict
 
-from gateway.core.tracing.trace_parent import Tracing, parse_traceparent
-from gateway.proxy.client.exchange import Exchange
+from gateway.http.trace_parent import Tracing, parse_traceparent
+from gateway.proxy.exchange import Exchange
 from gateway.proxy.request_span import RequestSpan
 from gateway.proxy.request_trace import RequestTraces, spans
-from tests.gateway.config.rules import RULES, loaded
 from tests.gateway.kit import rules
 from tests.gateway.proxy import wires
+from tests.gateway.rules.rules import RULES, loaded
 from tests.gateway.talk import ask
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"

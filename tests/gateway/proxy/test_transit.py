@@ -7,11 +7,11 @@ import pytest
 from hypothesis import event, given, reject, settings
 from hypothesis import strategies as st
 
-from gateway.config.text.mistakes import ConfigError
+from gateway.base.mistakes import ConfigError
 from gateway.proxy.shadow import replay, shadows
 from gateway.proxy.shadow.replay import CapturedAnswer
-from tests.gateway.core.world import LAW
 from tests.gateway.proxy.wires import Gateway
+from tests.gateway.world import LAW
 
 MEDIA_TYPE = "application/vnd.t-v{version}+json"
 READERS = {

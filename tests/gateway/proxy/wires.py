@@ -6,21 +6,21 @@ from typing import Any, cast
 
 from aiohttp.streams import EMPTY_PAYLOAD
 
-from gateway.config.load import load
-from gateway.core.cutover.differences import RefusedField
-from gateway.core.tracing.span import Span
-from gateway.proxy.client.client_response import ClientTransport
-from gateway.proxy.client.client_server import ClientServer
-from gateway.proxy.client.exchange import Exchange
-from gateway.proxy.client.parser_limits import UNREAD
+from gateway.base.span import Span
+from gateway.http.client.client_response import ClientTransport
+from gateway.http.client.client_server import ClientServer
+from gateway.http.client.parser_limits import UNREAD
+from gateway.http.turns.turn_writes import TurnWrites
+from gateway.http.upstream.pool import Pool
+from gateway.http.upstream.upstream import Upstream
+from gateway.proxy.exchange import Exchange
 from gateway.proxy.handler import Handler
 from gateway.proxy.request_trace import RequestTraces
 from gateway.proxy.shadow.process_load import Load
 from gateway.proxy.shadow.shadows import Shadows
 from gateway.proxy.shadow.trial_request import TrialRequest
-from gateway.proxy.turns.turn_writes import TurnWrites
-from gateway.proxy.upstream.pool import Pool
-from gateway.proxy.upstream.upstream import Upstream
+from gateway.rollout.differences import RefusedField
+from gateway.rules.load import load
 
 Answer = Callable[[bytes], bytes]
 

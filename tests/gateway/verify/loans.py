@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gateway.config.load import load
-from gateway.core.snapshot import Snapshot
+from gateway.routing.snapshot import Snapshot
+from gateway.rules.load import load
 
 RULES = """\
 services: { s: { targets: ["http://127.0.0.1:1"] } }

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from gateway.config.load import load
-from gateway.core.versions.version import Version
+from gateway.rules.load import load
 from gateway.verify import verification_report
 from gateway.verify.claim import Claim, Gap, Outcome, Unchecked, Unmatched
 from gateway.verify.claims import DocumentedVersion, claims
@@ -12,6 +11,7 @@ from gateway.verify.openapi.examples import Examples
 from gateway.verify.openapi.openapi import Description
 from gateway.verify.proof import prove
 from gateway.verify.verify import VerifyOptions, verify
+from gateway.versions.version import Version
 from tests.gateway.verify.loans import document, written
 
 OLDER = document(

@@ -2,10 +2,10 @@
 
 import pytest
 
-from gateway.config.load import load
-from gateway.core.versions.version import Version
+from gateway.rules.load import load
 from gateway.verify.located_operation import NO_ENDPOINT, locate
 from gateway.verify.openapi.openapi import Description
+from gateway.versions.version import Version
 from tests.gateway.verify.loans import document, rules
 
 ENDPOINTS = load(rules().encode(), "gateway.yaml", {}).apis[0].endpoints

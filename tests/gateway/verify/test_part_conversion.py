@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config.load import load
-from gateway.core.conversion.chain import BodyConversion, Conversion, compose
-from gateway.core.conversion.conversion_error import ConversionError
-from gateway.core.conversion.version_link import Direction
+from gateway.conversion.chain import BodyConversion, Conversion, compose
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.version_link import Direction
+from gateway.rules.load import load
 from gateway.verify.openapi.json_schema import Schema
 from gateway.verify.openapi.openapi import ApiParameter, Operation
 from gateway.verify.part_conversion import (

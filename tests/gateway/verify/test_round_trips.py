@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config.load import load_file
+from gateway.rules.load import load_file
 from gateway.verify.claim import MessagePart, Unchecked
 from gateway.verify.proof import ClaimProof
 from gateway.verify.verification_report import text

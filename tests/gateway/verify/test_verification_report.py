@@ -2,10 +2,10 @@
 
 import json
 
-from gateway.core.versions.version import Version
 from gateway.verify import verification_report
 from gateway.verify.claim import Claim, Gap, MessagePart, Unchecked, Unmatched
 from gateway.verify.proof import ClaimProof, Finding
+from gateway.versions.version import Version
 
 ABOUT = ("things", Version(1), Version(2))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.config.load import load
+from gateway.rules.load import load
 from gateway.verify import verification_report
 from gateway.verify.claim import Gap
 from gateway.verify.proof import ClaimProof, Finding, Unproven

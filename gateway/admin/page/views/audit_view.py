@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from gateway.admin.notifications.notification import DOCUMENT, NotifyDocument, read_document
 from gateway.admin.page.listing import Listing, listing
-from gateway.state.ledger import AuditEntry
-from gateway.state.state_access import FleetView, StateAccess
-from gateway.state.state_changes import StateError
+from gateway.findings.notification import DOCUMENT, NotifyDocument, read_document
+from gateway.store.ledger import AuditEntry
+from gateway.store.state_access import FleetView, StateAccess
+from gateway.usage.state_changes import StateError
 
 _COLUMNS = {
     "when": lambda entry: entry.at,

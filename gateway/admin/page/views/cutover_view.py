@@ -11,14 +11,14 @@ from gateway.admin.cutover_report import (
     gate_name,
     is_shown,
 )
-from gateway.admin.formatting import duration_text
-from gateway.admin.gate_curves import GateCurves, GateName, GatePoint
-from gateway.admin.operator import Operator
 from gateway.admin.page.charts import line, top_of
-from gateway.core.cutover.cutover import Cutover
-from gateway.core.cutover.gates import GateResult
-from gateway.core.overrides import VersionKey
-from gateway.state.cutover_controller import CurrentCutover
+from gateway.base.overrides import VersionKey
+from gateway.findings.formatting import duration_text
+from gateway.findings.gate_curves import GateCurves, GateName, GatePoint
+from gateway.findings.operator import Operator
+from gateway.rollout.cutover import Cutover
+from gateway.rollout.gates import GateResult
+from gateway.store.cutover_controller import CurrentCutover
 
 HEIGHT = 28.0
 """The height of a curve."""

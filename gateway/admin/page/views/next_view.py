@@ -2,25 +2,20 @@
 
 import asyncio
 from collections.abc import Mapping
-from itertools import islice
 
-from gateway.admin.notifications.failing_webhooks import failing_webhooks
-from gateway.admin.notifications.notification import NotifyDocument
-from gateway.admin.operator import Operator
-from gateway.admin.page.catalog import CatalogVersion
-from gateway.admin.page.standing import Standing
 from gateway.admin.page.views.audit_view import known_replicas, known_word, latest_changes
-from gateway.admin.page.waiting import DAY, Situation, Waiting, waiting
-from gateway.admin.reports.piecewise import turns
-from gateway.admin.retirement import WITHIN, verdict
-from gateway.core.cutover.cutover_state import DecidedBy
-from gateway.core.overrides import VersionKey
-from gateway.state.cutover_controller import CurrentCutover
-from gateway.state.state_access import StateView
-
-# So many versions are judged at most for one view.
-_JUDGED = 50
-_WITHIN_SECONDS = 30 * DAY
+from gateway.base.overrides import VersionKey
+from gateway.findings.catalog import CatalogVersion
+from gateway.findings.failing_webhooks import failing_webhooks
+from gateway.findings.notification import NotifyDocument
+from gateway.findings.operator import Operator
+from gateway.findings.retirable_versions import retirable
+from gateway.findings.standing import Standing
+from gateway.findings.waiting import Situation, Waiting, waiting
+from gateway.http.turns.cooperation import turns
+from gateway.rollout.cutover_state import DecidedBy
+from gateway.store.cutover_controller import CurrentCutover
+from gateway.store.state_access import StateView
 
 
 async def next_items(
@@ -62,27 +57,3 @@ async def next_items(
             services=operator.failing_services(),
         )
     )
-
-
-async def _goes(operator: Operator, key: VersionKey) -> bool:
-    view, in_force = await operator.state.view(key), operator.state.in_force
-    return verdict(key, view, operator.rules, in_force, within=WITHIN).answer == "yes"
-
-
-async def retirable(
-    operator: Operator,
-    versions: Mapping[VersionKey, CatalogVersion],
-    view: StateView,
-    standings: Mapping[VersionKey, Standing],
-) -> list[VersionKey]:
-    """Return the versions that nothing speaks against retiring, of those that have ended."""
-    begin = view.now - _WITHIN_SECONDS
-    over = [
-        key
-        for key, version in versions.items()
-        if version.terms is not None
-        and version.terms.sunset <= view.now
-        and view.totals.since <= begin
-        and standings.get(key, Standing()).served < begin
-    ]
-    return [key async for key in turns(islice(over, _JUDGED)) if await _goes(operator, key)]

@@ -8,13 +8,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gateway.admin.explanation import Fact, example_request, facts, parse_address, parse_request
-from gateway.admin.operator import Operator, Rules
-from gateway.config.draft import MAX_BYTES, DraftReport
-from gateway.config.load import rules_hash
-from gateway.config.text.dates import parse_date
-from gateway.config.text.mistakes import Issue
-from gateway.config.text.redaction import redacted
-from gateway.core.snapshot import Snapshot
+from gateway.base.dates import parse_date
+from gateway.base.mistakes import Issue
+from gateway.findings.operator import Operator, Rules
+from gateway.findings.refused_rules import rules_hash
+from gateway.routing.snapshot import Snapshot
+from gateway.rules.draft import MAX_BYTES, DraftReport
+from gateway.rules.redaction import redacted
 
 # So many lines of a file, of a comparison and of a draft's issues are shown at most.
 _MOST_LINES = 2000
@@ -152,7 +152,7 @@ _checking = asyncio.Lock()
 
 async def checked_draft(operator: Operator, text: str) -> CheckedDraft:
     """Return what is wrong with a draft; the check ends if nobody waits for it any more."""
-    from gateway.config.draft_process import check_apart  # few need it
+    from gateway.rules.draft_process import check_apart  # few need it
 
     rules = operator.reloader
     content = text.replace("\r\n", "\n").encode("utf-8", "replace")[: MAX_BYTES + 1]

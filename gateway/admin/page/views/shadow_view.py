@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.mending import Mending, mending
 from gateway.admin.shadow_report import DifferenceSample, FieldReport, ShadowReport, shadow_report
-from gateway.state.totals import Totals
+from gateway.findings.catalog import CatalogVersion
+from gateway.usage.totals import Totals
 
 # A view shows so many fields, and of each so many samples.
 MOST_FIELDS = 50

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gateway.admin.formatting import duration_text
-from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.charts import Mark, TimeLine, area, line, top_of
 from gateway.admin.page.views.versions_view import time_line
-from gateway.admin.reports.piecewise import turns
-from gateway.core.lifecycle.decline import Decline, decline
-from gateway.state.history.interval import Interval, Resolution
+from gateway.findings.catalog import CatalogVersion
+from gateway.findings.formatting import duration_text
+from gateway.http.turns.cooperation import turns
+from gateway.lifecycle.decline import Decline, decline
+from gateway.usage.interval import Interval, Resolution
 
 DAY = Resolution.DAY.seconds
 BEFORE, AFTER = 365, 120

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from gateway.admin.operator import Operator
-from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.charts import Mark, TimeLine
 from gateway.admin.page.listing import Listing
 from gateway.admin.page.views.callers_view import Caller, callers
@@ -13,12 +11,14 @@ from gateway.admin.page.views.cutover_view import CutoverPart, cutover_part
 from gateway.admin.page.views.shadow_view import ShadowPart, shadow_part
 from gateway.admin.page.views.trend_view import TrendPart, trend_part
 from gateway.admin.page.views.versions_view import phase, span_of, time_line
-from gateway.admin.retirement import WITHIN, Verdict, verdict
-from gateway.admin.uncompared import uncompared_operations
-from gateway.core.lifecycle.openings import Opening
-from gateway.core.overrides import VersionKey
-from gateway.state.ledger import AuditEntry
-from gateway.telemetry.delta import OperationName
+from gateway.base.overrides import VersionKey
+from gateway.findings.catalog import CatalogVersion
+from gateway.findings.operator import Operator
+from gateway.findings.retirement import WITHIN, Verdict, verdict
+from gateway.findings.uncompared import uncompared_operations
+from gateway.lifecycle.openings import Opening
+from gateway.store.ledger import AuditEntry
+from gateway.usage.delta import OperationName
 
 # So long a view waits for the OpenAPI document of a version; the next one has it.
 _PATIENCE = 0.05

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 
-from gateway.admin.formatting import day_text
-from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.charts import Mark, TimeLine, line, top_of
 from gateway.admin.page.listing import Listing, listing
-from gateway.admin.page.standing import Standing
-from gateway.admin.page.waiting import DAY, version_link
-from gateway.admin.reports.piecewise import turns
-from gateway.core.cutover.cutover import in_force
-from gateway.core.overrides import Overrides, VersionKey
+from gateway.base.overrides import Overrides, VersionKey
+from gateway.findings.catalog import CatalogVersion
+from gateway.findings.formatting import day_text
+from gateway.findings.standing import Standing
+from gateway.findings.waiting import DAY, version_link
+from gateway.http.turns.cooperation import turns
+from gateway.rollout.cutover import in_force
 
 # The time line shows so many days before and after now.
 _BEFORE, _AFTER = 90, 270

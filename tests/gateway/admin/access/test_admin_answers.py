@@ -8,8 +8,8 @@ from aiohttp.test_utils import make_mocked_request
 
 from gateway.admin.access.admin_answers import problems
 from gateway.admin.access.admin_guard import AdminProblemError
-from gateway.state.state_access import UnknownReplicaError
-from gateway.state.state_changes import StateBusyError, StateError, StateUnsureError
+from gateway.store.state_access import UnknownReplicaError
+from gateway.usage.state_changes import StateBusyError, StateError, StateUnsureError
 
 CASES = [
     (AdminProblemError(429, "too_many_tries", "wait"), 429, "too_many_tries", "wait"),

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from gateway.admin.access import admin_guard
 from gateway.admin.access.admin_guard import AdminGuard, AdminProblemError
-from gateway.descriptors import most_admin
+from gateway.base.descriptors import most_admin
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 PLAIN = "Host: 127.0.0.1"

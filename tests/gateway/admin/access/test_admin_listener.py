@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from gateway.access.admin_rules import TlsFiles
+from gateway.access.tls_files import server_context
 from gateway.admin.access import admin_listener, connection_places
 from gateway.admin.access.admin_listener import AdminListener
-from gateway.config.tls_files import server_context
-from gateway.core.operators.admin_rules import TlsFiles
 from tests.gateway.admin.access.certificates import write_certificate
 
 

@@ -7,7 +7,7 @@ from aiohttp.http_exceptions import BadStatusLine
 from aiohttp.web_protocol import RequestPayloadError
 
 from gateway.admin.access.admin_logger import AdminLogger
-from gateway.telemetry import log
+from gateway.observe import log
 
 Lines = list[tuple[str, str, dict[str, Any]]]
 

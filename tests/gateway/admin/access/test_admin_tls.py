@@ -7,7 +7,7 @@ import pytest
 
 from gateway.admin.access import admin_tls
 from gateway.admin.access.admin_tls import AdminTls
-from gateway.telemetry import log
+from gateway.observe import log
 from tests.gateway.admin.access.certificates import write_certificate
 
 

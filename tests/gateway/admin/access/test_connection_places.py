@@ -1,7 +1,7 @@
 """Places for connections: those who have taken all of them give way."""
 
 from gateway.admin.access.connection_places import ConnectionPlaces
-from gateway.descriptors import most_admin
+from gateway.base.descriptors import most_admin
 
 
 def filled(*addresses: str) -> ConnectionPlaces[int]:

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.admin.access.session_cookie import SESSION
 from tests.gateway.admin.access.test_rights import ANN, MONITOR, TOKENS, Asking, asked
-from tests.gateway.admin.conftest import MakeOperator
+from tests.gateway.operating import MakeOperator
 
 
 async def form(asking: Asking) -> str:

@@ -13,8 +13,8 @@ from aiohttp.test_utils import TestServer
 from gateway.admin.access.admin_guard import AdminGuard
 from gateway.admin.access.rights import FORM_COOKIE
 from gateway.admin.admin_app import admin_app
-from gateway.admin.operator import Operator
-from tests.gateway.admin.conftest import MakeOperator
+from gateway.findings.operator import Operator
+from tests.gateway.operating import MakeOperator
 
 ANN, MONITOR = "ann-0123456789abcdef", "monitor-0123456789abcdef"
 TOKENS = f"""\

@@ -2,8 +2,8 @@
 
 import pytest
 
+from gateway.access.admin_rules import AdminToken, Right, token_digest
 from gateway.admin.access.session_cookie import SECONDS, new_session, session_holder
-from gateway.core.operators.admin_rules import AdminToken, Right, token_digest
 
 ANN = AdminToken("ann.b", token_digest("a" * 16), Right.OPERATE)
 BEN = AdminToken("ben", token_digest("b" * 16), Right.READ)

@@ -7,8 +7,8 @@ import yaml
 
 from gateway.admin.page.mending import Mending, mending
 from gateway.admin.shadow_report import DifferenceSample
-from gateway.core.cutover.differences import Ignored
-from gateway.core.cutover.shadow import Shadow
+from gateway.rollout.differences import Ignored
+from gateway.rollout.shadow import Shadow
 
 SHADOW = Shadow(("person", "1"))
 CASES = {

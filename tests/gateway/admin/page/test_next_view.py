@@ -4,11 +4,11 @@ from pathlib import Path
 
 from aiohttp.test_utils import make_mocked_request
 
-from gateway.admin.operator import Operator
 from gateway.admin.page.page_app import Page
+from gateway.findings.operator import Operator
 from gateway.process.reloader import Reloader
-from gateway.state.local_state import LocalState
-from gateway.state.state_writer import StateWriter
+from gateway.store.local_state import LocalState
+from gateway.store.state_writer import StateWriter
 from gateway.verify.live.documented_operations import DocumentedOperations
 
 APIS, VERSIONS = 20, 10

@@ -23,35 +23,35 @@ from gateway import __version__
 from gateway.admin.access.admin_guard import AdminGuard
 from gateway.admin.admin_app import admin_app
 from gateway.admin.explanation import facts, parse_request
-from gateway.admin.gate_curves import GatePoint
-from gateway.admin.notifications.notification import (
+from gateway.admin.page.charts import line
+from gateway.admin.page.live_updates import MOST_STREAMS
+from gateway.admin.page.views.cutover_view import HEIGHT, cutover_part
+from gateway.admin.page.views.rules_view import Asked, example
+from gateway.base.mistakes import Issue
+from gateway.findings.gate_curves import GatePoint
+from gateway.findings.notification import (
     DOCUMENT,
     Delivery,
     Notification,
     NotifyDocument,
 )
-from gateway.admin.operator import Operator
-from gateway.admin.page.charts import line
-from gateway.admin.page.live_updates import MOST_STREAMS
-from gateway.admin.page.standing import DAYS, Standings
-from gateway.admin.page.views.cutover_view import HEIGHT, cutover_part
-from gateway.admin.page.views.rules_view import Asked, example
-from gateway.config.load import RefusedRules
-from gateway.config.text.mistakes import Issue
-from gateway.core.cutover.cutover_state import CutoverState, DecidedBy
-from gateway.core.cutover.gates import GateEvidence, GateOutcome, GateResult
+from gateway.findings.operator import Operator
+from gateway.findings.refused_rules import RefusedRules
+from gateway.findings.standing import DAYS, Standings
 from gateway.process.reloader import Reloader
-from gateway.state.cutover_controller import CurrentCutover
-from gateway.state.ledger import Order
-from gateway.state.local_state import LocalState
-from gateway.state.state_access import Doubt, StateView
-from gateway.state.state_changes import StateUnreachableError
-from gateway.state.state_writer import StateWriter
-from gateway.telemetry.delta import Delta, TrafficDelta, UsageDelta
+from gateway.rollout.cutover_state import CutoverState, DecidedBy
+from gateway.rollout.gates import GateEvidence, GateOutcome, GateResult
+from gateway.store.cutover_controller import CurrentCutover
+from gateway.store.ledger import Order
+from gateway.store.local_state import LocalState
+from gateway.store.state_access import Doubt, StateView
+from gateway.store.state_writer import StateWriter
+from gateway.usage.delta import Delta, TrafficDelta, UsageDelta
+from gateway.usage.state_changes import StateUnreachableError
 from gateway.verify.live.documented_operations import DocumentedOperations
 from tests.gateway.admin.totals import KEY, NOTHING
-from tests.gateway.config.rules import RULES, edited, loaded
-from tests.gateway.config.test_draft_process import versions_at_endpoints
+from tests.gateway.rules.rules import RULES, edited, loaded
+from tests.gateway.rules.test_draft_process import versions_at_endpoints
 
 NAMES = ["<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "=1+1", "{{ 7 * 7 }}", ""]
 ENDING = "{ service: old, lifecycle: { deprecated: 2026-01-01, sunset: 2099-01-01 },"
@@ -363,7 +363,7 @@ async def test_a_draft_that_takes_too_much(
     page: TestClient,  # type: ignore[type-arg]
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gateway.config.draft_process.SECONDS", 1)
+    monkeypatch.setattr("gateway.rules.draft_process.SECONDS", 1)
     async with asyncio.timeout(60):
         draft = versions_at_endpoints(3000).decode()
         answer = await page.post("/page/rules", data={"draft": draft})

@@ -1,9 +1,9 @@
 """The history of a version, for people and for programs."""
 
 from gateway.admin.reports.history_report import HistoryLine, history_report, history_table
-from gateway.state.history.history import History, HistoryQuery
-from gateway.state.history.interval import Resolution
-from gateway.telemetry.delta import BOUNDS, Delta, TrafficDelta, UsageDelta
+from gateway.usage.delta import BOUNDS, Delta, TrafficDelta, UsageDelta
+from gateway.usage.history import History, HistoryQuery
+from gateway.usage.interval import Resolution
 
 KEY = ("person", "1")
 NONE = [0] * (len(BOUNDS) + 1)

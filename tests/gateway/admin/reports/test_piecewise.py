@@ -10,8 +10,9 @@ import pytest
 from aiohttp import ClientPayloadError, web
 from aiohttp.test_utils import TestClient, TestServer
 
-from gateway.admin.reports.piecewise import batches, send_pieces, turns
-from gateway.state.state_changes import StateError
+from gateway.admin.reports.piecewise import batches, send_pieces
+from gateway.http.turns.cooperation import turns
+from gateway.usage.state_changes import StateError
 
 
 def test_batches() -> None:
@@ -91,7 +92,7 @@ async def test_answers_share_the_turns() -> None:
 
 async def test_views_share_the_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = count(0, 0.001)
-    monkeypatch.setattr("gateway.admin.reports.piecewise.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("gateway.http.turns.cooperation.perf_counter", lambda: next(clock))
     seen = await seen_in_turns(20, 20, views=True)
     assert seen.total() == 400
     assert max(seen.values()) == 1

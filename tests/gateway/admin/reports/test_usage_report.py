@@ -5,10 +5,10 @@ import pytest
 
 from gateway.admin.reports import usage_report
 from gateway.admin.reports.usage_report import UsageReport, usage, usage_json, usage_table
-from gateway.core.overrides import VersionKey
-from gateway.state.state_access import Doubt, StateView
-from gateway.state.state_changes import StateUnreachableError
-from gateway.state.totals import Totals
+from gateway.base.overrides import VersionKey
+from gateway.store.state_access import Doubt, StateView
+from gateway.usage.state_changes import StateUnreachableError
+from gateway.usage.totals import Totals
 from tests.gateway.admin.totals import totals
 
 THEN = "1970-01-01T00:00:10Z"

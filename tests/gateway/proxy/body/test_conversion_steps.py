@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
+from gateway.conversion.formats.body_format import described
+from gateway.http.turns.thread_pace import Step
 from gateway.proxy.body import body_conversion, conversion_thread
-from gateway.proxy.body.body_format import described
-from gateway.proxy.bounds.conversion_room import ConversionRoom
+from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.shadow.replay import CapturedAnswer
-from gateway.proxy.turns.thread_pace import Step
-from tests.gateway.proxy.body.formats.rules import conversion
+from tests.gateway.proxy.body.rules import conversion
 
 JSON = (b"Content-Type", b"application/json")
 EVENTS = (b"Content-Type", b"text/event-stream")

@@ -8,13 +8,13 @@ from threading import Event
 
 import pytest
 
-from gateway.core.errors import FaultError
+from gateway.base.errors import FaultError
+from gateway.conversion.formats.body_format import described, is_stream
+from gateway.http.turns.thread_pace import AbandonedError, Step
 from gateway.proxy.body import body_conversion, conversion_thread
-from gateway.proxy.body.body_format import described, is_stream
-from gateway.proxy.bounds.conversion_room import ConversionRoom
+from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.shadow.replay import CapturedAnswer
-from gateway.proxy.turns.thread_pace import AbandonedError, Step
-from tests.gateway.proxy.body.formats.rules import conversion
+from tests.gateway.proxy.body.rules import conversion
 
 
 async def test_a_conversion_that_is_cancelled_stops() -> None:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from gateway.proxy.body import body_conversion, json_body
-from gateway.proxy.body.body_format import described
-from gateway.proxy.bounds.conversion_room import ConversionRoom
+from gateway.conversion.formats import json_body
+from gateway.conversion.formats.body_format import described
+from gateway.http.turns import loop_turns
+from gateway.proxy.body import body_conversion
+from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.shadow.replay import CapturedAnswer
-from gateway.proxy.turns import loop_turns
-from tests.gateway.proxy.body.formats.rules import conversion
+from tests.gateway.proxy.body.rules import conversion
 
 BODY = b'{"title":"a","x":"%b"}' % (b"x" * 1100)
 LINES = b'{"title":"a","x":1}\n' * 60

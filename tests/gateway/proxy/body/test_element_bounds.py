@@ -5,11 +5,11 @@ import tracemalloc
 
 import pytest
 
-from gateway.core.errors import FaultCode, FaultError
+from gateway.base.errors import FaultCode, FaultError
+from gateway.conversion.formats.body_format import BodyFormat
 from gateway.proxy.body import body_conversion
-from gateway.proxy.body.body_format import BodyFormat
-from gateway.proxy.bounds.conversion_room import ConversionRoom
-from tests.gateway.proxy.body.formats.rules import conversion
+from gateway.proxy.body.conversion_room import ConversionRoom
+from tests.gateway.proxy.body.rules import conversion
 
 MANY = b"[" + b"{}," * 5_500_000 + b"{}]"
 ELEMENTS = 200_000

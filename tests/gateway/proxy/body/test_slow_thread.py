@@ -10,14 +10,14 @@ from threading import Event
 
 import pytest
 
-from gateway.config.load import load
-from gateway.core.conversion.conversion_error import ConversionError
-from gateway.core.errors import FaultCode, FaultError
+from gateway.base.errors import FaultCode, FaultError
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.formats.body_format import described
+from gateway.http.turns.thread_pace import Step
 from gateway.proxy.body import body_conversion, slow_thread
-from gateway.proxy.body.body_format import described
-from gateway.proxy.bounds.conversion_room import ConversionRoom
+from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.shadow.replay import CapturedAnswer
-from gateway.proxy.turns.thread_pace import Step
+from gateway.rules.load import load
 from tests.gateway.kit import DEADLINE, ROOT
 
 CODE = """\

@@ -2,13 +2,12 @@
 
 import pytest
 
-from gateway.core.errors import FaultCode, FaultError
-from gateway.proxy.body import body_conversion
-from gateway.proxy.body.body_format import BodyFormat
-from gateway.proxy.bounds import conversion_budget
-from gateway.proxy.bounds.conversion_room import ConversionRoom
+from gateway.base.errors import FaultCode, FaultError
+from gateway.conversion.formats.body_format import BodyFormat
+from gateway.proxy.body import body_conversion, conversion_budget
+from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.shadow.replay import CapturedAnswer
-from tests.gateway.proxy.body.formats.rules import conversion
+from tests.gateway.proxy.body.rules import conversion
 
 LINES = [(b"Content-Type", b"application/x-ndjson")]
 LINE = b'{"title":1}\n'

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from gateway.core.headers import HeaderFields
-from gateway.proxy.bounds.slow_holders import SlowHolders
+from gateway.base.headers import HeaderFields
+from gateway.http.bounds.slow_holders import SlowHolders
 from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
 
 

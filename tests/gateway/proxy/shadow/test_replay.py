@@ -2,10 +2,10 @@
 
 import pytest
 
-from gateway.core.conversion.document import Document
-from gateway.core.cutover.differences import ComparedAnswer
-from gateway.core.cutover.shadow import Shadow
+from gateway.conversion.document import Document
 from gateway.proxy.shadow.replay import CapturedAnswer
+from gateway.rollout.differences import ComparedAnswer
+from gateway.rollout.shadow import Shadow
 
 RULE = Shadow(("orders", "1"), headers=("x-kind",))
 

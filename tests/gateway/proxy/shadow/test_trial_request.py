@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.core.cutover.differences import RefusedField
+from gateway.rollout.differences import RefusedField
 from tests.gateway.proxy.wires import Gateway
 
 OLD, NEW = 1, 2

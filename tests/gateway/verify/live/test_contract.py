@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.core.routing import parse_template
-from gateway.core.versions.version import Version
+from gateway.base.path_templates import parse_template
 from gateway.proxy.answer_copy import AnswerCopy
 from gateway.proxy.shadow.trial_request import TrialRequest
 from gateway.verify.live.answer_sample import AnswerSample
 from gateway.verify.live.contract import Contract
 from gateway.verify.openapi.openapi import Description
+from gateway.versions.version import Version
 from tests.gateway.verify.loans import document, written
 
 JSON = (b"Content-Type", b"application/json")

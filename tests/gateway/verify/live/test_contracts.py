@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.core.versions.version import Version
 from gateway.proxy.shadow.trial_request import TrialRequest
 from gateway.verify.live.contracts import Contracts
+from gateway.versions.version import Version
 from tests.gateway.verify.loans import document, written
 
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from gateway.config.load import load
+from gateway.rules.load import load
 from gateway.verify.live.documented_operations import DocumentedOperations
 from tests.gateway.verify.loans import document, written
 

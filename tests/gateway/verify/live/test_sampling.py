@@ -5,19 +5,19 @@ import json
 from collections.abc import Collection
 from pathlib import Path
 
-from gateway.config.load import load
-from gateway.core.cutover.cutover import CutoverRoute
-from gateway.core.plan import Plan, plan
 from gateway.proxy.answer_copy import AnswerCopy
-from gateway.proxy.client.exchange import Exchange
-from gateway.telemetry.cutover_counts import CutoverPlace
-from gateway.telemetry.delta import OperationName
-from gateway.telemetry.recorder import Recorder
+from gateway.proxy.cutover_counts import CutoverPlace
+from gateway.proxy.exchange import Exchange
+from gateway.proxy.recorder import Recorder
+from gateway.rollout.cutover import CutoverRoute
+from gateway.routing.plan import Plan, plan
+from gateway.rules.load import load
+from gateway.usage.delta import OperationName
 from gateway.verify.live.contracts import Contracts
 from gateway.verify.live.sampling import Sampling
-from tests.gateway.core.world import head
 from tests.gateway.proxy import wires
 from tests.gateway.talk import soon
+from tests.gateway.world import head
 
 RULES = """
 services: { s: { targets: ["http://127.0.0.1:1"] } }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.core.conversion.field_path import parse_path
+from gateway.conversion.field_path import parse_path
 from gateway.verify.openapi.body_shape import BodyShape, generalized, spelt
 from gateway.verify.openapi.field_shape import FieldShape, Presence
 from gateway.verify.openapi.json_schema import Schema

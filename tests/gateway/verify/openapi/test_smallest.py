@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.core.conversion.document import kind
+from gateway.conversion.document import kind
 from gateway.verify.openapi.smallest import decisive, smallest
 
 

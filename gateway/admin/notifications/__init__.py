@@ -1,1 +1,0 @@
-"""Notifications: what happened, how far word of it has got, and the messages about it."""

@@ -1,1 +1,0 @@
-"""Notify: word to webhooks of what happens, once for a whole fleet."""

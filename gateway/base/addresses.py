@@ -1,0 +1,112 @@
+"""Addresses of clients and proxies, and the forwarding fields that hold them."""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from gateway.base.request import RequestHead
+
+Network = IPv4Network | IPv6Network
+
+
+def trusts(networks: Sequence[Network], peer: str) -> bool:
+    """Return whether the address `peer` lies in one of the networks; invalid ones never do."""
+    if not networks:
+        return False
+    address = parse_address(peer)
+    return address is not None and _lies_in(address, networks)
+
+
+def _lies_in(address: IPv4Address | IPv6Address, networks: Sequence[Network]) -> bool:
+    return any(address in network for network in networks)
+
+
+# RFC 7239, section 4: the node that sent the request, in quotes where it contains a colon.
+_FOR = re.compile(r'(?:^|[;,])[ \t]*for=(?:"([^"\\]*)"|([^",; \t]+))', re.IGNORECASE)
+
+
+# An address as proxies write it: with or without brackets, with or without a port.
+_NODE = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?\Z|([0-9.]+):[0-9]+\Z")
+
+
+def _forwarded_for(head: RequestHead) -> Iterator[IPv4Address | IPv6Address]:
+    """Yield the addresses of X-Forwarded-For and Forwarded, the nearest first, while reliable.
+
+    A proxy that writes only one of the two fields forwards the other as the client sent it. So
+    where both are present, addresses count as far as both fields agree. Addresses beyond one that
+    is unknown or obfuscated may be forged, and do not count.
+    """
+    lines = head.fields.getall("X-Forwarded-For", ())
+    listed = [node for line in lines for node in line.split(",")]
+    lines = head.fields.getall("Forwarded", ())
+    nodes = [quoted or plain for line in lines for quoted, plain in _FOR.findall(line)]
+    # Only the nearest are parsed: of what a client itself has written, that takes long.
+    chain = [
+        (parse_address(node.strip(" \t")) for node in reversed(each))
+        for each in (listed, nodes)
+        if each
+    ]
+    for address, *other in zip(*chain, strict=False):
+        if address is None or other not in ([], [address]):
+            return
+        yield address
+
+
+# The maximum length of an address with brackets and port, in characters; IPv6 may have a zone.
+_LONGEST_NODE = 64
+
+
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return the address that a proxy or a socket writes as `text`, or None if it is invalid.
+
+    An IPv4-mapped IPv6 address is returned as the IPv4 address (RFC 4291, section 2.5.5.2).
+    """
+    return _read(text) if len(text) <= _LONGEST_NODE else None
+
+
+def plain_address(text: str) -> str:
+    """Return the address of a socket; of an IPv4-mapped IPv6 address, the IPv4 address.
+
+    A socket that listens on `::` has such addresses for its IPv4 clients.
+    """
+    return text.removeprefix("::ffff:") if "." in text else text
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> IPv4Address | IPv6Address | None:
+    node = _NODE.match(text)
+    try:
+        address = ip_address(text if node is None else node[1] or node[2])
+    except ValueError:
+        return None
+    return (address.ipv4_mapped if isinstance(address, IPv6Address) else None) or address
+
+
+@lru_cache(maxsize=1024)
+def _network(address: IPv4Address | IPv6Address, ipv4: int, ipv6: int) -> str:
+    kept = ipv4 if address.version == 4 else ipv6
+    network = ip_network((address, kept), strict=False)
+    return str(address) if kept == network.max_prefixlen else str(network)
+
+
+def client_network(
+    head: RequestHead, peer: str, ipv4: int, ipv6: int, trusted: Sequence[Network]
+) -> str | None:
+    """Return the network of the nearest address that is not a trusted proxy's, or None.
+
+    Args:
+        head: The head of the request.
+        peer: The address that the request came from; empty where it is unknown.
+        ipv4: The length, in bits, of the prefix that is kept of an IPv4 address.
+        ipv6: The same of an IPv6 address.
+        trusted: The networks of trusted proxies, whose forwarding fields hold the address of the
+            client.
+    """
+    address = parse_address(peer)
+    if address is not None and _lies_in(address, trusted):
+        for before in _forwarded_for(head):
+            address = before
+            if not _lies_in(address, trusted):
+                break
+    return None if address is None else _network(address, ipv4, ipv6)

@@ -1,0 +1,50 @@
+"""Dates in gateway.yaml: a day, which begins at midnight UTC, or a time with its offset."""
+
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+
+def parse_date(text: str) -> float:
+    """Return a date in seconds since 1970.
+
+    Args:
+        text: a full-date or a date-time of RFC 3339 (section 5.6); seconds may be left out.
+
+    Raises:
+        ValueError: there is no such date, or its offset is missing.
+    """
+    try:
+        date = datetime.fromisoformat(text.upper())
+    except ValueError:
+        raise ValueError(f"there is no date {text}; write one like 2026-12-31") from None
+    if len(text) == len("2026-12-31"):
+        date = date.replace(tzinfo=UTC)
+    if date.tzinfo is None:
+        raise ValueError(f"a time needs its offset; write {text}Z if it is UTC, or like +01:00")
+    try:
+        return date.astimezone(UTC).timestamp()
+    except OverflowError:
+        raise ValueError(
+            "a date lies between the years 1 and 9999, in UTC as well; write one like 2026-12-31"
+        ) from None
+
+
+def format_date(seconds: float) -> str:
+    """Return a date in the form of `parse_date`; midnight UTC becomes a day."""
+    date = datetime.fromtimestamp(seconds, UTC)
+    text = date.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return text.removesuffix("T00:00:00Z")
+
+
+def time_zone(name: str) -> tzinfo:
+    """Return the time zone of that name.
+
+    Raises:
+        ValueError: there is no such time zone.
+    """
+    if name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"no time zone is called '{name}'; write one like Europe/Berlin") from None

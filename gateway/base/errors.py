@@ -1,0 +1,244 @@
+"""Faults: every error that the gateway itself answers a request with.
+
+The code of a fault determines its status and its blame, by the one table in this module; nothing
+else in the gateway chooses an error status. The response body is a problem detail (RFC 9457).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum, StrEnum
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class Blame(Enum):
+    """The party that caused a fault: the client, the gateway or the upstream service."""
+
+    CLIENT = "client"
+    GATEWAY = "gateway"
+    UPSTREAM = "upstream"
+
+
+class FaultCode(StrEnum):
+    """The stable, machine-readable names of the faults; they are part of the public contract."""
+
+    BAD_REQUEST = "bad_request"
+    NOT_FOUND = "not_found"
+    METHOD_NOT_ALLOWED = "method_not_allowed"
+    REQUEST_TIMEOUT = "request_timeout"
+    BODY_TOO_LARGE = "body_too_large"
+    URI_TOO_LONG = "uri_too_long"
+    HEADERS_TOO_LARGE = "headers_too_large"
+    EXPECTATION_FAILED = "expectation_failed"
+    UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
+    UNCONVERTIBLE_REQUEST = "unconvertible_request"
+    OPERATION_MISSING = "operation_missing"
+    VERSION_MISSING = "version_missing"
+    VERSION_MALFORMED = "version_malformed"
+    VERSION_UNKNOWN = "version_unknown"
+    VERSION_CONFLICT = "version_conflict"
+    VERSION_RETIRED = "version_retired"
+    VERSION_BROWNOUT = "version_brownout"
+    INTERNAL = "internal"
+    OVERLOADED = "overloaded"
+    GATEWAY_EXHAUSTED = "gateway_exhausted"
+    UPSTREAM_UNAVAILABLE = "upstream_unavailable"
+    UPSTREAM_UNREACHABLE = "upstream_unreachable"
+    UPSTREAM_PROTOCOL = "upstream_protocol"
+    UPSTREAM_TIMEOUT = "upstream_timeout"
+    CONVERSION_FAILED = "conversion_failed"
+
+
+BEFORE_VERSION: frozenset[FaultCode] = frozenset(
+    {
+        FaultCode.NOT_FOUND,
+        FaultCode.URI_TOO_LONG,
+        FaultCode.HEADERS_TOO_LARGE,
+        FaultCode.VERSION_MISSING,
+        FaultCode.VERSION_MALFORMED,
+        FaultCode.VERSION_UNKNOWN,
+        FaultCode.VERSION_CONFLICT,
+    }
+)
+"""The faults of requests whose version is not known; all others may be faults of any version."""
+
+
+class FaultKind(NamedTuple):
+    """The properties that all faults of one code share.
+
+    Attributes:
+        blame: The party that caused the fault.
+        status: The HTTP status of the response.
+        title: The title of the problem detail.
+    """
+
+    blame: Blame
+    status: int
+    title: str
+
+
+# `Fault.status_override` may replace a status of this table in three cases. The status of a fault
+# about a version depends on the mechanism that carries the version: 404 for the path, 406 for
+# Accept. The operator configures the statuses of a brownout and of an operation that is missing.
+FAULT_KINDS: Mapping[FaultCode, FaultKind] = MappingProxyType(
+    {
+        FaultCode.BAD_REQUEST: FaultKind(Blame.CLIENT, 400, "Malformed request"),
+        FaultCode.NOT_FOUND: FaultKind(Blame.CLIENT, 404, "No such resource"),
+        FaultCode.METHOD_NOT_ALLOWED: FaultKind(Blame.CLIENT, 405, "Method not allowed"),
+        FaultCode.REQUEST_TIMEOUT: FaultKind(Blame.CLIENT, 408, "Request timed out"),
+        FaultCode.BODY_TOO_LARGE: FaultKind(Blame.CLIENT, 413, "Body too large"),
+        FaultCode.URI_TOO_LONG: FaultKind(Blame.CLIENT, 414, "Request target too long"),
+        FaultCode.HEADERS_TOO_LARGE: FaultKind(Blame.CLIENT, 431, "Header fields too large"),
+        FaultCode.EXPECTATION_FAILED: FaultKind(Blame.CLIENT, 417, "Expectation failed"),
+        FaultCode.UNSUPPORTED_MEDIA_TYPE: FaultKind(Blame.CLIENT, 415, "Unsupported media type"),
+        FaultCode.UNCONVERTIBLE_REQUEST: FaultKind(
+            Blame.CLIENT, 400, "Request cannot be converted"
+        ),
+        FaultCode.OPERATION_MISSING: FaultKind(Blame.CLIENT, 404, "Operation no longer offered"),
+        FaultCode.VERSION_MISSING: FaultKind(Blame.CLIENT, 400, "Version missing"),
+        FaultCode.VERSION_MALFORMED: FaultKind(Blame.CLIENT, 400, "Version malformed"),
+        FaultCode.VERSION_UNKNOWN: FaultKind(Blame.CLIENT, 400, "Version not supported"),
+        FaultCode.VERSION_CONFLICT: FaultKind(Blame.CLIENT, 400, "Versions contradict each other"),
+        FaultCode.VERSION_RETIRED: FaultKind(Blame.CLIENT, 410, "Version retired"),
+        FaultCode.VERSION_BROWNOUT: FaultKind(Blame.GATEWAY, 503, "Version browned out"),
+        FaultCode.INTERNAL: FaultKind(Blame.GATEWAY, 500, "Internal error"),
+        FaultCode.OVERLOADED: FaultKind(Blame.GATEWAY, 503, "Too many requests in flight"),
+        FaultCode.GATEWAY_EXHAUSTED: FaultKind(Blame.GATEWAY, 503, "Gateway cannot connect"),
+        FaultCode.UPSTREAM_UNAVAILABLE: FaultKind(Blame.UPSTREAM, 503, "No healthy backend"),
+        FaultCode.UPSTREAM_UNREACHABLE: FaultKind(Blame.UPSTREAM, 502, "Backend unreachable"),
+        FaultCode.UPSTREAM_PROTOCOL: FaultKind(Blame.UPSTREAM, 502, "Backend broke HTTP"),
+        FaultCode.UPSTREAM_TIMEOUT: FaultKind(Blame.UPSTREAM, 504, "Backend too slow"),
+        FaultCode.CONVERSION_FAILED: FaultKind(Blame.UPSTREAM, 502, "Response cannot be converted"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An error of one request, and the response to it.
+
+    Attributes:
+        code: The stable name of the fault.
+        detail: A sentence for a human reader of the response; it contains no secret.
+        supported: The labels of the supported versions; None where the fault is not about a
+            version.
+        fields: The header fields that the response must carry, such as Allow and Retry-After.
+        status_override: The status that replaces the one of the code; None keeps that.
+        successor: The members of the problem detail about the version to use instead; None where
+            the version of the request does not end or has no successor.
+        misfit: The `field` that a request does not fit its version with, its JSON Pointer
+            (`pointer`) where it is in the body, and the `reason`; None for all other faults.
+        own: The members of the problem detail that the rules give for this fault alone.
+    """
+
+    code: FaultCode
+    detail: str
+    supported: tuple[str, ...] | None = None
+    fields: tuple[tuple[bytes, bytes], ...] = ()
+    status_override: int | None = None
+    successor: Mapping[str, object] | None = None
+    misfit: Mapping[str, str] | None = None
+    own: Mapping[str, str | int] = field(default_factory=dict)
+
+    @property
+    def blame(self) -> Blame:
+        """The party that caused the fault."""
+        return FAULT_KINDS[self.code].blame
+
+    @property
+    def status(self) -> int:
+        """The HTTP status of the response."""
+        return self.status_override or FAULT_KINDS[self.code].status
+
+    def problem(self, instance: str) -> dict[str, object]:
+        """Return the problem detail object (RFC 9457); `instance` is the path of the request."""
+        problem: dict[str, object] = {
+            "type": f"urn:problem:{self.code}",
+            "title": FAULT_KINDS[self.code].title,
+            "status": self.status,
+            "detail": self.detail,
+            "instance": instance,
+            "code": str(self.code),
+        }
+        if self.supported is not None:
+            problem["supportedVersions"] = list(self.supported)
+        if self.successor is not None:
+            problem["successor"] = dict(self.successor)
+        return problem
+
+
+def not_offered(
+    status: int,
+    usual: str,
+    detail: str = "",
+    code: str | int | None = None,
+    methods: Sequence[str] = (),
+) -> Fault:
+    """Return the fault of an operation that the version of the service lacks.
+
+    Args:
+        status: the status of the refusal.
+        usual: the usual sentence.
+        detail: the sentence that the rules give; empty for none.
+        code: the code that the rules give; None for none.
+        methods: the methods that the client's version has at the path, for a refusal with 405.
+    """
+    own = {"detail": detail or None, "code": code}
+    given = {name: value for name, value in own.items() if value is not None}
+    if status == 405:
+        fault = method_not_allowed(", ".join(methods))
+        return replace(fault, detail=detail or (fault.detail if methods else usual), own=given)
+    missing = FaultCode.OPERATION_MISSING
+    return Fault(missing, detail or usual, status_override=status, own=given)
+
+
+def method_not_allowed(allow: str) -> Fault:
+    """Return the fault of a method that is not one of those in `allow` (RFC 9110, 15.5.6)."""
+    fields = ((b"Allow", allow.encode()),)
+    return Fault(FaultCode.METHOD_NOT_ALLOWED, f"This endpoint answers {allow}.", fields=fields)
+
+
+def unconvertible(error: object, misfit: Mapping[str, str] | None = None) -> Fault:
+    """Return the fault of a request that does not fit its version.
+
+    Args:
+        error: The error, or its text.
+        misfit: See `Fault.misfit`.
+    """
+    detail = f"The request does not fit this version: {error}."
+    return Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail, misfit=misfit)
+
+
+def conversion_failed(error: object) -> Fault:
+    """Return the fault of an answer that cannot be converted, by the text of the error."""
+    detail = f"The backend's response cannot be converted to this version: {error}."
+    return Fault(FaultCode.CONVERSION_FAILED, detail)
+
+
+class FaultError(Exception):
+    """The exception that carries a Fault up to the code that answers the request.
+
+    Attributes:
+        fault: The fault that the response describes.
+        cause: Further details for the log alone, such as the address that failed.
+        target: The address of the target of a service that failed; None where none did.
+    """
+
+    def __init__(self, fault: Fault, cause: str = "", target: str | None = None) -> None:
+        super().__init__(f"{fault.code}: {cause or fault.detail}")
+        self.fault = fault
+        self.cause = cause
+        self.target = target
+
+
+class FunctionError(Exception):
+    """A function in another process has no result.
+
+    Attributes:
+        reason: for the sender of the document.
+        cause: for the log, behind the name of the function.
+    """
+
+    def __init__(self, reason: str = "the Python function refuses it", cause: str = "") -> None:
+        super().__init__(cause)
+        self.reason, self.cause = reason, cause

@@ -1,0 +1,378 @@
+"""Header fields between two hops: which are dropped and which added (RFC 9110, RFC 7239).
+
+Field lines are pairs of raw bytes; their order, case and duplicates are kept.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from gateway.base.field_names import FieldNames
+
+HeaderFields = list[tuple[bytes, bytes]]
+FieldLines = tuple[tuple[bytes, bytes], ...]
+
+FIELD_LINE: Final = b": ".join
+"""Returns the line of a header field, without its end."""
+
+# RFC 9110, section 7.6.1, and the fields that older specifications define as hop-by-hop.
+HOP_BY_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    }
+)
+
+# Digests of a body, and signatures, which may cover one (RFC 9530, RFC 1864, RFC 3230, RFC 9421).
+DIGESTS = frozenset(
+    b"content-digest content-md5 digest repr-digest signature signature-input".split()
+)
+
+# Fields that describe the bytes of a body. A change of the bytes makes them wrong (RFC 9110,
+# section 14.3).
+ABOUT_BYTES = DIGESTS | {b"accept-ranges", b"content-encoding", b"content-length"}
+
+# A converted representation has no byte ranges, so a request must not select by them, codings that
+# the gateway would have to undo, and digests and signatures that it would have to drop. Entity tags
+# are translated (`gateway.conversion.link_mapper`).
+SELECTING = frozenset(
+    b"accept-encoding accept-signature if-range range want-content-digest want-digest"
+    b" want-repr-digest".split()
+)
+
+# Fields that are forbidden in trailers, where they would be read too late or not at all: framing,
+# routing, request conditions, credentials, the format of the body (RFC 9110, 6.5.1).
+_NEVER_BEHIND = (
+    HOP_BY_HOP
+    | SELECTING
+    | frozenset(
+        {
+            b"authorization",
+            b"cache-control",
+            b"content-encoding",
+            b"content-length",
+            b"content-range",
+            b"content-type",
+            b"cookie",
+            b"expect",
+            b"host",
+            b"if-modified-since",
+            b"if-none-match",
+            b"max-forwards",
+            b"set-cookie",
+            b"vary",
+            b"www-authenticate",
+        }
+    )
+)
+
+PREFIX_LINE: Final = b"\r\nX-Forwarded-Prefix: "
+"""The beginning of the line of a stripped prefix, behind the end of another line."""
+
+LINK: Final = b"link"
+"""The watched name of the fields with links: Location, Content-Location, Link and Set-Cookie."""
+
+# Where the gateway announces the end of a version, its fields replace those of the service. Link is
+# not among them: it is a list, to which the gateway appends.
+ENDING = frozenset({b"deprecation", b"sunset"})
+
+# Fields that cannot carry a version, since HTTP or the gateway gives them another meaning.
+SPOKEN_FOR = (
+    _NEVER_BEHIND
+    | ABOUT_BYTES
+    | ENDING
+    | frozenset(
+        {
+            b"age",
+            b"allow",
+            b"date",
+            b"etag",
+            b"expires",
+            b"last-modified",
+            b"link",
+            b"location",
+            b"retry-after",
+            b"via",
+            b"x-request-id",
+        }
+    )
+)
+
+# The fields in which the gateway describes the client and its request.
+_DESCRIBING = frozenset(
+    {b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto"}
+)
+
+# Only the gateway and trusted proxies may set these fields: services trust them, so a client must
+# not be able to forge them. By x-original-url and x-rewrite-url, a service behind a server that
+# rewrites paths finds the endpoint (CVE-2018-14773).
+FORWARDING = _DESCRIBING | frozenset(
+    b"x-forwarded-port x-forwarded-prefix x-forwarded-scheme x-forwarded-server x-forwarded-ssl"
+    b" x-original-url x-rewrite-url".split()
+)
+
+# Request fields that the gateway writes itself, and therefore never forwards.
+OURS = frozenset({b"content-length", b"host", b"x-request-id", b"x-shadow"}) | FORWARDING
+
+# Response fields that the gateway writes itself.
+REPLACED = frozenset({b"x-request-id"})
+
+# Services send few different values of Content-Type; longer ones are not remembered.
+_SHORT = 256
+
+# Values of Connection that name no other field.
+_ORDINARY: Final = frozenset({b"close", b"keep-alive", b"Keep-Alive"})
+
+PSEUDONYM = b"version-gateway"
+
+# A name with ten dashes has 1,024 spellings; this bounds the work for names with more.
+_MOST_MIXTURES = 1024
+
+# Fields by which services let a request have another method than that of its first line.
+METHOD_OVERRIDES = frozenset({b"x-http-method", b"x-http-method-override", b"x-method-override"})
+
+# Fields whose presence is reported, since the handling of a message depends on it.
+_WATCHED = METHOD_OVERRIDES | DIGESTS | {b"connection", b"date", b"expect", b"vary"}
+_LINKS = frozenset({b"content-location", b"link", b"location", b"set-cookie"})
+_DROPPED: Final = b""
+
+
+class FieldFates(FieldNames):
+    """A cache of whether a header field is forwarded, dropped or watched, by its name as received.
+
+    The value None forwards a field, an empty name drops it, and any other value is the lower-case
+    name of a watched field, which is LINK for all fields that hold links.
+
+    Args:
+        names: The names of the fields to drop beside the hop-by-hop fields, in lower case.
+        watch: The names of further fields to watch, in lower case.
+    """
+
+    def __init__(self, names: frozenset[bytes], watch: frozenset[bytes] = frozenset()) -> None:
+        super().__init__(names)
+        self._watch = watch | _WATCHED
+
+    def _value(self, lower: bytes) -> bytes | None:
+        if lower in self.names:
+            return _DROPPED
+        if lower in self._watch:
+            return lower
+        if lower in _LINKS:
+            return LINK
+        return _DROPPED if lower in HOP_BY_HOP else None
+
+    def sort(self, fields: Iterable[tuple[bytes, bytes]]) -> tuple[HeaderFields, list[bytes]]:
+        """Return the fields to forward, and the names of the watched fields that are present.
+
+        Connection is among them where it has options other than the ordinary ones. Fields that it
+        names are dropped as well. It cannot name Content-Length, which
+        frames the message (RFC 9110, section 7.6.1).
+        """
+        kept: HeaderFields = []
+        watched: list[bytes] = []
+        named: set[bytes] | None = None
+        known = self.known
+        for line in fields:
+            try:
+                fate = known[line[0]]
+            except KeyError:
+                fate = self.examine(line[0])
+            if fate is None:
+                kept.append(line)
+            elif fate:
+                if fate != b"connection":
+                    watched.append(fate)
+                    kept.append(line)
+                elif line[1] not in _ORDINARY:
+                    watched.append(fate)
+                    named = set() if named is None else named
+                    named |= connection_options(line[1])
+        if named is not None:
+            named.discard(b"content-length")  # without it, the end of the body would be unknown
+            kept = [line for line in kept if line[0].lower() not in named]
+        return kept, watched
+
+
+def connection_options(value: bytes) -> set[bytes]:
+    """Return the options in a value of Connection, in lower case."""
+    # Those that are alike are stripped once, as clients may send thousands.
+    return {option.strip(b" \t") for option in set(value.lower().split(b","))}
+
+
+def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) -> HeaderFields:
+    """Return the fields to forward: not hop-by-hop, not in `drop`, not named by Connection.
+
+    Args:
+        fields: The field lines as received.
+        drop: The names of further fields to drop, in lower case.
+    """
+    return fates(drop).sort(fields)[0]
+
+
+fates = lru_cache(maxsize=64)(FieldFates)
+"""Returns the fates of fields by the names to drop; those of equal names are made once."""
+
+
+def lookalikes(names: frozenset[bytes]) -> frozenset[bytes]:
+    """Return the other spellings that a service may confuse with one of `names`, in lower case.
+
+    CGI (RFC 3875, section 4.1.18) and the interfaces modelled on it map X-Forwarded-For and
+    X_Forwarded_For to the same variable, so with such a spelling a client could forge a field that
+    the gateway removes.
+    """
+    spelt: set[bytes] = set()
+    for name in names:
+        mixtures = [b""]
+        for part in re.split(b"([-_])", name):
+            marks = (b"-", b"_") if part in (b"-", b"_") else (part,)
+            mixtures = [begun + mark for begun in mixtures for mark in marks][:_MOST_MIXTURES]
+        spelt.update(mixtures, (name.replace(b"-", b"_"), name.replace(b"_", b"-")))
+    return frozenset(spelt) - names
+
+
+def withheld(read: Iterable[str] = ()) -> frozenset[bytes]:
+    """Return the names of the request fields that are not forwarded as received, in lower case.
+
+    They are the fields that the gateway writes itself, and the fields whose names a service may
+    confuse with a field that the gateway writes or reads.
+
+    Args:
+        read: The names of further fields that the gateway reads, such as those that name clients.
+    """
+    names = {name.lower().encode() for name in read}
+    return OURS | lookalikes(OURS | HOP_BY_HOP | METHOD_OVERRIDES | names)
+
+
+def takes_trailers(values: Iterable[str]) -> bool:
+    """Return whether the values of TE accept trailer fields (RFC 9110, section 10.1.4)."""
+    return any(
+        member.partition(";")[0].strip(" \t").lower() == "trailers"
+        for value in values
+        for member in value.split(",")
+    )
+
+
+def trailing(fields: Iterable[tuple[bytes, bytes]]) -> HeaderFields:
+    """Return the trailer fields to forward."""
+    return [line for line in fields if line[0].lower() not in _NEVER_BEHIND]
+
+
+def forwarded_node(address: str) -> bytes:
+    """Return an address as a node of Forwarded: IPv6 in brackets and quotes (RFC 7239, 6)."""
+    return f'"[{address}]"'.encode() if ":" in address else address.encode()
+
+
+def forwarding(peer: str, authority: str, inherited: FieldLines) -> FieldLines:
+    """Return the Forwarded and X-Forwarded-* fields of a request that came from `peer`.
+
+    Args:
+        peer: The address that the request came from.
+        authority: The host and port that the client used.
+        inherited: The forwarding fields of the trusted proxy that sent the request; empty where
+            the peer is not trusted.
+    """
+    given: dict[bytes, bytes] = {}
+    for name, value in inherited:  # several lines are one list (RFC 9110, section 5.3)
+        given[name.lower()] = _appended(given.get(name.lower()), value)
+    host = authority.encode()
+    element = b"for=%b;host=%b;proto=http" % (forwarded_node(peer), _quoted(host))
+    return (
+        (b"Forwarded", _appended(given.get(b"forwarded"), element)),
+        (b"X-Forwarded-For", _appended(given.get(b"x-forwarded-for"), peer.encode())),
+        (b"X-Forwarded-Host", given.get(b"x-forwarded-host") or host),
+        (b"X-Forwarded-Proto", given.get(b"x-forwarded-proto") or b"http"),
+        *(line for line in inherited if line[0].lower() not in _DESCRIBING),
+    )
+
+
+def vary(fields: HeaderFields, names: tuple[str, ...]) -> HeaderFields:
+    """Return `fields` with Vary listing `names` as well (RFC 9110, section 12.5.5)."""
+    given = [value for name, value in fields if len(name) == 4 and name.lower() == b"vary"]
+    if given:
+        listed = {member.strip(b" \t").lower() for value in given for member in value.split(b",")}
+        if b"*" in listed:
+            return fields
+        names = tuple(name for name in names if name.lower().encode() not in listed)
+    return [*fields, (b"Vary", listing(names))] if names else fields
+
+
+def unshared(fields: HeaderFields) -> HeaderFields:
+    """Return the fields of a response that no shared cache may store.
+
+    `Vary: *` alone does not keep all of them from it, and some follow fields of their own
+    (RFC 9213; Surrogate-Control; X-Accel-Expires of nginx).
+    """
+    kept: HeaderFields = []
+    directives: list[bytes] = []
+    for line in fields:
+        name = line[0].lower()
+        if name == b"cache-control":
+            directives += (each.strip(b" \t") for each in _DIRECTIVES.findall(line[1]))
+        elif name != b"vary" and not _FOR_SHARED.search(name):
+            kept.append(line)
+    directives = [each for each in directives if each and not _SHARES.match(each)]
+    if not any(each.lower() == b"no-store" for each in directives):
+        directives.insert(0, b"private")
+    return [*kept, (b"Cache-Control", b", ".join(directives)), (b"Vary", b"*")]
+
+
+# The members of a list; commas may stand in quotes.
+_DIRECTIVES = re.compile(rb'(?:[^,"]|"(?:[^"\\]|\\.)*"?)+', re.DOTALL)
+# Directives that let shared caches store, and `private`, which may be for some fields only.
+_SHARES = re.compile(rb"(?:public|private|s-maxage)[ \t]*(?:=|\Z)", re.IGNORECASE)
+_FOR_SHARED = re.compile(
+    rb"cdn-cache-control\Z|\A(?:surrogate-control|x-accel-expires|edge-control)\Z"
+)
+
+
+@lru_cache(maxsize=1024)
+def listing(names: tuple[str, ...]) -> bytes:
+    """Return names as a list in a field value (RFC 9110, section 5.6.1)."""
+    return ", ".join(names).encode()
+
+
+def upgrade(fields: HeaderFields) -> HeaderFields:
+    """Return the Connection and Upgrade fields of a protocol switch (RFC 9110, section 7.8)."""
+    kept = [line for line in fields if line[0].lower() == b"upgrade"]
+    return [(b"Connection", b"Upgrade"), *kept]
+
+
+def retype(fields: HeaderFields, content_type: str) -> None:
+    """Replace a Content-Type of the same format in `fields` by `content_type`.
+
+    `application/json` and `application/other+json` become `application/vnd.example+json`; a
+    Content-Type of another format stays.
+    """
+    for place, (name, value) in enumerate(fields):
+        if len(name) == 12 and name.lower() == b"content-type":
+            chosen = _remembered if len(value) <= _SHORT else _type
+            fields[place] = name, chosen(value, content_type)
+
+
+def _type(given: bytes, content_type: str) -> bytes:
+    called = content_type.encode()
+    return called if _format(given) == _format(called) else given
+
+
+def _format(content_type: bytes) -> bytes:
+    essence = content_type.partition(b";")[0].strip(b" \t").lower()
+    return essence.removeprefix(b"application/").rpartition(b"+")[2]
+
+
+_remembered = lru_cache(maxsize=256)(_type)
+
+
+def _appended(before: bytes | None, element: bytes) -> bytes:
+    return element if not before else before + b", " + element
+
+
+def _quoted(value: bytes) -> bytes:
+    return b'"' + value.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'

@@ -1,0 +1,173 @@
+"""The types that the models of gateway.yaml share. All models are strict, frozen and closed."""
+
+import json
+import re
+from collections.abc import Callable
+from functools import cached_property, partial
+from importlib import import_module
+from typing import Annotated, Any, Literal, TypeVar
+
+# pydantic: one declaration gives validation with locations and the JSON Schema.
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, TypeAdapter
+from pydantic_core import CoreSchema, core_schema
+
+from gateway.base.client_names import LONGEST, UNVERIFIED
+
+FIELD_NAME = r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$"
+PATTERN_MESSAGES: dict[str, str] = {}
+"""The message for a text that does not match, by pattern; filled by `matching`."""
+
+
+def matching(pattern: str, message: str) -> Any:
+    """Return the field constraint that a text matches a pattern.
+
+    Args:
+        pattern: a regular expression that editors understand as well (ECMA-262).
+        message: what is reported of a text that does not match, and what would be right.
+
+    Raises:
+        ValueError: the pattern has another message; fields that share a pattern share its message.
+    """
+    if PATTERN_MESSAGES.setdefault(pattern, message) != message:
+        raise ValueError(f"the pattern {pattern} has the message '{PATTERN_MESSAGES[pattern]}'")
+    return Field(pattern=pattern)
+
+
+Name = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z_][A-Za-z0-9_.-]*$",
+        "a name has letters and digits of ASCII, '_', '-' and '.', and begins with a letter or '_'",
+    ),
+]
+FieldName = Annotated[
+    str,
+    matching(
+        FIELD_NAME,
+        "not the name of a header; write one like X-API-VERSION",
+    ),
+]
+BodyTypes = Annotated[
+    str,
+    matching(
+        r"^(none|[!#$%&'*+\-.^_`|~0-9A-Za-z]*[!#$%&'+\-.^_`|~0-9A-Za-z][!#$%&'*+\-.^_`|~0-9A-Za-z]*"
+        r"/[!#$%&'*+\-.^_`|~0-9A-Za-z]+)$",
+        "not a media type; write one like text/csv, image/* for all images, or none for a missing"
+        " Content-Type",
+    ),
+]
+Reading = Literal["json", "json_lines", "pass"]
+Method = Annotated[
+    str, matching(r"^[A-Z]+(-[A-Z]+)*$", "not a method; write it in capitals, as in GET")
+]
+Date = Annotated[
+    str,
+    matching(
+        r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
+        r"([Tt][0-9]{2}:[0-9]{2}(:[0-9]{2})?([Zz]|[+-][0-9]{2}:[0-9]{2})?)?$",
+        "not a date; write 2026-12-31, or a time such as 2026-12-31T18:00:00Z",
+    ),
+]
+# A client name is a key of a mapping as it is; see gateway.access.clients.
+# As long as a name may be, with the mark of one that is only claimed (gateway.access.clients).
+ClientName = Annotated[str, Field(min_length=1, max_length=LONGEST + len(UNVERIFIED))]
+NonEmptyText = Annotated[str, Field(min_length=1)]
+SECRET = Field(json_schema_extra={"writeOnly": True})
+"""Marks what nobody should read, so that rules with it written out are not exported."""
+Secret = Annotated[str, Field(min_length=1), SECRET]
+
+
+def _number(value: object) -> object:
+    # Within braces, YAML wants a variable in quotes, so that its number comes as a text.
+    if isinstance(value, str) and _NUMBER.match(value):
+        return float(value) if "." in value else int(value)
+    return value
+
+
+def _seconds(value: object) -> object:
+    number = _number(value)
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise ValueError("expected a number of seconds, such as 2.5")
+    return number
+
+
+def _text(value: object) -> object:
+    return str(value) if isinstance(value, int | float) else value
+
+
+_NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]+)?\Z", re.ASCII)
+NumberText = BeforeValidator(_number)
+# A number without its unit is taken for a text, so that the message is that of the pattern.
+UnitText = BeforeValidator(_text)
+Seconds = Annotated[float, Field(gt=0, le=86_400), BeforeValidator(_seconds)]
+Bytes = Annotated[int, Field(ge=1), NumberText]
+PositiveInt = Annotated[int, Field(ge=1), NumberText]
+Percent = Annotated[float, Field(ge=0, le=100), NumberText]
+T = TypeVar("T")
+Some = Annotated[tuple[T, ...], Field(min_length=1)]
+
+
+def _one_or_several(value: object) -> str:
+    return "several" if isinstance(value, list | tuple) else "one"
+
+
+OneOrPair = Annotated[
+    Annotated[T, Tag("one")] | Annotated[tuple[T, T], Tag("several")],
+    Discriminator(_one_or_several),
+]
+U = TypeVar("U")
+OneOrSome = Annotated[
+    Annotated[T, Tag("one")] | Annotated[tuple[U, ...], Field(min_length=1), Tag("several")],
+    Discriminator(_one_or_several),
+]
+
+
+class SectionModel(BaseModel):
+    """The base of all models: strict, frozen, and without unknown keys."""
+
+    model_config = ConfigDict(
+        strict=True,
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        # The outermost model validates; validators of the others would only take memory.
+        defer_build=True,
+    )
+
+
+def imported(place: str) -> Any:
+    """Return what a module has under a name, both given as in `package.module:Name`."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def later(place: str) -> Any:
+    """Return the type of a field that few files have, by the place of its model (see Later)."""
+    return Annotated[Any, Later(partial(imported, place))]
+
+
+class Later:
+    """The type of a field that few files have: its models are imported when a file has it.
+
+    Args:
+        load: a function that imports the models and returns the type.
+    """
+
+    def __init__(self, load: Callable[[], Any]) -> None:
+        self._load = load
+
+    def __get_pydantic_core_schema__(self, _: object, __: object) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._validate)
+
+    def __get_pydantic_json_schema__(self, _: object, handler: Any) -> Any:
+        # As an inner schema: a model that is not is written out at each of its uses.
+        return handler(core_schema.definitions_schema(self._adapter.core_schema, []))
+
+    def _validate(self, value: object) -> object:
+        # As JSON, like the whole file: a strict tuple is no list of Python.
+        return self._adapter.validate_json(json.dumps(value))
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[Any]:
+        # Its validators are made once, however many APIs have the field.
+        return TypeAdapter(self._load())

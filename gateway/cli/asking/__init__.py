@@ -1,1 +1,0 @@
-"""The commands that ask a running gateway, by its admin port."""

@@ -1,0 +1,1 @@
+"""The files that `export` writes for Kubernetes, Grafana and Prometheus."""

@@ -1,1 +1,0 @@
-"""The commands about a file of rules; none of them asks a running gateway."""

@@ -1,1 +1,0 @@
-"""The changes that gateway.yaml may declare between two versions, one file a change."""

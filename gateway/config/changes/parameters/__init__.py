@@ -1,1 +1,0 @@
-"""The changes of query parameters and header fields alone, one file a change."""

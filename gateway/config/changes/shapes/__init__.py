@@ -1,1 +1,0 @@
-"""The changes of the shape of documents that gateway.yaml may declare, one file a change."""

@@ -1,1 +1,0 @@
-"""The changes of gateway.yaml that write one value in another way, one file a change."""

@@ -1,1 +1,0 @@
-"""The section `conversions:` of gateway.yaml: its model, the links it makes, and its clashes."""

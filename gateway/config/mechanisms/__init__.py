@@ -1,1 +1,0 @@
-"""The mechanisms by which a request names a version, as gateway.yaml declares them."""

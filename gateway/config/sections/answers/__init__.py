@@ -1,1 +1,0 @@
-"""The sections of gateway.yaml about what the gateway itself answers."""

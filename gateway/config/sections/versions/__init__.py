@@ -1,1 +1,0 @@
-"""The sections under `apis.NAME.versions.VERSION` of gateway.yaml."""

@@ -1,0 +1,1 @@
+"""Conversions between versions: changes, their chains, body formats and links."""

@@ -1,0 +1,360 @@
+"""Chains: links between adjacent versions, composed to the conversion between two versions."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import attrgetter, is_
+from typing import NamedTuple
+
+from gateway.conversion.conversion_error import ConversionError, ErrorPlace
+from gateway.conversion.document import PLAIN, Document, JsonForm
+from gateway.conversion.hop import (
+    Hop,
+    OperationChoice,
+    applying,
+    carrying,
+    fitting,
+    hops_of,
+    making,
+    message_steps,
+    status_kinds,
+)
+from gateway.conversion.message.message import Message
+from gateway.conversion.message.query_walk import QueryHop
+from gateway.conversion.parameter_change import Rewrite, rewrite_fields, rewrite_query
+from gateway.conversion.steps import BodyConverting, Steps, body_steps
+from gateway.conversion.version_link import Direction, VersionLink, is_success, rewrites
+from gateway.versions.version import Version
+
+_GET, _POST = "GET", "POST"
+# A PATCH request leaves fields that it does not contain unchanged (RFC 5789, RFC 7396).
+_PATCH = "PATCH"
+# What stands for all methods, and all statuses, that no link names.
+_OTHER_METHOD, _SUCCESS, _OTHER_STATUS = "", 299, 0
+_OK, _CREATED = 200, 201  # the most frequent statuses, which are found at once
+_NO_ERRORS = frozenset({101, *range(300, 400)})  # neither are they a success
+# What a conversion does if any of its links does.
+_ANY = {"changes_query": "query", "changes_fields": "headers", "changes_status": "status"}
+_ANY |= {name: name for name in ("needs_message", "shows_message", "goes_beyond_bodies")}
+_CONVERT, _ORIGIN = attrgetter("convert"), attrgetter("origin")
+# The conversions of bodies, by the links that they have.
+_Made = dict[tuple[int, ...], "BodyConversion | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class BodyConversion:
+    """The conversion of one kind of body, through all links that apply to it.
+
+    Attributes:
+        links: The links, in the order of the direction.
+        direction: The direction of the conversion.
+        of_request: Whether the bodies are those of requests.
+        keeps_unfit: Whether what does not fit stays as it is.
+        maps_links: Whether a change maps URLs in bodies.
+        timeout: The longest time in seconds for one body, of all links; None sets no limit.
+        needs_message: Whether a change needs to know more of the message than its body. The query
+            and the header fields are then converted together with the body.
+        varies: Whether equal bodies may become bodies that differ.
+    """
+
+    links: tuple[VersionLink, ...]
+    direction: Direction
+    of_request: bool = False
+    keeps_unfit: bool = field(init=False, repr=False, compare=False)
+    maps_links: bool = field(init=False, repr=False, compare=False)
+    timeout: float | None = field(init=False, repr=False, compare=False)
+    needs_message: bool = field(init=False, repr=False, compare=False)
+    varies: bool = field(init=False, repr=False, compare=False)
+    _carrying: "BodyConversion | None" = field(init=False, repr=False, compare=False)
+    _of_documents: "BodyConversion | None" = field(init=False, repr=False, compare=False)
+    _steps: Steps[BodyConverting] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in ("needs_message", "varies", "maps_links"):
+            object.__setattr__(self, name, any(map(attrgetter(name), self.links)))
+        object.__setattr__(self, "timeout", sum(link.timeout or 0 for link in self.links) or None)
+        way = self.direction, self.of_request
+        keeps = {link.keeps_unfit for link in self.links if link.changes} == {True}
+        object.__setattr__(self, "keeps_unfit", self.of_request and keeps)
+        tasks = (task for link in self.links for task in link.tasks(*way))
+        made = [*message_steps(self.links, *way)] if self.needs_message else body_steps(tasks)
+        # A method costs a third of an object that can be called.
+        steps = Steps(tuple(map(_CONVERT, made)), tuple(map(_ORIGIN, made)))
+        object.__setattr__(self, "_steps", steps)
+        # None in place of itself: a snapshot without cycles is freed with the last reference to it.
+        for name, part in (("_carrying", carrying), ("_of_documents", fitting)):
+            links = tuple(map(part, self.links))
+            is_same = all(map(is_, links, self.links))
+            object.__setattr__(self, name, None if is_same else BodyConversion(links, *way))
+
+    @property
+    def carrying(self) -> "BodyConversion":
+        """The conversion with those changes alone that move values beside the body."""
+        return self if self._carrying is None else self._carrying
+
+    @property
+    def of_documents(self) -> "BodyConversion":
+        """The conversion of the documents of a stream; see `fitting`."""
+        return self if self._of_documents is None else self._of_documents
+
+    def convert(self, document: Document, form: JsonForm = PLAIN) -> Document:
+        """Return the document converted to the other version.
+
+        Args:
+            document: Any JSON value. Changes that name fields apply to objects, and in arrays to
+                the elements that are objects; changes of the whole body to whatever they fit.
+            form: The form in which the document holds its values.
+
+        Raises:
+            ConversionError: The document does not fit the declared changes. Its place is where the
+                value came from that does not fit; see `document.within`.
+        """
+        try:
+            for step in self._steps.calls:
+                document = step(document, form)
+        except ConversionError as error:
+            raise self._steps.refused(error, step) from None
+        return document
+
+    def origin(self, place: ErrorPlace) -> ErrorPlace:
+        """Return where a place of a converted body was before, or what it was made of."""
+        return self._steps.origin(place)
+
+
+class _Part(NamedTuple):
+    """The parts of a conversion that apply to one method and status."""
+
+    body: BodyConversion | None
+    query: tuple[Rewrite, ...]
+    headers: tuple[Rewrite, ...]
+    loses_body: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """The conversion of messages from one version to another, through every link between them.
+
+    Attributes:
+        links: The links, in the order of the direction.
+        direction: The direction of the conversion.
+        hops: The same links, by the two versions that they are between.
+        has_operations: Whether operations are declared; `passage` finds that of a request.
+        makes_bodies: Whether requests without a body may get one; see `made`.
+        changes_query: Whether query parameters differ.
+        changes_fields: Whether header fields differ.
+        changes_status: Whether statuses of answers differ.
+        needs_message: Whether a change needs to know more of a message than its body.
+        goes_beyond_bodies: Whether answers differ in more than bodies, or by more than those.
+        shows_message: Whether a change of the query or of header fields needs to know the message.
+        drops_body: Whether the requests of the other version have no body.
+        along: Finds the conversion with the links that apply to one operation.
+    """
+
+    links: tuple[VersionLink, ...]
+    direction: Direction
+    hops: tuple[Hop, ...] = field(init=False, repr=False, compare=False)
+    has_operations: bool = field(init=False, repr=False, compare=False)
+    makes_bodies: bool = field(init=False, repr=False, compare=False)
+    changes_query: bool = field(init=False, repr=False, compare=False)
+    changes_fields: bool = field(init=False, repr=False, compare=False)
+    changes_status: bool = field(init=False, repr=False, compare=False)
+    needs_message: bool = field(init=False, repr=False, compare=False)
+    shows_message: bool = field(init=False, repr=False, compare=False)
+    goes_beyond_bodies: bool = field(init=False, repr=False, compare=False)
+    drops_body: bool = field(init=False, repr=False, compare=False)
+    along: "OperationConversions" = field(init=False, repr=False, compare=False)
+    # What makes the body of a request without one, by whether the request becomes a PATCH.
+    _made: Mapping[bool, BodyConversion] = field(init=False, repr=False, compare=False)
+    # By a method that links distinguish, and a status, or None for a request; a few answer for all.
+    _parts: Mapping[tuple[str, int | None], _Part] = field(init=False, repr=False, compare=False)
+    _query_hops: Mapping[str, tuple[QueryHop, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        hops = tuple(hops_of(self.links, self.direction))
+        object.__setattr__(self, "hops", hops)
+        object.__setattr__(self, "along", OperationConversions(hops, self.direction))
+        object.__setattr__(self, "has_operations", any(hop.table for hop in hops))
+        for name, of_links in _ANY.items():
+            object.__setattr__(self, name, any(map(attrgetter(of_links), self.links)))
+        up, bodies = self.direction is Direction.UP, {link.body_in_newer for link in self.links}
+        object.__setattr__(self, "drops_body", (not up) in bodies)
+        made = {
+            patch: BodyConversion(tuple(making(hops, newer=up, patch=patch)), self.direction, True)
+            for patch in ((False, True) if up in bodies else ())
+        }
+        object.__setattr__(self, "_made", made)
+        object.__setattr__(self, "makes_bodies", bool(made))
+        named = (link.methods for link in self.links if link.methods is not None)
+        kinds = status_kinds(self.links, (None, _OK, _CREATED, _SUCCESS, _OTHER_STATUS))
+        one_of = {kind: status for status, kind in kinds.items()}
+        known: _Made = {(False,): None}
+        parts: dict[tuple[str, int | None], _Part] = {}
+        methods = frozenset({_GET, _PATCH, _POST, _OTHER_METHOD}).union(*named)
+        for method in methods:
+            alike = {kind: self._part(method, status, known) for kind, status in one_of.items()}
+            parts |= {(method, status): alike[kind] for status, kind in kinds.items()}
+        object.__setattr__(self, "_parts", parts)
+        object.__setattr__(self, "_query_hops", {one: tuple(self._walk(one)) for one in methods})
+
+    def at(self, path: str) -> "Conversion":
+        """Return the conversion with only the links that apply at the endpoint of a path."""
+        links = tuple(link for link in self.links if link.paths is None or path in link.paths)
+        # Most links apply at every endpoint, and a conversion of many operations is slow to make.
+        return self if len(links) == len(self.links) else Conversion(links, self.direction)
+
+    def for_request(self, method: str) -> BodyConversion | None:
+        """Return the conversion of the body of a request, or None if no change applies to it."""
+        return self._applied(method, None).body
+
+    def made(self, method: str) -> BodyConversion | None:
+        """Return what makes a body of `{}` where a request of the service's method has none."""
+        return None if method == "HEAD" else self._made.get(method == _PATCH)
+
+    def for_response(self, method: str, status: int) -> BodyConversion | None:
+        """Return the conversion of the body of a response, or None if no change applies to it.
+
+        Changes describe bodies of success (2xx). That of a redirect does not describe the resource,
+        and that of an error has a structure of its own: both stay, unless their status is listed.
+        """
+        return (self._parts.get((method, status)) or self._applied(method, status)).body
+
+    def status(self, method: str, status: int) -> int:
+        """Return the status of a response as the other version has it."""
+        if self.changes_status:
+            for hop in self.hops:
+                status = hop.status(method, status)
+        return status
+
+    def loses_body(self, method: str, status: int) -> bool:
+        """Return whether a version in between has no body of a response: it is a 204 there."""
+        return self.changes_status and self._applied(method, status).loses_body
+
+    def query(self, method: str, query: str | None, message: object = None) -> str | None:
+        """Return the converted raw query of a request, or of a LINK; may raise ConversionError."""
+        rewrites = self._applied(method, None).query
+        return rewrite_query(query, rewrites, message) if rewrites else query
+
+    def query_rewrites(self, method: str) -> tuple[Rewrite, ...]:
+        """Return the changes of the query of a request, in the order of the direction."""
+        return self._applied(method, None).query
+
+    def query_hops(self, method: str) -> tuple[QueryHop, ...]:
+        """Return the changes of the query of a request, hop by hop."""
+        known = self._query_hops
+        return known.get(method) or known[_GET if method == "HEAD" else _OTHER_METHOD]
+
+    def fields(
+        self,
+        method: str,
+        status: int | None,
+        fields: list[tuple[bytes, bytes]],
+        message: Message | None = None,
+    ) -> list[tuple[bytes, bytes]]:
+        """Return the converted header fields of a message; may raise ConversionError.
+
+        Args:
+            method: The method of the request.
+            status: The status of the response; None for the fields of a request.
+            fields: The field lines.
+            message: The message before its conversion; None where nothing of it is known.
+        """
+        # A switch of protocols and a redirect are no errors; a 304 stands for an answer 200 (RFC
+        # 9110, section 15.4.5).
+        rewrites = self._applied(method, _OK if status in _NO_ERRORS else status).headers
+        return rewrite_fields(fields, rewrites, message) if rewrites else fields
+
+    def _applied(self, method: str, status: int | None) -> _Part:
+        parts = self._parts
+        part = parts.get((method, status))
+        if part is None:
+            if (method, None) not in parts:
+                method = _GET if method == "HEAD" else _OTHER_METHOD
+            if (method, status) not in parts:
+                status = _SUCCESS if status is not None and is_success(status) else _OTHER_STATUS
+            part = parts[method, status]
+        return part
+
+    def _part(self, method: str, status: int | None, made: _Made) -> _Part:
+        links, lost = applying(self.hops, method, status)
+        kept = links[lost or 0 :]
+        needs = any(link.needs_message for link in kept)
+        bare = (replace(link, changes=(), forms=None, events={}) for link in links[: lost or 0])
+        with_bodies = tuple(link for link in (*bare, *kept) if link.changes_bodies or needs)
+        if method == _PATCH and status is None:
+            with_bodies = tuple(link.for_patch() for link in with_bodies)
+        # Answers have another conversion where requests keep what does not fit.
+        asking = status is None and any(link.keeps_unfit for link in with_bodies)
+        same = asking, *map(id, with_bodies)  # links can hold JSON values, which have no hash
+        if same not in made:
+            made[same] = BodyConversion(with_bodies, self.direction, asking)
+        return _Part(
+            made[same],
+            rewrites((link.query for link in links), self.direction),
+            rewrites((link.headers for link in links), self.direction),
+            lost is not None,
+        )
+
+    def _walk(self, method: str) -> Iterator[QueryHop]:
+        for hop in self.hops:
+            links = (link.query for link in hop.links if link.applies(method, None))
+            yield QueryHop(hop.source, hop.target, rewrites(links, self.direction))
+
+
+class OperationConversions:
+    """The conversions for the operations of one conversion; each is made when it is first needed.
+
+    There are as many as there are operations and sets of links, however many requests.
+    """
+
+    __slots__ = ("_direction", "_hops", "_made")
+
+    def __init__(self, hops: tuple[Hop, ...], direction: Direction) -> None:
+        self._hops = hops
+        self._direction = direction
+        self._made: dict[tuple[tuple[OperationChoice, ...], int], Conversion] = {}
+
+    def __call__(self, choices: tuple[OperationChoice, ...], start: int = 0) -> Conversion:
+        """Return the conversion with the links that apply to one request, or to its answer.
+
+        Args:
+            choices: What the request is in each hop from `start` on, in the order of the hops.
+            start: The first hop; those before it and behind the choices are left out.
+        """
+        try:
+            return self._made[choices, start]
+        except KeyError:
+            hops = self._hops[start : start + len(choices)]
+            links = (
+                link
+                for hop, choice in zip(hops, choices, strict=True)
+                for link in hop.chosen(choice)
+            )
+            made = self._made[choices, start] = Conversion(tuple(links), self._direction)
+            return made
+
+
+def compose(
+    ladder: Sequence[Version],
+    links: Mapping[Version, Sequence[VersionLink]],
+    source: Version,
+    target: Version,
+) -> Conversion:
+    """Return the conversion from the version `source` to another version, `target`.
+
+    Args:
+        ladder: All versions of the API, the oldest first.
+        links: The declared links by their older version, in the order of an upgrade.
+        source: The version of the messages to convert.
+        target: The version to convert the messages to.
+
+    Raises:
+        LookupError: A link between the two versions is not declared; the arguments of the error
+            are the two adjacent versions.
+    """
+    low, high = sorted((ladder.index(source), ladder.index(target)))
+    for older, newer in zip(ladder[low:high], ladder[low + 1 : high + 1], strict=True):
+        if older not in links:
+            raise LookupError(older, newer)
+    chain = tuple(link for older in ladder[low:high] for link in links[older])
+    if source < target:
+        return Conversion(chain, Direction.UP)
+    return Conversion(chain[::-1], Direction.DOWN)

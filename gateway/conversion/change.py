@@ -1,0 +1,227 @@
+"""Changes: the interface of all declared operations of a conversion, and their combinations.
+
+A declaration reads from the newer version to the older one. Each operation is one module of
+`gateway.conversion.changes`. `Inverse` makes the opposite of an operation, such as `split`
+from `join`, and `ChangeSequence` combines several into one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, Self
+
+from gateway.conversion.conversion_error import ConversionError, ErrorPlace
+from gateway.conversion.document import JsonForm, JsonObject
+from gateway.conversion.field_path import Keys, Scope
+from gateway.conversion.steps import ConversionTask
+
+
+class Change(Protocol):
+    """One declared change between two adjacent versions."""
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """The scopes that lead to the objects to change, each relative to the one before."""
+        ...
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The fields that the change reads or writes, everything inside them included."""
+        ...
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Convert an object to the newer version in place; may raise ConversionError."""
+        ...
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Convert an object to the older version in place; may raise ConversionError."""
+        ...
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return where a place was before the change, or what the value there was made of.
+
+        Args:
+            place: A place of the object after the change.
+            upwards: Whether the change led to the newer version.
+        """
+        ...
+
+    def for_patch(self) -> "Change":
+        """Return the change for bodies of PATCH requests, which hold only the fields to change."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """What the changes of the value of one field have in common: the field stays where it is.
+
+    Attributes:
+        scopes: The scopes that lead to the object that has the field.
+        field: The keys of the field in that object.
+    """
+
+    scopes: tuple[Scope, ...]
+    field: Keys
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The field."""
+        return (self.field,)
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
+        """Return the same place."""
+        return place
+
+    def for_patch(self) -> Self:
+        """Return the same change: a field that a PATCH request leaves out stays absent."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeVariant:
+    """What the variants of a change have in common: where the change is, there they are."""
+
+    change: Change
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """The scopes of the change."""
+        return self.change.scopes
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The fields of the change."""
+        return self.change.touches
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse(ChangeVariant):
+    """The inverse of a change: its `up` is the `down` of the change, and the reverse."""
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Apply `down` of the change."""
+        self.change.down(fields, form)
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Apply `up` of the change."""
+        self.change.up(fields, form)
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the origin by the change."""
+        return self.change.origin(place, upwards=not upwards)
+
+    def for_patch(self) -> "Inverse":
+        """Return the inverse of the change for bodies of PATCH requests."""
+        return Inverse(self.change.for_patch())
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSequence:
+    """A sequence of changes with the same scopes, applied one after the other as one change.
+
+    Attributes:
+        changes: One or more changes, in the order of `up`; `down` reverses it.
+    """
+
+    changes: tuple[Change, ...]
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """The scopes that all changes share."""
+        return self.changes[0].scopes
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The fields of all changes."""
+        return tuple(keys for change in self.changes for keys in change.touches)
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Apply `up` of every change, the first one first."""
+        try:
+            for change in self.changes:
+                change.up(fields, form)
+        except ConversionError as error:
+            before = self.changes[: self.changes.index(change)]
+            raise error.moved(partial(_origin, before, upwards=True)) from None
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Apply `down` of every change, the last one first."""
+        try:
+            for change in reversed(self.changes):
+                change.down(fields, form)
+        except ConversionError as error:
+            before = self.changes[: self.changes.index(change) : -1]
+            raise error.moved(partial(_origin, before, upwards=False)) from None
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the origin by all changes."""
+        return _origin(self.changes if upwards else self.changes[::-1], place, upwards=upwards)
+
+    def for_patch(self) -> "ChangeSequence":
+        """Return the sequence of the changes for bodies of PATCH requests."""
+        return ChangeSequence(tuple(change.for_patch() for change in self.changes))
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A change of the whole body, which may be any JSON value, instead of the objects in it.
+
+    Attributes:
+        change: The change of the field BODY, in an object that holds the body there.
+    """
+
+    change: Change
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """No scopes, since there is one body."""
+        return ()
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The empty keys, which stand for the whole body."""
+        return ((),)
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Convert the body to the newer version."""
+        self.change.up(fields, form)
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Convert the body to the older version."""
+        self.change.down(fields, form)
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the origin by the change."""
+        return self.change.origin(place, upwards=upwards)
+
+    def for_patch(self) -> "Whole":
+        """Return the change of the whole body for bodies of PATCH requests."""
+        return Whole(self.change.for_patch())
+
+
+def task_of(
+    change: Change, scopes: tuple[Scope, ...] = (), *, upwards: bool, keeps: bool
+) -> ConversionTask:
+    """Return a change in one direction, as a task.
+
+    Args:
+        change: The change.
+        scopes: What leads to the objects that the change is for.
+        upwards: Whether it leads to the newer version.
+        keeps: See `ConversionTask`.
+    """
+    return ConversionTask(
+        (*scopes, *change.scopes),
+        change.touches,
+        change.up if upwards else change.down,
+        isinstance(change, Whole),
+        partial(change.origin, upwards=upwards),
+        keeps,
+    )
+
+
+def _origin(changes: Sequence[Change], place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+    """Return where a place was before changes, which are in the order of their application."""
+    for change in reversed(changes):
+        place = change.origin(place, upwards=upwards)
+    return place

@@ -1,0 +1,1 @@
+"""The kinds of changes: the model of each, and what it does."""

@@ -1,0 +1,65 @@
+"""`affix`: the older version writes the same value with another prefix and suffix."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from gateway.base.model import SectionModel
+from gateway.conversion.changes.affix import AffixForm
+from gateway.conversion.changes.change_section import Loss, Upgrade
+from gateway.conversion.changes.change_site import ChangeSite, ParameterSite
+from gateway.conversion.changes.rewrite_section import (
+    FormWays,
+    RewriteSection,
+    ways_between,
+)
+from gateway.conversion.changes.value_kinds import NUMBER, TEXT
+from gateway.conversion.parameter_change import ParameterChange
+from gateway.conversion.scalars import Type
+
+
+class AffixFormConfig(SectionModel):
+    """How one version writes the value: a text with a prefix and a suffix, or a number."""
+
+    prefix: str = ""
+    """The text before the value. The default is the empty text."""
+    suffix: str = ""
+    """The text behind the value. The default is the empty text."""
+    type: Literal["text", "number"] = "text"
+    """The type of the value; a number has no prefix and no suffix. The default is text."""
+
+
+class AffixConfig(RewriteSection):
+    """Write a value with another prefix and suffix, such as E12 for the number 12."""
+
+    newer: AffixFormConfig = AffixFormConfig()
+    """How the newer version writes the value; without it, as a text without prefix and suffix."""
+    older: AffixFormConfig = AffixFormConfig()
+    """How the older version writes the value; without it, as a text without prefix and suffix."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it reads one form and leaves another."""
+        kinds = {"text": TEXT, "number": NUMBER}
+        return Upgrade.in_place(self.field, kinds[self.older.type], kinds[self.newer.type])
+
+    def losses(self) -> Iterable[Loss]:
+        """Return nothing: a value without the prefix and suffix of its version is refused."""
+        return ()
+
+    def ways(self, site: ChangeSite) -> FormWays | None:
+        """Return the ways between the two forms, or None after recording a mistake."""
+        if self.newer == self.older:
+            site.complain("both versions write it alike; give one a prefix or a suffix")
+            return None
+        forms = []
+        for key, form in (("newer", self.newer), ("older", self.older)):
+            if form.type == "number" and form.prefix + form.suffix:
+                site.complain("a number has no prefix and no suffix; remove them", key)
+                return None
+            forms.append(AffixForm(form.prefix, form.suffix, Type(form.type)))
+        return ways_between(*forms)
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of a parameter, whose prefix and suffix stand in its text."""
+        for key, form in (("newer", self.newer), ("older", self.older)):
+            site.text(form.prefix + form.suffix, key)
+        return super().parameter_change(site)

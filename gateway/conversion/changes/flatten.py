@@ -1,0 +1,100 @@
+"""Flatten: the older version has the members of an object beside it. Its inverse is `nest`.
+
+A prefix tells these fields from the others, as in `attr_color` for the member `color`.
+"""
+
+from dataclasses import dataclass, replace
+
+from gateway.conversion.change import FieldChange
+from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
+from gateway.conversion.document import MISSING, Document, JsonForm, JsonObject, reach, refuse
+from gateway.conversion.field_path import Keys, is_array
+
+
+@dataclass(frozen=True, slots=True)
+class Flatten(FieldChange):
+    """The newer version has an object, the older one its members beside it, with a prefix.
+
+    Downwards, an object without members, and null, become no fields. What would not come back as it
+    was is refused: a field beside the object that would become a member of it.
+
+    Attributes:
+        prefix: What the name of each such field begins with in the older version.
+        but: The fields that begin so too, and stay where they are.
+        empty: The newer version's value where the older one has no such field: an empty object or
+            null; MISSING where it has none either.
+        in_patch: Whether it is for a PATCH request, where null removes the object, for which the
+            older version has no equal, and where no field means no change (RFC 7396).
+    """
+
+    prefix: str
+    but: frozenset[str] = frozenset()
+    empty: Document = MISSING
+    in_patch: bool = False
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """All of the object that has the field."""
+        return (self.field[:-1],)
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Make an object of the fields with the prefix."""
+        holder = reach(fields, self.field, form)
+        if holder is None:
+            return
+        length = len(self.prefix)
+        names = [name for name in holder if self._is_flat(name)]
+        members = {name[length:]: holder.pop(name) for name in names}
+        if self.field[-1] in holder:
+            raise ConversionError("is there already", self.field)
+        if members:
+            holder[self.field[-1]] = form.close(members)
+        elif self.empty is not MISSING and not form.of_places:
+            holder[self.field[-1]] = self.empty
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Put the members beside the object."""
+        holder = reach(fields, self.field, form)
+        if holder is None:
+            return
+        members = form.open(holder.pop(self.field[-1], {}))
+        for name in holder:
+            if self._is_flat(name):
+                reason = "would become a member of another field on the way back"
+                raise ConversionError(reason, (*self.field[:-1], name))
+        if members is None and not self.in_patch:
+            return
+        if not isinstance(members, dict):
+            refuse("an object", members, *self.field)
+        for key, value in members.items():
+            name = f"{self.prefix}{key}"
+            if name in self.but:
+                reason = f"becomes '{name}', which is another field"
+                raise ConversionError(reason, (*self.field, key))
+            holder[name] = value
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the field beside the object for its member, and the reverse."""
+        depth = len(self.field)
+        outer = self.field[:-1]
+        if isinstance(place, Beside) or place[: depth - 1] != outer or not place[depth - 1 :]:
+            return place
+        if upwards:
+            if place[depth - 1] != self.field[-1]:
+                return place
+            # All of the object was made of fields beside each other.
+            inner = place[depth:]
+            return (*outer, f"{self.prefix}{inner[0]}", *inner[1:]) if inner else outer
+        name = str(place[depth - 1])
+        if not self._is_flat(name):
+            return place
+        return (*self.field, name[len(self.prefix) :], *place[depth:])
+
+    def for_patch(self) -> "Flatten":
+        """Return the change that fills nothing in, but in the elements of an array."""
+        if any(map(is_array, self.scopes)):
+            return self
+        return replace(self, empty=MISSING, in_patch=True)
+
+    def _is_flat(self, name: str) -> bool:
+        return name.startswith(self.prefix) and name not in self.but

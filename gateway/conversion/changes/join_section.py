@@ -1,0 +1,168 @@
+"""`join` and `split`: fields in one version, one text that joins them in the other."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from gateway.conversion.change import Change, Inverse
+from gateway.conversion.changes.change_section import (
+    BodySection,
+    ChangeSection,
+    Loss,
+    ParameterSection,
+    Upgrade,
+)
+from gateway.conversion.changes.change_site import BodySite, ParameterSite
+from gateway.conversion.changes.join import Join
+from gateway.conversion.changes.recombined import Recombined
+from gateway.conversion.changes.value_kinds import TEXT
+from gateway.conversion.parameter_change import ParameterChange
+
+# Imported when rules name it: it takes memory that most can save.
+if TYPE_CHECKING:
+    from gateway.conversion.changes.joined import Joined
+
+
+class _PartsSection(ChangeSection):
+    """What `join` and `split` of a body and of parameters have in common."""
+
+    separator: Annotated[str, Field(min_length=1)] = " "
+    """The text that stands between two parts. The default is a space."""
+
+    def _loss(self, whole: str, parts: tuple[str, ...], *, newer: bool) -> Iterable[Loss]:
+        text = f"'{whole}' is split at the first '{self.separator}', wherever it was joined"
+        return (Loss(newer, text + self._lacking(parts)),)
+
+    def _lacking(self, parts: tuple[str, ...]) -> str:
+        """Return what a text of fewer parts is taken to lack, as a part of a sentence."""
+        return ""
+
+
+class _JoinSection(_PartsSection):
+    """What `join` of a body and of parameters have in common."""
+
+    fields: Annotated[tuple[str, ...], Field(min_length=2)]
+    """The fields or parameters of the newer version that are joined, in the order of the text."""
+    into: str
+    """The field or parameter of the older version that holds the text."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it splits the text."""
+        return Upgrade(
+            takes=(self.into,),
+            makes=self.fields,
+            reads={self.into: TEXT},
+            leaves=dict.fromkeys(self.fields, TEXT),
+        )
+
+    def losses(self) -> Iterable[Loss]:
+        """Return what an upgrade cannot restore."""
+        return self._loss(self.into, self.fields, newer=True)
+
+
+class _SplitSection(_PartsSection):
+    """What `split` of a body and of parameters have in common."""
+
+    field: str
+    """The field or parameter of the newer version that holds the text."""
+    into: Annotated[tuple[str, ...], Field(min_length=2)]
+    """The fields or parameters of the older version that hold the parts, in their order."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it joins the parts."""
+        return Upgrade(
+            takes=self.into,
+            makes=(self.field,),
+            reads=dict.fromkeys(self.into, TEXT),
+            leaves={self.field: TEXT},
+        )
+
+    def losses(self) -> Iterable[Loss]:
+        """Return what a downgrade cannot restore."""
+        return self._loss(self.field, self.into, newer=False)
+
+
+class _ParameterParts(ParameterSection):
+    trailing: Literal["drop", "keep"] = "drop"
+    """Whether separators stand in the text where nothing follows them. The default is drop."""
+
+    def _joined(
+        self, site: ParameterSite, parts: tuple[str, ...], whole: str, separator: str
+    ) -> "Joined | None":
+        from gateway.conversion.changes.joined import Joined
+
+        names = tuple(site.name(part, "fields") for part in parts)
+        if len({*names, whole}) <= len(names):
+            site.complain("two of the names are the same; name each once")
+            return None
+        return Joined(names, site.name(whole, "into"), separator, self.trailing == "keep")
+
+
+class JoinParameterConfig(_JoinSection, _ParameterParts):
+    """Join parameters: the older version has one where the newer one has several."""
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of the parameters."""
+        one = self._joined(site, self.fields, self.into, self.separator)
+        if one is None:
+            return None
+        return Recombined(one.parts, (one.whole,), one.split, one.join)
+
+
+class SplitParameterConfig(_SplitSection, _ParameterParts):
+    """Split a parameter: the older version has several where the newer one has one."""
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of the parameters."""
+        one = self._joined(site, self.into, self.field, self.separator)
+        if one is None:
+            return None
+        return Recombined((one.whole,), one.parts, one.join, one.split)
+
+
+class _BodyParts(_PartsSection, BodySection):
+    default: str | None = ""
+    """The value of a part that the text lacks; it may be null. The default is the empty text."""
+    optional: tuple[str, ...] = ()
+    """The parts that a text of fewer parts lacks, the first of them first; without it, the last
+    parts."""
+
+    def _lacking(self, parts: tuple[str, ...]) -> str:
+        optional = [part for part in self.optional if part in parts]
+        lacked = [*optional, *(part for part in reversed(parts) if part not in optional)]
+        return f"; with fewer parts, it has no {', then no '.join(lacked[:-1])}"
+
+    def _join(
+        self, site: BodySite, parts: tuple[str, ...], whole: str, parts_key: str, whole_key: str
+    ) -> Join | None:
+        named = ((part, (parts_key, index)) for index, part in enumerate(parts))
+        paths = site.paths(*named, (whole, (whole_key,)))
+        if paths is None:
+            return None
+        *some, text = paths
+        keys = tuple(path.keys for path in some)
+        if not site.apart(keys):
+            return None
+        if len({*self.optional}) < len(self.optional) or not {*self.optional} <= {*parts}:
+            site.complain(f"names parts, each once; they are {', '.join(parts)}", "optional")
+            return None
+        optional = tuple(map(parts.index, self.optional))
+        return Join(text.scopes, keys, text.keys, self.separator, self.default, optional)
+
+
+class JoinConfig(_JoinSection, _BodyParts):
+    """Join fields: the older version has one text where the newer one has several fields."""
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of the fields."""
+        return self._join(site, self.fields, self.into, "fields", "into")
+
+
+class SplitConfig(_SplitSection, _BodyParts):
+    """Split a text: the older version has several fields where the newer one has one text."""
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of the fields."""
+        change = self._join(site, self.into, self.field, "into", "field")
+        return change and Inverse(change)

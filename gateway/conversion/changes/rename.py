@@ -1,0 +1,131 @@
+"""Rename: a field that has another name, or another place, in each of the two versions.
+
+A query parameter or a header field of another name is `Renamed`.
+"""
+
+from dataclasses import dataclass
+
+from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace, moved_back
+from gateway.conversion.document import MISSING, JsonForm, JsonObject, put, reach, take
+from gateway.conversion.field_path import Keys, Scope
+from gateway.conversion.parameter_change import (
+    MovedNames,
+    ParameterLine,
+    ParameterLines,
+    Spelling,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """The newer version has a field as `newer`, the older one has it as `older`.
+
+    The value moves as it is, null too; an absent field stays absent. The new key takes the place
+    of the old one among the others, unless the field leaves or enters an object that is there in
+    both versions. Objects on the way are made, and removed when they become empty. If there is a
+    value at the new place already, the body is refused, since neither value may be lost.
+    """
+
+    scopes: tuple[Scope, ...]
+    newer: Keys
+    older: Keys
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """Both fields, and all of the containers that may come and go with them."""
+        common = len(_common(self.newer, self.older)) + 1
+        return (self.newer[:common], self.older[:common])
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Move from the older place to the newer."""
+        _move(fields, self.older, self.newer, form)
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Move from the newer place to the older."""
+        _move(fields, self.newer, self.older, form)
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the place before the move."""
+        source, target = (self.older, self.newer) if upwards else (self.newer, self.older)
+        return moved_back(place, target, source)
+
+    def for_patch(self) -> "Rename":
+        """Return the same change: what a PATCH request leaves out is not moved."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """What is called `newer` in the newer version is called `older` in the older one."""
+
+    newer: str
+    older: str
+
+    @property
+    def moved(self) -> tuple[MovedNames, ...]:
+        """The two names."""
+        return (MovedNames((self.newer,), (self.older,)),)
+
+    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        """Call it as the newer version does."""
+        return self._rename(lines, spelling, self.older, self.newer)
+
+    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        """Call it as the older version does."""
+        return self._rename(lines, spelling, self.newer, self.older)
+
+    def _rename(
+        self, lines: ParameterLines, spelling: Spelling, source: str, target: str
+    ) -> ParameterLines:
+        old, new = spelling.key(source), spelling.key(target)
+        keys = {line.key for line in lines}
+        if old not in keys:
+            return lines
+        if new in keys and new != old:
+            place, rival = (Beside(spelling.what, (each,)) for each in (target, source))
+            raise ConversionError("is there already", place, rival=rival)
+        name = spelling.name(target)
+        return [ParameterLine(new, name, line.value) if line.key == old else line for line in lines]
+
+
+def _common(one: Keys, other: Keys) -> Keys:
+    # Neither may end in what they share: `a` and `a.b` share nothing.
+    depth = 0
+    while depth < min(len(one), len(other)) - 1 and one[depth] == other[depth]:
+        depth += 1
+    return one[:depth]
+
+
+def _move(fields: JsonObject, source: Keys, target: Keys, form: JsonForm) -> None:
+    if source[0] not in fields:
+        return
+    shared = _common(source, target) if len(source) > 1 and len(target) > 1 else ()
+    if shared:
+        inner = reach(fields, (*shared, ""), form)
+        if inner is not None:
+            try:
+                _move(inner, source[len(shared) :], target[len(shared) :], form)
+            except ConversionError as error:
+                raise error.under(*shared) from None
+        return
+    old, new = source[0], target[0]
+    names = list(fields)
+    value = fields.pop(old) if len(source) == 1 else take(fields, source, form)
+    if value is MISSING:
+        return
+    if new in fields:
+        holder = reach(fields, target, form, keeps=True)
+        if holder is not None and target[-1] in holder:
+            raise ConversionError("is there already", target, rival=source)
+        put(fields, target, value, form)  # which refuses what is no object on the way
+        return
+    for key in reversed(target[1:]):
+        value = {key: value}
+    stays = old in fields
+    fields[new] = value
+    if stays:
+        return
+    # It stands last now; what stood behind the old one goes behind it, which costs less than to
+    # make the object anew.
+    for name in names[names.index(old) + 1 :]:
+        fields[name] = fields.pop(name)

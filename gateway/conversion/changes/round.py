@@ -1,0 +1,61 @@
+"""Round: numbers have fewer digits after the decimal point in the older version.
+
+A text that is a number is rounded, and stays a text. An absent field stays absent, and
+null stays null, both ways.
+"""
+
+import re
+from dataclasses import dataclass
+
+from gateway.conversion.change import FieldChange
+from gateway.conversion.document import JsonForm, JsonObject
+from gateway.conversion.scalars import replace_number
+
+# RFC 8259, section 6; an exponent of more digits is no amount of anything.
+_NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,18}))?\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Round(FieldChange):
+    """The older version has at most so many digits after the decimal point.
+
+    Downwards, a number of more digits is rounded to the nearest of that many, and what lies
+    halfway away from zero, as SQL databases do; every other number stays as it is written.
+    Upwards, all numbers stay as they are: the digits that are lost cannot be restored.
+    """
+
+    digits: int
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Keep the number."""
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Round the number."""
+        replace_number(fields, self.field, form, self.rounded)
+
+    def rounded(self, text: str) -> str:
+        """Return a number with at most so many digits after the decimal point; raises ValueError.
+
+        It is rounded on its digits as they are written, so that none is lost to binary fractions.
+        """
+        match = _NUMBER.match(text)
+        if match is None:
+            raise ValueError("expected a number such as 12.345, found something else")
+        sign, whole, fraction, exponent = match.groups("")
+        digits = whole + fraction
+        extra = len(fraction) - int(exponent or 0) - self.digits
+        if extra <= 0:
+            return text
+        # The first digit that is dropped decides, since halfway is away from zero.
+        up = extra <= len(digits) and digits[-extra] >= "5"
+        kept = _incremented(digits[:-extra]) if up else digits[:-extra]
+        kept = kept.lstrip("0").zfill(self.digits + 1)
+        whole, fraction = kept[: len(kept) - self.digits], kept[len(kept) - self.digits :]
+        amount = f"{whole}.{fraction}" if fraction else whole
+        return sign + amount if kept.strip("0") else amount
+
+
+def _incremented(digits: str) -> str:
+    # Not by int, which Python makes of so many digits only (sys.set_int_max_str_digits).
+    rest = f"0{digits}".rstrip("9")
+    return rest[:-1] + str(int(rest[-1]) + 1) + "0" * (len(digits) + 1 - len(rest))

@@ -1,0 +1,89 @@
+"""`type`: the older version has the same scalar as another type, or money in another unit."""
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gateway.base.model import NumberText
+from gateway.conversion.change import Change, Inverse
+from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
+from gateway.conversion.changes.change_site import BodySite, ChangeSite, ParameterSite
+from gateway.conversion.changes.retype import Retype, retyping
+from gateway.conversion.changes.scale import Scale
+from gateway.conversion.changes.value_kinds import BOOLEAN, NUMBER, TEXT
+from gateway.conversion.field_path import Keys, Scope
+from gateway.conversion.parameter_change import ParameterChange, Rewritten
+from gateway.conversion.scalars import Type
+
+TypeName = Literal["text", "number", "boolean", "integer"]
+_KINDS = {"text": TEXT, "number": NUMBER, "integer": NUMBER, "boolean": BOOLEAN}
+
+
+class TypeConfig(BodySection, ParameterSection):
+    """Change the type of a value: a text, a number, a boolean, or an integer of the last place."""
+
+    field: str
+    """The field, query parameter or header field, which has the same name in both versions."""
+    newer: TypeName
+    """The type of the value in the newer version: text, number, boolean or integer."""
+    older: TypeName
+    """The type of the value in the older version: text, number, boolean or integer."""
+    scale: Annotated[int, Field(ge=1, le=18), NumberText] | None = None
+    """The decimal places that an integer counts, such as 2 for cents; for `integer` only."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it reads one type and leaves another."""
+        return Upgrade.in_place(self.field, _KINDS[self.older], _KINDS[self.newer])
+
+    def losses(self) -> Iterable[Loss]:
+        """Return nothing: every digit is kept, or the value is refused."""
+        return ()
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field, or of the elements of an array."""
+        places = self._places(site)
+        if places is None:
+            return None
+
+        def change(scopes: tuple[Scope, ...], keys: Keys) -> Change:
+            if places == 0:
+                return Retype(scopes, keys, Type(self.newer), Type(self.older))
+            if self.newer == "integer":
+                return Scale(scopes, keys, places, Type(self.older))
+            return Inverse(Scale(scopes, keys, places, Type(self.newer)))
+
+        return site.value_change(self.field, change, "field")
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of a parameter."""
+        places = self._places(site)
+        if places is None:
+            return None
+        if places == 0:
+            newer, older = Type(self.newer), Type(self.older)
+            ways = retyping(older, newer), retyping(newer, older)
+        else:
+            money = Scale((), (), places, Type.TEXT)
+            ways = money.units, money.amount
+            if self.older == "integer":
+                ways = money.amount, money.units
+        return Rewritten(site.name(self.field, "field"), *ways)
+
+    def _places(self, site: ChangeSite) -> int | None:
+        """Return the places by which an integer is scaled, 0 without one, or None for a mistake."""
+        sides = (self.newer, self.older)
+        if self.newer == self.older:
+            site.complain("is the type that it has already; remove the change", "older")
+            return None
+        if "integer" not in sides:
+            if self.scale is not None:
+                site.complain("goes with an integer, which counts the last place", "scale")
+            return 0
+        if self.scale is None or "boolean" in sides:
+            site.complain(
+                "an integer counts the smallest unit of a text or a number; add scale, such as"
+                " scale: 2 for cents, or write number"
+            )
+            return None
+        return self.scale

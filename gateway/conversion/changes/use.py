@@ -1,0 +1,92 @@
+"""GroupUse: named changes of an object, wherever such an object occurs, also inside of itself."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from gateway.conversion.change import Change, task_of
+from gateway.conversion.conversion_error import ConversionError, ErrorPlace
+from gateway.conversion.document import JsonForm, JsonObject
+from gateway.conversion.field_path import Keys, Scope, is_array, keys_of
+from gateway.conversion.steps import ConversionStep, Steps, fuse
+
+
+@dataclass(frozen=True, slots=True)
+class GroupUse:
+    """The changes of a group, applied to the objects at some places.
+
+    Attributes:
+        name: the name of the group.
+        places: what leads to the objects; nothing leads to the object itself.
+        groups: the changes of each group, by its name; a group may use itself.
+        in_patch: whether the changes are those for the body of a PATCH request.
+        keep: makes changes that leave what does not fit; None for those that refuse it.
+    """
+
+    name: str
+    places: tuple[tuple[Scope, ...], ...]
+    groups: Mapping[str, tuple[Change, ...]] = field(repr=False, compare=False)
+    in_patch: bool = False
+    keep: Callable[[Change], Change] | None = field(default=None, repr=False, compare=False)
+    # Made when they are first needed, since a group is not complete before all are.
+    _steps: dict[bool, Steps[ConversionStep]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """None: there may be several places."""
+        return ()
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """What holds the objects; everything, where that is the object itself."""
+        return tuple(keys_of(place[0]) if place else () for place in self.places)
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The changes of the group."""
+        return self.groups[self.name]
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Make the objects what the newer version has."""
+        self._run(self._steps.get(True) or self._made(upwards=True), fields, form)
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Make the objects what the older version has."""
+        self._run(self._steps.get(False) or self._made(upwards=False), fields, form)
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the origin by the changes of the group, where the place is in such an object."""
+        if not place:
+            return place
+        return (self._steps.get(upwards) or self._made(upwards=upwards)).origin(place)
+
+    def for_patch(self) -> "GroupUse":
+        """Return the group for a PATCH request, which gives the elements of arrays as a whole."""
+        if all(map(_in_array, self.places)):
+            return self
+        return replace(self, in_patch=True)
+
+    def _run(self, steps: Steps[ConversionStep], fields: JsonObject, form: JsonForm) -> None:
+        try:
+            for step in steps.calls:
+                step(fields, form)
+        except ConversionError as error:
+            raise steps.refused(error, step) from None
+
+    def _made(self, *, upwards: bool) -> Steps[ConversionStep]:
+        changes = self.changes if upwards else self.changes[::-1]
+        if self.keep is not None:
+            changes = tuple(map(self.keep, changes))
+        patched = tuple(change.for_patch() for change in changes) if self.in_patch else changes
+        steps = fuse(
+            task_of(change, place, upwards=upwards, keeps=self.keep is not None)
+            for place in self.places
+            for change in (changes if _in_array(place) else patched)
+        )
+        self._steps[upwards] = steps
+        return steps
+
+
+def _in_array(place: tuple[Scope, ...]) -> bool:
+    return any(map(is_array, place))

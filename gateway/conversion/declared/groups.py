@@ -1,0 +1,129 @@
+"""Groups: named changes of an object, and what of them each `use` stands for."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from gateway.base.mistakes import Location, place
+from gateway.conversion.changes.change_list import ChangeConfig
+from gateway.conversion.changes.change_section import WHOLE, ChangeSection, Upgrade
+from gateway.conversion.changes.use_section import UseConfig
+
+GroupConfigs = Mapping[str, Sequence[ChangeConfig]]
+
+
+class DeclaredChange(NamedTuple):
+    """A change as it is declared, or one of a group where the group is used.
+
+    Attributes:
+        at: where it is declared.
+        section: the change.
+        place: leads to the object that it is of; empty for that of the conversion.
+        used: where its group is used by a conversion; empty for one of no group.
+    """
+
+    at: Location
+    section: ChangeSection
+    place: str = ""
+    used: Location = ()
+
+    @property
+    def use(self) -> str:
+        """What a message about a change of a group says of its use; empty for one of no group."""
+        return f" (of a group, used by {place(self.used)})" if self.used else ""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade, with the names that the fields have from outside."""
+        one, named = self.section.upgrade(), self._named
+        if not self.place:
+            return one
+        nesting, rewriting = one.nesting, one.rewriting
+        return Upgrade(
+            takes=tuple(map(named, one.takes)),
+            makes=tuple(map(named, one.makes)),
+            reads={named(field): kinds for field, kinds in one.reads.items()},
+            leaves={named(field): kinds for field, kinds in one.leaves.items()},
+            moves={named(target): named(source) for target, source in one.moves.items()},
+            nesting=nesting and nesting._replace(field=named(nesting.field)),
+            rewriting=rewriting and rewriting._replace(field=named(rewriting.field)),
+        )
+
+    @property
+    def _named(self) -> Callable[[str], str]:
+        return lambda field: self.place if field == WHOLE else f"{self.place}.{field}"
+
+
+def declared_changes(
+    entries: Sequence[ChangeConfig], at: Location, groups: GroupConfigs, groups_at: Location
+) -> Iterator[DeclaredChange]:
+    """Yield the changes of a list, with those of the groups that are used in their stead.
+
+    A group that uses itself is not followed into itself: there, its use is yielded.
+    """
+    for index, entry in enumerate(entries):
+        for name, section in entry.named().items():
+            one = DeclaredChange((*at, index, name), section)
+            yield from _expanded(one, groups, groups_at, frozenset())
+
+
+def _expanded(
+    one: DeclaredChange, groups: GroupConfigs, groups_at: Location, inside: frozenset[str]
+) -> Iterator[DeclaredChange]:
+    use = one.section
+    if not isinstance(use, UseConfig):
+        yield one
+        return
+    used = one.used or one.at
+    for where in use.at or ("",):
+        outer = ".".join(part for part in (one.place, where) if part)
+        if use.group in inside:
+            yield DeclaredChange(one.at, use, outer, used)
+            continue
+        for index, entry in enumerate(groups.get(use.group, ())):
+            for name, section in entry.named().items():
+                at = (*groups_at, use.group, index, name)
+                inner = DeclaredChange(at, section, outer, used)
+                yield from _expanded(inner, groups, groups_at, inside | {use.group})
+
+
+def listed_changes(
+    entries: Sequence[ChangeConfig], at: Location, groups: GroupConfigs, groups_at: Location
+) -> Iterator[DeclaredChange]:
+    """Yield the changes of a list, and those of the groups that are used, each where it is written.
+
+    Args:
+        entries: the list.
+        at: where it is written.
+        groups: the groups, by name.
+        groups_at: where they are written.
+    """
+    waiting, seen = [(entries, at)], set[str]()
+    while waiting:
+        some, here = waiting.pop(0)
+        for index, entry in enumerate(some):
+            for name, section in entry.named().items():
+                yield DeclaredChange((*here, index, name), section)
+                if isinstance(section, UseConfig) and section.group not in seen:
+                    seen.add(section.group)
+                    inner = groups.get(section.group, ())
+                    waiting.append((inner, (*groups_at, section.group)))
+
+
+def endless(groups: GroupConfigs) -> Iterator[str]:
+    """Yield the groups that use themselves for the very object that they are of."""
+    same = {
+        name: {
+            section.group
+            for entry in entries
+            for section in entry.named().values()
+            if isinstance(section, UseConfig) and section.at is None
+        }
+        for name, entries in groups.items()
+    }
+    for name in same:
+        reached: set[str] = set()
+        waiting = set(same[name])
+        while waiting:
+            reached.add(one := waiting.pop())
+            waiting |= same.get(one, set()) - reached
+        if name in reached:
+            yield name

@@ -1,0 +1,323 @@
+"""Documents: JSON values in a form that may be parsed lazily, and access to their fields."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final, NamedTuple, NoReturn, Protocol
+
+from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
+from gateway.conversion.field_path import Keys
+
+Document = object
+JsonObject = dict[str, Document]
+"""An open JSON object, which may be changed in place."""
+
+
+class Number(NamedTuple):
+    """An open JSON number: its digits as they are written (RFC 8259, section 6)."""
+
+    digits: str
+
+
+class LinkReceiver(Protocol):
+    """What a document is sent in; see `gateway.conversion.message.message`."""
+
+    @property
+    def link(self) -> Callable[[str], str]:
+        """Returns a URL as the receiver is to have it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JsonForm:
+    """The form in which a document holds its values: parsed completely, or *sealed* (unparsed).
+
+    Attributes:
+        open: Returns a value parsed one level deep. An object or array is new and may be changed in
+            place, while its own values may be sealed; a number is a Number.
+        close: Returns the closed value of an open object or array that is no longer needed open.
+        digits: Returns the digits of a value that is a number, or None for any other value.
+        number: Returns the number with exactly the given digits.
+        parse: Returns a new value that is parsed completely, with fractions as Decimal; raises
+            ConversionError for a number that Python cannot represent.
+        take: Returns a Python value as a value of this form; raises ValueError, TypeError or
+            RecursionError for a value that JSON cannot represent.
+        typed: Whether scalars have types. If not, each is a text, as in the fields of a form.
+        message: The message that the document is the body of; None where nothing of it is known.
+        of_places: Whether a null stands for a place whose value is not there, and not for a value;
+            no change fills anything in then, as a null would be another place.
+    """
+
+    open: Callable[[Document], Document]
+    close: Callable[[Document], Document]
+    digits: Callable[[Document], str | None]
+    number: Callable[[str], Document]
+    parse: Callable[[Document], Document]
+    take: Callable[[Document], Document]
+    typed: bool = True
+    message: LinkReceiver | None = None
+    of_places: bool = False
+
+
+class Missing:
+    """The type of MISSING, which stands for an absent field and is not a JSON value."""
+
+
+MISSING: Final = Missing()
+
+
+def _open(value: Document) -> Document:
+    match value:
+        case dict():
+            return dict(value)
+        case list():
+            return list(value)
+        case bool():
+            return value
+        case int() | Decimal():
+            return Number(str(value))
+        case float():
+            return Number(repr(value))
+        case _:
+            return value
+
+
+def _number(digits: str) -> Document:
+    return int(digits) if digits.lstrip("-").isdigit() and digits != "-0" else Decimal(digits)
+
+
+def _digits(value: Document) -> str | None:
+    opened = _open(value)
+    return opened.digits if isinstance(opened, Number) else None
+
+
+PLAIN: Final = JsonForm(_open, lambda value: value, _digits, _number, deepcopy, lambda value: value)
+"""The form of Python values, parsed completely; it never changes the values that it is given."""
+
+
+def reach(
+    fields: JsonObject, keys: Keys, form: JsonForm, *, keeps: bool = False
+) -> JsonObject | None:
+    """Return the object that holds the last of `keys`, and open the objects on the way in place.
+
+    Return None if one of those objects is absent or null, or is none and `keeps` has it stay.
+
+    Raises:
+        ConversionError: A value on the way is not an object, and does not stay.
+    """
+    if len(keys) == 1:
+        return fields
+    for depth in range(len(keys) - 1):
+        key = keys[depth]
+        if key not in fields:
+            return None
+        inner = form.open(fields[key])
+        if inner is None:
+            return None
+        if not isinstance(inner, dict):
+            if keeps:
+                return None
+            found = f"expected an object, found {kind(inner)}"
+            raise ConversionError(found, keys[: depth + 1], is_on_way=True)
+        fields[key] = inner
+        fields = inner
+    return fields
+
+
+def get(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
+    """Return the open value at `keys`, or MISSING if it or an object on the way is absent.
+
+    Raises:
+        ConversionError: A value on the way is not an object.
+    """
+    holder = reach(fields, keys, form)
+    if holder is None or keys[-1] not in holder:
+        return MISSING
+    return form.open(holder[keys[-1]])
+
+
+def change_value(
+    fields: JsonObject,
+    keys: Keys,
+    form: JsonForm,
+    change: Callable[[Document], Document],
+    *,
+    keeps: bool = False,
+) -> None:
+    """Replace the value at `keys` by the result of `change`, unless it is absent or null.
+
+    Args:
+        fields: The object that contains the field.
+        keys: The keys that lead to the field.
+        form: The form in which the object holds its values.
+        change: Returns the new value for the open old one. It may raise ConversionError, with a
+            place relative to the value.
+        keeps: Whether what is no object on the way stays as it is.
+
+    Raises:
+        ConversionError: A value on the way is not an object, or `change` raised it.
+    """
+    holder = reach(fields, keys, form, keeps=keeps)
+    if holder is None or keys[-1] not in holder:
+        return
+    value = form.open(holder[keys[-1]])
+    if value is None:
+        return
+    try:
+        made = change(value)
+    except ConversionError as error:
+        raise error.under(*keys) from None
+    if made is not value or isinstance(made, dict | list):  # an open scalar that stays is no value
+        holder[keys[-1]] = made
+
+
+def change_elements(
+    value: Document,
+    depth: int,
+    form: JsonForm,
+    change: Callable[[Document], Document],
+    *,
+    keeps: bool,
+) -> Document:
+    """Return an array with each element replaced by the result of `change`; null stays null.
+
+    Args:
+        value: The array, or null.
+        depth: The number of further nested arrays around the elements.
+        form: The form in which the array holds its values.
+        change: Returns the new value for the old one, which may be sealed. It may raise
+            ConversionError, with a place relative to the element.
+        keeps: Whether what is no array stays as it is.
+
+    Raises:
+        ConversionError: The value, or one nested in it, is not an array, or `change` raised it.
+    """
+    array = form.open(value)
+    if array is None:
+        return None
+    if not isinstance(array, list):
+        return value if keeps else refuse("an array", array)
+    index = 0
+    try:
+        for index, element in enumerate(array):
+            if depth:
+                array[index] = change_elements(element, depth - 1, form, change, keeps=keeps)
+            else:
+                array[index] = change(element)
+    except ConversionError as error:
+        raise error.under(index) from None
+    return array
+
+
+def change_members(
+    value: Document, change: Callable[[Document], Document], *, keeps: bool = False
+) -> Document:
+    """Return an open object with each member replaced by the result of `change`.
+
+    Args:
+        value: The object.
+        change: As for `change_elements`.
+        keeps: Whether what is no object stays as it is.
+
+    Raises:
+        ConversionError: The value is not an object, or `change` raised it.
+    """
+    if not isinstance(value, dict):
+        return value if keeps else refuse("an object", value)
+    for key, member in value.items():
+        try:
+            value[key] = change(member)
+        except ConversionError as error:
+            raise error.under(key) from None
+    return value
+
+
+def put(fields: JsonObject, keys: Keys, value: Document, form: JsonForm) -> None:
+    """Set `value` at `keys`, and create the objects on the way that are absent.
+
+    An existing key keeps its position among the others; a new key is appended.
+
+    Raises:
+        ConversionError: A value on the way is not an object.
+    """
+    for depth in range(len(keys) - 1):
+        key = keys[depth]
+        inner = form.open(fields[key]) if key in fields else {}
+        if not isinstance(inner, dict):
+            refuse("an object", inner, *keys[: depth + 1])
+        fields[key] = inner
+        fields = inner
+    fields[keys[-1]] = value
+
+
+def take(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
+    """Remove and return the value at `keys`, or return MISSING if it is absent.
+
+    Objects on the way that become empty are removed as well.
+
+    Raises:
+        ConversionError: A value on the way is not an object.
+    """
+    if len(keys) == 1:
+        return fields.pop(keys[0], MISSING)
+    inner = reach(fields, keys[:2], form)
+    if inner is None:
+        return MISSING
+    try:
+        value = take(inner, keys[1:], form)
+    except ConversionError as error:
+        raise error.under(keys[0]) from None
+    if value is not MISSING and not inner:
+        del fields[keys[0]]
+    return value
+
+
+def refuse(expected: str, found: Document, *keys: str | int) -> NoReturn:
+    """Raise ConversionError because the value at `keys` has another type than expected."""
+    raise ConversionError(f"expected {expected}, found {kind(found)}", keys)
+
+
+def kind(value: Document) -> str:
+    """Return the name of the JSON type of a value, with its article."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case str():
+            return "a string"
+        case dict():
+            return "an object"
+        case list():
+            return "an array"
+        case _:
+            return "a number"
+
+
+def within(error: ConversionError, document: Document, form: JsonForm) -> ConversionError:
+    """Return an error at the nearest places that a document has, its own or outer ones.
+
+    Changes may have made the value that another one refuses, as a default does.
+
+    Args:
+        error: The error of a conversion of the document.
+        document: The document.
+        form: The form in which the document holds its values.
+    """
+
+    def nearest(place: ErrorPlace) -> ErrorPlace:
+        if isinstance(place, Beside):
+            return place
+        value = document
+        for depth, token in enumerate(place):
+            holder = form.open(value)
+            if isinstance(holder, list) and isinstance(token, int) and token < len(holder):
+                value = holder[token]
+            elif isinstance(holder, dict) and isinstance(token, str) and token in holder:
+                value = holder[token]
+            else:
+                return place[: depth + (error.is_missing and isinstance(holder, dict))]
+        return place
+
+    return error.moved(nearest)

@@ -1,0 +1,1 @@
+"""The formats of bodies: JSON, forms, patches, and streams of documents."""

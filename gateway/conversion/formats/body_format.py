@@ -1,0 +1,260 @@
+"""The formats of bodies that can be converted, by their media types."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from enum import Enum
+from functools import lru_cache
+from typing import Final
+
+from gateway.base.field_names import FieldNames
+from gateway.conversion.formats.text_encoding import TextEncoding, declared
+
+NO_TYPE: Final = "none"
+"""What stands for a missing Content-Type where media types are named."""
+
+# The structured suffix of RFC 6839.
+_JSON = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+/[!#$%&'*+\-.^_`|~0-9a-z]+\+json\Z")
+# Services and clients use few different types, which are cached. A Content-Type of more bytes is
+# not cached, so that the cache stays small.
+_SHORT = 256
+_TYPE = b"content-type"
+_DESCRIBING = FieldNames({_TYPE, b"content-encoding"})
+_CHARSET = b"charset="
+
+
+class BodyFormat(Enum):
+    """The formats of bodies."""
+
+    JSON = "JSON"
+    MERGE_PATCH = "JSON Merge Patch"
+    JSON_PATCH = "JSON Patch"
+    FORM = "form"
+    JSON_LINES = "JSON lines"
+    JSON_SEQUENCE = "JSON text sequence"
+    EVENT_STREAM = "event stream"
+    TEXT = "text that may be JSON"
+    UNTYPED = "body without a type that may be JSON"
+    PASSED = "passed as it is"
+    OTHER = "other"
+
+
+# No set: the hash of a member is computed by Python code.
+STREAMS = (BodyFormat.JSON_LINES, BodyFormat.JSON_SEQUENCE, BodyFormat.EVENT_STREAM)
+"""The formats of a series of documents, each of which is converted when it is whole."""
+
+EMPTY_FORM = b"&"
+"""A form without fields that is not empty; nothing between separators is no field (WHATWG URL,
+section 5.1)."""
+
+ERROR_TEXTS = frozenset(
+    {"text/plain", "text/html", "text/xml", "application/xml", "application/xhtml+xml"}
+)
+"""Errors of these types are of a framework or a proxy, and the same in every version."""
+
+_JSON_MARKS = (b",", b"[", b"{")
+_MARKS = {
+    BodyFormat.FORM: (b"&",),
+    BodyFormat.JSON_LINES: (*_JSON_MARKS, b"\n"),
+    BodyFormat.JSON_SEQUENCE: (*_JSON_MARKS, b"\n", b"\x1e"),
+    BodyFormat.EVENT_STREAM: (*_JSON_MARKS, b"\n", b"\r"),
+}
+# A request by any other method has no body by custom (RFC 9110, section 9.3).
+_WRITING = frozenset({"POST", "PUT", "PATCH"})
+# For how many bytes other threads wait at a time.
+_STEP = 64 * 1024
+
+_TYPES = {
+    b"application/json": BodyFormat.JSON,  # RFC 8259
+    # Names of JSON from before its registration, and of scripts that are JSON.
+    b"text/json": BodyFormat.JSON,
+    b"text/x-json": BodyFormat.JSON,
+    b"application/x-json": BodyFormat.JSON,
+    b"application/javascript": BodyFormat.JSON,
+    b"application/x-javascript": BodyFormat.JSON,
+    b"text/javascript": BodyFormat.JSON,
+    b"text/x-javascript": BodyFormat.JSON,
+    # What frameworks send where nobody names a type.
+    b"text/plain": BodyFormat.TEXT,
+    b"text/html": BodyFormat.TEXT,
+    b"application/merge-patch+json": BodyFormat.MERGE_PATCH,  # RFC 7396
+    b"application/json-patch+json": BodyFormat.JSON_PATCH,  # RFC 6902
+    b"application/x-www-form-urlencoded": BodyFormat.FORM,
+    b"application/x-ndjson": BodyFormat.JSON_LINES,
+    b"application/ndjson": BodyFormat.JSON_LINES,
+    b"application/jsonl": BodyFormat.JSON_LINES,
+    b"application/x-jsonl": BodyFormat.JSON_LINES,
+    b"application/jsonlines": BodyFormat.JSON_LINES,
+    b"application/x-jsonlines": BodyFormat.JSON_LINES,
+    b"application/stream+json": BodyFormat.JSON_LINES,
+    b"application/json-seq": BodyFormat.JSON_SEQUENCE,  # RFC 7464
+    b"text/event-stream": BodyFormat.EVENT_STREAM,
+}
+
+
+# What a configuration may have media types read as.
+_READINGS = {
+    "json": BodyFormat.JSON,
+    "json_lines": BodyFormat.JSON_LINES,
+    "pass": BodyFormat.PASSED,
+}
+MAYBE_JSON = (BodyFormat.TEXT, BodyFormat.UNTYPED)
+"""The formats of bodies that are converted if they are JSON."""
+NO_TYPES: Mapping[str, str] = {}
+"""The readings of media types where none is configured; see `Endpoint.media_types`."""
+
+
+BodyKind = tuple[BodyFormat, list[bytes], TextEncoding | None]
+"""The format of a body, the values of Content-Encoding, and the encoding of its text.
+
+The encoding is None for UTF-8, and for those that the first bytes show."""
+
+
+def described(
+    fields: Iterable[tuple[bytes, bytes]], media_types: Mapping[str, str] = NO_TYPES
+) -> BodyKind:
+    """Return what the header fields of a message say of its body.
+
+    Args:
+        fields: the header fields.
+        media_types: how media types are read; see `Endpoint.media_types`.
+    """
+    types: list[bytes] = []
+    codings: list[bytes] = []
+    known = _DESCRIBING.known
+    for name, value in fields:
+        try:
+            found = known[name]
+        except KeyError:
+            found = _DESCRIBING.examine(name)
+        if found is not None:
+            (types if found == _TYPE else codings).append(value)
+    if len(types) == 1 and types[0]:
+        given = types[0]
+        kind, encoding = _remembered(given) if len(given) <= _SHORT else _format(given)
+        if media_types and (own := _declared(given, media_types)) is not None:
+            kind, encoding = own
+        return kind, codings, encoding
+    if len(types) > 1:
+        return BodyFormat.OTHER, codings, None
+    reading = media_types.get(NO_TYPE)
+    return BodyFormat.UNTYPED if reading is None else _READINGS[reading], codings, None
+
+
+def is_stream(kind: BodyKind) -> bool:
+    """Return whether a body is a stream of documents, which are converted one by one."""
+    return kind[0] in STREAMS and not kind[1]
+
+
+def format_of(fields: Iterable[tuple[bytes, bytes]]) -> BodyFormat:
+    """Return the format of a body by its one Content-Type."""
+    return described(fields)[0]
+
+
+def is_empty_form(method: str, body_format: BodyFormat) -> bool:
+    """Return whether a request without a body has a form without fields, which is empty."""
+    return method in _WRITING and body_format is BodyFormat.FORM
+
+
+def passes(
+    fields: Iterable[tuple[bytes, bytes]], media_types: Mapping[str, str], status: int
+) -> bool:
+    """Return whether the body of an answer passes as it is, by its media type.
+
+    Args:
+        fields: the header fields of the answer.
+        media_types: how media types are read; see `Endpoint.media_types`.
+        status: the status of the answer.
+    """
+    found, _, _ = described(fields, media_types)
+    if found is BodyFormat.PASSED:
+        return True
+    return (
+        status >= 400
+        and is_in_ranges(fields, ERROR_TEXTS)
+        and not is_in_ranges(fields, media_types)
+    )
+
+
+class ElementCount:
+    """Counts the elements, members, lines or fields of a body, as its pieces come.
+
+    Args:
+        most: how many it may have.
+        body_format: the format of the body.
+    """
+
+    def __init__(self, most: int, body_format: BodyFormat = BodyFormat.JSON) -> None:
+        self._left = most
+        self._marks = _MARKS.get(body_format, _JSON_MARKS)
+
+    def exceeds(self, piece: bytes) -> bool:
+        """Count a piece; return whether there may be too many with it."""
+        # Each of them follows one of the marks; some marks are in texts. In steps, since other
+        # threads wait during each; and no further than needed.
+        for begin in range(0, len(piece), _STEP):
+            end = begin + _STEP
+            self._left -= sum(piece.count(mark, begin, end) for mark in self._marks)
+            if self._left < 0:
+                return True
+        return False
+
+
+def is_in_ranges(fields: Iterable[tuple[bytes, bytes]], ranges: Collection[str]) -> bool:
+    """Return whether one of the media ranges, such as `text/csv` or `image/*`, has the body's type.
+
+    Args:
+        fields: the header fields of the message.
+        ranges: the media ranges, in lower case.
+    """
+    types = [value for name, value in fields if name.lower() == _TYPE] if ranges else []
+    return len(types) == 1 and any(each in ranges for each in _ranges(types[0]))
+
+
+def _ranges(content_type: bytes) -> tuple[str, str]:
+    """Return a media type, and the range of all its subtypes."""
+    essence = content_type.partition(b";")[0].strip(b" \t").lower().decode("latin-1")
+    kind, slash, _ = essence.partition("/")
+    return essence, f"{kind}{slash}*"
+
+
+_Text = tuple[BodyFormat, TextEncoding | None]
+
+
+def _declared(content_type: bytes, media_types: Mapping[str, str]) -> _Text | None:
+    """Return how a media type is read by the configuration; None if that does not name it."""
+    for name in _ranges(content_type):
+        if name in media_types:
+            return _in_charset(_READINGS[media_types[name]], _charsets(content_type))
+    return None
+
+
+def _format(content_type: bytes) -> _Text:
+    essence = content_type.partition(b";")[0].strip(b" \t").lower()
+    found = _TYPES.get(essence)
+    if found is None:
+        found = BodyFormat.JSON if _JSON.match(essence) else BodyFormat.OTHER
+    return _in_charset(found, _charsets(content_type))
+
+
+def _charsets(content_type: bytes) -> set[bytes]:
+    parameters = (part.strip(b" \t").lower() for part in content_type.split(b";")[1:])
+    charsets = (one[len(_CHARSET) :] for one in parameters if one.startswith(_CHARSET))
+    return {charset.strip(b'"') for charset in charsets} - {b"utf-8"}
+
+
+def _in_charset(found: BodyFormat, charsets: set[bytes]) -> _Text:
+    """Return a format, or OTHER if it cannot be read in a charset; and the encoding."""
+    if not charsets or found in (BodyFormat.OTHER, BodyFormat.PASSED):
+        return found, None
+    unknown = BodyFormat.TEXT if found is BodyFormat.TEXT else BodyFormat.OTHER
+    try:
+        (charset,) = charsets
+        encoding = declared(charset.decode("latin-1"))
+    except (LookupError, ValueError):
+        return unknown, None
+    if found in STREAMS or found is BodyFormat.FORM:
+        return BodyFormat.OTHER, None
+    return found, encoding
+
+
+_remembered = lru_cache(maxsize=128)(_format)

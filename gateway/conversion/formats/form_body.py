@@ -1,0 +1,333 @@
+"""Conversion of forms: `application/x-www-form-urlencoded` (WHATWG URL, section 5).
+
+A form is converted as an object of texts: each name is a field, and a name that occurs several
+times is an array. A form has no types, so where a change expects a number or a boolean, its text
+is taken for one. Where a version takes no forms, a form becomes JSON on the way to it.
+
+Only the fields that a change names are written again: all others keep their bytes and their places.
+What clients send by this type though it is JSON or a text, as curl does, passes as it is.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from io import BytesIO
+from types import MappingProxyType
+from urllib.parse import quote_plus, unquote_to_bytes
+
+import msgspec
+
+from gateway.base.headers import HeaderFields, end_to_end
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.document import PLAIN, Document, JsonObject, kind, within
+from gateway.conversion.field_path import Tokens
+from gateway.conversion.formats import json_encoding
+from gateway.conversion.formats.body_format import EMPTY_FORM
+from gateway.conversion.message.message import Message
+from gateway.conversion.scalars import NUMBER_TEXT, WORDS
+from gateway.conversion.version_link import Direction, VersionLink
+from gateway.http.turns.thread_pace import Step, no_step
+
+# What urllib decodes and encodes at once takes 85 times the memory of its bytes, and no other
+# thread runs meanwhile.
+_STEP = 16 * 1024
+# A character that clients always escape in the name of a field: the body is a text, not a form.
+_TEXT = re.compile(rb'[^=&]*[\x00-\x20"<>\\^`{|}]')
+_json_text = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+def convert_form(
+    body: bytes,
+    conversion: BodyConversion,
+    message: Message | None = None,
+    step: Step = no_step,
+) -> bytes:
+    """Return a converted form, or the JSON that it becomes: the very object if nothing alters it.
+
+    Args:
+        body: the form.
+        conversion: the conversion.
+        message: the message that has the form; None where nothing of it is known.
+        step: is called between the steps.
+
+    Raises:
+        ConversionError: the body does not fit the declared changes, would need a value that a
+            form cannot hold (null, or an object), or is not UTF-8 and becomes JSON.
+    """
+    if _is_json(body):
+        return body
+    names, texts = _read(body, step)
+    fields = _fields(texts)
+    form = replace(FORM, message=message)
+    try:
+        begin = json_from(conversion)
+        if begin is not None:
+            return body if _is_text(body) else _json(fields, conversion, begin, message)
+        converted = conversion.convert(fields, form)
+        try:
+            return _rewritten(body, names, texts, converted)
+        except ConversionError as error:
+            raise error.moved(conversion.origin) from None
+    except ConversionError as error:
+        raise within(error, fields, form) from None
+
+
+def read_form(body: bytes, step: Step = no_step) -> JsonObject:
+    """Return the fields of a form; what is not UTF-8 is in them as surrogates."""
+    return _fields(_read(body, step)[1])
+
+
+def _read(body: bytes, step: Step) -> tuple[list[str | None], dict[str, list[str]]]:
+    """Return the name of each pair of a form, None for an empty pair, and the texts by name."""
+    names: list[str | None] = []
+    texts: dict[str, list[str]] = {}
+    for pair in body.split(b"&"):
+        step()
+        name, _, value = pair.partition(b"=")
+        names.append(_decoded(name) if pair else None)
+        if pair:
+            texts.setdefault(names[-1] or "", []).append(_decoded(value))
+    return names, texts
+
+
+def _fields(texts: dict[str, list[str]]) -> JsonObject:
+    return {name: some if some[1:] else some[0] for name, some in texts.items()}
+
+
+def write_form(document: Document) -> bytes:
+    """Return the form that a document becomes; raises ConversionError for one that none holds."""
+    texts = _texts(document)
+    return b"&".join([_pair(name, text) for name, some in texts.items() for text in some])
+
+
+def _rewritten(
+    body: bytes, names: list[str | None], given: dict[str, list[str]], converted: Document
+) -> bytes:
+    """Return a form with the fields that differ written again, each where it stood."""
+    made = _texts(converted)
+    if made == given:
+        return b"" if body is EMPTY_FORM else body
+    pairs = body.split(b"&") if given else []
+    # What comes in place of a pair, if not the pair itself.
+    instead: dict[int, list[bytes]] = {}
+    spelled: dict[str, bytes] = {}
+    places: dict[str, list[int]] = {}
+    for index, name in enumerate(names if given else ()):
+        if name is not None:
+            places.setdefault(name, []).append(index)
+    for name, indexes in places.items():
+        texts = made.get(name, [])
+        for number, (index, text) in enumerate(zip(indexes, given[name], strict=True)):
+            written, sign, value = pairs[index].partition(b"=")
+            if number >= len(texts):
+                instead[index] = []
+                spelled[text] = sign + value
+            elif texts[number] != text:
+                instead[index] = [written + b"=" + _coded(texts[number])]
+        if more := texts[len(indexes) :]:
+            last = indexes[-1]
+            instead[last] = [*instead.get(last, (pairs[last],)), *(_pair(name, t) for t in more)]
+    if given and not instead and _is_text(body):
+        return body
+    ahead = _place_new(made, places, instead, spelled, len(pairs))
+    written_pairs: list[bytes] = []
+    for index, pair in enumerate(pairs):
+        written_pairs += ahead.get(index, ())
+        written_pairs += instead.get(index, (pair,))
+    return b"&".join([*written_pairs, *ahead.get(len(pairs), ())])
+
+
+def _place_new(
+    made: dict[str, list[str]],
+    places: dict[str, list[int]],
+    instead: dict[int, list[bytes]],
+    spelled: dict[str, bytes],
+    end: int,
+) -> dict[int, list[bytes]]:
+    """Put new fields in place of fields that are gone; return others, by the pair behind them.
+
+    The order of the fields is that of `made`. A value that has only moved keeps its bytes.
+    """
+    behind: dict[str, int] = {}
+    following = end
+    for name in reversed(made):
+        following = places[name][0] if name in places else following
+        behind[name] = following
+    free = deque(sorted(index for index, pairs in instead.items() if not pairs))
+    ahead: dict[int, list[bytes]] = {}
+    before = -1
+    for name, texts in made.items():
+        if name in places:
+            before = places[name][0]
+            continue
+        pairs = deque(_pair(name, text, spelled) for text in texts)
+        rest = ahead.setdefault(behind[name], [])
+        while free and free[0] < before:
+            free.popleft()
+        while pairs and free and free[0] < behind[name]:
+            rest = instead[free.popleft()]
+            rest.append(pairs.popleft())
+        rest += pairs
+    return ahead
+
+
+def _pair(name: str, text: str, spelled: Mapping[str, bytes] = MappingProxyType({})) -> bytes:
+    return _coded(name) + (spelled[text] if text in spelled else b"=" + _coded(text))
+
+
+def _texts(document: Document) -> dict[str, list[str]]:
+    """Return the texts of a form by their names; raises ConversionError if none can hold them."""
+    if not isinstance(document, dict):
+        raise ConversionError(f"becomes {kind(document)}, which a form cannot hold")
+    texts: dict[str, list[str]] = {}
+    for name, text in _pairs(document):
+        texts.setdefault(name, []).append(text)
+    return texts
+
+
+def is_form(body: bytes) -> bool:
+    """Return whether a body is a form, and not JSON or a text that was sent as one."""
+    return not (_is_json(body) or _is_text(body))
+
+
+def _is_json(body: bytes) -> bool:
+    if not body.lstrip(b" \t\r\n").startswith((b"{", b"[", b'"')):
+        return False
+    try:
+        _json_text(body)
+    except msgspec.MsgspecError:
+        return False
+    return True
+
+
+def _is_text(body: bytes) -> bool:
+    """Return whether a body is text and no form, as far as can be seen: it may have no fields."""
+    return body.strip(b"&") != b"" and (b"=" not in body or _TEXT.match(body) is not None)
+
+
+def typed(fields: Document, links: Sequence[VersionLink], *, of_request: bool = False) -> Document:
+    """Return the document that the fields of a form become at the first of these links.
+
+    Args:
+        fields: the fields.
+        links: the links.
+        of_request: whether a link may keep what does not fit.
+
+    Raises:
+        ConversionError: a text is not one of its type, or there are no fields.
+    """
+    for link in links:
+        if link.older == links[0].older and link.forms is not None:
+            if not isinstance(fields, dict):
+                raise ConversionError(f"becomes {kind(fields)}, which a form cannot hold")
+            _check_utf8(fields)
+            fields = link.forms.typed(fields, keeps=of_request and link.keeps_unfit)
+    return fields
+
+
+def json_from(conversion: BodyConversion) -> int | None:
+    """Return the first link that is of JSON, whatever the form; None where it stays a form."""
+    newer = conversion.direction is Direction.DOWN
+    known = [link.older for link in conversion.links]
+    for link in conversion.links:
+        if link.forms is not None and link.forms.in_newer is newer:
+            return known.index(link.older)
+    return None
+
+
+def retyped(fields: HeaderFields, conversion: BodyConversion) -> HeaderFields:
+    """Return the header fields of a converted form, which is JSON where it becomes that."""
+    if json_from(conversion) is None:
+        return fields
+    return [*end_to_end(fields, _TYPE), (b"Content-Type", b"application/json")]
+
+
+def _json(
+    fields: JsonObject, conversion: BodyConversion, begin: int, message: Message | None
+) -> bytes:
+    """Return the JSON that a form becomes; the links before `begin` convert texts."""
+    links, direction, asking = conversion.links, conversion.direction, conversion.of_request
+    before = BodyConversion(links[:begin], direction, asking)
+    document = before.convert(fields, replace(FORM, message=message))
+    try:
+        document = typed(document, links[begin:], of_request=asking)
+        behind = BodyConversion(links[begin:], direction, asking)
+        return json_encoding.encode(behind.convert(document, replace(PLAIN, message=message)))
+    except ConversionError as error:
+        raise error.moved(before.origin) from None
+
+
+def _pairs(fields: JsonObject) -> Iterator[tuple[str, str]]:
+    for name, value in fields.items():
+        for one in value if isinstance(value, list) else (value,):
+            if isinstance(one, bool):
+                yield name, WORDS[one]
+            elif isinstance(one, str):
+                yield name, one
+            elif (digits := _digits(one)) is not None:
+                yield name, digits
+            else:
+                reason = f"becomes {kind(one)}, which a form cannot hold"
+                raise ConversionError(reason, (name, *_first(one)))
+
+
+def _first(value: Document) -> Tokens:
+    """Return where the first value is that an object has, which fields have become."""
+    if not isinstance(value, dict) or not value:
+        return ()
+    key = next(iter(value))
+    return (key, *_first(value[key]))
+
+
+def _decoded(text: bytes) -> str:
+    """Return a name or a value; bytes that are not UTF-8 are surrogates."""
+    text = text.replace(b"+", b" ")
+    if len(text) <= _STEP:
+        return unquote_to_bytes(text).decode(errors="surrogateescape")
+    decoded, begin = BytesIO(), 0
+    while begin < len(text):
+        end = begin + _STEP
+        cut = text.rfind(b"%", end - 2, end)  # no step ends within an escape
+        end = end if cut < 0 else cut
+        decoded.write(unquote_to_bytes(text[begin:end]))
+        begin = end
+    return decoded.getvalue().decode(errors="surrogateescape")
+
+
+def _coded(text: str) -> bytes:
+    steps = range(0, len(text), _STEP)
+    parts = (quote_plus(text[at : at + _STEP], errors="surrogateescape") for at in steps)
+    return "".join(parts).encode()
+
+
+def _check_utf8(value: Document) -> None:
+    """Raise ConversionError for a text with bytes that are not UTF-8, which JSON cannot hold."""
+    if isinstance(value, dict):
+        value = [*value.keys(), *value.values()]
+    if isinstance(value, list):
+        for inner in value:
+            _check_utf8(inner)
+    elif isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ConversionError("not a form in UTF-8 (WHATWG URL, section 5.1)") from None
+
+
+def _parse(value: Document) -> Document:
+    _check_utf8(value)
+    return PLAIN.parse(value)
+
+
+def _digits(value: Document) -> str | None:
+    """Return the digits of a text that is one of a number, or of a number that a change adds."""
+    if isinstance(value, str):
+        return value if NUMBER_TEXT.match(value) else None
+    return PLAIN.digits(value)
+
+
+_TYPE = frozenset({b"content-type"})
+FORM = replace(PLAIN, digits=_digits, number=str, parse=_parse, typed=False)
+"""How a form holds the values of a document."""

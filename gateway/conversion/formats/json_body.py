@@ -1,0 +1,345 @@
+"""Conversion of JSON bodies, parsed only as deep as the conversion needs.
+
+Values that no change touches stay slices of the original bytes. So the digits of numbers, the order
+of keys and unknown fields are preserved, and converting is fast. A body that no change alters is
+returned as it is.
+"""
+
+import json
+import re
+from codecs import getincrementaldecoder
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from decimal import Decimal
+from math import isfinite
+
+# msgspec: the JSON library that can leave values unparsed (`Raw`), and the fastest that does.
+import msgspec
+from msgspec import Raw
+
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.document import Document, JsonForm, Number, within
+from gateway.conversion.formats import (
+    json_encoding,
+    json_pieces,
+    repeated_keys,
+    surrogates,
+    text_encoding,
+)
+from gateway.conversion.formats.original_text import OriginalText, is_as_written
+from gateway.conversion.formats.text_encoding import TextEncoding
+from gateway.conversion.message.message import Message
+from gateway.conversion.scalars import number
+from gateway.http.turns.thread_pace import Step, no_step
+
+# For how many bytes other threads wait at a time.
+_STEP = 64 * 1024
+# Python needs minutes to write out 1e9999999; genuine amounts have fewer digits than this.
+_MOST_DIGITS = 400
+
+
+def _bounded(text: str) -> Decimal:
+    try:
+        found = Decimal(text)
+    except ArithmeticError:  # an exponent out of the range of Decimal
+        found = None
+    if found is None or len(text) > _MOST_DIGITS or abs(found.adjusted()) > _MOST_DIGITS:
+        raise ValueError(f"a number of more than {_MOST_DIGITS} digits")
+    return found
+
+
+_decoder = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
+_to_the_leaves = msgspec.json.Decoder(float_hook=_bounded)
+_compared = msgspec.json.Decoder(float_hook=number)
+# What most messages of the parser begin with.
+_MALFORMED = "JSON is malformed: "
+_encoder = msgspec.json.Encoder(decimal_format="number")
+# The types of the numbers that changes make, such as a default.
+_NUMBERS = frozenset({int, float})
+_opened = _decoder.decode
+_encoded = _encoder.encode
+
+
+# The white space of JSON (RFC 8259, section 2).
+_BLANKS = b" \t\n\r"
+# Matches -0, which int cannot represent, and whole numbers of too many digits. It may also match
+# inside a string, which only costs the slower parser. It looks at each run of digits once.
+_RARE = re.compile(rb"-0(?![.0-9eE])|(?<![0-9])[0-9]{%d}" % (_MOST_DIGITS + 1))
+
+
+class NotJsonError(ConversionError):
+    """A body is not JSON."""
+
+
+class _NotCompactError(Exception):
+    """A value has another text than the encoder would write for it."""
+
+
+def convert(  # noqa: C901  # one walk in one frame, for speed
+    body: bytes,
+    conversion: BodyConversion,
+    message: Message | None = None,
+    step: Step = no_step,
+    *,
+    of_places: bool = False,
+) -> bytes:
+    """Return a converted JSON body: the very object that is given if no change alters it.
+
+    Args:
+        body: the body.
+        conversion: the conversion.
+        message: the message that has the body, converted with it as far as the conversion needs
+            it; None where nothing of it is known.
+        step: is called between the steps.
+        of_places: whether a null stands for a place; see `JsonForm`.
+
+    Raises:
+        ConversionError: the body is not JSON (RFC 8259), is nested too deep, or does not fit the
+            declared changes.
+    """
+    text = body.strip(_BLANKS)  # a body that is a number would keep them
+    try:
+        large = len(text) > json_pieces.LARGE
+        if large or not text.isascii():
+            _check_utf8(text)  # values left unparsed are not checked for it later
+        try:
+            converted: bytes | None = None
+            # Links that are mapped are counted, and what is not compact is converted anew.
+            if not (large or step is not no_step or of_places or conversion.maps_links):
+                try:
+                    form = _COMPACT if message is None else _compact(message)
+                    converted = _encoded(conversion.convert(Raw(text), form))
+                except ConversionError as error:
+                    raise within(error, Raw(text), _PLACES) from None
+                except _NotCompactError:
+                    if message is not None:
+                        message.restore()
+            if converted is None:
+                converted = _converted(text, conversion, _parse, message, step, of_places)
+        except msgspec.MsgspecError:
+            replaced = surrogates.replace(text)
+            if replaced is None:
+                raise
+            if message is not None:
+                message.restore()
+            parse = _parse_characters
+            made = _converted(replaced, conversion, parse, message, step, of_places)
+            converted = surrogates.restore(made)
+    except (UnicodeDecodeError, msgspec.MsgspecError) as mistake:
+        encoding = text_encoding.detected(body)
+        if encoding is None:
+            raise _not_json(mistake) from None
+        if message is not None:
+            message.restore()
+        return _in_encoding(encoding, body, conversion, message, step, of_places)
+    except RecursionError:
+        raise ConversionError("nested too deep") from None
+    return body if converted == text else converted
+
+
+def _not_json(mistake: Exception) -> NotJsonError:
+    if isinstance(mistake, UnicodeDecodeError):
+        return NotJsonError("not UTF-8, which JSON is (RFC 8259, section 8.1)")
+    return NotJsonError(f"not JSON: {str(mistake).removeprefix(_MALFORMED)}")
+
+
+def _in_encoding(
+    encoding: TextEncoding,
+    body: bytes,
+    conversion: BodyConversion,
+    message: Message | None,
+    step: Step,
+    of_places: bool,
+) -> bytes:
+    def convert_text(text: bytes) -> bytes:
+        if text_encoding.detected(text) is not None:
+            raise NotJsonError("not JSON: it has two marks of an encoding")
+        return convert(text, conversion, message, step, of_places=of_places)
+
+    try:
+        return text_encoding.converted(encoding, body, convert_text, step)
+    except UnicodeDecodeError:
+        raise NotJsonError(f"not {encoding.codec.upper()}, as its first bytes show") from None
+
+
+def _compact(message: Message) -> JsonForm:
+    form = _COMPACT
+    # Half of the cost of dataclasses.replace.
+    return JsonForm(
+        form.open, form.close, form.digits, form.number, form.parse, form.take, True, message
+    )
+
+
+def _converted(
+    text: bytes,
+    conversion: BodyConversion,
+    parse: Callable[[Document], Document],
+    message: Message | None,
+    step: Step,
+    of_places: bool,
+) -> bytes:
+    """Return a converted body in which all that no change alters keeps its text."""
+    small = len(text) <= json_pieces.LARGE
+    ordinary = small and step is no_step and message is None and not of_places and parse is _parse
+    if ordinary and _idle:
+        original, form = _idle.pop()
+    else:
+        original = OriginalText(step, small=small)
+        form = original.form(_PLACES, parse, message, of_places)
+    try:
+        made = original.text(conversion.convert(Raw(text), form))
+    except ConversionError as error:
+        placed = error
+        with suppress(ConversionError):  # of a repeated key, which has no place inside
+            placed = within(error, Raw(text), form)
+        raise placed from None
+    finally:
+        original.forget()
+    if ordinary and len(_idle) < _MOST_IDLE:
+        _idle.append((original, form))
+    return made if type(made) is bytes else json_encoding.encode(made, step)
+
+
+def _check_utf8(body: bytes) -> None:
+    decode = getincrementaldecoder("utf-8")().decode
+    for begin in range(0, len(body), _STEP):  # in steps, as above
+        decode(body[begin : begin + _STEP])
+    decode(b"", True)
+
+
+def parse(body: bytes) -> Document:
+    """Return a parsed JSON body for comparison, or the bytes themselves if they are not JSON."""
+    try:
+        try:
+            return _compared.decode(body)
+        except msgspec.DecodeError:
+            replaced = surrogates.replace(body)
+            return body if replaced is None else _compared.decode(replaced)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ConversionError):
+        return body
+
+
+def _open(value: Document) -> Document:
+    """Return an open value of a body that `within` looks for a place in."""
+    if type(value) is not Raw:
+        return Number(_made_digits(value)) if type(value) in _NUMBERS else value
+    try:
+        opened = _opened(value)
+    except msgspec.ValidationError:  # a number out of the range of float
+        return Number(str(value, "ascii"))
+    kind = type(opened)
+    return Number(str(value, "ascii")) if kind is int or kind is float else opened
+
+
+def _open_compact(value: Document) -> Document:
+    """Return an open value; raises _NotCompactError for one that the encoder writes otherwise."""
+    if type(value) is not Raw:
+        return Number(_made_digits(value)) if type(value) in _NUMBERS else value
+    try:
+        opened = _opened(value)
+    except msgspec.ValidationError:  # a number out of the range of float
+        return Number(str(value, "ascii"))
+    kind = type(opened)
+    if kind is str:
+        return opened
+    if kind is dict:
+        # As in `is_as_written`, but faster for the small ones that most are.
+        if len(_encoded(opened)) != len(value):
+            raise _NotCompactError
+    elif kind is int or kind is float:
+        return Number(str(value, "ascii"))
+    elif kind is list and not is_as_written(value, opened):
+        raise _NotCompactError
+    return opened
+
+
+def _digits(value: Document) -> str | None:
+    if type(value) is not Raw:
+        return _made_digits(value) if type(value) in _NUMBERS else None
+    try:
+        opened = _opened(value)
+    except msgspec.ValidationError:
+        return str(value, "ascii")
+    kind = type(opened)
+    if kind is int and opened:  # 0 may be -0, and a float may have been rounded
+        return str(opened)
+    return str(value, "ascii") if kind is int or kind is float else None
+
+
+def _made_digits(number: Document) -> str:
+    """Return the digits of a number that a change has made, as they would be sent."""
+    return str(_encoded(number), "ascii")
+
+
+def _close(value: Document) -> Document:
+    return Raw(_encoded(value))
+
+
+def _number(digits: str) -> Document:
+    # msgspec writes an int of 64 bits with the digits that it was read from.
+    return int(digits) if len(digits) < 19 and digits.isdecimal() else Raw(digits.encode())
+
+
+def _parse(value: Document) -> Document:
+    text = _encoded(value)
+    try:
+        parsed = _leaves(text)
+    except json.JSONDecodeError as error:
+        raise msgspec.DecodeError(str(error)) from None
+    except msgspec.DecodeError:
+        raise
+    except ValueError:
+        reason = f"a number too large for a Python function, of more than {_MOST_DIGITS} digits"
+        raise ConversionError(reason) from None
+    repeated_keys.refuse_within(text, parsed)
+    return parsed
+
+
+def _leaves(text: bytes) -> Document:
+    """Return completely parsed JSON; raises ValueError for a number of too many digits."""
+    if _RARE.search(text):
+        return json.loads(text, parse_int=_whole, parse_float=_bounded)
+    try:
+        return _to_the_leaves.decode(text)
+    except msgspec.ValidationError as error:  # that of `_bounded`
+        raise ValueError(str(error)) from None
+
+
+def _whole(text: str) -> int | Decimal:
+    return int(text) if text != "-0" and len(text) <= _MOST_DIGITS else _bounded(text)
+
+
+def _parse_characters(value: Document) -> Document:
+    if surrogates.is_replaced(_encoded(value)):
+        raise ConversionError("half of a surrogate pair, which no Python function is given")
+    return _parse(value)
+
+
+def _take(value: Document) -> Document:
+    _check(value)
+    try:
+        text = _encoded(value)
+        _leaves(text)
+    except msgspec.MsgspecError as error:
+        raise ValueError(str(error)) from None
+    return Raw(text)
+
+
+def _check(value: object) -> None:
+    # msgspec would write null for infinity and NaN.
+    if isinstance(value, float) and not isfinite(value):
+        raise ValueError(f"{value} is no JSON number")
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, list | tuple):
+        for inner in value:
+            _check(inner)
+
+
+# What small bodies are opened with, one after the other: a new one costs as much as a conversion.
+_idle: list[tuple[OriginalText, JsonForm]] = []
+_MOST_IDLE = 4
+_PLACES = JsonForm(_open, _close, _digits, _number, _parse, _take)
+_COMPACT = replace(_PLACES, open=_open_compact)

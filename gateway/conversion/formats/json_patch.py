@@ -1,0 +1,215 @@
+"""Conversion of JSON Patch: `application/json-patch+json` (RFC 6902).
+
+Each operation has a place in the document, and perhaps a value. The place is converted by way of a
+document that has nothing but that place, which holds null, since changes keep null; Python
+functions are not given it. The value is converted in the same document. Where the other version has
+several places in its stead, as for a text that is joined of parts, there is an operation for each.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import NoReturn, Protocol
+
+# msgspec leaves the values of operations unparsed, and so their numbers exact (see `json_body`).
+import msgspec
+from msgspec import Raw
+
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
+from gateway.conversion.field_path import pointer
+from gateway.conversion.formats import json_body, repeated_keys
+from gateway.conversion.message.message import Message
+from gateway.http.turns.thread_pace import Step, no_step
+
+_Place = tuple[str, ...]
+_Operation = dict[str, Raw]
+_NULL = Raw(b"null")
+_NO_EQUAL = "a place for which the other version has no equal"
+_WITH_VALUE = ("add", "replace", "test")
+_WITH_SOURCE = ("move", "copy")
+
+# The names and indexes of a place. Each of them costs a pass over the value that stands there, so
+# that a place of thousands would take seconds; genuine documents are not so deep.
+_DEEPEST = 64
+
+_operations = msgspec.json.Decoder(list[Raw])
+_members = msgspec.json.Decoder(dict[str, Raw])
+_level = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
+_text = msgspec.json.Decoder(str)
+
+
+class _JsonConversion(Protocol):
+    def __call__(self, document: bytes, *, of_places: bool = False) -> bytes: ...
+
+
+def convert_patch(
+    body: bytes,
+    conversion: BodyConversion,
+    message: Message | None = None,
+    step: Step = no_step,
+) -> bytes:
+    """Return a converted JSON Patch: the very object that is given if no change alters it.
+
+    Args:
+        body: the JSON Patch.
+        conversion: the conversion of the body of a PATCH request.
+        message: the message that has the patch, which is not changed; None where nothing of it is
+            known.
+        step: is called between the steps.
+
+    Raises:
+        ConversionError: the body is not a JSON Patch, or an operation has no equal in the other
+            version: its place is a part of another field there, for instance.
+    """
+
+    def convert(document: bytes, *, of_places: bool = False) -> bytes:
+        copy = None if message is None else message.copied()
+        return json_body.convert(document, conversion, copy, step, of_places=of_places)
+
+    try:
+        operations = _operations.decode(body)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _no_patch(error) from None
+    index = 0
+    given: list[_Operation] = []
+    converted: list[_Operation] = []
+    try:
+        for index in range(len(operations)):
+            given.append(_opened(operations[index]))
+            converted.extend(_converted(given[-1], convert))
+    except ConversionError as error:
+        raise error.under(index) from None
+    return body if converted == given else msgspec.json.encode(converted)
+
+
+def _opened(text: Raw) -> _Operation:
+    try:
+        operation = _members.decode(text)
+    except msgspec.MsgspecError as error:
+        raise _no_patch(error) from None
+    repeated_keys.refuse(bytes(text), msgspec.json.encode(operation), operation)
+    return operation
+
+
+def _no_patch(error: Exception) -> ConversionError:
+    return ConversionError(f"not a JSON Patch (RFC 6902): {error}")
+
+
+def _converted(operation: _Operation, convert: _JsonConversion) -> Iterator[_Operation]:
+    kind, place = _member(operation, "op"), _place(operation, "path")
+    if kind in _WITH_SOURCE:
+        source = _place(operation, "from")
+        if source[:-1] != place[:-1] or not (_is_index(source[-1:]) and _is_index(place[-1:])):
+            _refuse(f"{kind} from a place other than an element of the same array", "from")
+        ((begin,), (end,)) = _moved(source, convert, "from"), _moved(place, convert, "path")
+        if (begin, end) != (source, place):
+            operation = {**operation, "from": _written(begin), "path": _written(end)}
+        yield operation
+        return
+    if kind not in (*_WITH_VALUE, "remove"):
+        _refuse("an operation that JSON Patch does not have (RFC 6902, section 4)", "op")
+    valued = kind in _WITH_VALUE
+    if valued and "value" not in operation:
+        _refuse("is missing", "value")
+    for target in _moved(place, convert, "path"):
+        converted = {**operation} if target == place else {**operation, "path": _written(target)}
+        if valued:
+            converted["value"] = _value(place, target, operation["value"], convert)
+        yield converted
+
+
+def _member(operation: _Operation, name: str) -> str:
+    try:
+        return _text.decode(operation[name])
+    except KeyError:
+        _refuse("is missing", name)
+    except msgspec.MsgspecError:
+        _refuse("expected a string", name)
+
+
+def _place(operation: _Operation, name: str) -> _Place:
+    text = _member(operation, name)
+    if text and not text.startswith("/"):
+        _refuse("not a JSON Pointer (RFC 6901)", name)
+    parts = text.split("/", _DEEPEST + 1)[1:]
+    if len(parts) > _DEEPEST:
+        _refuse(f"a place of more than {_DEEPEST} names and indexes", name)
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
+
+
+def _written(place: _Place) -> Raw:
+    return Raw(msgspec.json.encode(pointer(*place)))
+
+
+def _is_index(parts: _Place) -> bool:
+    return any(part == "-" or part.isdecimal() for part in parts)
+
+
+def _moved(place: _Place, convert: _JsonConversion, name: str) -> list[_Place]:
+    """Return the places in the other version; raises ConversionError where there is none."""
+    if not place:
+        return [place]
+    try:
+        document = convert(_holder(place, _NULL), of_places=True)
+    except ConversionError as error:
+        # What is wrong with the document is of no use to the sender, who has sent none.
+        raise ConversionError(_NO_EQUAL, (name,), error.cause or str(error)) from None
+    # The document that was converted has one element in each array, whichever place it has.
+    indexes = [part for part in place if _is_index((part,))]
+    made: list[_Place] = []
+    for found in _nulls(msgspec.json.decode(document)):
+        rest = iter(indexes)
+        if sum(type(part) is int for part in found) != len(indexes):
+            _refuse(_NO_EQUAL, name)
+        made.append(tuple(part if isinstance(part, str) else next(rest) for part in found))
+    if not made or (len(made) > 1 and indexes[-1:] == [place[-1]]):
+        _refuse(_NO_EQUAL, name)
+    if place[-1] == "-" != made[0][-1]:  # the element that it would be a part of is not there yet
+        _refuse("a new element, of which the other version has more than this value", name)
+    return made
+
+
+def _value(place: _Place, target: _Place, value: Raw, convert: _JsonConversion) -> Raw:
+    try:
+        found = Raw(convert(_holder(place, value)))
+    except ConversionError as error:
+        raise error.moved(partial(_in_operation, place)) from None
+    for part in target:
+        level = _level.decode(found)
+        if isinstance(level, dict) and part in level:
+            found = level[part]
+        elif isinstance(level, list) and len(level) == 1:
+            found = level[0]
+        else:
+            _refuse("a value for which the other version has no place", "value")
+    return found
+
+
+def _in_operation(place: _Place, found: ErrorPlace) -> ErrorPlace:
+    """Return a place in the holder of a value as one in the operation with that value."""
+    if isinstance(found, Beside):
+        return found
+    return ("path",) if len(found) < len(place) else ("value", *found[len(place) :])
+
+
+def _holder(place: _Place, value: Raw) -> bytes:
+    """Return a document that has nothing but a value at a place."""
+    made: object = value
+    for part in reversed(place):
+        made = [made] if _is_index((part,)) else {part: made}
+    return msgspec.json.encode(made)
+
+
+def _nulls(value: object, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    if value is None:
+        yield at
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _nulls(inner, (*at, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _nulls(inner, (*at, index))
+
+
+def _refuse(reason: str, name: str) -> NoReturn:
+    raise ConversionError(reason, (name,))

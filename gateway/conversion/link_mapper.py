@@ -1,0 +1,366 @@
+"""Mapping of links between the URLs that a service writes and those that a client can ask for.
+
+A path of the service goes through the template of the endpoint to the public path of the client's
+version; the query is converted as the query of a request is; an authority of the service becomes
+the one that the client used. What is of another host stays as it is.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from gateway.base.browser_url import browser_authority, without_authority
+from gateway.conversion.chain import Conversion
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.hop import path_moved
+from gateway.conversion.link_directory import (
+    LinkDirectory,
+    LinkForm,
+    PublicEndpoint,
+    ServedRoute,
+    authorities_of,
+    served_path,
+    with_port,
+)
+from gateway.conversion.parameter_change import LINK
+from gateway.conversion.passage import find_link
+from gateway.conversion.url_parts import in_form, query_and_fragment, resolved, split_url
+from gateway.http.cookie import leaves, path_above
+from gateway.http.upstream.service import CLIENT_HOST, TARGET_HOST
+from gateway.versions.chosen_by import UNNAMED, ChosenBy
+
+_HTTP = frozenset({"http", "https"})
+# The target of a link, its anchor, and quoted text, in which neither stands (RFC 8288, section 3).
+# No part is looked for again from within itself, so that a field costs one pass, whatever it lacks
+# the end of: a URL has no angle bracket, and a quote that is never closed takes all the rest.
+_LINK = re.compile(
+    r"<([^<>]*)>|(;[ \t]*[Aa][Nn][Cc][Hh][Oo][Rr][ \t]*=[ \t]*)\"([^\"\\]*)\""
+    r"|\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)",
+    re.DOTALL,
+)
+_PORT = re.compile(r":[0-9]*\Z")
+# No query has this character, which begins a fragment.
+_NO_LABEL = "#"
+
+
+class MappedLink(NamedTuple):
+    """A mapped link.
+
+    Attributes:
+        text: The link for the other side.
+        fits: Whether an endpoint has the link, or it is of another host.
+    """
+
+    text: str
+    fits: bool = True
+
+
+class LinkMapper(NamedTuple):
+    """Maps the links of one request and of the answer to it.
+
+    Attributes:
+        directory: Finds the endpoint of a service's path.
+        endpoint: The endpoint of the request.
+        route: The route that the request took.
+        chosen_by: What chose the version of the request; None where the API has no versions.
+        captures: The raw captures of the path of the request.
+        path: The raw path of the request.
+        target: The raw path that the service was asked for.
+        authority: The host and port that the gateway was asked by.
+        public_scheme: The scheme that the client used, `http` or `https`.
+        public_authority: The host and port that the client used; a trusted proxy may have been
+            asked by another one than the gateway.
+        public_prefix: What a trusted proxy has stripped from the path that the client used.
+        sent_prefix: What the service was told to be stripped from its paths: that prefix, and what
+            the gateway has stripped.
+    """
+
+    directory: LinkDirectory
+    endpoint: PublicEndpoint
+    route: ServedRoute
+    chosen_by: ChosenBy | None
+    captures: Mapping[str, str]
+    path: str
+    target: str
+    authority: str
+    public_scheme: str
+    public_authority: str
+    public_prefix: str = ""
+    sent_prefix: str = ""
+
+    def to_client(self, link: str) -> MappedLink:
+        """Return a link of the service as the client can ask for it, in its version's form."""
+        text, fits = self._led_back(link)
+        form = self.route.link_form
+        if form is not None and fits:
+            origin = self.public_scheme, self.public_authority
+            text = in_form(text, form, *origin, self.public_prefix + self.path)
+        return MappedLink(text, fits)
+
+    def _led_back(self, link: str) -> MappedLink:
+        scheme, authority, path, query, fragment = split_url(link)
+        unmapped = _unmapped(link, scheme, authority)
+        if unmapped is not None:
+            return unmapped
+        service, prefix, foreign = self.route.service, "", False
+        if authority is not None:
+            port = with_port(authority.lower(), (scheme or self.public_scheme).lower())
+            if port not in self._own(scheme):
+                owner = self.directory.owner(port)
+                if owner is None:
+                    return MappedLink(link)
+                service, foreign = owner, True
+            prefix = self._prefix(scheme, authority)
+        elif not path and query is None:
+            return MappedLink(link)  # a place in the same document
+        whole = resolved("" if foreign else self.target, path, absolute=authority is not None)
+        if self.sent_prefix and whole.startswith(self.sent_prefix):  # the service has added it
+            whole = _without(self.sent_prefix, whole)
+        at: tuple[PublicEndpoint, ServedRoute] | None
+        moved = _Moved(whole, None)
+        if service.name == self.route.service.name:
+            moved = _moved(self.route, self.route.response, self.route.request, whole, query)
+        found = self.directory.find(service, self.endpoint, self.route, moved.path)
+        if found is not None:
+            served, captures = found
+            at, endpoint, route = served[:2], served.endpoint, served.route
+            filled = {**self.captures, **captures, "version": str(route.version)}
+            missing = any(name not in filled for name in endpoint.template.captures)
+            mapped = None if missing else endpoint.template.fill(filled)
+        else:
+            mapped, at = self._public(moved.path)
+        if mapped is None:
+            return MappedLink(
+                f"{prefix}{path}{query_and_fragment(query, fragment)}" if prefix else link, False
+            )
+        try:
+            public_query = query if at is None else self._client_query(*at, query, moved.query)
+        except ConversionError:
+            mapped = self.public_prefix + mapped
+            return MappedLink(_joined(prefix, mapped, query, fragment), False)
+        relative = authority is None and not path.startswith("/")
+        if relative and public_query == query and resolved(self.path, path) == mapped:
+            return MappedLink(link)
+        mapped = self.public_prefix + mapped
+        return MappedLink(_joined(prefix, mapped, public_query, fragment))
+
+    def cookie_path(self, path: str) -> MappedLink:
+        """Return the path of a cookie of the service, as the client asks for what is below it."""
+        public_path = path
+        if self.sent_prefix and path.startswith(self.sent_prefix):
+            path = _without(self.sent_prefix, path)
+        prefix = path.rstrip("/")
+        if not prefix:
+            return MappedLink(public_path)
+        # Operations may have moved the path; what stands above it is that of the endpoint, or what
+        # all operations below it have above them in the client's version.
+        template = self.route.upstream_path or self.endpoint.template
+        own = template.fill({**self.captures, "version": str(self.route.version)})
+        asked = served_path(self.endpoint, self.route).fill(self.captures)
+        back = self.route.response
+        moved = prefix if back is None else path_moved(back.hops, prefix)
+        for served, above in ((self.target, prefix), (asked, prefix), (own, moved)):
+            public = path_above(self.path, served, above)
+            if public is not None:
+                end = "" if public == "/" or above != prefix else path[len(prefix) :]
+                return MappedLink(f"{self.public_prefix}{public}{end}")
+        text, fits = self._led_back(prefix)
+        if not fits:
+            return MappedLink(public_path, False)
+        return MappedLink(f"{text.partition('?')[0]}{path[len(prefix) :]}")
+
+    def keeps_domain(self, domain: str) -> bool:
+        """Return whether the domain of a cookie is for the client, and not for services alone."""
+        own = {*self._own(None), *(name.lower() for name in authorities_of(self.route.service))}
+        hosts = [with_port(name).rpartition(":")[0] for name in own]
+        public = with_port(self.public_authority.lower()).rpartition(":")[0]
+        return not leaves(domain, public, hosts)
+
+    def to_service(self, link: str) -> MappedLink:
+        """Return a link of the client as the service writes it; what is relative stays."""
+        scheme, authority, path, query, fragment = split_url(link)
+        unmapped = _unmapped(link, scheme, authority)
+        if unmapped is not None:
+            return unmapped
+        prefix = ""
+        if authority is not None:
+            port = with_port(authority.lower(), (scheme or self.public_scheme).lower())
+            if port not in self._own(scheme):
+                return MappedLink(link)
+            if self.route.link_form is not LinkForm.ABSOLUTE:
+                prefix = self._service_prefix(scheme, authority)
+        elif not path.startswith("/"):
+            return MappedLink(link)
+        path = _without(self.public_prefix, path) if self.public_prefix else path
+        found = self.directory.router.find(path)
+        if found is None:
+            return MappedLink(link, False)
+        endpoint, captures = found
+        route = self.route
+        if endpoint.template is not self.endpoint.template:
+            other = endpoint.routes.get(self.route.version)
+            if other is None or other.service.name != self.route.service.name:
+                return MappedLink(link, False)
+            route = other
+        if route.upstream_path is not None:
+            path = route.upstream_path.fill({**captures, "version": str(route.service_version)})
+        sent = _service_link(route, path, query)
+        if sent is None:
+            return MappedLink(link, False)
+        path, query = sent
+        if route.request_rewrite is not None:
+            query = route.request_rewrite.query(query)
+        return MappedLink(_joined(prefix, path, query, fragment))
+
+    def _own(self, scheme: str | None) -> set[str]:
+        """Return the authorities, in lower case and with ports, by which the service was asked."""
+        scheme = (scheme or self.public_scheme).lower()
+        names = {self.authority, self.public_authority}
+        if self.public_authority != self.authority:  # a service may leave out the port
+            names.add(_PORT.sub("", self.public_authority))
+        if self.route.request_rewrite is not None:
+            names |= {self.route.request_rewrite.authority(name) for name in names}
+        return {with_port(name.lower(), scheme) for name in names}
+
+    def _prefix(self, scheme: str | None, authority: str) -> str:
+        """Return what stands before the path of a link of the service's own, for the client."""
+        colon = "" if scheme is None else f"{scheme}:"
+        if authority.lower() == self.public_authority.lower():
+            return f"{colon}//{authority}"
+        colon = "" if scheme is None else f"{self.public_scheme}:"
+        return f"{colon}//{self.public_authority}"
+
+    def _service_prefix(self, scheme: str | None, authority: str) -> str:
+        policy = self.route.service.host
+        colon = "" if scheme is None else f"{scheme}:"
+        if policy == CLIENT_HOST:
+            rewrite = self.route.request_rewrite
+            return f"{colon}//{authority if rewrite is None else rewrite.authority(authority)}"
+        own = self.route.service.targets[0].authority if policy == TARGET_HOST else policy
+        return f"{'' if scheme is None else 'http:'}//{own}"
+
+    def _public(self, path: str) -> tuple[str | None, tuple[PublicEndpoint, ServedRoute] | None]:
+        """Return a path that clients can ask for already, with the version of this client.
+
+        Its endpoint and route are returned where it is of the API of the request.
+        """
+        found = self.directory.router.find(path)
+        if found is None:
+            return None, None
+        endpoint, captures = found
+        if endpoint.api != self.endpoint.api:
+            return path, None
+        if "version" in captures:
+            if endpoint.selector is None or captures["version"] not in endpoint.selector.supported:
+                return None, None
+            path = endpoint.template.fill({**captures, "version": str(self.route.version)})
+        return path, (endpoint, endpoint.routes.get(self.route.version, self.route))
+
+    def _client_query(
+        self,
+        endpoint: PublicEndpoint,
+        route: ServedRoute,
+        query: str | None,
+        moved: tuple[str | None] | None,
+    ) -> str | None:
+        if moved is not None:
+            (query,) = moved
+        elif route.response is not None:
+            query = route.response.query("GET", query, LINK)
+        if route.response_rewrite is not None:
+            query = route.response_rewrite.query(query)
+        if endpoint.selector is None:
+            return query
+        version, missing = route.version, None
+        assert version is not None  # an endpoint with a selector has versions
+        for reader in endpoint.selector.readers:
+            address = reader.address(version)
+            if address.query is None:
+                if reader.reads_path or address.host or reader.mechanism is self.chosen_by:
+                    return query  # the version is named elsewhere
+            elif not query or reader.rewrite_query(query, _NO_LABEL) == query:
+                missing = address.query
+        if missing is None or self.chosen_by in UNNAMED:
+            return query
+        return f"{query}&{missing}" if query else missing
+
+
+def _unmapped(link: str, scheme: str | None, authority: str | None) -> MappedLink | None:
+    """Return a link that must not be mapped, unchanged; None for a link to map."""
+    if browser_authority(link) != authority:
+        return MappedLink(link, False)  # browsers would be led elsewhere than the mapper reads
+    if scheme is not None and (authority is None or scheme.lower() not in _HTTP):
+        return MappedLink(link)
+    return None
+
+
+def _without(prefix: str, path: str) -> str:
+    """Return a path without a prefix of whole segments, if it has that."""
+    rest = path.removeprefix(prefix)
+    return path if rest and not rest.startswith("/") else rest or "/"
+
+
+def _joined(prefix: str, path: str, query: str | None, fragment: str) -> str:
+    """Return a link of scheme and authority, which may be empty, path, query and fragment."""
+    rest = f"{path}{query_and_fragment(query, fragment)}"
+    return f"{prefix}{rest}" if prefix else without_authority(rest)
+
+
+class _Moved(NamedTuple):
+    """A path as the other version has it.
+
+    Attributes:
+        path: The path; empty where the other version lacks it, since no path is.
+        query: The one query that goes with it, or None where the query is still to be converted.
+    """
+
+    path: str
+    query: tuple[str | None] | None
+
+
+def _moved(
+    route: ServedRoute,
+    conversion: Conversion | None,
+    back: Conversion | None,
+    path: str,
+    query: str | None,
+) -> _Moved:
+    if conversion is None or back is None or not conversion.has_operations:
+        return _Moved(path, None)
+    try:
+        found = find_link(conversion, back, lambda _: path, query)
+    except ConversionError:
+        found = None
+    if found is None:
+        return _Moved("", None)
+    assert route.service_version is not None  # as there is a conversion
+    return _Moved(found.path_of(route.service_version), (found.query,))
+
+
+def _service_link(
+    route: ServedRoute, path: str, query: str | None
+) -> tuple[str, str | None] | None:
+    """Return a path and a query for the service; None where they do not fit its version."""
+    moved = _moved(route, route.request, route.response, path, query)
+    if not moved.path:
+        return None
+    if moved.query is not None:
+        return moved.path, moved.query[0]
+    try:
+        return moved.path, query if route.request is None else route.request.query(
+            "GET", query, LINK
+        )
+    except ConversionError:
+        return None
+
+
+def map_link_field(value: str, link: Callable[[str], str]) -> str:
+    """Return the value of a Link field with its targets and anchors mapped (RFC 8288)."""
+
+    def mapped(match: re.Match[str]) -> str:
+        target, before, anchor = match.groups()
+        if target is not None:
+            return f"<{link(target)}>"
+        return match[0] if anchor is None else f'{before}"{link(anchor)}"'
+
+    return _LINK.sub(mapped, value)

@@ -1,0 +1,272 @@
+"""Places: where a message can hold a value beside its body."""
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.base.browser_url import without_authority
+from gateway.conversion.conversion_error import Beside, ConversionError
+from gateway.conversion.field_path import Tokens
+from gateway.conversion.message.message import Message
+from gateway.conversion.message.query_walk import QueryWalk
+from gateway.conversion.parameter_change import (
+    FIELDS,
+    QUERY,
+    ParameterLine,
+    ParameterLines,
+    Spelling,
+    parse_query,
+    write_query,
+)
+from gateway.versions.version import Version
+
+VALUE, PATH = "{value}", "{path}"
+_PRINTABLE = re.compile(r"[ -~]*\Z")
+# One link of a Link field, and its relation types (RFC 8288, section 3). A quote that is never
+# closed takes all the rest, so that nobody looks for its end again.
+_LINK = re.compile(r"<([^<>]*)>((?:\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)|[^,\"])*+),?", re.DOTALL)
+_REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))", re.IGNORECASE)
+
+
+class Place(Protocol):
+    """A place of a message, beside the body, that can hold one text."""
+
+    @property
+    def beside(self) -> Beside:
+        """The place, as errors name it."""
+        ...
+
+    @property
+    def field_name(self) -> str | None:
+        """The name of the header field that has the place; None where none has it."""
+        ...
+
+    def applies(self, message: Message) -> bool:
+        """Return whether messages of this kind have such a place."""
+        ...
+
+    def take(self, message: Message) -> str | None:
+        """Remove and return the text, or return None if there is none."""
+        ...
+
+    def give(self, message: Message, text: str, source: Tokens) -> None:
+        """Put the text of a field there; raises ConversionError if it cannot be there.
+
+        Args:
+            message: The message.
+            text: The text.
+            source: Where the body has the field.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlace:
+    """A query parameter of a request."""
+
+    parameter: str
+
+    @property
+    def beside(self) -> Beside:
+        """The parameter."""
+        return Beside(QUERY.what, (self.parameter,))
+
+    @property
+    def field_name(self) -> str | None:
+        """No header field."""
+        return None
+
+    def applies(self, message: Message) -> bool:
+        """Return whether the message is a request."""
+        return message.status is None
+
+    def take(self, message: Message) -> str | None:
+        """Remove and return the value."""
+        return _taken(message.query, self.parameter, QUERY)
+
+    def give(self, message: Message, text: str, source: Tokens) -> None:
+        """Add the parameter."""
+        _given(message.query, self.parameter, text, QUERY, source)
+
+
+_BEGINS_WITH_PATH = re.compile(rf"/(?!/)|{re.escape(PATH)}")
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderPlace:
+    """A header field, or a part of its text.
+
+    Attributes:
+        field: The name of the header field.
+        text: Its text, with `{value}` for the value, and `{path}` for the path of the request.
+        is_link: Whether the field is a URL that leads to the service.
+    """
+
+    field: str
+    text: str = VALUE
+    is_link: bool = False
+    # The texts before, between and behind the places that hold anything, and which of these places
+    # holds the value.
+    _texts: tuple[str, ...] = dataclasses.field(init=False, repr=False, compare=False)
+    _value: int = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        before, _, behind = self.text.partition(VALUE)
+        texts = before.split(PATH)
+        # A URL may be absolute, and the path of the service may begin otherwise.
+        if self.is_link and before:
+            texts.insert(0, "")
+        object.__setattr__(self, "_value", len(texts) - 1)
+        object.__setattr__(self, "_texts", (*texts, *behind.split(PATH)))
+
+    @property
+    def beside(self) -> Beside:
+        """The header field."""
+        return Beside(FIELDS.what, (self.field,))
+
+    @property
+    def field_name(self) -> str | None:
+        """The name of the header field."""
+        return self.field
+
+    def applies(self, message: Message) -> bool:  # as others ask it
+        """Return true: every message has header fields."""
+        return True
+
+    def take(self, message: Message) -> str | None:
+        """Remove the header field and return the value in it."""
+        taken = _taken(message.headers, self.field, FIELDS)
+        if taken is None:
+            return None
+        value = self._read(taken)
+        if value is None:
+            raise ConversionError(f"is not written as '{self.text}'", self.beside)
+        return message.link(taken) if self.is_link and self.text == VALUE else value
+
+    def give(self, message: Message, text: str, source: Tokens) -> None:
+        """Add the header field."""
+        path = message.path if message.status is None else message.target
+        written = self.text.replace(PATH, path).replace(VALUE, text)
+        if self.is_link and _BEGINS_WITH_PATH.match(self.text):
+            written = without_authority(written)
+        _given(message.headers, self.field, written, FIELDS, source)
+
+    def _read(self, text: str) -> str | None:
+        """Return the value in a text, or None if that is written otherwise.
+
+        Each of the texts between is the last one that fits. A regular expression would find the
+        same, but take quadratic time to find that nothing fits.
+        """
+        first, end, value = self._texts[0], len(text) - len(self._texts[-1]), None
+        if end < len(first) or not (text.startswith(first) and text.endswith(self._texts[-1])):
+            return None
+        for number in range(len(self._texts) - 2, -1, -1):
+            before = self._texts[number]
+            begin = text.rfind(before, len(first), end) if number else 0
+            if begin < 0:
+                return None
+            if number == self._value:
+                value = text[begin + len(before) : end]
+            end = begin
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPlace:
+    """A link of an answer, by its relation (RFC 8288), or one query parameter of its URL.
+
+    Attributes:
+        relation: The relation type, such as `next`.
+        parameter: The query parameter, as the version with the field has it; None for the URL.
+        version: The version that has the field.
+    """
+
+    relation: str
+    parameter: str | None
+    version: Version
+
+    @property
+    def beside(self) -> Beside:
+        """The link."""
+        return Beside("link", (self.relation,))
+
+    @property
+    def field_name(self) -> str | None:
+        """Link, which has all links."""
+        return "Link"
+
+    def applies(self, message: Message) -> bool:
+        """Return whether the message is an answer."""
+        return message.status is not None
+
+    def take(self, message: Message) -> str | None:
+        """Remove the link and return its URL or the parameter; None if one of them is missing."""
+        found: list[str] = []
+        kept = [each for line in message.headers for each in self._without(line, found)]
+        if not found:
+            return None
+        message.headers[:] = kept
+        if self.parameter is None:
+            return message.link(found[0])
+        query = found[0].partition("#")[0].partition("?")[2]
+        # The service wrote the URL, and this version may have another name for the parameter.
+        walk = QueryWalk(parse_query(query), tuple(message.back))
+        for line in walk.at(self.version):
+            if line.key == self.parameter:
+                return QUERY.read(line.value or "")
+        return None
+
+    def give(self, message: Message, text: str, source: Tokens) -> None:
+        """Add the link; a parameter takes its place in the query of the request."""
+        url = text
+        if self.parameter is not None:
+            lines = message.way.at(self.version)
+            place = next((i for i, one in enumerate(lines) if one.key == self.parameter), None)
+            rest = [line for line in lines if line.key != self.parameter]
+            made = ParameterLine(self.parameter, QUERY.name(self.parameter), QUERY.write(text))
+            rest.insert(len(rest) if place is None else place, made)
+            # It is written as the service would write it, and mapped as the links of the service.
+            url = f"{message.target}?{write_query(message.way.onward(self.version, rest))}"
+        if not _PRINTABLE.match(url) or ">" in url:
+            raise ConversionError(f"would be no URL as {self.beside}", source)
+        written = f'<{url}>; rel="{self.relation}"'
+        message.headers.append(ParameterLine("link", "Link", written))
+
+    def _without(self, line: ParameterLine, found: list[str]) -> Iterator[ParameterLine]:
+        """Yield a header field without the link, unless nothing else is in it."""
+        if line.key != "link":
+            yield line
+            return
+        kept: list[str] = []
+        for match in _LINK.finditer(line.value or ""):
+            relation = _REL.search(match[2])
+            types = "" if relation is None else relation[1] or relation[2] or ""
+            if self.relation in types.split():
+                found.append(match[1])
+            else:
+                kept.append(f"<{match[1]}>{match[2]}".strip())
+        if kept:
+            yield line._replace(value=", ".join(kept))
+
+
+def _taken(lines: ParameterLines, name: str, spelling: Spelling) -> str | None:
+    key = spelling.key(name)
+    values = [spelling.read(line.value or "") for line in lines if line.key == key]
+    if not values:
+        return None
+    if values[1:]:
+        raise ConversionError("stands twice", Beside(spelling.what, (name,)))
+    lines[:] = [line for line in lines if line.key != key]
+    return values[0]
+
+
+def _given(lines: ParameterLines, name: str, text: str, spelling: Spelling, source: Tokens) -> None:
+    key = spelling.key(name)
+    if any(line.key == key for line in lines):
+        raise ConversionError("is there already", Beside(spelling.what, (name,)), rival=source)
+    if spelling is FIELDS and not _PRINTABLE.match(text):
+        reason = f"the {spelling.what} '{name}' can hold printable ASCII only"
+        raise ConversionError(reason, source)
+    lines.append(ParameterLine(key, spelling.name(name), spelling.write(text)))

@@ -1,0 +1,1 @@
+"""Operations that a version has at another path, or lacks."""

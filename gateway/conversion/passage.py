@@ -1,0 +1,276 @@
+"""Passage: how one request goes from a client's version to the service's, operation by operation.
+
+Between each two adjacent versions the operation of the request is looked up. It gives the request
+the method, path and query that the next version has for it, and it decides which links apply to the
+request and to its answer.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from gateway.conversion.chain import Conversion
+from gateway.conversion.conversion_error import ConversionError, ErrorPlace
+from gateway.conversion.hop import Hop, OperationChoice
+from gateway.conversion.message.query_walk import QueryHop
+from gateway.conversion.operations.operation import (
+    MappedOperation,
+    OperationPattern,
+    Substitute,
+)
+from gateway.conversion.operations.operation_table import FoundOperation, OperationTable
+from gateway.conversion.parameter_change import (
+    LINK,
+    QUERY,
+    ParameterLines,
+    parse_query,
+    rewrite_lines,
+    write_query,
+)
+from gateway.conversion.version_link import Direction
+from gateway.versions.version import Version
+
+
+class Passage(NamedTuple):
+    """One request as the service gets it, and the conversions that are right for it.
+
+    Attributes:
+        method: The method of the request to the service.
+        path: The path of the request to the service.
+        query: The raw query of the request to the service; None without one.
+        version: The version that the request is in at the end.
+        request: The conversion of the request.
+        response: The conversion of the answer.
+        operations: The operation of the request between each two versions on the way; None where
+            none is declared for it.
+        path_of: Returns the path for a version that it has in it.
+        substitute: What answers, where the next version lacks the operation; else None.
+        query_hops: The changes of the query between each two versions on the way.
+        meant: The method, as the service has it, that an OPTIONS request asks about; None for any
+            other request, and where the versions do not have the operation otherwise.
+    """
+
+    method: str
+    path: str
+    query: str | None
+    version: Version
+    request: Conversion
+    response: Conversion
+    operations: tuple[MappedOperation | None, ...]
+    path_of: Callable[[Version], str]
+    substitute: Substitute | None = None
+    query_hops: tuple[QueryHop, ...] = ()
+    meant: str | None = None
+
+
+def find_passage(
+    request: Conversion,
+    response: Conversion,
+    method: str,
+    path: Callable[[Version], str],
+    query: str | None,
+    message: object = None,
+    meant: str | None = None,
+) -> Passage:
+    """Return the passage of a request.
+
+    OPTIONS is asked at the path that the operation has which it is about. It is no request of that
+    operation, whose changes do not apply to it.
+
+    Args:
+        request: The conversion of requests, all operations included.
+        response: The conversion of their answers.
+        method: The method of the client's request.
+        path: Returns the path that a service of a version is asked for, where no operation is
+            declared for the request.
+        query: The raw query of the client's request.
+        message: The client's request, or LINK; None where nothing more of it is known.
+        meant: The method that an OPTIONS request asks about (Fetch, section 4.8); None where it
+            names none, so that any will do.
+
+    Raises:
+        ConversionError: The request does not fit the operations or the changes of its query.
+    """
+    lines = given = parse_query(query)
+    about: Iterable[str] = ()
+    if method == _OPTIONS:
+        about, meant = (_OPTIONS, *_METHODS) if meant is None else (meant,), None
+    version, asked = request.hops[0].source, path
+    upwards = request.direction is Direction.UP
+    choices: list[OperationChoice] = []
+    query_hops: list[QueryHop] = []
+    substitute: Substitute | None = None
+    for hop in request.hops:
+        before, added = lines, []
+        found = None
+        if hop.table is not None:
+            found = _about(hop.table, about or (method,), asked(version), lines)
+        target = None if found is None else found.operation.side(newer=upwards)
+        if hop.lacked is not None and (found is None or target is not None):
+            foreign = _foreign(hop.lacked, hop.target, method, asked, lines, found, target)
+            if foreign is not None:
+                substitute = _of_another_version(foreign, hop, asked(version), lines, found)
+                break
+        if found is None:
+            choice, after = hop.choice(None, method), method
+        else:
+            if target is None:
+                substitute = _lacking(hop, found, asked(version), lines)
+                break
+            lines = found.rest
+            if about and target.method is not None:
+                choice, after, meant = hop.choice(None, method), method, target.method
+                about = (target.method,)
+            else:
+                after = method if method == "HEAD" else target.method or method
+                choice = hop.choice(found.operation, method, after)
+        changes = request.along((choice,), len(choices)).query_rewrites(method)
+        try:
+            lines = rewrite_lines(lines, changes, QUERY.of(message))
+        except ConversionError as error:
+            raise error.moved(partial(_sent, query_hops)) from None
+        dropped: frozenset[str] = frozenset()
+        if found is not None and target is not None:
+            dropped = frozenset(line.key for line in before) - {line.key for line in found.rest}
+            added = target.written(found.captures, [])
+            lines = added + lines
+            asked = partial(target.path, found.captures)
+        query_hops.append(QueryHop(hop.source, hop.target, changes, dropped, tuple(added)))
+        method, version = after, hop.target
+        choices.append(choice)
+    way, back = tuple(choices), tuple(reversed(choices))
+    return Passage(
+        method,
+        asked(version),
+        query if lines == given else write_query(lines),
+        version,
+        request.along(way),
+        response.along(back, len(response.hops) - len(back)),
+        tuple(choice.operation for choice in way),
+        asked,
+        substitute,
+        tuple(query_hops),
+        meant,
+    )
+
+
+def _sent(hops: Sequence[QueryHop], place: ErrorPlace) -> ErrorPlace:
+    """Return where a place was in the query of the client."""
+    for hop in reversed(hops):
+        place = hop.origin(place)
+    return place
+
+
+def _about(
+    table: OperationTable, methods: Iterable[str], path: str, lines: ParameterLines
+) -> FoundOperation | None:
+    """Return the first operation of some methods; one that the next version lacks gives way."""
+    lacking = None
+    for method in methods:
+        found = table.find(method, path, lines)
+        if found is not None and found.operation.substitute is None:
+            return found
+        lacking = lacking or found
+    return lacking
+
+
+def _foreign(
+    lacked: OperationTable,
+    version: Version,
+    method: str,
+    asked: Callable[[Version], str],
+    lines: ParameterLines,
+    found: FoundOperation | None,
+    target: OperationPattern | None,
+) -> MappedOperation | None:
+    """Return the operation of the next version alone that a request would be for there.
+
+    A capture may hold what makes another operation of a path, as in `/orders/7:cancel`, where the
+    client's version has `/orders/{id}` alone.
+    """
+    if found is None or target is None:
+        foreign = lacked.find(method, asked(version), lines)
+        return None if foreign is None else foreign.operation
+    after = method if method == "HEAD" else target.method or method
+    path = target.path(found.captures, version)
+    foreign = lacked.find(after, path, target.written(found.captures, found.rest))
+    if foreign is None or foreign.template.literal <= target.template.literal:
+        return None
+    return foreign.operation
+
+
+def _of_another_version(
+    operation: MappedOperation,
+    hop: Hop,
+    path: str,
+    lines: ParameterLines,
+    found: FoundOperation | None,
+) -> Substitute:
+    """Return the refusal of an operation that the client's version never had.
+
+    Where the rules refuse all methods of a path, another method of what the client's version has
+    there is refused as such.
+    """
+    given = operation.substitute or Substitute(None)
+    given = given._replace(service=None, usual="This operation is of another version.")
+    side = operation.newer or operation.older
+    whole = found is None and side is not None and side.method is None
+    if hop.table is None or not (whole or given.status == 405):
+        return given
+    methods = hop.table.methods(path, lines)
+    if given.status == 405:
+        return given._replace(methods=methods)
+    return Substitute(None, 405, methods=methods) if methods else given
+
+
+def _lacking(hop: Hop, found: FoundOperation, path: str, lines: ParameterLines) -> Substitute:
+    """Return what answers an operation that the next version lacks.
+
+    Where the rules refuse all below a path, such as `/rest/{rest*}`, another method of what they
+    declare there is refused as such.
+    """
+    given, table = found.operation.substitute or Substitute(None), hop.table
+    if given.service is not None or table is None:
+        return given
+    if given.status == 405:
+        return given._replace(methods=table.methods(path, lines))
+    methods = table.methods(path, lines, found.template)
+    return Substitute(None, 405, methods=methods) if methods else given
+
+
+def find_link(
+    conversion: Conversion, back: Conversion, path: Callable[[Version], str], query: str | None
+) -> Passage | None:
+    """Return the passage of a URL from one version to another, or None where that lacks it.
+
+    A URL is most often asked with GET; another method counts where more operations have it so, or
+    one has more literal text in its path.
+
+    Args:
+        conversion: The conversion from the version that has written the URL.
+        back: The conversion the other way.
+        path: Returns the path of the URL for a version that it has in it.
+        query: The query of the URL.
+
+    Raises:
+        ConversionError: The URL does not fit the operations or the changes of queries.
+    """
+    tables = [(hop.table, hop.source) for hop in conversion.hops if hop.table is not None]
+    first = _METHODS[0]
+    for table, source in tables[:1]:
+        first = table.method_of_link(partial(path, source))
+    asked = find_passage(conversion, back, first, path, query, LINK)
+    if asked.substitute is None and all(asked.operations):
+        return asked  # no other method can have more
+    others = [
+        find_passage(conversion, back, method, path, query, LINK)
+        for method in _METHODS
+        if method != first
+    ]
+    found = [asked, *others]
+    best = max(found, key=lambda one: sum(each is not None for each in one.operations))
+    return None if found[0].substitute or best.substitute else best
+
+
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_OPTIONS = "OPTIONS"

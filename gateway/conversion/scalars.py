@@ -1,0 +1,159 @@
+"""Scalars: texts, numbers and booleans, and the replacement of a scalar in a field."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.document import (
+    Document,
+    JsonForm,
+    JsonObject,
+    Number,
+    reach,
+    refuse,
+)
+from gateway.conversion.field_path import Keys
+
+Scalar = str | bool | Number | None
+NUMBER_TEXT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z", re.ASCII)
+"""The form of a JSON number (RFC 8259, section 6)."""
+
+
+class Type(StrEnum):
+    """The types that a scalar may have."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+
+
+TEXT, NUMBER, BOOLEAN = Type
+"""The members of Type. To read one from its class takes ten times as long."""
+
+
+def replace_scalar(
+    fields: JsonObject,
+    keys: Keys,
+    form: JsonForm,
+    source: Type,
+    target: Type,
+    convert: Callable[[str], str | bool],
+) -> None:
+    """Replace the scalar of a field by the result of `convert`; may raise ConversionError.
+
+    An absent field stays absent, and null stays null.
+
+    Args:
+        fields: The object that contains the field.
+        keys: The keys that lead to the field.
+        form: The form in which the object holds its values.
+        source: The type of the scalar before the replacement.
+        target: The type of the scalar after the replacement.
+        convert: Returns the new value for the text of the old one, for a number its digits; may
+            raise ValueError.
+    """
+    holder = fields if len(keys) == 1 else reach(fields, keys, form)
+    key = keys[-1]
+    if holder is None or key not in holder:
+        return
+    text = form.digits(holder[key]) if source is NUMBER else None
+    if text is None:
+        value = form.open(holder[key])
+        if value is None:
+            return
+        if type(value) is str and (source is TEXT or _is_boolean(value, source, form)):
+            text = value
+        else:
+            text = _text(value, source, keys)
+    try:
+        made = convert(text)
+    except ValueError as error:
+        raise ConversionError(str(error), keys) from None
+    if made != text or target is not source:
+        holder[key] = form.number(str(made)) if target is NUMBER else made
+
+
+def replace_number(
+    fields: JsonObject, keys: Keys, form: JsonForm, convert: Callable[[str], str]
+) -> None:
+    """Replace the number of a field, or a text that is one, which stays a text.
+
+    An absent field stays absent, and null stays null.
+
+    Args:
+        fields: The object that contains the field.
+        keys: The keys that lead to the field.
+        form: The form in which the object holds its values.
+        convert: Returns the digits of the new number for those of the old one; may raise
+            ValueError.
+
+    Raises:
+        ConversionError: The value is neither a number nor a text, or `convert` refused it.
+    """
+    holder = reach(fields, keys, form)
+    key = keys[-1]
+    if holder is None or key not in holder:
+        return
+    digits = form.digits(holder[key])
+    text = form.open(holder[key]) if digits is None else digits
+    if text is None:
+        return
+    if not isinstance(text, str):
+        refuse("a number", text, *keys)
+    try:
+        made = convert(text)
+    except ValueError as error:
+        raise ConversionError(str(error), keys) from None
+    if made != text:
+        holder[key] = made if digits is None else form.number(made)
+
+
+def exact(digits: str) -> Decimal | None:
+    """Return a number, which is the same however it is written; None for one beyond Decimal's."""
+    try:
+        return Decimal(digits)
+    except ArithmeticError:  # of its exponent
+        return None
+
+
+def is_same_number(one: str, other: str) -> bool:
+    """Return whether two numbers are the same, however they are written: 1, 1.0 and 1e0."""
+    return one == other or ((number := exact(one)) is not None and number == exact(other))
+
+
+def _is_boolean(text: str, source: Type, form: JsonForm) -> bool:
+    return source is BOOLEAN and not form.typed and text in WORDS.values()
+
+
+def _text(value: Document, source: Type, keys: Keys) -> str:
+    if source is BOOLEAN and isinstance(value, bool):
+        return WORDS[value]
+    return refuse(_EXPECTED[source], value, *keys)
+
+
+_EXPECTED: Mapping[Type, str] = {
+    TEXT: "a string",
+    NUMBER: "a number",
+    BOOLEAN: "a boolean",
+}
+
+
+WORDS: Mapping[bool, str] = {False: "false", True: "true"}
+
+
+def number(text: str) -> Document:
+    """Return the value by which a JSON number is compared; a fraction keeps every digit."""
+    try:
+        return Decimal(text) if set(text) & {".", "e", "E"} else int(text)
+    except (InvalidOperation, ValueError):
+        return Huge(text)  # too large to compute with, so it is compared as text
+
+
+@dataclass(frozen=True, slots=True)
+class Huge:
+    """A JSON number with too many digits for Python to compute with; it is compared as text."""
+
+    text: str

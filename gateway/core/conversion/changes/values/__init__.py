@@ -1,1 +1,0 @@
-"""The operations that write one value in another way: moments, money, words, texts."""

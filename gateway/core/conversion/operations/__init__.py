@@ -1,1 +1,0 @@
-"""Operations: one operation under another method, path and status in each of two versions."""

@@ -1,1 +1,0 @@
-"""Changes that several query parameters or header fields take part in together."""

@@ -1,1 +1,0 @@
-"""Cutovers, which move clients to another version's service, and shadows, which compare first."""

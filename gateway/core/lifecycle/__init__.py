@@ -1,1 +1,0 @@
-"""The lifecycle of a version up to its end: deprecation, brownouts and sunset."""

@@ -1,1 +1,0 @@
-"""What the rules have for operators: who may ask the admin port."""

@@ -1,1 +1,0 @@
-"""Tracing: which requests are traced, how a trace goes on, and the spans that it has."""

@@ -1,1 +1,0 @@
-"""Versions: read from a request, matched, and selected."""

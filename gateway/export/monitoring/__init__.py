@@ -1,1 +1,0 @@
-"""The rules as a dashboard of Grafana and as alerts of Prometheus."""

@@ -1,0 +1,1 @@
+"""What needs attention, the verdict on retirement, and notifications."""

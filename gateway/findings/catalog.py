@@ -1,0 +1,92 @@
+"""Catalog: what the rules have of each version, collected once for all views."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from math import inf
+from typing import TYPE_CHECKING
+
+from gateway.base.overrides import VersionKey
+from gateway.lifecycle.openings import Opening, openings
+from gateway.rollout.cutover import Cutover
+from gateway.rollout.shadow import Shadow
+from gateway.routing.snapshot import Snapshot
+
+_UPCOMING = 10
+# As in the snapshot: most rules have none of these.
+if TYPE_CHECKING:
+    from gateway.lifecycle.brownout import Brownout
+    from gateway.lifecycle.lifecycle import Terms
+
+
+@dataclass(slots=True)
+class CatalogVersion:
+    """What the rules have of one version.
+
+    Attributes:
+        key: the API and the label of the version; the label is empty if the API has no versions.
+        terms: the dates of its lifecycle; None if it has none.
+        via: the label of the version whose service answers for it; None if its own does.
+        services: the names of the services that answer for it; none after its end.
+        endpoints: the paths at which it is served.
+        brownout: its brownouts; None if it has none.
+        shadow: its shadow; None if it has none.
+        shadowed_by_newer: whether its shadow asks the service of a newer version.
+        cutover: its cutover; None if it has none.
+    """
+
+    key: VersionKey
+    terms: "Terms | None" = None
+    via: str | None = None
+    services: list[str] = field(default_factory=list)
+    endpoints: list[str] = field(default_factory=list)
+    brownout: "Brownout | None" = None
+    shadow: Shadow | None = None
+    shadowed_by_newer: bool = False
+    cutover: Cutover | None = None
+    _upcoming: list[Opening] = field(default_factory=list)
+
+    def upcoming(self, now: float) -> list[Opening]:
+        """Return the next ten openings of its brownouts, from those that are open now on.
+
+        There is none once the version has ended, and what lasts longer ends with it. They are kept
+        until the first one is over, since a schedule takes a while to be asked.
+        """
+        end = inf if self.terms is None else self.terms.sunset
+        if self.brownout is None or end <= now:
+            return []
+        if not self._upcoming or self._upcoming[0].ends <= now:
+            found = islice(openings(self.brownout, now), _UPCOMING)
+            self._upcoming = [
+                each._replace(ends=min(each.ends, end)) for each in found if each.begins < end
+            ]
+        return self._upcoming
+
+
+def catalog(rules: Snapshot) -> Mapping[VersionKey, CatalogVersion]:
+    """Return what the rules have of each version, of each API from the oldest on."""
+    found: dict[VersionKey, CatalogVersion] = {}
+
+    def version(api: str, label: object) -> CatalogVersion:
+        key = api, "" if label is None else str(label)
+        return found.setdefault(key, CatalogVersion(key))
+
+    for endpoint in rules.router:
+        for label, lifecycle in endpoint.retired.items():
+            version(endpoint.api, label).terms = lifecycle.terms
+        for label, route in endpoint.routes.items():
+            one = version(endpoint.api, label)
+            one.endpoints.append(endpoint.template.text)
+            if route.service.name not in one.services:
+                one.services.append(route.service.name)
+            if route.lifecycle is not None:
+                one.terms = route.lifecycle.terms
+            if route.version != route.service_version:
+                one.via = str(route.service_version)
+            one.brownout = route.brownout or one.brownout
+            if route.shadow is not None and route.version and route.shadow.route.service_version:
+                one.shadow = route.shadow.rule
+                one.shadowed_by_newer = route.version < route.shadow.route.service_version
+            one.cutover = route.cutover.rule if route.cutover else one.cutover
+    keys = ((api.name, label) for api in rules.apis for label in api.versions or ("",))
+    return {key: found[key] for key in keys if key in found}

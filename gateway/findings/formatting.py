@@ -1,0 +1,84 @@
+"""Formatting of times, clients and tables for the admin port and the commands."""
+
+import time
+from collections.abc import Container, Iterator, Sequence
+
+from gateway.base.mistakes import printable
+from gateway.store.state_access import Doubt
+from gateway.usage.totals import OTHERS
+
+ANONYMOUS_TEXT = "(anonymous)"
+
+
+def columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterator[str]:
+    """Yield lines of aligned columns; those in `right` are aligned on the right.
+
+    What is not printable is escaped: services name the fields in which their answers differ.
+    """
+    rows = [[printable(text) for text in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (
+            text.rjust(width) if place in right else text.ljust(width)
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
+
+
+def client_text(client: str | None) -> str:
+    """Return the name of a client for people, also of one without a name, and of all others."""
+    return OTHERS if client is None else client or ANONYMOUS_TEXT
+
+
+def format_time(seconds: float) -> str:
+    """Return a time in the format of RFC 3339, in UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def day_text(seconds: float) -> str:
+    """Return a day as people say it, in UTC."""
+    return time.strftime("%-d %b %Y", time.gmtime(seconds))
+
+
+def moment_text(seconds: float) -> str:
+    """Return a time as people say it, in UTC, to the minute."""
+    return time.strftime("%-d %b %Y, %H:%M UTC", time.gmtime(seconds))
+
+
+_PERIODS = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+
+
+def period_text(seconds: float) -> str:
+    """Return a period in its largest unit, such as `3 days`; below two of it, in the next one."""
+    for size, unit in _PERIODS:
+        number = int(seconds / size)
+        if number >= 2 or seconds == size:
+            return f"{number} {plural(number, unit)}"
+    return "1 second" if seconds >= 1 else "a moment"
+
+
+def duration_text(seconds: float) -> str:
+    """Return how long something takes, as people say it, with three digits at least."""
+    return f"{seconds:,.2f} s" if seconds >= 0.9995 else f"{seconds * 1000:.3g} ms"
+
+
+def plural(count: float, noun: str) -> str:
+    """Return a noun as it stands behind a number."""
+    return noun if count == 1 else f"{noun}s"
+
+
+def compared_text(compared: int, differing: int) -> str:
+    """Return how many answers were compared with a shadow, and how many of them differed."""
+    verb = "differs" if differing == 1 else "differ"
+    return f"{compared} {plural(compared, 'answer')} compared, {differing} {verb}"
+
+
+def sentence(text: str) -> str:
+    """Return a text as a sentence: with a capital, and an end if it has none."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
+
+
+def doubt_text(doubt: Doubt) -> str:
+    """Return what the sums may lack, as the beginning of a sentence."""
+    what = "the database" if doubt.replica is None else f"the replica {doubt.replica}"
+    return f"{what} has not been heard since {format_time(doubt.since)}"

@@ -1,0 +1,85 @@
+"""GateCurves: what the gates of cutovers compared lately, to see where it goes."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from gateway.base.overrides import VersionKey
+from gateway.rollout.cutover import in_force
+from gateway.rollout.gates import Gates
+from gateway.routing.snapshot import Snapshot
+from gateway.store.state_access import StateAccess
+
+# A curve has so many points, which span two windows of the gates, and lie at least so many seconds
+# apart.
+POINTS = 60
+_WINDOWS = 2
+_INTERVAL = 1.0
+
+GateName = tuple[str, str]
+"""A gate, and what it compares."""
+
+
+class GatePoint(NamedTuple):
+    """What a gate compared at a time.
+
+    Attributes:
+        at: the time, in monotonic seconds.
+        new: the share or the mean on the new route; None where nothing was seen.
+        old: the same on the old route.
+    """
+
+    at: float
+    new: float | None
+    old: float | None
+
+
+class GateCurves:
+    """The curves of all gates, since this process started.
+
+    At 0 percent, nothing takes the new route: the curves stay as they were when the cutover went
+    back, to show why, and begin anew when it rises again.
+    """
+
+    def __init__(self) -> None:
+        self._curves: dict[VersionKey, dict[GateName, deque[GatePoint]]] = {}
+        self._still: set[VersionKey] = set()
+
+    def of(self, key: VersionKey) -> Mapping[GateName, Sequence[GatePoint]]:
+        """Return the curves of the gates of a cutover, the latest point last."""
+        return self._curves.get(key, {})
+
+    async def run(self, state: StateAccess, rules: Callable[[], Snapshot]) -> None:
+        """Look at the gates again and again, for ever."""
+        while True:
+            await self.look(state, rules(), time.monotonic())
+            await asyncio.sleep(_INTERVAL)
+
+    async def look(self, state: StateAccess, rules: Snapshot, now: float) -> None:
+        """Add a point to each curve whose last one is old enough."""
+        for key in self._curves.keys() - rules.cutovers.keys():
+            del self._curves[key]
+        still = {
+            key for key, cutover in rules.cutovers.items() if in_force(cutover, state.in_force) == 0
+        }
+        for key in self._still - still:
+            self._curves.pop(key, None)
+        self._still = still
+        for key, cutover in rules.cutovers.items():
+            gates = None if key in still else cutover.gates
+            if gates is None or not self._is_due(key, gates, now):
+                continue
+            curves = self._curves.setdefault(key, {})
+            for result in state.gate_results(key):
+                name = result.gate, result.measure
+                if name in curves or result.new_count or result.old_count:
+                    curve = curves.setdefault(name, deque(maxlen=POINTS))
+                    curve.append(GatePoint(now, result.new, result.old))
+            await asyncio.sleep(0)  # requests have their turn
+
+    def _is_due(self, key: VersionKey, gates: Gates, now: float) -> bool:
+        apart = max(gates.window * _WINDOWS / POINTS, _INTERVAL)
+        latest = max((curve[-1].at for curve in self._curves.get(key, {}).values()), default=None)
+        return latest is None or now - latest >= apart

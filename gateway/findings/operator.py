@@ -1,0 +1,103 @@
+"""The operator's access to a running gateway: the parts that the admin port reads and changes."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from gateway.base.mistakes import suggest
+from gateway.base.overrides import VersionKey
+from gateway.findings.gate_curves import GateCurves
+from gateway.findings.refused_rules import RefusedRules
+from gateway.findings.uncompared import uncompared_operations
+from gateway.observe.failing_service import FailingService, failing_services
+from gateway.observe.target_watch import FailingTarget
+from gateway.routing.snapshot import Snapshot
+from gateway.store.state_access import StateAccess
+from gateway.usage.delta import CounterDelta, Delta
+from gateway.usage.totals import Totals
+from gateway.verify.live.documented_operations import DocumentedOperations
+
+# For how many seconds after its last failure a task is reported on /readyz.
+_FAILING_SECONDS = 60.0
+
+
+class Rules(Protocol):
+    """The part of a Reloader that the admin port reads; see `reloader.Reloader`."""
+
+    latest: Snapshot
+    content: bytes
+    former: bytes | None
+    since: float
+    refused: RefusedRules | None
+    loaded: int
+    rejected: int
+    folder: Path
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """The parts of a running gateway that the admin port reads and changes.
+
+    Attributes:
+        state: what was counted and what is in force, with the methods that change it.
+        reloader: the holder of the rules in force.
+        workers: a function that returns the number of serving processes.
+        unready: a function that returns why the gateway cannot serve, or None if it can.
+        documented: finds the operations in the OpenAPI documents of versions.
+        targets: a function that returns the targets that fail, once for each process in which they
+            do.
+        curves: what the gates of cutovers compared lately.
+        webhooks: whether each webhook fails, where this gateway sends word; empty elsewhere.
+    """
+
+    state: StateAccess
+    reloader: Rules
+    workers: Callable[[], int]
+    unready: Callable[[], str | None]
+    documented: DocumentedOperations
+    targets: Callable[[], list[FailingTarget]] = list
+    curves: GateCurves = field(default_factory=GateCurves)
+    webhooks: dict[str, bool] = field(default_factory=dict)
+
+    @property
+    def totals(self) -> Totals:
+        """The sums of what this gateway has counted."""
+        return self.state.totals
+
+    @property
+    def rules(self) -> Snapshot:
+        """The rules in force."""
+        return self.reloader.latest
+
+    def count(self, kind: str, *labels: str) -> None:
+        """Increment a counter; `metric_table.METRICS` has the kinds and their labels."""
+        one = CounterDelta(kind, labels, 1)
+        self.state.absorb(Delta(time.time(), counts=[one]))
+
+    def failing_tasks(self) -> list[str]:
+        """Return the names of the long-lived tasks that failed a short time ago."""
+        begin = time.monotonic() - _FAILING_SECONDS
+        return sorted(name for name, at in self.totals.task_failed.items() if at > begin)
+
+    def failing_services(self) -> list[FailingService]:
+        """Return the services with targets that fail here, with times of the fleet."""
+        ahead = self.state.now - time.time()
+        return [*failing_services(self.targets(), self.rules.services, ahead)]
+
+    async def uncompared(self, key: VersionKey, totals: Totals) -> list[str]:
+        """Return the operations of a version of which no request was ever compared."""
+        documented = await self.documented.find(self.rules, key)
+        return uncompared_operations(key, totals, self.rules, documented)
+
+
+def check_known(key: VersionKey, snapshot: Snapshot) -> None:
+    """Raise ValueError with a message for the operator if the rules lack the API or version."""
+    api, version = key
+    known = snapshot.labels
+    if api not in known:
+        raise ValueError(f"no API is called '{api}'; {suggest(api, known)}")
+    if version not in known[api]:
+        raise ValueError(f"{api} has no version '{version}'; {suggest(version, known[api])}")

@@ -1,0 +1,40 @@
+"""The versions that can be retired."""
+
+from collections.abc import Mapping
+from itertools import islice
+
+from gateway.base.overrides import VersionKey
+from gateway.findings.catalog import CatalogVersion
+from gateway.findings.operator import Operator
+from gateway.findings.retirement import WITHIN, verdict
+from gateway.findings.standing import Standing
+from gateway.http.turns.cooperation import turns
+from gateway.store.state_access import StateView
+
+# The maximum number of versions that are judged at a time.
+_JUDGED = 50
+_WITHIN_SECONDS = 30 * 86_400
+
+
+async def _goes(operator: Operator, key: VersionKey) -> bool:
+    view, in_force = await operator.state.view(key), operator.state.in_force
+    return verdict(key, view, operator.rules, in_force, within=WITHIN).answer == "yes"
+
+
+async def retirable(
+    operator: Operator,
+    versions: Mapping[VersionKey, CatalogVersion],
+    view: StateView,
+    standings: Mapping[VersionKey, Standing],
+) -> list[VersionKey]:
+    """Return the versions that nothing speaks against retiring, of those that have ended."""
+    begin = view.now - _WITHIN_SECONDS
+    over = [
+        key
+        for key, version in versions.items()
+        if version.terms is not None
+        and version.terms.sunset <= view.now
+        and view.totals.since <= begin
+        and standings.get(key, Standing()).served < begin
+    ]
+    return [key async for key in turns(islice(over, _JUDGED)) if await _goes(operator, key)]

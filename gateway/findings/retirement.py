@@ -1,0 +1,400 @@
+"""The verdict on whether a version can be retired, with reasons and remedies."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from heapq import nlargest
+from math import inf
+from operator import itemgetter
+from typing import Literal
+
+import msgspec
+
+from gateway.base.mistakes import printable
+from gateway.base.overrides import Overrides, VersionKey
+from gateway.findings.formatting import client_text, doubt_text, format_time, plural
+from gateway.findings.uncompared import is_served_elsewhere, listed, uncompared_operations
+from gateway.rollout.cutover import in_force
+from gateway.routing.snapshot import Route, Snapshot
+from gateway.store.state_access import Doubt, StateView
+from gateway.usage.delta import OperationName
+from gateway.usage.top_clients import TopClients
+from gateway.usage.totals import Totals
+
+WITHIN = "30d"
+"""The default period of the evidence."""
+_PERIOD = re.compile(r"([0-9]{1,5})([smhd])", re.ASCII)
+_UNITS = {"s": (1, "second"), "m": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
+# The latest time that can be formatted as a date, in seconds since 1970.
+_FOREVER = 253_402_300_799.0
+# A line names at most so many clients or fields, and gives the number of the others.
+_MAX_NAMED = 5
+
+VerdictAnswer = Literal["yes", "no", "unknown"]
+_ORDER = ("no", "unknown", "yes", "note")
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """A reason for or against retiring a version.
+
+    Attributes:
+        answer: the answer that follows from the reason, or `note` if none follows.
+        text: the evidence.
+        remedy: the action that would change the answer; empty if none is needed. Its `within` is
+            that of the command, of the admin port and of the page alike.
+    """
+
+    answer: Literal["yes", "no", "unknown", "note"]
+    text: str
+    remedy: str = ""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The verdict: `no` if any reason is `no`, else `unknown` if any is `unknown`, else `yes`.
+
+    Reasons are in that order, notes last.
+    """
+
+    api: str
+    version: str
+    answer: VerdictAnswer
+    reasons: list[Reason]
+
+
+def verdict(
+    key: VersionKey,
+    view: StateView,
+    rules: Snapshot,
+    overrides: Overrides,
+    *,
+    within: str,
+    documented: Collection[OperationName] | None = None,
+) -> Verdict:
+    """Return whether a version can be retired.
+
+    Args:
+        key: the API and the label of the version.
+        view: what was counted, and until when.
+        rules: the rules in force.
+        overrides: the overrides in force.
+        within: the period of the evidence before the time up to which all is counted, such as 30d,
+            12h, 5m or 30s.
+        documented: the operations of the version's OpenAPI document; None if it has none.
+
+    Raises:
+        ValueError: `within` is not a valid period.
+    """
+    period, spelled = _period(within)
+    totals, now = view.totals, view.now
+    # What is counted a moment later must not be outside of a period that ends now.
+    begin, late = view.counted - period, now - view.counted
+    over, named = _is_over(key, rules, now), rules.naming is not None
+    reasons = [
+        *_callers(key, totals, begin, period + late, spelled, is_over=over, named=named),
+        *_dates(key, rules, now),
+        *_service(key, rules),
+        *_cutover(key, rules, overrides),
+        *_found(key, totals, begin, "differences", ("compared", "validated"), "shadow"),
+        *_uncompared(key, totals, rules, documented),
+        *_found(key, totals, begin, "violations", ("checked",), "schema"),
+        *_elsewhere(view),
+    ]
+    answers = {reason.answer for reason in reasons}
+    answer: VerdictAnswer = (
+        "no" if "no" in answers else "unknown" if "unknown" in answers else "yes"
+    )
+    return Verdict(*key, answer, sorted(reasons, key=lambda one: _ORDER.index(one.answer)))
+
+
+def _elsewhere(view: StateView) -> Iterator[Reason]:
+    """Yield the reasons that replicas other than this one give."""
+    yield from map(_doubt, view.doubts)
+    if view.replica is not None and not view.doubts:
+        yield Reason(
+            "unknown",
+            f"this is what the replica {view.replica} alone has counted",
+            "ask for all of them: leave 'replica' out",
+        )
+
+
+def _doubt(doubt: Doubt) -> Reason:
+    if doubt.replica is None:
+        text = "and what the other replicas counted is not known"
+        return Reason("unknown", f"{doubt_text(doubt)}, {text}", "ask again when it is")
+    return Reason(
+        "unknown",
+        f"{doubt_text(doubt)}, and may have served it since",
+        f"have it run again on its disk or, if it is gone for good: fleet forget {doubt.replica}",
+    )
+
+
+def _callers(
+    key: VersionKey,
+    totals: Totals,
+    begin: float,
+    period: float,
+    spelled: str,
+    *,
+    is_over: bool,
+    named: bool,
+) -> Iterator[Reason]:
+    served: dict[str | None, float] = {}
+    refused: dict[str | None, float] = {}
+    for (_, client), row in totals.clients.get(key, TopClients()).rows.items():
+        for lasts, last in ((served, row.served), (refused, row.last)):
+            if last >= begin and last > lasts.get(client, 0.0):
+                lasts[client] = last
+    refused = {client: last for client, last in refused.items() if client not in served}
+    window = f"in the last {spelled.removeprefix('1 ')}"
+    nobody = "nobody was let through to it" if refused else "nobody has called it"
+    if served:
+        yield Reason(
+            "no",
+            f"{_number_of(served)} called it {window}: {_latest(served)}",
+            _remedy(served, named=named),
+        )
+    elif totals.since > begin:
+        yield Reason(
+            "unknown",
+            f"{nobody} since counting began at {format_time(totals.since)}, which is less than"
+            f" {spelled} ago",
+            f"ask again after {format_time(totals.since + period)},"
+            " or look less far back: 'within'",
+        )
+    elif is_over or not refused:
+        yield Reason("yes", f"{nobody} {window}")
+    if refused:
+        # A client refused temporarily may return; after the sunset, nothing changes for it.
+        yield Reason(
+            "note" if is_over else "no",
+            f"{_number_of(refused)} called it {window} and got only refusals: {_latest(refused)}",
+            _remedy(refused, named=named),
+        )
+
+
+def _is_over(key: VersionKey, rules: Snapshot, now: float) -> bool:
+    terms = rules.terms(key)
+    return terms is not None and terms.sunset <= now
+
+
+def _number_of(lasts: Mapping[str | None, float]) -> str:
+    count = len(lasts)
+    return f"{'at least ' if None in lasts else ''}{count} {plural(count, 'client')}"
+
+
+def _latest(lasts: Mapping[str | None, float]) -> str:
+    latest = nlargest(_MAX_NAMED, lasts.items(), key=itemgetter(1))
+    texts = [f"{client_text(client)} at {format_time(last)}" for client, last in latest]
+    more = len(lasts) - len(latest)
+    return ", ".join(texts) + (f", and {more} more" if more else "")
+
+
+def _remedy(lasts: Mapping[str | None, float], *, named: bool) -> str:
+    if lasts.keys() == {""} and named:
+        return (
+            "they sent no name where 'clients' in the rules looks for one; have them send it, or"
+            " add what they do send there"
+        )
+    if lasts.keys() == {""}:
+        return "name them with 'clients' in the rules to see who they are"
+    return "have them ask for another version"
+
+
+def _dates(key: VersionKey, rules: Snapshot, now: float) -> Iterator[Reason]:
+    terms = rules.terms(key)
+    if not key[1]:
+        return  # an API without versions has no lifecycle
+    if terms is None or terms.sunset == inf:
+        yield Reason(
+            "note", "clients were never told when it ends", "write a lifecycle with a sunset"
+        )
+        return
+    if terms.sunset > now:
+        yield Reason(
+            "no",
+            f"it is promised until {format_time(terms.sunset)}",
+            "wait, or write another sunset",
+        )
+    else:
+        yield Reason("yes", f"its sunset was {format_time(terms.sunset)}")
+    for client, until in sorted(terms.exempt.items()):
+        if until > max(now, terms.sunset):
+            yield Reason(
+                "no",
+                f"{client} may use it until {format_time(min(until, _FOREVER))}",
+                "wait, or end the exemption",
+            )
+
+
+def _service(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
+    own = [*rules.routes(key)]
+    yield from _dependent_versions(key, rules)
+    if not own:
+        yield Reason("note", "nobody serves it any more", "take it out of the rules")
+    needed = {name: users for name, users in _service_users(rules).items() if key in users}
+    via = next((route for route in own if route.version != route.service_version), None)
+    if via is not None:
+        text = f"it is served from version {via.service_version}"
+        if needed.keys() == {via.service.name}:
+            yield Reason("note", f"{text}, and the rules name no other service for it")
+            return
+        yield Reason("note", text)
+    for service, users in needed.items():
+        purposes = "" if "" in users[key] else " and ".join(users[key])
+        text = f"it needs {service}{' for ' if purposes else ''}{purposes}"
+        others = [_name(other) for other in users if other != key]
+        if others:
+            do = "does" if len(others) == 1 else "do"
+            yield Reason("note", f"{text}, as {do} {listed(others)}")
+        else:
+            yield Reason(
+                "note",
+                f"{text}; nothing else in the rules does",
+                f"switch {service} off once the version is out of the rules",
+            )
+
+
+def _dependent_versions(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
+    """Yield which other versions are answered by the services of this one."""
+    api, version = key
+    found = {
+        (purpose, str(other))
+        for endpoint in rules.router
+        if endpoint.api == api
+        for other, route in endpoint.routes.items()
+        if str(other) != version
+        for used, purpose in _used_routes(route)
+        if str(used.service_version) == version
+    }
+    for purpose, other in sorted(found):
+        if purpose == _SHADOW:
+            remedy = f"remove the shadow of version {other}, or have it ask another version"
+            yield Reason("note", f"the shadow of version {other} asks it", remedy)
+        else:
+            text = f"version {other} is served from it{' for ' if purpose else ''}{purpose}"
+            yield Reason("no", text, f"serve version {other} by another way")
+
+
+_OPERATIONS = "operations that another version lacks"
+_CUTOVER, _SHADOW = "its cutover", "its shadow"
+
+
+def _used_routes(route: Route) -> Iterator[tuple[Route, str]]:
+    """Yield the routes that requests of a version take, each with its purpose if it has one."""
+    yield route, ""
+    for substitute in route.substitutes.values():
+        yield substitute, _OPERATIONS
+    for beside, purpose in ((route.cutover, _CUTOVER), (route.shadow, _SHADOW)):
+        if beside is not None:
+            for used, _ in _used_routes(beside.route):
+                yield used, purpose
+
+
+def _service_users(rules: Snapshot) -> dict[str, dict[VersionKey, dict[str, None]]]:
+    """Return, by service, the versions that need it, each with the purposes."""
+    found: dict[str, dict[VersionKey, dict[str, None]]] = {}
+    for endpoint in rules.router:
+        for label, route in endpoint.routes.items():
+            key = endpoint.api, "" if label is None else str(label)
+            for used, purpose in _used_routes(route):
+                users = found.setdefault(used.service.name, {})
+                users.setdefault(key, {})[purpose] = None
+    return found
+
+
+def _name(key: VersionKey) -> str:
+    return f"version {key[1]} of {key[0]}" if key[1] else key[0]
+
+
+def _cutover(key: VersionKey, rules: Snapshot, overrides: Overrides) -> Iterator[Reason]:
+    cutover = rules.cutovers.get(key)
+    percent = 100 if cutover is None else in_force(cutover, overrides)
+    if percent < 100:
+        yield Reason("no", f"its cutover stands at {percent:g}%", "raise it to 100%")
+
+
+# The other remedy, if the answer is right and the expectation is wrong.
+_OTHER_REMEDY = {"differences": "ignore what is known", "violations": "the document"}
+
+
+def _found(
+    key: VersionKey,
+    totals: Totals,
+    begin: float,
+    kind: str,
+    cases_kinds: tuple[str, ...],
+    by: str,
+) -> Iterator[Reason]:
+    cases = sum(
+        times.count
+        for cases_kind in cases_kinds
+        for _, times in totals.counted(cases_kind, *key)
+        if times.last >= begin
+    )
+    found = sorted(
+        ((times, labels[-1]) for labels, times in totals.counted(kind, *key)),
+        key=lambda each: -each[0].last,
+    )
+    fields = [
+        f"{field} {_times(times.count)}, last at {format_time(times.last)}"
+        for times, field in found
+        if times.last >= begin
+    ]
+    if fields:
+        more = f"; and {len(fields) - _MAX_NAMED} more" if len(fields) > _MAX_NAMED else ""
+        yield Reason(
+            "no",
+            f"{by} {kind}: {'; '.join(fields[:_MAX_NAMED])}{more}",
+            f"mend the conversion, or {_OTHER_REMEDY[kind]}; only what 'within' spans counts",
+        )
+    elif cases:
+        yield Reason("yes", f"no {by} {kind} in {cases} {plural(cases, 'answer')}")
+    else:
+        left_out = totals.counted("unchecked", *key) if kind == "violations" else ()
+        number = sum(times.count for _, times in left_out if times.last >= begin)
+        why = ""
+        if number:
+            answers = f"{number} {plural(number, 'answer')}"
+            why = f": {answers} could not be validated; check_failed in the log has the reason"
+        yield Reason("note", f"{by} {kind} were not looked for{why}")
+
+
+def _uncompared(
+    key: VersionKey,
+    totals: Totals,
+    rules: Snapshot,
+    documented: Collection[OperationName] | None,
+) -> Iterator[Reason]:
+    if not is_served_elsewhere(key, totals, rules):
+        return
+    operations = uncompared_operations(key, totals, rules, documented)
+    if operations:
+        yield Reason(
+            "note",
+            f"never compared: {listed(operations)}",
+            "compare them with a shadow; its 'validate' and 'dry_run' are for writes",
+        )
+
+
+def _period(text: str) -> tuple[float, str]:
+    """Return a period in seconds, and its text for a sentence."""
+    found = _PERIOD.fullmatch(text)
+    if found is None or not int(found[1]):
+        raise ValueError(f"'{text}' is no time to look back; write it like 30d, 12h, 5m or 30s")
+    seconds, unit = _UNITS[found[2]]
+    count = int(found[1])
+    return count * seconds, f"{count} {plural(count, unit)}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def sentence(found: Verdict) -> str:
+    """Return a verdict as text: the reasons, each with its remedy."""
+    head = {"yes": "can be retired", "no": "cannot be retired yet", "unknown": "cannot be judged"}
+    lines = [f"Version {found.version} of {found.api} {head[found.answer]}:"]
+    for reason in found.reasons:
+        lines.append(f"  {reason.answer:<7}  {printable(reason.text)}")
+        if reason.remedy:
+            lines.append(f"           -> {reason.remedy}")
+    return "\n".join(lines)

@@ -1,0 +1,64 @@
+"""Uncompared operations: those of a version of which no request was ever compared.
+
+The operations come from the version's OpenAPI document, or else from the requests that were seen.
+HEAD counts as GET. OPTIONS and TRACE are left out, since neither is about a version's resources.
+"""
+
+from collections.abc import Collection
+
+from gateway.base.overrides import VersionKey
+from gateway.routing.snapshot import Snapshot
+from gateway.usage.delta import OTHER, OperationName
+from gateway.usage.totals import Totals
+
+_LEFT_OUT = frozenset({"OPTIONS", "TRACE", OTHER})
+# A line names at most so many operations, and gives the number of the others.
+_MAX_NAMED = 5
+
+
+def uncompared_operations(
+    key: VersionKey,
+    totals: Totals,
+    rules: Snapshot,
+    documented: Collection[OperationName] | None,
+) -> list[str]:
+    """Return the operations that were never compared, such as `POST /orders`, in order.
+
+    Args:
+        key: the API and the label of the version.
+        totals: the counts of the gateway.
+        rules: the rules in force.
+        documented: the operations of the version's document; None if it has none.
+    """
+    compared = _counted(totals, "operations_compared", key)
+    known = _counted(totals, "operations", key) if documented is None else {*documented}
+    endpoints = {each.template.text for each in rules.router if each.api == key[0]}
+    missing = {
+        (endpoint, _method(method))
+        for method, endpoint in known
+        if endpoint in endpoints and method not in _LEFT_OUT
+    } - {(endpoint, _method(method)) for method, endpoint in compared}
+    return [f"{method} {endpoint}" for endpoint, method in sorted(missing)]
+
+
+def is_served_elsewhere(key: VersionKey, totals: Totals, rules: Snapshot) -> bool:
+    """Whether clients of a version are or will be answered by another version's service."""
+    return any(
+        route.version != route.service_version or route.cutover or route.shadow
+        for route in rules.routes(key)
+    ) or any(totals.counted("operations_compared", *key))
+
+
+def listed(operations: Collection[str]) -> str:
+    """Return operations as a text, the first few by name."""
+    named = ", ".join([*operations][:_MAX_NAMED])
+    more = len(operations) - _MAX_NAMED
+    return f"{named}, and {more} more" if more > 0 else named
+
+
+def _method(method: str) -> str:
+    return "GET" if method == "HEAD" else method
+
+
+def _counted(totals: Totals, kind: str, key: VersionKey) -> set[OperationName]:
+    return {(labels[-2], labels[-1]) for labels, _ in totals.counted(kind, *key)}

@@ -1,0 +1,73 @@
+"""The server for clients: aiohttp's low-level server with `ClientConnection` as its protocol."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp.web import RequestHandler, Server
+
+from gateway.base.descriptors import most_clients
+from gateway.http.client.client_connection import ClientConnection
+from gateway.http.client.client_totals import ClientBound, ClientTotals
+from gateway.http.client.http_handler import HttpHandler
+from gateway.http.turns.turn_writes import TurnWrites
+
+
+class ClientServer(Server):
+    """Accepts client connections and passes their requests to a handler.
+
+    Args:
+        answers: the handler of the requests.
+        reached: a function that is called whenever a bound on clients is reached.
+        writes: what sends the answers of a turn of the event loop.
+    """
+
+    def __init__(
+        self, answers: HttpHandler[Any], reached: Callable[[ClientBound], None], writes: TurnWrites
+    ) -> None:
+        super().__init__(_unused, handler_cancellation=True)
+        self._answers = answers
+        self._totals = ClientTotals(reached, most_clients())
+        self._writes = writes
+        self._emptied = asyncio.Event()
+        self._finishing = False
+
+    def __call__(self) -> ClientConnection:
+        """Return the protocol for a new connection."""
+        return ClientConnection(self, self._answers, self._totals, self._writes, self._loop)
+
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        """Count a connection."""
+        super().connection_made(handler, transport)
+        self._totals.connections += 1
+        if self._finishing and isinstance(handler, ClientConnection):
+            handler.finish()  # accepted just before the listener closed
+
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        """Stop counting a connection: its written bytes are sent, or can never be sent."""
+        super().connection_lost(handler, exc)
+        self._totals.connections -= 1
+        if not self._totals.connections:
+            self._emptied.set()
+
+    async def finish(self) -> None:
+        """Close every connection after any answer under way; return when all are closed."""
+        self._finishing = True
+        self._emptied.clear()
+        for connection in self._clients():
+            connection.finish()
+        if self._totals.connections:
+            await self._emptied.wait()
+
+    async def cut(self, seconds: float) -> None:
+        """Reset every connection, so that no answer looks complete; end the tasks in `seconds`."""
+        for connection in self._clients():
+            connection.cut()
+        await self.shutdown(seconds)
+
+    def _clients(self) -> list[ClientConnection]:
+        return [each for each in self.connections if isinstance(each, ClientConnection)]
+
+
+async def _unused(_: object) -> Any:
+    raise AssertionError("ClientConnection hands its requests on by itself")

@@ -1,0 +1,1 @@
+"""Fair shares of the event loop."""

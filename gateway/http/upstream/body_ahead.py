@@ -1,0 +1,102 @@
+"""Keeps slow senders of request bodies from taking all the capacity of a busy service.
+
+Small bodies are read ahead, before they take a place. Of the others, only a part of the places of
+the service may be taken by bodies that are still arriving.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from io import BytesIO
+
+from msgspec.structs import replace
+
+from gateway.base import headers
+from gateway.http.bounds.limiter import ConcurrencyLimiter, overloaded
+from gateway.http.bounds.slow_holders import SlowHolders
+from gateway.http.bounds.slow_pieces import SlowPieces
+from gateway.http.upstream.upstream import UpstreamRequest
+
+# The maximum bytes read ahead of one body and of all bodies together; beyond, bodies are streamed.
+_ONE = 64 * 1024
+_ALL = 16 * 1024 * 1024
+_EXPECT = frozenset({b"expect"})
+
+
+class BodiesAhead:
+    """Reads small request bodies ahead, within a memory budget."""
+
+    def __init__(self) -> None:
+        self._held = 0
+        self._without_room: list[UpstreamRequest] = []
+        self._slow = SlowHolders(0, lambda: self._without_room)
+
+    async def read(self, request: UpstreamRequest) -> UpstreamRequest:
+        """Return the request with its body read ahead as far as the bounds allow.
+
+        Raises:
+            FaultError: the body is too large, malformed, does not arrive in time, or came slowly
+                and had to make room.
+        """
+        body = request.body
+        large = request.length is not None and request.length > _ONE
+        if not isinstance(body, AsyncIterator) or large:
+            return request
+        if any(name.lower() == b"expect" for name, _ in request.fields):
+            if request.informational is not None:
+                request.informational(100, [])
+            request = replace(request, fields=headers.end_to_end(request.fields, _EXPECT))
+        ahead, held = BytesIO(), 0  # the pieces themselves, if small, take many times their bytes
+        try:
+            async for piece in SlowPieces(body, self._slow, overloaded):
+                ahead.write(piece)
+                if ahead.tell() > _ONE or not self._has_room(request, len(piece)):
+                    return replace(request, body=_joined(ahead.getvalue(), body))
+                held += len(piece)
+                self._held += len(piece)
+        finally:
+            self._held -= held
+        whole = ahead.getvalue()
+        return replace(request, body=_joined(whole, None) if request.length is None else whole)
+
+    def _has_room(self, request: UpstreamRequest, more: int) -> bool:
+        """Return whether so many bytes more may be held; if not, a slow client gives way."""
+        if self._held + more <= _ALL:
+            return True
+        self._without_room.append(request)
+        self._slow.make_way()
+        self._without_room.pop()
+        return False
+
+
+class ArrivingBody:
+    """A request body that takes a place until all of it has arrived.
+
+    While others wait for such a place, those whose clients are slow give way.
+    """
+
+    def __init__(self, pieces: AsyncIterator[bytes], places: ConcurrencyLimiter) -> None:
+        self._pieces = SlowPieces(pieces, places.slow, overloaded)
+        self._leave: Callable[[], None] | None = places.leave
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._pieces)
+        except BaseException:  # the end of the body is one
+            self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Give the place back, once."""
+        leave, self._leave = self._leave, None
+        if leave is not None:
+            leave()
+
+
+async def _joined(ahead: bytes, rest: AsyncIterator[bytes] | None) -> AsyncIterator[bytes]:
+    if ahead:
+        yield ahead
+    if rest is not None:
+        async for piece in rest:
+            yield piece

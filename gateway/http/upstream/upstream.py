@@ -1,0 +1,198 @@
+"""Upstream: the interface to the services for the handler, shadows and health checks.
+
+It takes a request and returns a response with a body stream; every failure is a FaultError. The
+implementation (`pool`) can be replaced without a change elsewhere.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from operator import methodcaller
+from typing import Protocol
+
+from msgspec import Struct
+
+from gateway.base.errors import Fault, FaultCode, FaultError
+from gateway.base.headers import HeaderFields
+from gateway.http.bounds.slow_holders import SlowHolders
+from gateway.http.upstream.service import Service, Target, Timeouts
+
+RequestBody = bytes | AsyncIterator[bytes] | None
+"""A complete body, or a stream of its pieces, which may be empty; None for no body."""
+
+
+class UpstreamRequest(Struct, frozen=True):
+    """A request to send to a service.
+
+    Attributes:
+        method: the request method, such as `GET`.
+        target: the raw path and query.
+        fields: the header fields to send, without Host and the framing fields.
+        host: the value of Host; None for the authority of the target.
+        body: the complete body, or a stream of its pieces; None for no body.
+        length: the length of a streamed body in bytes; None to send it chunked.
+        upgrade: the protocol that the service may switch to; None for none.
+        informational: a function called with status and fields of every 1xx response but 101.
+        lines: the lines of further fields, each without its end, or several that are joined.
+        network: returns the network of the client's address, for lines in which networks have
+            turns; it is empty if no client waits.
+    """
+
+    method: str
+    target: str
+    fields: HeaderFields
+    host: bytes | None = None
+    body: RequestBody = None
+    length: int | None = None
+    upgrade: bytes | None = None
+    informational: Callable[[int, HeaderFields], None] | None = None
+    lines: tuple[bytes, ...] = ()
+    network: Callable[[], str] = str
+
+    @property
+    def all_fields(self) -> HeaderFields:
+        """All header fields, also those whose lines are ready."""
+        lines = [line for some in self.lines for line in some.split(b"\r\n")]
+        return [*self.fields, *((name, value) for name, _, value in map(_parted, lines))]
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the request may be sent twice: it is idempotent (RFC 9110, section 9.2.2)."""
+        return self.method in _IDEMPOTENT and not isinstance(self.body, AsyncIterator)
+
+    def permits(self, switch: HeaderFields) -> bool:
+        """Return whether a 101 response names the protocol asked for (RFC 9110, section 7.8)."""
+        named = [value.lower() for name, value in switch if name.lower() == b"upgrade"]
+        return self.upgrade is not None and named == [self.upgrade.lower()]
+
+
+class NoRoomError(Exception):
+    """A service has no spare capacity for a background request."""
+
+
+class StaleConnectionError(Exception):
+    """The service closed a kept connection before it took the request."""
+
+
+def failure(code: FaultCode, target: str, what: str) -> FaultError:
+    """Return the FaultError for a failing target; its address and behaviour go into the log."""
+    return FaultError(Fault(code, _DETAILS[code]), f"{target}: {what}", target)
+
+
+# The details for clients do not reveal the address of the target.
+_DETAILS = {
+    FaultCode.UPSTREAM_UNREACHABLE: "The backend could not be reached.",
+    FaultCode.UPSTREAM_PROTOCOL: "The backend's response is not valid HTTP, or it broke off.",
+    FaultCode.UPSTREAM_TIMEOUT: "The backend did not answer in time.",
+}
+_parted = methodcaller("partition", b": ")
+_IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
+
+
+class UpstreamHead(Protocol):
+    """The part of a service's answer that is converted for the client.
+
+    Attributes:
+        status: the final status code.
+        fields: the header fields as received.
+        target: the address of the target that answered, for the log.
+    """
+
+    status: int
+    fields: HeaderFields
+    target: str
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of the body has arrived, including bytes that are not read yet."""
+        ...
+
+    async def read(self) -> bytes:
+        """Return the next bytes of the body, empty at its end.
+
+        Raises:
+            FaultError: the body broke off, or the next bytes did not arrive in time.
+        """
+        ...
+
+
+class UpstreamResponse(UpstreamHead, Protocol):
+    """A service's answer: the head and a stream of the body.
+
+    Attributes:
+        reason: the reason phrase.
+        sized: whether the fields contain Content-Length.
+        switched: whether the connection has switched to another protocol.
+        holders: those who keep places at the service for slow clients; None if nobody waits for
+            such a place.
+    """
+
+    holders: SlowHolders | None
+    reason: bytes
+    sized: bool
+    switched: bool
+
+    @property
+    def trailers(self) -> HeaderFields:
+        """The trailer fields, available once the body is complete (RFC 9110, section 6.5)."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes of the protocol switched to; waits while the service reads too slowly."""
+        ...
+
+    def release(self) -> None:
+        """Stop counting as a request in flight, since the connection switched protocols."""
+        ...
+
+    def abandon(self) -> None:
+        """Stop reading; this closes the connection unless the body is complete.
+
+        Must be called once for every response, even for one that was read to its end.
+        """
+        ...
+
+
+class Upstream(Protocol):
+    """Sends requests to services, and keeps the health of their targets."""
+
+    async def send(
+        self, service: Service, request: UpstreamRequest, *, background: bool = False
+    ) -> UpstreamResponse:
+        """Return the response as soon as its head has arrived.
+
+        Args:
+            service: the service to choose a target of.
+            request: the request to send.
+            background: whether no client waits for the response. A background request uses only
+                spare capacity, never waits, tries one target only, and does not affect its health.
+
+        Raises:
+            FaultError: there is no response; the Fault has the reason and the party at fault.
+            NoRoomError: the service has no spare capacity for a background request.
+        """
+        ...
+
+    async def probe(
+        self, target: Target, request: UpstreamRequest, timeouts: Timeouts
+    ) -> UpstreamResponse:
+        """Return the response of one target, regardless of its health and of all limits.
+
+        Raises:
+            FaultError: the target gave no response.
+        """
+        ...
+
+    def is_down(self, service: Service, target: Target) -> bool:
+        """Return whether active health checks have found a target down."""
+        ...
+
+    def set_down(self, service: Service, target: Target, *, down: bool, cause: str = "") -> None:
+        """Set whether a target is down, and why; such a target gets probes, and no requests."""
+        ...
+
+    def follow(self, services: Iterable[Service]) -> None:
+        """Forget the health of targets that these services no longer have."""
+        ...
+
+    def close(self) -> None:
+        """Close every connection."""
+        ...

@@ -1,0 +1,1 @@
+"""Deprecation, sunset and brownout: from dates to header fields and refusals."""

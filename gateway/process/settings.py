@@ -1,0 +1,121 @@
+"""Settings: what the environment sets of a process, beside the rules."""
+
+import re
+import socket
+from collections.abc import Container, Mapping
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, Field, ValidationError
+
+from gateway.base.mistakes import printable
+
+_PREFIX = "GATEWAY_"
+# What Kubernetes and the links of Docker set for a service named `gateway`, or `gateway-…`: by its
+# name, or by its value, as `GATEWAY_PORT` is also a setting.
+_LINK = re.compile(
+    r"\w+(_SERVICE_(HOST|PORT(_\w+)?)=|_PORT_\d+_(TCP|UDP|SCTP)(_\w+)?=|_ENV_|_NAME=/"
+    r"|=(tcp|udp|sctp)://)"
+)
+
+
+class SettingError(ValueError):
+    """A variable cannot be used; the text names it, its value and what would be right."""
+
+
+class Settings(BaseModel, frozen=True):
+    """Where to listen, which rules to load, and how commands ask the admin port.
+
+    A field's description completes "must be ...".
+    """
+
+    host: str = Field(default="127.0.0.1", min_length=1, description="an address or a host name")
+    port: int = Field(
+        default=8080, ge=0, le=65535, description="a whole number from 0 (any free port) to 65535"
+    )
+    admin_host: str = Field(
+        default="127.0.0.1", min_length=1, description="an address or a host name"
+    )
+    admin_port: int = Field(
+        default=8090, ge=0, le=65535, description="a whole number from 0 (any free port) to 65535"
+    )
+    admin_hosts: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9._, -]*$",
+        description="host names of the admin port with commas between them",
+    )
+    admin_token: str = Field(default="", description="a token of the admin port")
+    admin_token_file: Path | None = Field(
+        default=None, description="the path of a file with a token of the admin port"
+    )
+    admin_ca: str = Field(
+        default="",
+        description="the path of a file with the certificates of authorities, or 'system'",
+    )
+    config: Path = Field(default=Path("gateway.yaml"), description="the path of gateway.yaml")
+    workers: int | None = Field(
+        default=None,
+        ge=1,
+        le=256,
+        description="a whole number of processes from 1 to 256",
+    )
+    replica: str = Field(
+        default_factory=lambda: socket.gethostname()[:63],
+        pattern=r"^[A-Za-z0-9]([A-Za-z0-9._:-]{0,62})$",
+        description="a name of up to 63 letters, digits and the characters ._:-",
+    )
+    overrides_file: Path = Field(
+        default=Path("gateway-overrides.json"), description="the path of a file"
+    )
+    grace: float = Field(
+        default=10.0,
+        ge=0,
+        le=86_400,
+        description="a number of seconds from 0 to 86400",
+    )
+    shadow_load: float = Field(
+        default=0.8, ge=0, le=1, description="a share of a processor from 0 to 1"
+    )
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Self:
+        """Read the settings; a variable that is absent or empty leaves its default.
+
+        Raises:
+            SettingError: a value cannot be used.
+        """
+        variables = {field: _PREFIX + field.upper() for field in cls.model_fields}
+        found = {
+            field: environment[name] for field, name in variables.items() if environment.get(name)
+        }
+        try:
+            return cls.model_validate(found)
+        except ValidationError as invalid:
+            field = str(invalid.errors()[0]["loc"][0])
+            right = cls.model_fields[field].description
+            linked = _LINK.match(f"{variables[field]}={found[field]}")
+            raise SettingError(
+                f"{variables[field]}={found[field]!r}: must be {right}"
+                + ("; Kubernetes set it: write enableServiceLinks: false" if linked else "")
+            ) from None
+
+
+def unknown_variables(environment: Mapping[str, str], used: Container[str]) -> dict[str, str]:
+    """Return the variables that are named like settings and set nothing, each with a hint.
+
+    Args:
+        environment: the environment variables.
+        used: the names of those that the rules use.
+    """
+    fields = [field.upper() for field in Settings.model_fields]
+    hints = {}
+    for name, value in environment.items():
+        field = name.removeprefix(_PREFIX)
+        if field == name or field in fields or name in used or _LINK.match(f"{name}={value}"):
+            continue
+        from difflib import get_close_matches  # imported only for a mistake, since it is large
+
+        known = [_PREFIX + near for near in get_close_matches(field, fields, n=1) or fields]
+        hint = f"did you mean {known[0]}?" if len(known) == 1 else f"known: {', '.join(known)}"
+        hints[printable(name)] = f"no setting has this name, and the rules do not use it; {hint}"
+    return hints

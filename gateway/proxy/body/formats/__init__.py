@@ -1,1 +1,0 @@
-"""Bodies of other formats than one JSON document, converted by the changes of JSON bodies."""

@@ -1,1 +1,0 @@
-"""The client side of the proxy: accepts connections, reads requests, writes responses."""

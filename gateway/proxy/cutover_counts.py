@@ -1,0 +1,183 @@
+"""CutoverCounts: how the requests of cutovers ended, and which of them take too long."""
+
+from bisect import bisect_left
+from collections.abc import Collection
+from math import inf
+
+from gateway.base.errors import FaultCode
+from gateway.base.overrides import VersionKey
+from gateway.proxy.exchange import Exchange
+from gateway.rollout.cutover import CutoverRoute
+from gateway.rollout.dry_run import WRITES
+from gateway.rollout.gates import Gates
+from gateway.rollout.route_outcomes import FAILED, outcome_of
+from gateway.usage.delta import (
+    BOUNDS,
+    METHODS,
+    OTHER,
+    CutoverDelta,
+    OperationDelta,
+    OperationName,
+)
+
+_OVERDUE = Gates().overdue
+# Between two deltas, requests of so many operations of cells are counted by operation: those of
+# further ones are not.
+_MOST_OPERATIONS = 256
+
+CutoverPlace = tuple[str, str, str, int]
+"""Where requests of a cutover are counted: the API, the version, the route and the cell."""
+
+
+class CutoverCounts:
+    """The requests of cutovers since the last `take`, and those under way.
+
+    A service that hangs ends no request, so a request counts when it is overdue; when it ends later
+    on, only its outcome is added. All counts only grow, so that sums can be merged in any order.
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[CutoverPlace, CutoverDelta] = {}
+        self._room = _MOST_OPERATIONS
+        # By cutover, those that are not overdue in the order in which they began, and the others.
+        self._waiting: dict[VersionKey, dict[Exchange, None]] = {}
+        self._overdue: set[Exchange] = set()
+        self._fell: dict[VersionKey, float] = {}
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a request is under way that is not overdue yet."""
+        return any(self._waiting.values())
+
+    def begin(self, exchange: Exchange) -> None:
+        """Follow a request of a cutover from now on."""
+        self._waiting.setdefault(_key(exchange), {})[exchange] = None
+
+    def fall(self, key: VersionKey, now: float) -> None:
+        """Leave out the requests that are under way on the new route of a cutover.
+
+        Its percentage has fallen, as after a rollback. When it rises again, it is judged anew, and
+        requests that have hung since before are not to roll it back once more.
+
+        Args:
+            key: the API and the version.
+            now: The time by the clock of `Exchange.began`.
+        """
+        self._fell[key] = now
+
+    def end(self, exchange: Exchange, seconds: float) -> None:
+        """Count a request of a cutover that has ended after some seconds."""
+        was_overdue = exchange in self._overdue
+        self._overdue.discard(exchange)
+        self._waiting.get(_key(exchange), {}).pop(exchange, None)
+        if self._is_past(exchange) or exchange.code == FaultCode.GATEWAY_EXHAUSTED:
+            return  # it is no evidence against the route
+        sums, operation = self._of(exchange)
+        if not was_overdue:
+            limit = _limit(exchange)
+            _count(sums, seconds, limit)
+            operation.requests += 1
+            operation.overdue += seconds >= limit
+        outcome = outcome_of(exchange.status, exchange.code, aborted=exchange.aborted)
+        sums.ends[outcome] += 1
+        operation.ends[outcome] += 1
+        if exchange.method in WRITES:
+            sums.writes += 1
+            sums.failed_writes += outcome in FAILED
+        sums.buckets[bisect_left(BOUNDS, seconds)] += 1
+        sums.whole += seconds
+
+    def check(self, place: CutoverPlace, operation: OperationName, fields: Collection[str]) -> None:
+        """Count an answer that was validated by the document of its version.
+
+        Args:
+            place: where the request is counted.
+            operation: the operation that was requested.
+            fields: where the answer violates the document.
+        """
+        sums, of_it = self._at(place, operation)
+        write = operation[0] in WRITES
+        sums.checked += 1
+        sums.checked_writes += write
+        of_it.checked += 1
+        if fields:
+            sums.violating += 1
+            sums.violating_writes += write
+            of_it.violating += 1
+        for name in fields:
+            sums.fields[name] = sums.fields.get(name, 0) + 1
+
+    def take(self, now: float) -> list[CutoverDelta]:
+        """Return the counts, and begin anew.
+
+        Args:
+            now: The time by the clock of `Exchange.began`.
+        """
+        for waiting in self._waiting.values():
+            for exchange in tuple(waiting):
+                limit = _limit(exchange)
+                if now - exchange.began < limit:
+                    break
+                del waiting[exchange]
+                self._overdue.add(exchange)
+                if not self._is_past(exchange):
+                    sums, operation = self._of(exchange)
+                    _count(sums, limit, limit)
+                    operation.requests += 1
+                    operation.overdue += 1
+        self._waiting = {key: waiting for key, waiting in self._waiting.items() if waiting}
+        taken, self._sums = self._sums, {}
+        self._room = _MOST_OPERATIONS
+        return [*taken.values()]
+
+    def _is_past(self, exchange: Exchange) -> bool:
+        is_new = exchange.cutover_route is CutoverRoute.NEW
+        return is_new and exchange.began < self._fell.get(_key(exchange), -inf)
+
+    def _of(self, exchange: Exchange) -> tuple[CutoverDelta, OperationDelta]:
+        assert exchange.endpoint is not None  # as it takes a route
+        operation = exchange.method, exchange.endpoint.template.text
+        return self._at(place_of(exchange), operation)
+
+    def _at(
+        self, place: CutoverPlace, operation: OperationName
+    ) -> tuple[CutoverDelta, OperationDelta]:
+        sums = self._sums.get(place)
+        if sums is None:
+            sums = self._sums[place] = CutoverDelta(*place)
+        method, path = operation
+        name = f"{method if method in METHODS else OTHER} {path}"
+        of_it = sums.operations.get(name)
+        if of_it is None:
+            of_it = OperationDelta()
+            if self._room:
+                sums.operations[name] = of_it
+                self._room -= 1
+        return sums, of_it
+
+
+def _count(sums: CutoverDelta, seconds: float, limit: float) -> None:
+    """Count a request that ended or is overdue."""
+    if seconds >= limit:
+        seconds = limit
+        sums.overdue += 1
+    sums.requests += 1
+    sums.seconds += seconds
+    sums.squares += seconds * seconds
+
+
+def place_of(exchange: Exchange) -> CutoverPlace:
+    """Return where a request of a cutover is counted."""
+    key, route = _key(exchange), exchange.cutover_route
+    assert route is not None  # only requests of cutovers come here
+    return *key, route.value, exchange.snapshot.cutovers[key].cell_of(exchange.client)
+
+
+def _key(exchange: Exchange) -> VersionKey:
+    assert exchange.endpoint is not None  # a request without one takes no route
+    return exchange.endpoint.api, str(exchange.version)
+
+
+def _limit(exchange: Exchange) -> float:
+    gates = exchange.snapshot.cutovers[_key(exchange)].gates
+    return _OVERDUE if gates is None else gates.overdue

@@ -1,1 +1,0 @@
-"""The upstream side of the proxy: connections, balancing, health checks."""

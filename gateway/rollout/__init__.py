@@ -1,0 +1,1 @@
+"""Shadow, comparison, cutover and its gates."""

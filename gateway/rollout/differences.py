@@ -1,0 +1,264 @@
+"""Comparison of two responses to one request: the fields in which they differ.
+
+A field is `status`, `header` with a name, or a place in the body: a JSON Pointer (RFC 6901) with
+`*` for the index of every array element, so that the elements of an array share their fields. A
+body that is not JSON is one field, `body`; so is the root of a JSON body. The documents of a stream
+are the elements of an array.
+
+Two values are equal if a client in a typed language would read them as equal:
+
+- An integer never equals a number with a fraction or an exponent, since a parser of integers
+  rejects `1.0`. Two numbers with a fraction or an exponent are compared by their exact value:
+  `1.10` equals `1.1`.
+- A missing field does not equal a field that is null.
+- The order of array elements counts; the order of object keys does not.
+
+Where the statuses differ, nothing else is compared, since the bodies describe different results.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from hashlib import blake2b
+from itertools import chain
+from typing import NamedTuple, TypeVar
+
+from gateway.conversion.document import MISSING, Document
+from gateway.conversion.field_path import pointer
+from gateway.conversion.scalars import Huge
+
+# The maximum number of fields reported for one comparison, since objects may have any number of
+# keys.
+_MOST_FIELDS = 32
+_REST = "more fields"
+_LONGEST_FIELD = 200
+_LONGEST_SAMPLE = 200
+_Headers = Mapping[str, tuple[str, ...]]
+
+
+class ComparedAnswer(NamedTuple):
+    """The parts of a response that are compared.
+
+    Attributes:
+        status: The HTTP status that a client of this version gets.
+        headers: The values of the header fields to compare, line by line, by lower-case name.
+        body: The body as a JSON document, or as bytes where it is not JSON.
+        fault: Why the gateway refused or failed the request, without any value of it; empty where
+            a service answered it.
+    """
+
+    status: int
+    headers: _Headers
+    body: Document
+    fault: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """The status, and the fault."""
+        return f"{self.status} {self.fault}".rstrip()
+
+
+class Difference(NamedTuple):
+    """A field in which two responses differ.
+
+    Attributes:
+        field: The name of the field.
+        old: The value in the old response where the field differs first, or MISSING.
+        new: The value in the new response at the same place, or MISSING.
+    """
+
+    field: str
+    old: Document
+    new: Document
+
+
+class Ignored(NamedTuple):
+    """The known differences: places in the body that are not compared.
+
+    Attributes:
+        places: The keys from the root to each place, where `*` stands for any element of an array
+            or any member of an object; everything below a place is ignored as well.
+    """
+
+    places: frozenset[tuple[str, ...]] = frozenset()
+
+    def covers(self, field: str) -> bool:
+        """Return whether a field is an ignored place or lies below one."""
+        keys = field.split("/")
+        return any(
+            len(place) <= len(keys)
+            and all(step in ("*", key) for step, key in zip(place, keys, strict=False))
+            for place in self.places
+        )
+
+
+NOTHING = Ignored()
+
+
+class RefusedField(NamedTuple):
+    """A part of a request that the service of another version would refuse.
+
+    Attributes:
+        field: The part: `operation`, `conversion`, `query` or `header` with a name, or a place in
+            the body as a JSON Pointer with `*` for any element of an array; `body` is all of it.
+        rule: The keyword of JSON Schema that it violates, or the code of a fault.
+        reason: A sentence about the violation, which may quote values.
+    """
+
+    field: str
+    rule: str
+    reason: str
+
+
+_Field = TypeVar("_Field", Difference, RefusedField)
+
+
+def refused_fields(
+    found: Iterable[RefusedField], ignored: Ignored = NOTHING
+) -> tuple[RefusedField, ...]:
+    """Return each refused field once, without the known ones, and at most so many as compared."""
+    return _each_once(found, ignored)
+
+
+def parse_ignored(text: str) -> tuple[str, ...]:
+    """Return the keys of the place that a JSON Pointer names; `*` is any element or member.
+
+    Raises:
+        ValueError: The text is not a JSON Pointer to a place in a body; the message is a sentence
+            for the operator.
+    """
+    keys = tuple(text.split("/"))
+    escapes = text.replace("~0", "").replace("~1", "")
+    if len(keys) < 2 or keys[0] or "" in keys[1:] or "~" in escapes:
+        # The operator may have written a field path, as changes have; suggest its JSON Pointer.
+        parts = text.replace("[]", ".*").split(".")
+        likely = all(parts) and "/" not in text and "~" not in text
+        raise ValueError(
+            f"'{text}' is not a place in a body; write a JSON Pointer, with * for the elements of"
+            " an array or the members of an object, such as"
+            f" /{'/'.join(parts) if likely else 'items/*/price'}"
+        )
+    return tuple("*" if key.isdecimal() else key for key in keys)
+
+
+def compare(
+    old: ComparedAnswer, new: ComparedAnswer, ignored: Ignored = NOTHING
+) -> tuple[Difference, ...]:
+    """Return the fields in which two responses differ, each once, in the order of the old one."""
+    if old.status != new.status:
+        return (Difference("status", old.outcome, new.outcome),)
+    found = _values(old.body, new.body, "")
+    if old.headers != new.headers:
+        found = chain(_header_fields(old.headers, new.headers), found)
+    return _each_once(found, ignored)
+
+
+def without_noise(
+    differences: Collection[Difference], noise: Collection[Difference]
+) -> tuple[Difference, ...]:
+    """Return the differences without noise: fields that also differ between two equal requests.
+
+    Args:
+        differences: The differences between the old service's response and the new service's.
+        noise: The differences between two responses of the old service to the same request; every
+            field at or below one of them is left out.
+    """
+    noisy = [difference.field for difference in noise]
+    return tuple(
+        difference
+        for difference in differences
+        if not any(_at_or_below(difference.field, field) for field in noisy)
+    )
+
+
+def redacted(value: Document, key: bytes) -> str:
+    """Return the type and size of a value, with a short keyed hash to distinguish values by."""
+    if value is MISSING or value is None or isinstance(value, bool):
+        return _kind(value)
+    text = plain(value, None)
+    mark = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=3, key=key).hexdigest()
+    size = f" of {len(value)}" if isinstance(value, str | bytes | list | dict) else ""
+    return f"{_kind(value)}{size} #{mark}"
+
+
+def plain(value: Document, longest: int | None = _LONGEST_SAMPLE) -> str:
+    """Return a value as JSON, truncated to `longest` characters; None truncates nothing.
+
+    Bytes are a text on one line, for tables and terminals.
+    """
+    if value is MISSING:
+        return "missing"
+    if isinstance(value, bytes):
+        start = value[: longest and longest * 4].decode("utf-8", "replace")
+        text = "".join(one if one.isprintable() else repr(one)[1:-1] for one in start)
+    else:
+        text = _as_json(value)
+    return text if longest is None else truncated(text, longest)
+
+
+def truncated(text: str, longest: int = _LONGEST_SAMPLE) -> str:
+    """Return a text of at most `longest` characters, with an ellipsis in place of its rest."""
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+def _each_once(found: Iterable[_Field], ignored: Ignored) -> tuple[_Field, ...]:
+    fields: dict[str, _Field] = {}
+    for each in found:
+        field = each.field[:_LONGEST_FIELD]
+        if field in fields or ignored.covers(each.field):
+            continue
+        if len(fields) == _MOST_FIELDS:
+            fields[_REST] = each._replace(field=_REST)
+            break
+        fields[field] = each._replace(field=field)
+    return tuple(fields.values())
+
+
+def _at_or_below(field: str, above: str) -> bool:
+    if above == "body":
+        return field == "body" or field.startswith("/")
+    return field == above or field.startswith(f"{above}/")
+
+
+def _header_fields(old: _Headers, new: _Headers) -> Iterator[Difference]:
+    for name in dict.fromkeys((*old, *new)):
+        before, after = old.get(name, MISSING), new.get(name, MISSING)
+        if before != after:
+            yield Difference(f"header {name}", before, after)
+
+
+def _values(old: Document, new: Document, at: str) -> Iterator[Difference]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in dict.fromkeys((*old, *new)):
+            place = at + pointer(key)
+            yield from _values(old.get(key, MISSING), new.get(key, MISSING), place)
+    elif isinstance(old, list) and isinstance(new, list):
+        for index in range(max(len(old), len(new))):
+            before = old[index] if index < len(old) else MISSING
+            after = new[index] if index < len(new) else MISSING
+            yield from _values(before, after, f"{at}/*")
+    elif type(old) is not type(new) or old != new:
+        yield Difference(at or "body", old, new)
+
+
+def _kind(value: Document) -> str:
+    if value is MISSING:
+        return "missing"
+    return "null" if value is None else _KINDS.get(type(value), "number")
+
+
+_KINDS: Mapping[type, str] = {
+    bool: "boolean",
+    str: "text",
+    bytes: "bytes",
+    list: "array",
+    tuple: "header",
+    dict: "object",
+}
+
+
+def _written(value: object) -> object:
+    return value.text if isinstance(value, Huge) else str(value)
+
+
+# json.dumps would make an encoder for each value.
+_as_json = json.JSONEncoder(ensure_ascii=False, default=_written).encode

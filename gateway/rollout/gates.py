@@ -1,0 +1,200 @@
+"""Gates: the limits that hold a cutover or roll it back when the new route is worse."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf
+from typing import NamedTuple
+
+from gateway.rollout.failing_operations import Failing
+from gateway.rollout.route_outcomes import RouteOutcomes
+
+
+class GateAction(StrEnum):
+    """The reaction when a limit is exceeded, or when too little was seen to judge."""
+
+    WAIT = "wait"
+    HOLD = "hold"
+    ROLL_BACK = "roll_back"
+
+
+class GateOutcome(StrEnum):
+    """The result of a comparison."""
+
+    PASSED = "passed"
+    EXCEEDED = "exceeded"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """The limits of a cutover for its new route; a limit that is None is not checked.
+
+    Attributes:
+        differences: The maximum share of compared responses that differ, from 0 to 1.
+        errors: The maximum by which each share of MEASURES on the new route exceeds that on the
+            old route, from 0 to 1.
+        latency: The maximum ratio of the mean duration of requests on the new route to that on the
+            old route.
+        violations: The maximum by which each share of VIOLATIONS on the new route exceeds that on
+            the old route, from 0 to 1.
+        window: The seconds back to which the evidence reaches.
+        minimum: The minimum number of responses that a share or a mean is judged by.
+        overdue: The seconds after which a request counts although it is still under way.
+        then: The reaction when a limit is exceeded: HOLD or ROLL_BACK.
+        inconclusive: The reaction when a step has lasted its time and too little was seen.
+        dry_run: Whether the gates are judged and reported, and have no effect.
+    """
+
+    differences: float | None = None
+    errors: float | None = None
+    latency: float | None = None
+    violations: float | None = None
+    window: float = 300.0
+    minimum: int = 100
+    overdue: float = 10.0
+    then: GateAction = GateAction.ROLL_BACK
+    inconclusive: GateAction = GateAction.WAIT
+    dry_run: bool = False
+
+
+class ViolatedField(NamedTuple):
+    """A field of answers that violates the OpenAPI document of the version.
+
+    Attributes:
+        name: The method, the endpoint and the place in the body, as a text.
+        old: The number of validated answers on the old route that violate it there.
+        new: The same on the new route.
+    """
+
+    name: str
+    old: int
+    new: int
+
+
+class MovedClients(NamedTuple):
+    """The clients of a cell that have been moved.
+
+    Attributes:
+        before: Their latest outcomes on the old route, before they were moved.
+        since: Their outcomes on the new route since the percentage was set.
+        operation: The only operation that is counted; empty for all of them.
+    """
+
+    before: RouteOutcomes
+    since: RouteOutcomes
+    operation: str = ""
+
+
+class GateEvidence(NamedTuple):
+    """The measurements of a cutover within the window of its gates.
+
+    Attributes:
+        old: The outcomes of the requests on the old route.
+        new: The outcomes of the requests on the new route.
+        compared: The number of requests whose old and new responses were compared.
+        differing: The number of those whose responses differ.
+        before: The outcomes of the moved clients on the old route, before they were moved. A client
+            that is refused everywhere does not count against the new route.
+        cells: The outcomes on the old route by cell of clients; see `Cutover.cell_of`.
+        served_old: The outcomes on the old route since the percentage was set.
+        served_new: The same on the new route.
+        old_ceased: Whether the old route has served nobody within the window, and before that so
+            long ago that durations have changed since for other reasons.
+        outlasts: Whether the percentage was set before the window, so that `served_old` and
+            `served_new` have more to judge by.
+        fields: The fields that violate the document, of `served_old` and `served_new`.
+        moved: The moved clients by cell, once `outlasts`.
+        failing: How requests failed on the new route, by operation.
+        parts: The outcomes on the new route in each part of the window, if the old route has served
+            nobody within it.
+    """
+
+    old: RouteOutcomes = RouteOutcomes()
+    new: RouteOutcomes = RouteOutcomes()
+    compared: int = 0
+    differing: int = 0
+    before: RouteOutcomes = RouteOutcomes()
+    cells: tuple[RouteOutcomes, ...] = ()
+    served_old: RouteOutcomes = RouteOutcomes()
+    served_new: RouteOutcomes = RouteOutcomes()
+    old_ceased: bool = False
+    outlasts: bool = False
+    fields: tuple[ViolatedField, ...] = ()
+    moved: tuple[MovedClients, ...] = ()
+    failing: tuple[Failing, ...] = ()
+    parts: tuple[RouteOutcomes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """The result of one comparison of a gate.
+
+    Attributes:
+        gate: The gate: `errors`, `violations`, `latency` or `differences`.
+        measure: What is compared: one of MEASURES or of VIOLATIONS, `mean` or `share`.
+        outcome: The result.
+        new: The share or the mean in seconds on the new route; None where nothing was seen.
+        old: The same on the old route; of differences, always None.
+        limit: The maximum of the difference or the ratio of both; of differences, of the share.
+        new_count: The number of requests of the measure on the new route; of a mean, of requests.
+        new_requests: The number of requests on the new route.
+        old_count: The number of requests of the measure on the old route; of a mean, of requests.
+        old_requests: The number of requests on the old route.
+        window: The seconds back to which the gates look; the text says so where the evidence is
+            of a longer time, since there is little in the window.
+        text: What was compared, as a sentence for operators.
+    """
+
+    gate: str
+    measure: str
+    outcome: GateOutcome
+    new: float | None
+    old: float | None
+    limit: float
+    new_count: int
+    new_requests: int
+    old_count: int
+    old_requests: int
+    window: float
+    text: str
+
+    @property
+    def pressure(self) -> float | None:
+        """The share of what the gate allows that is used up; None if nothing was seen.
+
+        It is at least 0; more than 1 is beyond the limit, which chance alone may explain.
+        """
+        if self.new is None:
+            return None
+        if self.old is None:
+            used, allowed = self.new, self.limit
+        elif self.gate == "latency":
+            used, allowed = self.new / self.old - 1 if self.old else 0.0, self.limit - 1
+        else:
+            used, allowed = self.new - self.old, self.limit
+        return max(used, 0.0) / allowed if allowed > 0 else inf if used > 0 else 0.0
+
+
+MEASURES = {
+    "5xx": "were answered 5xx or broke off",
+    "conversion": "could not be converted",
+    "401": "were answered 401",
+    "403": "were answered 403",
+    "404": "were answered 404",
+    "429": "were answered 429",
+    "4xx": "were answered 4xx",
+    "other 4xx": "were answered 4xx other than 401, 403, 404 and 429",
+    "3xx": "were answered 3xx",
+    "overdue": "took longer than {overdue:g} s",
+    "abandoned": "were abandoned by the client",
+    "writes": "were answered 4xx or 5xx",
+}
+"""What the gate `errors` compares, with a text for each.
+
+`4xx` is all of them; clients that get fewer 404 and more 422 than before get no more 4xx, and more
+of the `other 4xx`. `writes` is a share of those requests that write, all of which can fail without
+a share of all requests showing it.
+"""
+
+VIOLATIONS = {"answers": "validated answers", "write answers": "validated answers to writes"}
+"""What the gate `violations` compares, with what each share is of, for a text."""

@@ -1,0 +1,138 @@
+"""RouteOutcomes: how the requests on one route of a cutover ended, in sums that can be merged."""
+
+from collections.abc import Callable
+from operator import add, sub
+from typing import Any, NamedTuple
+
+from gateway.base.errors import FAULT_KINDS, Blame, FaultCode
+
+OUTCOMES = ("2xx", "3xx", "4xx", "401", "403", "404", "429", "5xx", "conversion", "abandoned")
+"""The outcomes of a request, of which each request has one.
+
+`4xx` is every 4xx that is not named beside it. `5xx` includes answers that broke off, `conversion`
+is a message that the gateway could not convert, and `abandoned` a request whose client left.
+"""
+
+UNCELLED = -1
+"""The cell of requests that belong to no client; see `Cutover.cell_of`."""
+
+_CONVERSION = frozenset(
+    {
+        FaultCode.UNCONVERTIBLE_REQUEST,
+        FaultCode.UNSUPPORTED_MEDIA_TYPE,
+        FaultCode.CONVERSION_FAILED,
+    }
+)
+_OF_SERVICES = frozenset(code for code, kind in FAULT_KINDS.items() if kind.blame is Blame.UPSTREAM)
+_PLACES = {name: place for place, name in enumerate(OUTCOMES)}
+_NAMED = {int(name): place for name, place in _PLACES.items() if name.isdigit()}
+FAILED = frozenset({_PLACES["4xx"], *_NAMED.values(), _PLACES["5xx"], _PLACES["conversion"]})
+"""The places in OUTCOMES of requests that were refused or failed."""
+# The measures that are no outcomes: how many requests, and of how many.
+_APART = {
+    "overdue": ("overdue", "requests"),
+    "writes": ("failed_writes", "writes"),
+    "answers": ("violating", "checked"),
+    "write answers": ("violating_writes", "checked_writes"),
+}
+_CLASSES = [_PLACES[name] for name in ("2xx", "2xx", "2xx", "3xx", "4xx")]
+
+
+def outcome_of(status: int, code: str | None, *, aborted: bool) -> int:
+    """Return the place in OUTCOMES of a request that has ended.
+
+    Args:
+        status: The status that the client got; 0 for none.
+        code: The code of the fault of the request; None where it had none.
+        aborted: Whether the response ended before it was complete.
+    """
+    if code in _CONVERSION:
+        return _PLACES["conversion"]
+    if aborted:
+        return _PLACES["abandoned" if code is None and status < 500 else "5xx"]
+    # A preflight of CORS is answered 204 although the service of its request is away.
+    if status >= 500 or code in _OF_SERVICES:
+        return _PLACES["5xx"]
+    return _NAMED.get(status, _CLASSES[status // 100])
+
+
+class RouteOutcomes(NamedTuple):
+    """The outcomes of the requests on one route.
+
+    A request is counted when it ends, or when it is overdue, whichever is first. Its duration is
+    counted up to then, so that the mean is a restricted mean (Royston and Parmar 2013, BMC Medical
+    Research Methodology 13:152): requests under way count, and no single one can dominate it.
+
+    Attributes:
+        requests: The number of requests.
+        overdue: The number of those that took longer than the gates allow.
+        ends: The number of ended requests by outcome, as in OUTCOMES.
+        seconds: The sum of the durations, each up to the time at which a request is overdue.
+        squares: The sum of the squares of the same durations.
+        writes: The number of ended requests that write, of which there may be few beside those that
+            read.
+        failed_writes: The number of those whose outcome is in FAILED.
+        checked: The number of answers that were validated by the OpenAPI document of the version,
+            a sample of all.
+        violating: The number of those that violate it.
+        checked_writes: The number of validated answers to requests that write.
+        violating_writes: The number of those that violate the document.
+    """
+
+    requests: int = 0
+    overdue: int = 0
+    ends: tuple[int, ...] = (0,) * len(OUTCOMES)
+    seconds: float = 0.0
+    squares: float = 0.0
+    writes: int = 0
+    failed_writes: int = 0
+    checked: int = 0
+    violating: int = 0
+    checked_writes: int = 0
+    violating_writes: int = 0
+
+    def plus(self, other: "RouteOutcomes") -> "RouteOutcomes":
+        """Return the sum of both."""
+        return self._with(add, other)
+
+    def minus(self, earlier: "RouteOutcomes") -> "RouteOutcomes":
+        """Return what was counted after an earlier sum."""
+        return self._with(sub, earlier)
+
+    def _with(self, operate: Callable[[Any, Any], Any], other: "RouteOutcomes") -> "RouteOutcomes":
+        ends = tuple(map(operate, self.ends, other.ends))
+        numbers: Any = (*self[:2], *self[3:]), (*other[:2], *other[3:])
+        requests, overdue, *sums = map(operate, *numbers)
+        return RouteOutcomes(requests, overdue, ends, *sums)
+
+    def count(self, measure: str) -> int:
+        """Return the number of requests of a measure of `gates.MEASURES` or `gates.VIOLATIONS`."""
+        if measure in _APART:
+            found: int = getattr(self, _APART[measure][0])
+            return found
+        if measure == "other 4xx":
+            return self.ends[_PLACES["4xx"]]
+        if measure == "4xx":
+            return self.ends[_PLACES["4xx"]] + sum(self.ends[place] for place in _NAMED.values())
+        return self.ends[_PLACES[measure]]
+
+    def total(self, measure: str) -> int:
+        """Return the number of requests of which a measure is a share.
+
+        An outcome is one of the requests that have ended: one of an overdue request comes long
+        after it was counted, maybe in another window.
+        """
+        if measure in _APART:
+            found: int = getattr(self, _APART[measure][1])
+            return found
+        return sum(self.ends)
+
+    @property
+    def all_good(self) -> bool:
+        """Whether nothing was counted but requests that ended with 2xx, and valid answers."""
+        return not (self.overdue or self.violating or any(self.ends[1:]))
+
+    @property
+    def failures(self) -> int:
+        """The number of requests that failed for no fault of the client."""
+        return self.count("5xx") + self.count("conversion")

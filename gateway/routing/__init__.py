@@ -1,0 +1,1 @@
+"""APIs, endpoints, routes, the snapshot, and the plan for a request."""

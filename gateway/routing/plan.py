@@ -1,0 +1,423 @@
+"""The plan: the decision about one request, made before the gateway acts on it.
+
+`plan` is pure: the live path, the `explain` command and the tests call this one function.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from gateway.base.context import ANONYMOUS_CONTEXT, RequestContext
+from gateway.base.errors import Fault, FaultCode, method_not_allowed, not_offered, unconvertible
+from gateway.base.headers import FieldLines
+from gateway.base.max_forwards import BOUNDED, ends_here
+from gateway.base.request import RequestHead
+from gateway.conversion.chain import Conversion
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.message.message import Message, request_message
+from gateway.conversion.passage import Passage, find_passage
+from gateway.rollout.cutover import CutoverRoute
+from gateway.rollout.shadow import DRY_RUN, VALIDATE
+from gateway.routing.preflight import PREFLIGHT, answering, is_preflight
+from gateway.routing.snapshot import Endpoint, Route, ShadowAlternative, Snapshot
+from gateway.routing.successor_paths import successor_paths
+from gateway.versions.chosen_by import UNNAMED, ChosenBy
+from gateway.versions.reader import Reader
+from gateway.versions.rewriting import VersionRewrite
+from gateway.versions.selection import Selected
+from gateway.versions.version import Version
+
+# Rules whose versions do not end save the memory.
+if TYPE_CHECKING:
+    from gateway.lifecycle.lifecycle import Lifecycle
+
+
+class Plan(NamedTuple):
+    """The decision to forward a request to the service of a route.
+
+    Attributes:
+        endpoint: The endpoint of the request.
+        route: The route by which the version is served.
+        chosen_by: The mechanism or rule that chose the version; None where the API has no
+            versions.
+        target: The raw path and query of the request to the service.
+        fields: The header fields of every response, from the service or from the gateway.
+        cutover_route: The side of a cutover that the request takes; None where there is no cutover.
+        shadow: The plan for the repetition of the request in the background, or the refusal that
+            its client would get; None repeats nothing.
+        passage: The operation of the request in each version on the way; None where the versions
+            have the same operations.
+        content_type: The Content-Type of a JSON response; None keeps the Content-Type of the
+            service.
+        rewrite: The rewrite of the version in the request; None where nothing is to be written.
+    """
+
+    endpoint: Endpoint
+    route: Route
+    chosen_by: ChosenBy | None
+    target: str
+    fields: FieldLines = ()
+    cutover_route: CutoverRoute | None = None
+    shadow: "Plan | Refusal | None" = None
+    passage: Passage | None = None
+    content_type: str | None = None
+    rewrite: VersionRewrite | None = None
+
+    @property
+    def request(self) -> Conversion | None:
+        """The conversion of the request; None where the service speaks the client's version."""
+        return self.route.request if self.passage is None else self.passage.request
+
+    @property
+    def response(self) -> Conversion | None:
+        """The conversion of the answer; None where the service speaks the client's version."""
+        return self.route.response if self.passage is None else self.passage.response
+
+    def method(self, asked: str) -> str:
+        """Return the method of the request to the service, for that of the client."""
+        return asked if self.passage is None else self.passage.method
+
+    @property
+    def version(self) -> Version | None:
+        """The version that the client gets; None where the API has no versions."""
+        return self.route.version
+
+
+class Options(NamedTuple):
+    """The decision to answer an OPTIONS request in the gateway (RFC 9110, section 9.3.7).
+
+    Attributes:
+        endpoint: The endpoint of the request.
+        allow: The value of the Allow header field; empty where the service alone knows the methods.
+        version: The version of the request; None where none was chosen.
+        fields: The header fields of every response of that version.
+    """
+
+    endpoint: Endpoint
+    allow: str
+    version: Version | None = None
+    fields: FieldLines = ()
+
+
+class Refusal(NamedTuple):
+    """The decision to refuse a request with a fault.
+
+    Attributes:
+        endpoint: The endpoint of the request; None where the path matches no endpoint.
+        fault: The fault that the response describes.
+        version: The version of the request; None where none was chosen.
+        fields: The header fields of every response of that version.
+        cutover_route: The side of a cutover for which the request cannot be converted; None where
+            there is no cutover, or another reason.
+    """
+
+    endpoint: Endpoint | None
+    fault: Fault
+    version: Version | None = None
+    fields: FieldLines = ()
+    cutover_route: CutoverRoute | None = None
+
+
+Decision = Plan | Options | Refusal
+
+
+def plan(
+    snapshot: Snapshot, head: RequestHead, context: RequestContext = ANONYMOUS_CONTEXT
+) -> Decision:
+    """Return the decision about a request, from its path, version and method and the lifecycle.
+
+    Where the path carries the version, the path of an unsupported version does not exist, so the
+    request is refused (404) before its method is checked. The path of a retired version still
+    exists, and its requests are refused as retired (410).
+    """
+    found = snapshot.router.find(head.path)
+    if found is None:
+        return Refusal(None, Fault(FaultCode.NOT_FOUND, "No endpoint has this path."))
+    endpoint, captures = found
+    chosen = _choose(endpoint, head, captures, context)
+    last = head.method in BOUNDED and ends_here(head.fields)
+    allowed = not last and (
+        endpoint.methods is None
+        or head.method in endpoint.methods
+        or _passes_preflight(snapshot, endpoint.methods, head)
+    )
+    if isinstance(chosen, Fault):
+        if allowed or chosen.status == 404:
+            return Refusal(endpoint, chosen)
+        return _other_method(endpoint, head.method, None, ())
+    version, chosen_by, literal = chosen
+    route = endpoint.routes.get(version)
+    fields = () if route is None else route.steady_fields
+    lifecycle = endpoint.retired[version] if route is None else route.lifecycle
+    if lifecycle is not None and (route is None or not lifecycle.settled):
+        captures = successor_paths(snapshot.links, endpoint, lifecycle, head, captures)
+        fields += lifecycle.fields_for(context.client, captures)
+    if not allowed:
+        return _other_method(endpoint, head.method, version, fields)
+    if route is None or context.now >= route.refuses_from:
+        fault = _withdrawn(endpoint, route, lifecycle, captures, context)
+        if fault is not None and not _may_be_served(route, head, context):
+            return Refusal(endpoint, fault, version, fields)
+    assert route is not None  # or the version has ended
+    taken = None
+    if route.cutover is not None:
+        taken = route.cutover.rule.route_for(context)
+        if taken is CutoverRoute.NEW:
+            route = route.cutover.route
+    request, passage = route.request, None
+    rewrite = None if request is None else route.request_rewrite
+    rewrite = rewrite if literal else _rewrite(route, chosen_by)
+    if request is None or not request.has_operations:
+        target = _target(endpoint, route, rewrite, head, captures)
+    else:
+        route, target, passage = _by_operation(endpoint, route, head, captures, chosen_by)
+        rewrite = _rewrite(route, chosen_by)
+    if isinstance(target, Fault):
+        return Refusal(endpoint, target, version, fields, taken)
+    other = route.shadow
+    shadow = (
+        None
+        if other is None or context.shadow_draw * 100 >= other.rule.percent
+        else _beside(endpoint, other, chosen_by, fields, head, captures)
+    )
+    # Most endpoints have no reader that names the version in the media type of answers.
+    called = route.content_type and _media_type(endpoint, route, chosen_by, head)
+    made = (endpoint, route, chosen_by, target, fields, taken, shadow, passage, called, rewrite)
+    return tuple.__new__(Plan, made)  # a fifth of the cost of Plan(...)
+
+
+def _passes_preflight(snapshot: Snapshot, methods: tuple[str, ...], head: RequestHead) -> bool:
+    """Return whether a request is a preflight for an allowed method that `cors` does not answer."""
+    if not is_preflight(head.method, head.fields):
+        return False
+    if snapshot.cors is not None and snapshot.cors.preflight(head.fields):
+        return False
+    return head.fields.getall(PREFLIGHT, ())[0] in methods
+
+
+def _may_be_served(route: Route | None, head: RequestHead, context: RequestContext) -> bool:
+    """Return whether a preflight asks about a request that the version may serve.
+
+    A preflight carries no credentials (Fetch, section 4.8), so it does not name an exempt client.
+    The request has a draw of its own.
+    """
+    if route is None or not is_preflight(head.method, head.fields):
+        return False
+    terms = None if route.lifecycle is None else route.lifecycle.terms
+    brownout = route.brownout
+    clients = {
+        context.client,
+        *(() if terms is None else terms.exempt),
+        *(() if brownout is None else brownout.exempt),
+    }
+    askers = (context._replace(client=client, brownout_draw=1.0) for client in clients)
+    return any(
+        (terms is None or not terms.ended(asker))
+        and (brownout is None or brownout.closes(asker) is None)
+        for asker in askers
+    )
+
+
+def _withdrawn(
+    endpoint: Endpoint,
+    route: Route | None,
+    lifecycle: "Lifecycle | None",
+    captures: Mapping[str, str],
+    context: RequestContext,
+) -> Fault | None:
+    """Return the fault for a request of a version that has ended or is browned out, else None."""
+    if lifecycle is not None and (route is None or lifecycle.terms.ended(context)):
+        return lifecycle.retired(context, captures, _offered(endpoint, context))
+    brownout = None if route is None else route.brownout
+    closes = None if brownout is None else brownout.closes(context)
+    if brownout is None or closes is None:
+        return None
+    instead = None if lifecycle is None else lifecycle.instead(context, captures)
+    return brownout.refusal(closes, context.now, _offered(endpoint, context), instead)
+
+
+def _beside(
+    endpoint: Endpoint,
+    beside: ShadowAlternative,
+    chosen_by: ChosenBy | None,
+    fields: FieldLines,
+    head: RequestHead,
+    captures: Mapping[str, str],
+) -> Plan | Refusal | None:
+    """Return the decision about the repetition of a request, or None if it is not repeated."""
+    rule, path = beside.rule, endpoint.template.text
+    route, target, passage = _by_operation(endpoint, beside.route, head, captures, chosen_by)
+    # The other version may write where this one reads, and the other way round.
+    mode = rule.mode(head.method if passage is None else passage.method, path)
+    if mode is None or (mode is VALIDATE and route is not beside.route):
+        return None  # the document is not that of a service for this operation alone
+    if isinstance(target, Fault):
+        return Refusal(endpoint, target, beside.route.version, fields)
+    if mode is DRY_RUN and rule.dry_run is not None:
+        target = rule.dry_run.target(target)
+    called = _media_type(endpoint, route, chosen_by, head)
+    rewrite = _rewrite(route, chosen_by)
+    return Plan(endpoint, route, chosen_by, target, fields, None, None, passage, called, rewrite)
+
+
+def _media_type(
+    endpoint: Endpoint, route: Route, chosen_by: ChosenBy | None, head: RequestHead
+) -> str | None:
+    """Return the media type of a version where the request asks for it, or for none at all.
+
+    A default version, or that of a client's pin, was not asked for.
+    """
+    selector, version = endpoint.selector, route.version
+    if route.content_type is None or version is None or chosen_by in UNNAMED:
+        return None
+    assert selector is not None  # an endpoint with versions has a selector
+    aliases = selector.matching.aliases
+    only = selector.only
+    if only is not None and only.has_one_type and not aliases:  # the version's own name was read
+        return route.content_type
+    found = (reader.answers_with(head, version, aliases) for reader in selector.readers)
+    return next(filter(None, found), None)
+
+
+def _offered(endpoint: Endpoint, context: RequestContext) -> tuple[str, ...]:
+    assert endpoint.selector is not None  # an endpoint with versions has a selector
+    return endpoint.selector.offered(context)
+
+
+def _rewrite(route: Route, chosen_by: ChosenBy | None) -> VersionRewrite | None:
+    """Return the rewrite of the version in a request that does not name the one of the service."""
+    return route.unnamed_rewrite if chosen_by in UNNAMED else route.request_rewrite
+
+
+def _target(
+    endpoint: Endpoint,
+    route: Route,
+    rewrite: VersionRewrite | None,
+    head: RequestHead,
+    captures: Mapping[str, str],
+) -> str | Fault:
+    query, request = head.query, route.request
+    if request is not None and request.changes_query:
+        try:
+            asked = _asked(endpoint, head, captures) if request.shows_message else None
+            query = request.query(head.method, query, asked)
+        except ConversionError as error:
+            return unconvertible(error, error.misfit)
+    return written_target(rewrite, _path(route, route.service_version, head, captures), query)
+
+
+def _by_operation(
+    endpoint: Endpoint,
+    route: Route,
+    head: RequestHead,
+    captures: Mapping[str, str],
+    chosen_by: ChosenBy | None,
+) -> tuple[Route, str | Fault, Passage | None]:
+    """Return the route and the target of a request whose operation may differ, and its passage."""
+    request, response = route.request, route.response
+    if request is None or response is None or not request.has_operations:
+        rewrite = _rewrite(route, chosen_by)
+        return route, _target(endpoint, route, rewrite, head, captures), None
+
+    def path(version: Version) -> str:
+        return _path(route, version, head, captures)
+
+    try:
+        asked = _asked(endpoint, head, captures) if request.shows_message else None
+        meant = None
+        if head.method == "OPTIONS":
+            meant = next(iter(head.fields.getall(PREFLIGHT, ())), None)
+        passage = find_passage(request, response, head.method, path, head.query, asked, meant)
+    except ConversionError as error:
+        return route, unconvertible(error, error.misfit), None
+    substitute = passage.substitute
+    if substitute is not None:
+        if substitute.service is None:
+            *_, methods = substitute.refusal
+            return route, not_offered(*substitute.refusal[:4], endpoint.allowed(methods)), None
+        route = route.substitutes[substitute.service.name, passage.version]
+    rewrite = _rewrite(route, chosen_by)
+    return route, written_target(rewrite, passage.path, passage.query), passage
+
+
+def _asked(endpoint: Endpoint, head: RequestHead, captures: Mapping[str, str]) -> Message:
+    asked = head.method, head.path, head.query, head.fields.items()
+    return request_message(*asked, endpoint.template.text, captures)
+
+
+def _path(
+    route: Route, version: Version | None, head: RequestHead, captures: Mapping[str, str]
+) -> str:
+    template = route.upstream_path
+    if template is None:
+        return head.path
+    if template.captures:
+        return template.fill({**captures, "version": str(version)})
+    return template.text
+
+
+def written_target(rewrite: VersionRewrite | None, path: str, query: str | None) -> str:
+    """Return the target of a request to a service, with the version that it is told."""
+    # This step is the last, as in `gateway.proxy.transit`, because a conversion may rename a
+    # parameter to the name of the version parameter.
+    if rewrite is not None:
+        query = rewrite.query(query)
+    return path if query is None else f"{path}?{query}"
+
+
+def _other_method(
+    endpoint: Endpoint, method: str, version: Version | None, fields: FieldLines
+) -> Options | Refusal:
+    allow = ", ".join(endpoint.allowed(one for one in endpoint.methods or () if one != method))
+    if method == "OPTIONS":
+        return Options(endpoint, allow, version, fields)
+    return Refusal(endpoint, method_not_allowed(allow or "OPTIONS"), version, fields)
+
+
+def _choose(
+    endpoint: Endpoint, head: RequestHead, captures: Mapping[str, str], context: RequestContext
+) -> tuple[Version | None, ChosenBy | None, bool] | Fault:
+    """Return the version, what chose it, and whether the request names it by its own label."""
+    selector = endpoint.selector
+    if selector is None:
+        return None, None, True
+    for confusable in selector.confusable:
+        lookalike = confusable.lookalike(head)
+        if lookalike is not None:
+            return selector.ambiguous(confusable, lookalike, context)
+    reader = selector.only
+    if reader is not None:
+        # The fast path of nearly every request: one reader finds one supported version.
+        values = reader.read(head, captures)
+        version = selector.supported.get(values[0]) if len(values) == 1 else None
+        if version is not None:
+            return version, reader.mechanism, True
+    readings = [(each, each.read(head, captures)) for each in selector.readers]
+    selected = selector.select(readings, context)
+    if (
+        isinstance(selected, Selected)
+        and not selected.named
+        and any(each.refuses(head, selected.version) for each in selector.readers)
+    ):
+        # A default or pinned version serves no request that excludes it, as an Accept field can.
+        selected = selector.missing(context)
+    chosen = None
+    if isinstance(selected, Selected):
+        chosen = selected.version, selected.chosen_by
+        if head.method != "OPTIONS" or selected.chosen_by not in UNNAMED:
+            return *chosen, selected.named and _is_literal(readings, str(selected.version))
+    elif head.method != "OPTIONS" or selected.code is not FaultCode.VERSION_MISSING:
+        return selected
+    path = partial(_path, head=head, captures=captures)
+    asked = partial(_by_operation, endpoint, captures=captures, chosen_by=ChosenBy.NEWEST)
+    found = answering(endpoint.routes, selector, chosen, head, context, path, asked)
+    return *found, False
+
+
+def _is_literal(readings: Sequence[tuple[Reader, tuple[str, ...]]], label: str) -> bool:
+    """Return whether every place that names a version names this label; a preference, first."""
+    return all(
+        values[0] == label and (reader.is_preference or len({*values}) == 1)
+        for reader, values in readings
+        if values
+    )

@@ -1,0 +1,343 @@
+"""`apis.NAME.versions` in gateway.yaml: how each version of an API is served."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import inf
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+from pydantic import Field
+
+from gateway.access.clients import ClientNaming
+from gateway.base.dates import format_date
+from gateway.base.mistakes import Location, Mistakes
+from gateway.base.model import NumberText, SectionModel, later
+from gateway.conversion.chain import compose
+from gateway.conversion.link_directory import LinkForm
+from gateway.conversion.version_link import VersionLink
+from gateway.http.upstream.service import Service
+from gateway.routing.snapshot import CutoverAlternative, Route, SchemaCheck, ShadowAlternative
+from gateway.versions.version import Version
+
+# Files without these sections save the memory of their models and of what builds them.
+if TYPE_CHECKING:
+    from gateway.lifecycle.brownout_section import BrownoutConfig
+    from gateway.lifecycle.lifecycle_section import LifecycleConfig, VersionEnd
+    from gateway.rollout.cutover_section import CutoverConfig
+    from gateway.rollout.shadow_section import ShadowConfig
+    from gateway.routing.errors_section import ErrorsConfig
+else:
+    BrownoutConfig = later("gateway.lifecycle.brownout_section:BrownoutConfig")
+    CutoverConfig = later("gateway.rollout.cutover_section:CutoverConfig")
+    ErrorsConfig = later("gateway.routing.errors_section:ErrorsConfig")
+    LifecycleConfig = later("gateway.lifecycle.lifecycle_section:LifecycleConfig")
+    ShadowConfig = later("gateway.rollout.shadow_section:ShadowConfig")
+
+_LIVE = "live"
+
+
+class CheckConfig(SectionModel):
+    """A share of the converted answers is validated; violations are counted and logged."""
+
+    percent: Annotated[float, Field(gt=0, le=100), NumberText]
+    """The percentage of converted answers that is validated, above 0."""
+
+
+class VersionConfig(SectionModel):
+    """How a version is served: by a service of its own or via another version."""
+
+    service: str | None = None
+    """The name of the service that speaks this version. A version has either this or via."""
+    via: str | None = None
+    """The version whose service answers instead, through the conversions between the two."""
+    lifecycle: LifecycleConfig | None = None
+    """When the version is deprecated and when it ends. A version that has ended needs neither
+    service nor via."""
+    brownout: BrownoutConfig | None = None
+    """When requests for the version are refused for a while, before it ends."""
+    shadow: ShadowConfig | None = None
+    """The version that requests are sent to once more, in the background, to compare answers."""
+    cutover: CutoverConfig | None = None
+    """The version that a growing share of the clients is served via."""
+    schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
+    """The OpenAPI 3 document of the version: a URL, a file, or `live`, which is /openapi.json of
+    its service. The default is live if the version has a service, and otherwise none."""
+    errors: ErrorsConfig | None = None
+    """The shape in which clients of the version get errors. Without it, the gateway's own errors
+    are problem details (RFC 9457)."""
+    links: Literal["absolute", "relative"] | None = None
+    """How links to the gateway are written to clients of the version, where another version's
+    service answers: with scheme and host (absolute) or from the path on (relative). Without it,
+    they are as the service writes them."""
+    check: CheckConfig | None = None
+    """The validation of converted answers by the OpenAPI document, in the background. Without it,
+    none is validated."""
+
+
+class VersionsBuilder(NamedTuple):
+    """Builds the routes of an API's versions; mistakes go to `mistakes`.
+
+    Attributes:
+        api: the name of the API.
+        configs: its versions as configured, by label.
+        services: the services by name.
+        naming: how clients get their names; None where they have none.
+        versions: the versions whose labels are right, by label, the oldest first.
+        links: the changes between neighbouring versions, by the older one.
+        endings: how versions end, for those that have a lifecycle.
+        mistakes: collects the mistakes.
+    """
+
+    api: str
+    configs: Mapping[str, VersionConfig]
+    services: Mapping[str, Service]
+    naming: ClientNaming | None
+    versions: Mapping[str, Version]
+    links: Mapping[Version, Sequence[VersionLink]]
+    endings: "Mapping[Version, VersionEnd]"
+    mistakes: Mistakes
+
+    def routes(self, now: float) -> dict[Version | None, Route]:
+        """Return the route of each version, except those that have ended and have no service.
+
+        Args:
+            now: the time, in seconds since 1970.
+        """
+        routes: dict[Version | None, Route] = {}
+        for label, version in self.versions.items():
+            if self._is_retired(label, now):
+                continue
+            route = self._route(label, label, "via")
+            if route is not None:
+                routes[version] = self._with_alternatives(label, self._with_brownout(label, route))
+        return routes
+
+    def schemas(self, routes: Mapping[Version | None, Route]) -> dict[Version, str]:
+        """Return the location of each version's OpenAPI document, for those that have one."""
+        schemas = {}
+        for label, version in self.versions.items():
+            route, config = routes.get(version), self.configs[label]
+            if route is None or not route.service.targets:
+                continue  # its mistakes are reported elsewhere
+            location = config.schema_
+            if location is None and config.via is None:
+                location = _LIVE
+            if location == _LIVE:
+                if config.via is not None:
+                    self.mistakes.add(
+                        "served via another version, it has no service that could publish it;"
+                        " name a file or a URL",
+                        *self._at(label),
+                        "schema",
+                    )
+                    continue
+                location = f"http://{route.service.targets[0].authority}/openapi.json"
+            if location is not None:
+                schemas[version] = location
+        return schemas
+
+    def checked(
+        self, routes: Mapping[Version | None, Route], schemas: Mapping[Version, str]
+    ) -> dict[Version | None, Route]:
+        """Return the routes with the validation of answers, where `check` or a gate asks for it."""
+        checked = dict(routes)
+        for label, version in self.versions.items():
+            config = self.configs[label]
+            route, at = checked.get(version), (*self._at(label), "check")
+            if route is None:
+                continue
+            gates = None if route.cutover is None else route.cutover.rule.gates
+            gated = gates is not None and gates.violations is not None
+            percent = 0.0 if config.check is None else config.check.percent
+            if config.check is None and not gated:
+                continue
+            if config.check is not None and route.response is None and config.cutover is None:
+                self.mistakes.add(
+                    "of converted answers, and this version's are its service's own; remove it,"
+                    ' or write via: "VERSION" or a cutover',
+                    *at,
+                )
+            elif version in schemas:
+                check = SchemaCheck(percent, schemas[version], gated)
+                cutover = route.cutover and replace(
+                    route.cutover, route=replace(route.cutover.route, check=check)
+                )
+                checked[version] = replace(route, check=check, cutover=cutover)
+            elif config.schema_ is None:
+                self.mistakes.add("there is no document to check by; add schema: FILE or URL", *at)
+        return checked
+
+    def validated(
+        self, routes: Mapping[Version | None, Route], schemas: Mapping[Version, str]
+    ) -> dict[Version | None, Route]:
+        """Return the routes with the documents by which their shadows validate requests."""
+        found = dict(routes)
+        for label, version in self.versions.items():
+            config, route = self.configs[label].shadow, routes.get(version)
+            if config is None or not config.validate_ or route is None or route.shadow is None:
+                continue
+            served = route.shadow.route.service_version
+            # A version with a service has a document, unless there are mistakes in its section.
+            document = None if served is None else schemas.get(served)
+            rule = route.shadow.rule._replace(document=document)
+            found[version] = replace(route, shadow=replace(route.shadow, rule=rule))
+        return found
+
+    def _at(self, label: str) -> Location:
+        return ("apis", self.api, "versions", label)
+
+    def _is_retired(self, label: str, now: float) -> bool:
+        ending = self.endings.get(self.versions[label])
+        if ending is None or not self._is_unserved(label):
+            return False
+        last = max((ending.terms.sunset, *ending.terms.exempt.values()))
+        if last > now:
+            self.mistakes.add(
+                f"does not end before {format_date(last)}; until then, write"
+                ' { service: NAME } or { via: "VERSION" } as well',
+                *self._at(label),
+            )
+        if self.configs[label].brownout is not None:
+            self.mistakes.add("nobody serves the version; remove it", *self._at(label), "brownout")
+        return True
+
+    def _is_unserved(self, label: str) -> bool:
+        """Whether a version ends and has neither service nor via, as none needs once it ended."""
+        config = self.configs[label]
+        ends = config.lifecycle is not None and config.lifecycle.sunset is not None
+        return ends and config.service is None and config.via is None
+
+    def _with_brownout(self, label: str, route: Route) -> Route:
+        config = self.configs[label].brownout
+        if config is None:
+            return route
+        from gateway.lifecycle.brownout_section import BrownoutBuilder
+
+        ending = self.endings.get(self.versions[label])
+        builder = BrownoutBuilder(
+            (self.api, label),
+            config,
+            inf if ending is None else ending.terms.sunset,
+            self.naming,
+            (*self._at(label), "brownout"),
+            self.mistakes,
+        )
+        return replace(route, brownout=builder.build())
+
+    def _with_alternatives(self, label: str, route: Route) -> Route:
+        """Return the route with the shadow and the cutover of its version."""
+        key, config, at = (self.api, label), self.configs[label], self._at(label)
+        if config.shadow is not None and self._is_alternative(label, "shadow", config.shadow.via):
+            from gateway.rollout.shadow_section import build_shadow
+
+            other = self._route(label, config.shadow.via, "shadow", "via")
+            shadow = build_shadow(key, config.shadow, (*at, "shadow"), self.mistakes)
+            if other is not None:
+                route = replace(route, shadow=ShadowAlternative(shadow, other))
+        if config.cutover is not None and self._is_alternative(
+            label, "cutover", config.cutover.via
+        ):
+            from gateway.rollout.cutover_section import build_cutover
+
+            other = self._route(label, config.cutover.via, "cutover", "via")
+            cutover = build_cutover(
+                key,
+                config.cutover,
+                (*at, "cutover"),
+                self.mistakes,
+                compared=config.shadow is not None,
+            )
+            if other is not None and cutover is not None and other.service_version is not None:
+                route = replace(route, cutover=CutoverAlternative(cutover, other))
+        return route
+
+    def _is_alternative(self, label: str, key: str, via: str) -> bool:
+        """Whether a shadow or a cutover of a version may use the service of `via`."""
+        at = (*self._at(label), key)
+        if self.configs[label].service is None:
+            self.mistakes.add(
+                "is for a version with a service of its own, and this one is served via another;"
+                f" give it a service, or remove {key}",
+                *at,
+            )
+            return False
+        if via == label:
+            self.mistakes.add(
+                "names the version itself; name the one that is to take its place", *at, "via"
+            )
+            return False
+        return self.mistakes.look_up(via, self.configs, "version", *at, "via") is not None
+
+    def _route(self, label: str, via: str, *location: str) -> Route | None:
+        """Return the route of a version by the service of `via`, which may be the version itself.
+
+        Args:
+            label: the version that clients get.
+            via: the version whose service answers, or which is served via another one.
+            location: where `via` is configured, below the version.
+        """
+        served = self._served_version(via)
+        if served is None or served not in self.versions:
+            return None
+        service = self.mistakes.look_up(
+            self.configs[served].service or "",
+            self.services,
+            "service",
+            *self._at(served),
+            "service",
+        )
+        if service is None:
+            return None
+        version, service_version = self.versions[label], self.versions[served]
+        if version == service_version:
+            return Route(version, version, service)
+        ladder = tuple(self.versions.values())
+        form = self.configs[label].links
+        try:
+            return Route(
+                version,
+                service_version,
+                service,
+                request=compose(ladder, self.links, version, service_version),
+                response=compose(ladder, self.links, service_version, version),
+                link_form=None if form is None else LinkForm(form),
+            )
+        except LookupError as error:
+            older, newer = error.args
+            self.mistakes.add(
+                f"the way to version {service_version} has no conversion between {older} and"
+                f' {newer}; declare it: - between: ["{older}", "{newer}"]',
+                *self._at(label),
+                *location,
+            )
+            return None
+
+    def _served_version(self, label: str) -> str | None:
+        """Follow `via` to the version that has a service of its own."""
+        path = [label]
+        while True:
+            at, config = self._at(path[-1]), self.configs[path[-1]]
+            if (config.service is None) == (config.via is None):
+                self.mistakes.add(
+                    "a version has a service of its own or is served via another;"
+                    ' write { service: NAME } or { via: "VERSION" }',
+                    *at,
+                )
+                return None
+            if config.via is None:
+                return path[-1]
+            if self.mistakes.look_up(config.via, self.configs, "version", *at, "via") is None:
+                return None
+            if self._is_unserved(config.via):
+                self.mistakes.add(
+                    f"nobody serves version {config.via}, which ends; name one that is served",
+                    *at,
+                    "via",
+                )
+                return None
+            if config.via in path:
+                circle = " -> ".join((*path, config.via))
+                self.mistakes.add(
+                    f"goes round in a circle ({circle}); give one of them a service", *at, "via"
+                )
+                return None
+            path.append(config.via)

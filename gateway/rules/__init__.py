@@ -1,0 +1,1 @@
+"""The configuration as a whole: its text, its root model, its checks."""

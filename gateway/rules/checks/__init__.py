@@ -1,0 +1,1 @@
+"""Checks of conversions against the OpenAPI documents of the versions."""

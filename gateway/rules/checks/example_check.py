@@ -1,0 +1,197 @@
+"""The examples of conversions: each is converted as live bodies are, and compared."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from gateway.base.mistakes import Location, Mistakes
+from gateway.conversion.chain import BodyConversion, Conversion, compose
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.declared.example_section import ExampleConfig, ExampleMessageConfig
+from gateway.conversion.declared.part import Part
+from gateway.conversion.document import MISSING
+from gateway.conversion.formats import json_body
+from gateway.conversion.message.message import Message
+from gateway.conversion.message.query_walk import QueryWalk
+from gateway.conversion.parameter_change import (
+    ParameterLine,
+    ParameterLines,
+    parse_query,
+    write_query,
+)
+from gateway.conversion.passage import find_passage
+from gateway.conversion.version_link import Direction, VersionLink
+from gateway.proxy.body.slow_thread import run_now
+from gateway.rollout.differences import ComparedAnswer, compare
+from gateway.routing.snapshot import Api, Endpoint
+from gateway.rules.parts import parts_of
+from gateway.rules.root import Config
+from gateway.versions.version import Version
+
+_READING = frozenset({"GET", "HEAD"})
+_LONGEST = 200
+_encoder = msgspec.json.Encoder(
+    decimal_format="number", enc_hook=lambda value: msgspec.Raw(value.text.encode())
+)
+
+
+def prove_examples(config: Config, apis: Iterable[Api], mistakes: Mistakes) -> None:
+    """Report the examples that the conversions do not convert to their counterparts."""
+    for api in apis:
+        section = config.apis[api.name]
+        for part in parts_of(api, section.conversions, section.groups):
+            for index, example in enumerate(part.config.examples):
+                _prove(api, part, example, (*part.at, "examples", index), mistakes)
+
+
+def _prove(api: Api, part: Part, example: ExampleConfig, at: Location, mistakes: Mistakes) -> None:
+    link = part.link
+    if example.operation is None:
+        if example.status is not None:
+            mistakes.add("is of an operation; name it, or remove the status", *at, "status")
+            return
+        applied = _Applied(Conversion((link,), Direction.UP), None)
+    else:
+        known = {endpoint.template.text: endpoint for endpoint in api.endpoints}
+        path = example.operation.partition(" ")[2]
+        if mistakes.look_up(path, known, "endpoint", *at, "operation") is None:
+            return
+        found = _applied(api, link, example, known[path])
+        if found is None:
+            mistakes.add("the conversion does not apply to it; move the example", *at)
+            return
+        applied = found
+    for direction in Direction:
+        if example.direction in (direction.value, "both"):
+            target = link.newer if direction is Direction.UP else link.older
+            complaint = _complaint(example, applied, direction)
+            if complaint is not None:
+                mistakes.add(f"converted to version {target}, {complaint}", *at)
+
+
+class _Applied(NamedTuple):
+    """The conversions that apply to an example.
+
+    Attributes:
+        conversion: All of them, towards the newer version.
+        method: The method in the newer version; None applies all changes.
+        status: The status in the newer version; None for a request.
+    """
+
+    conversion: Conversion
+    method: str | None
+    status: int | None = None
+
+    def body(self, direction: Direction) -> BodyConversion | None:
+        """Return the conversion of the body in a direction."""
+        up = self.conversion
+        down = Conversion(up.links[::-1], Direction.DOWN)
+        wanted = up if direction is Direction.UP else down
+        if self.method is None:
+            return BodyConversion(wanted.links, direction)
+        if self.status is None:
+            return wanted.for_request(self.method)
+        status = self.status
+        if direction is Direction.UP:
+            status = down.status(self.method, status)
+        return wanted.for_response(self.method, status)
+
+
+def _applied(
+    api: Api, link: VersionLink, example: ExampleConfig, endpoint: Endpoint
+) -> _Applied | None:
+    """Return what applies to the operation of an example, as one of the versions has it."""
+    assert example.operation is not None
+    method = example.operation.partition(" ")[0]
+    status = example.status or (200 if method in _READING else None)
+    ladder = tuple(api.versions.values())
+    text = endpoint.template.text
+    up = compose(ladder, api.links, link.older, link.newer).at(text)
+    down = compose(ladder, api.links, link.newer, link.older).at(text)
+    if up.has_operations:
+        captures = {name: f"{{{name}}}" for name in endpoint.template.captures}
+
+        def path(version: Version) -> str:
+            route = endpoint.routes.get(version)
+            template = (route and route.upstream_path) or endpoint.template
+            return template.fill({**captures, "version": str(version)})
+
+        asked = find_passage(up, down, method, path, None)
+        if not any(asked.operations):  # it may be named as the newer version has it
+            asked = find_passage(down, up, method, path, None)
+        method = method if asked.request.direction is Direction.DOWN else asked.method
+        links = asked.request.links
+        up = Conversion(
+            links if asked.request.direction is Direction.UP else links[::-1], Direction.UP
+        )
+    found = _Applied(up, method, status)
+    body = found.body(Direction.UP)
+    if body is None or all(one.digest != link.digest for one in body.links):
+        return None
+    return found
+
+
+def _complaint(example: ExampleConfig, applied: _Applied, direction: Direction) -> str | None:
+    """Return the smallest difference between a converted example and the wanted one."""
+    given, wanted = (example.older, example.older_message), (example.newer, example.newer_message)
+    if direction is Direction.DOWN:
+        given, wanted = wanted, given
+    conversion = applied.body(direction)
+    query, fields = parse_query(given[1].query), _fields(given[1])
+    hops = applied.conversion.query_hops(applied.method or "POST")
+    way = QueryWalk(parse_query(example.older_message.query), hops)
+    message = Message(
+        applied.method or "POST", status=applied.status, headers=fields, query=query, way=way
+    )
+    body = msgspec.json.encode(given[0])
+    if conversion is not None:
+        try:
+            given_body = body
+            body = run_now(
+                lambda: json_body.convert(given_body, conversion, message), conversion.timeout
+            )
+        except ConversionError as error:
+            cause = f" ({error.cause})" if error.cause else ""
+            return f"it does not fit: {error}{cause}"
+    return _beside(message, wanted[1]) or _different(body, wanted[0])
+
+
+def _fields(given: ExampleMessageConfig) -> ParameterLines:
+    return [ParameterLine(name.lower(), name, value) for name, value in given.headers.items()]
+
+
+def _beside(message: Message, wanted: ExampleMessageConfig) -> str | None:
+    """Return how the converted header fields and the query differ from the wanted ones."""
+    named = {line.key: line.value for line in _fields(wanted)}
+    found = {line.key: line.value for line in message.headers}
+    for name in {**named, **found}:
+        if found.get(name) != named.get(name):
+            return (
+                f"the header {name} is {found.get(name)!r}, and the example has {named.get(name)!r}"
+            )
+    query = write_query(message.query)
+    if message.status is None and query != wanted.query:
+        return f"the query is {query!r}, and the example has {wanted.query!r}"
+    return None
+
+
+def _different(body: bytes, wanted: object) -> str | None:
+    """Return the smallest difference between a converted body and the wanted one."""
+    found, expected = (
+        ComparedAnswer(200, {}, json_body.parse(one)) for one in (body, msgspec.json.encode(wanted))
+    )
+    differences = compare(found, expected)
+    if not differences:
+        return None
+    first = differences[0]
+    field = "the body" if first.field == "body" else first.field
+    found_text = "is missing" if first.old is MISSING else f"is {_shown(first.old)}"
+    wanted_text = "no such field" if first.new is MISSING else _shown(first.new)
+    more = f"; and {len(differences) - 1} more differ" if differences[1:] else ""
+    return f"{field} {found_text}, and the example has {wanted_text}{more}"
+
+
+def _shown(value: object) -> str:
+    text = _encoder.encode(value).decode()
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -1,0 +1,165 @@
+"""Writes that destroy what they cannot see.
+
+A client reads a document of another version, in which a change has left something out, and writes
+it back by PUT or PATCH. The service replaces its document by what the client could see of it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from gateway.base.mistakes import Mistakes
+from gateway.conversion.changes.change_section import Upgrade
+from gateway.conversion.declared.part import Part
+from gateway.conversion.declared.shared_path import shared_path
+from gateway.conversion.version_link import VersionLink
+from gateway.routing.endpoint_section import asked_paths
+from gateway.routing.snapshot import Api, Endpoint
+from gateway.rules.checks.changed_shape import changed_shape, sought
+from gateway.verify.located_operation import LocatedOperation
+from gateway.verify.openapi.body_shape import BodyShape
+from gateway.verify.openapi.field_shape import Presence
+from gateway.verify.openapi.json_schema import Schema
+from gateway.versions.version import Version
+
+_OVERWRITING = ("PUT", "PATCH")
+# A warning names so many losses.
+_LISTED = 5
+
+
+def warn_of_overwriting(
+    api: Api,
+    parts: Sequence[Part],
+    described: Mapping[Version, Sequence[LocatedOperation]],
+    mistakes: Mistakes,
+) -> None:
+    """Warn of each endpoint where a version's PUT or PATCH destroys data of another version.
+
+    Args:
+        api: the API.
+        parts: the parts of its conversions.
+        described: the operations of the documents that are at hand, by their versions; they show
+            which writes exist, and which fields the bodies have.
+        mistakes: collects the warnings.
+    """
+    for index, endpoint in enumerate(api.endpoints):
+        for client, service in _pairs(endpoint):
+            check = _Check(api, endpoint, client, service, parts, described)
+            methods_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+            for method in _OVERWRITING:
+                for path, lost in check.losses(method).items():
+                    methods_of.setdefault((path, tuple(lost)), []).append(method)
+            for (path, losses), methods in methods_of.items():
+                more = f"; and {len(losses) - _LISTED} more" if losses[_LISTED:] else ""
+                named = " or ".join(methods)
+                mistakes.warn(
+                    f"warning: a {named} to {path} by a client of version"
+                    f" {client} destroys data of version {service}: {'; '.join(losses[:_LISTED])}"
+                    f"{more}. Let version {client} see it, as by keep: true, or refuse {named} of"
+                    f" version {client} here",
+                    *("apis", api.name, "endpoints", index),
+                )
+
+
+def _pairs(endpoint: Endpoint) -> Iterable[tuple[Version, Version]]:
+    """Return the versions of clients, each with that of a service which answers them here."""
+    found: dict[tuple[Version, Version], None] = {}
+    for route in endpoint.routes.values():
+        for one in (route, *([] if route.cutover is None else [route.cutover.route])):
+            if one.version is not None and one.service_version is not None:
+                found[one.version, one.service_version] = None
+    return (pair for pair in found if pair[0] != pair[1])
+
+
+class _Check(NamedTuple):
+    """One endpoint, for clients of one version whom the service of another version answers."""
+
+    api: Api
+    endpoint: Endpoint
+    client: Version
+    service: Version
+    parts: Sequence[Part]
+    described: Mapping[Version, Sequence[LocatedOperation]]
+
+    def losses(self, method: str) -> dict[str, list[str]]:
+        """Return what the service loses by a method, as texts, by path; nothing it cannot lose."""
+        if self.endpoint.methods is not None and method not in self.endpoint.methods:
+            return {}
+        here = self.endpoint.template
+        ours, theirs = (self._bodies(one, method) for one in (self.client, self.service))
+        if ours is not None and not ours:
+            return {}
+        sent = ((part, self._sent(part.link, method)) for part in self._between)
+        parts = [(part, by) for part, by in sent if by]
+        if theirs is None or any(part.link.operations for part in self.parts):
+            theirs = [(here.text, None)]
+        found: dict[str, list[str]] = {}
+        for path, schema in theirs:
+            # An endpoint for all that follows may be of many operations.
+            lost = found.setdefault(path if here.segments[-1].tail else here.text, [])
+            lost += [text for text in self._lost(parts, schema) if text not in lost]
+        return {path: lost for path, lost in found.items() if lost}
+
+    @property
+    def _between(self) -> list[Part]:
+        """The parts of the way from the service to the client, in the order of that way."""
+        low, high = sorted((self.client, self.service))
+        found = [part for part in self.parts if low <= part.link.older < high]
+        found.sort(key=lambda part: part.link.older)
+        return found if self._upwards else found[::-1]
+
+    @property
+    def _upwards(self) -> bool:
+        return self.client > self.service
+
+    def _bodies(self, version: Version, method: str) -> list[tuple[str, Schema | None]] | None:
+        """Return the paths and schemas of bodies that a version takes; None without a document."""
+        if version not in self.described:
+            return None
+        return [
+            (one.operation.path, schema)
+            for one in self.described[version]
+            if one.operation.method == method and self.endpoint.template.text in one.captures
+            for schema in (one.operation.request, one.operation.form)
+            if schema is not None
+        ]
+
+    def _sent(self, link: VersionLink, method: str) -> str:
+        """Return the method that the service is asked by, if a link applies here; else nothing."""
+        if link.paths is not None and self.endpoint.template.text not in link.paths:
+            return ""
+        if link.operations is None:
+            methods = self.endpoint.methods
+            reads = (methods is None or "GET" in methods) and link.applies("GET", 200)
+            applies = reads or link.applies(method, 200) or link.applies(method, None)
+            return method if applies else ""
+        for operation in link.operations:
+            own, other = (
+                operation.side(newer=newer) for newer in (self._upwards, not self._upwards)
+            )
+            if own is None or other is None or not own.takes(method):
+                continue
+            if any(shared_path(path, own.template) for path in asked_paths(self.endpoint)):
+                return other.method or method
+        return ""
+
+    def _lost(self, parts: Iterable[tuple[Part, str]], schema: Schema | None) -> Iterator[str]:
+        shape = None if schema is None else BodyShape.of(schema)
+        for part, sent in parts:
+            changes = list(part.changes())
+            for change in changes if self._upwards else reversed(changes):
+                upgrade = change.upgrade()
+                # A PATCH leaves what it does not name, and replaces arrays (RFC 7396).
+                in_array = any("[]" in name for name in (*upgrade.takes, *upgrade.makes))
+                if shape is None or _is_there(upgrade, shape, upwards=self._upwards):
+                    for loss in change.section.losses():
+                        whole = sent != "PATCH" or loss.in_patch or in_array
+                        if loss.newer == self._upwards and whole:
+                            yield f"{loss.text} in {change.place}" if change.place else loss.text
+                if shape is not None:
+                    shape = changed_shape(shape, upgrade, upwards=self._upwards)
+
+
+def _is_there(upgrade: Upgrade, shape: BodyShape, *, upwards: bool) -> bool:
+    """Return whether bodies may have one of the fields that a change looks for."""
+    fields = list(sought(upgrade, upwards=upwards))
+    return not fields or any(one.presence(shape) in (None, Presence.DECLARED) for one in fields)

@@ -1,0 +1,82 @@
+"""The JSON Schema of gateway.yaml, for editors."""
+
+import ast
+import inspect
+from collections.abc import Iterator
+from textwrap import dedent
+from typing import Any
+
+from gateway.base.model import SectionModel
+from gateway.rules.root import Config
+
+_ANNOTATIONS = ("title", "description", "default")
+
+
+def json_schema() -> dict[str, object]:
+    """Return the JSON Schema (draft 2020-12) of gateway.yaml.
+
+    Editors read the file before its variables are replaced. So where the models expect a number,
+    or a text that matches a pattern, the schema accepts a variable as well.
+    """
+    described = Config.model_json_schema()
+    models = {model.__name__: model for model in _models(SectionModel)}
+    for name, definition in (("Config", described), *described["$defs"].items()):
+        properties = definition.get("properties", {})
+        for one in properties.values():
+            if any("$ref" in part for part in one.get("anyOf", ())):
+                one.pop("title", None)  # the model has its own
+        for key, description in _descriptions(models[name]) if properties else ():
+            properties[key] = dict(sorted({**properties[key], "description": description}.items()))
+    schema = _for_editors(described)
+    schema["$defs"]["Variable"] = {
+        "description": "An environment variable, as ${NAME} or ${NAME:-default}.",
+        "pattern": r"\$\{",
+        "type": "string",
+    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _models(base: type[SectionModel]) -> Iterator[type[SectionModel]]:
+    for model in base.__subclasses__():
+        yield model
+        yield from _models(model)
+
+
+def _descriptions(model: type[SectionModel]) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a model with the docstrings of its fields.
+
+    pydantic can read them when a model is defined. That would take time and memory of every
+    process that serves, and nothing but this schema needs them.
+    """
+    for part in reversed(model.__mro__):
+        if not issubclass(part, SectionModel):
+            continue
+        try:
+            source = inspect.getsource(part)
+        except OSError:  # it is made of a table, which describes its fields
+            continue
+        (definition,) = ast.parse(dedent(source)).body
+        assert isinstance(definition, ast.ClassDef)
+        for field, text in zip(definition.body, definition.body[1:], strict=False):
+            match field, text:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str() as docstring)),
+                ):
+                    yield model.model_fields[name].alias or name, inspect.cleandoc(docstring)
+
+
+def _for_editors(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_for_editors(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    schema = {key: _for_editors(part) for key, part in schema.items()}
+    if isinstance(schema.get("description"), str):
+        schema["description"] = " ".join(schema["description"].split())
+    if "patternProperties" in schema:
+        schema["additionalProperties"] = False  # a name of another form is a mistake
+    if "pattern" in schema or schema.get("type") in ("integer", "number"):
+        about = {key: schema.pop(key) for key in _ANNOTATIONS if key in schema}
+        return {**about, "anyOf": [schema, {"$ref": "#/$defs/Variable"}]}
+    return schema

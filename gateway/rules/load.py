@@ -1,0 +1,102 @@
+"""Load: from a file to a Snapshot, for the start, a reload, `check` and `explain` alike."""
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from gateway.base.mistakes import ConfigError, Issue, Mistakes, in_order
+from gateway.base.regular_file import read_regular
+from gateway.conversion.python_functions import look_in
+from gateway.routing.snapshot import Snapshot
+from gateway.rules.build import build
+from gateway.rules.root import Config
+from gateway.rules.source import read
+from gateway.verify.schema_files import check_documents
+
+
+def load_file(path: Path, environment: Mapping[str, str]) -> Snapshot:
+    """Return the Snapshot that a file describes.
+
+    Raises:
+        ConfigError: the file cannot be read or used; it has every mistake with its line.
+    """
+    return check_file(path, environment)[0]
+
+
+def check_file(path: Path, environment: Mapping[str, str]) -> tuple[Snapshot, list[Issue]]:
+    """Return the Snapshot that a file describes, and the warnings about it.
+
+    Raises:
+        ConfigError: the file cannot be read or used; it has every mistake with its line.
+    """
+    return check(read_rules(path), str(path), environment, path.absolute().parent)
+
+
+def read_rules(path: Path) -> bytes:
+    """Return the content of a file of rules.
+
+    Raises:
+        ConfigError: it cannot be read, is not a regular file, or is too large.
+    """
+    try:
+        return read_regular(path)
+    except OSError as error:
+        text = f"cannot be read: {error.strerror}; is the path right?"
+        raise ConfigError(str(path), [Issue(0, 0, "", text)]) from None
+
+
+def load(
+    content: bytes,
+    source: str,
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+    *,
+    documents: bool = True,
+) -> Snapshot:
+    """Return the Snapshot that the content of a file describes.
+
+    Args:
+        content: the content of the file.
+        source: the name of the file in reports.
+        environment: the environment variables.
+        folder: the folder that relative paths of files start from; without it, files are not
+            checked.
+        documents: whether the OpenAPI documents of versions are checked.
+
+    Raises:
+        ConfigError: the content cannot be used; it has every mistake with its line.
+    """
+    return check(content, source, environment, folder, documents=documents)[0]
+
+
+def check(
+    content: bytes,
+    source: str,
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+    *,
+    documents: bool = True,
+) -> tuple[Snapshot, list[Issue]]:
+    """Return the Snapshot as `load` does, and the warnings, such as of a lossy conversion."""
+    if folder is not None:
+        look_in(folder)
+    document = read(content, source, environment)
+    try:
+        # Through JSON, so that strict models accept a list for a tuple, as the schema does.
+        config = Config.model_validate_json(json.dumps(document.data))
+    except ValidationError as error:
+        from gateway.rules.violation import explain  # most rules have no such mistake
+
+        raise ConfigError(source, explain(document, error)) from None
+    mistakes = Mistakes()
+    snapshot = build(config, mistakes, time.time(), folder or Path(), environment)
+    if folder is not None and documents:
+        check_documents(snapshot.apis, folder, mistakes)
+    if mistakes.found:
+        issues = [document.issue(mistake.location, mistake.text) for mistake in mistakes.found]
+        raise ConfigError(source, issues)
+    warnings = (document.issue(warning.location, warning.text) for warning in mistakes.warnings)
+    return snapshot, in_order(warnings)

@@ -1,0 +1,115 @@
+"""Redaction: the text of a file of rules without the secrets that stand in it."""
+
+import re
+from collections.abc import Iterator
+
+from gateway.rules.syntax import (
+    MappingNode,
+    Node,
+    ScalarNode,
+    YamlError,
+    compose,
+    extents,
+)
+
+_HIDDEN = "(hidden)"
+# The keys whose text is a secret, and those below which every text is one.
+_SECRET = frozenset({"hash", "key", "password", "secret", "token"})
+_SECRETS = frozenset({"keys"})
+# Places whose keys have another meaning: who knows the URL of a webhook can send it messages, the
+# key of TLS is a path, and that of a change the name of a field.
+_WEBHOOKS, _TLS, _CHANGES = "webhooks", "tls", "changes"
+_API, _ELSEWHERE = "api", "elsewhere"
+_PLACES = {
+    ("", "admin"): "admin",
+    ("admin", "tls"): _TLS,
+    ("", "apis"): "apis",
+    (_API, "conversions"): _CHANGES,
+    (_API, "groups"): _CHANGES,
+    (_CHANGES, "examples"): _ELSEWHERE,
+}
+# What is hidden in one place is hidden elsewhere; a shorter text would stand there by chance.
+_SHORTEST = 4
+_VARIABLE = re.compile(r"\$\{[A-Za-z0-9_]+\}\Z")
+_PUBLIC = "BEGIN PUBLIC KEY"
+# What stands before the @ of a URL, but for a password of the environment, and a user of a database
+# without any. A password of a database may have a slash, a quote or a blank by mistake.
+_USER = re.compile(
+    r"(?<=://)(?!(?:[^/\s:]*:)?\$\{[A-Za-z0-9_]+\}@)"
+    r"(?:(?<=sql://)(?=[^@\n]{0,999}:)(?:(?! #).){1,999}|(?<!sql://)[^/\s\"']+)(?=@)"
+)
+_QUERY = re.compile(r"(?i)([?&](?:api_?key|key|password|secret|sig|token)=)[^&\s\"'#]+")
+# A key in a line that was made a comment; from the first # of the line, or many of them take long.
+_COMMENT = re.compile(r"(?m)(^[^#\n]*#.*?\b(?:hash|keys?|password|secret|token|url)[\"']?:\s+)\S.*")
+_LINE = re.compile(r"(?m)^([ \t]*)\S.*$")
+
+
+def redacted(content: bytes) -> str | None:
+    """Return the text of rules with `(hidden)` for each secret that is written out.
+
+    A variable such as `${NAME}` stays, since it is no secret. None if the text is not YAML, in
+    which nobody can tell what is one.
+    """
+    try:
+        text = _without(content)
+    except YamlError:
+        return None
+    return _COMMENT.sub(rf"\1{_HIDDEN}", text)
+
+
+def _without(content: bytes) -> str:
+    root = compose(content)
+    found = [] if root is None else [*_secrets(root)]
+    text, places = content.decode("utf-8-sig"), extents(content)
+    # By its place, since a text in quotes may be written in many ways; the last one first.
+    for begin, end in sorted({places[node.position] for node in found}, reverse=True):
+        text = text[:begin] + _masked(text[begin:end]) + text[end:]
+    parts = {part.strip() for node in found for part in node.text.splitlines()}
+    for part in sorted(parts, key=len, reverse=True):
+        if len(part) >= _SHORTEST:
+            text = text.replace(part, _HIDDEN)
+    return _QUERY.sub(rf"\1{_HIDDEN}", _USER.sub(_HIDDEN, text))
+
+
+def _masked(written: str) -> str:
+    """Return a hidden scalar, with its lines, its quotes and the sign of a block."""
+    if written.startswith(("|", ">")):
+        sign, _, lines = written.partition("\n")
+        return f"{sign}\n" + _LINE.sub(rf"\1{_HIDDEN}", lines)
+    quote = written[0] if written.startswith(("'", '"')) else ""
+    return quote + _HIDDEN + "\n" * written.count("\n") + quote
+
+
+def _secrets(root: Node) -> Iterator[ScalarNode]:
+    seen: set[tuple[int, bool, str]] = set()
+    waiting: list[tuple[Node, bool, str]] = [(root, False, "")]
+    while waiting:
+        node, inside, section = waiting.pop()
+        # Aliases share nodes, also with themselves: each is looked at once in the same place.
+        if (id(node), inside, section) in seen:
+            continue
+        seen.add((id(node), inside, section))
+        if isinstance(node, ScalarNode):
+            if inside and node.text and not _VARIABLE.match(node.text) and _PUBLIC not in node.text:
+                yield node
+        elif isinstance(node, MappingNode):
+            for key, value in node.pairs:
+                name = key.text if isinstance(key, ScalarNode) else ""
+                below = _place(section, name)
+                found = inside or (name in _SECRETS and section != _CHANGES)
+                if isinstance(value, ScalarNode):
+                    found |= name in _SECRET and section not in (_TLS, _CHANGES)
+                    found |= name == "url" and section == _WEBHOOKS
+                waiting.append((value, found, below))
+        else:
+            waiting += ((item, inside, section) for item in node.items)
+
+
+def _place(section: str, name: str) -> str:
+    """Return what a key leads to. Names that users give, as of a token, lead to no other place."""
+    if section == "apis":
+        return _API
+    if name == _WEBHOOKS and section != _CHANGES:
+        return _WEBHOOKS
+    kept = section if section in (_WEBHOOKS, _TLS, _CHANGES) else _ELSEWHERE
+    return _PLACES.get((section, name), kept)

@@ -1,0 +1,175 @@
+"""Mistakes that pydantic finds: each becomes an issue with its line and its remedy."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from gateway.base.mistakes import Issue, Location, suggest
+from gateway.base.model import PATTERN_MESSAGES
+from gateway.rules.root import Config
+from gateway.rules.source import Data, YamlDocument
+
+# A report shows fewer, and to suggest what would be right takes time for each.
+_MAX_EXPLAINED = 1_000
+
+
+def explain(document: YamlDocument, error: ValidationError) -> list[Issue]:
+    """Return one issue for each mistake."""
+    issues = []
+    if error.error_count() > _MAX_EXPLAINED:
+        many = f"{error.error_count()} values are wrong; the first {_MAX_EXPLAINED} are explained"
+        issues.append(Issue(0, 0, "", many))
+    # The document has the values already: each mistake would refer to one more copy.
+    for detail in error.errors(include_url=False, include_input=False)[:_MAX_EXPLAINED]:
+        location, value = _in_document(document.data, detail["loc"])
+        if detail["type"] == "union_tag_invalid":
+            location = (*location, "in")
+        text = _text(detail, value)
+        if text is not None:
+            issues.append(document.issue(location, text))
+    return issues
+
+
+def _in_document(data: Data, location: Location) -> tuple[Location, Data]:
+    """Return the part of a pydantic location that is in the document, and the value there.
+
+    pydantic puts the names of union members into its locations; the document has no such steps.
+    """
+    known: list[str | int] = []
+    for step in location:
+        if isinstance(data, dict) and isinstance(step, str) and step in data:
+            data = data[step]
+        elif isinstance(data, list) and isinstance(step, int) and step < len(data):
+            data = data[step]
+        else:
+            continue
+        known.append(step)
+    return tuple(known), data
+
+
+_REMOVED: dict[tuple[int | str, ...], str] = {
+    ("bypass",): "was removed, as requests that bypass the gateway cannot be counted; delete it",
+}
+"""The messages for keys that earlier releases had."""
+_RENAMED: dict[int | str, str] = {
+    "unconverted": "is media_types now; write media_types: { TYPE: pass } for each of these types",
+}
+"""The messages for keys of APIs and endpoints that have another name."""
+
+
+def _text(error: ErrorDetails, value: Data) -> str | None:
+    at, context = error["loc"], error.get("ctx", {})
+    match error["type"]:
+        case "extra_forbidden":
+            known = [key for schema in _schemas(at[:-1]) for key in schema.get("properties", ())]
+            removed = _REMOVED.get(at) or (_RENAMED.get(at[-1]) if at[0] == "apis" else None)
+            return removed or f"unknown key; {suggest(str(at[-1]), known)}"
+        case "missing" if isinstance(at[-1], str):
+            return f"'{at[-1]}' is missing here; add it"
+        case "missing":
+            sizes = (schema.get("minItems") for schema in _schemas(at[:-1]))
+            return f"expected {next(filter(None, sizes), 'more')} elements"
+        case "too_long":
+            return f"expected {context['max_length']} elements"
+        case "too_short" if isinstance(value, dict | list) and len(value) >= context["min_length"]:
+            return None  # its elements are wrong, and reported on their own
+        case "too_short" | "string_too_short" if context["min_length"] == 1:
+            return "must not be empty"
+        case "too_short":
+            return f"expected at least {context['min_length']} elements"
+        case "union_tag_not_found":
+            return f"'in' is missing here; add it, with one of {_mechanisms(at)}"
+        case "union_tag_invalid":
+            return f"not one of {_mechanisms(at)}"
+        case "string_pattern_mismatch":
+            return PATTERN_MESSAGES[context["pattern"]]
+        case _:
+            return ("is empty; " if value is None else "") + _expected(error, value)
+
+
+def _expected(error: ErrorDetails, value: Data) -> str:
+    match error["type"]:
+        case "dict_type" | "model_type":
+            keys = [key for schema in _schemas(error["loc"]) for key in _wanted(schema)]
+            return f"expected a mapping such as {{ {', '.join(f'{key}: ...' for key in keys)} }}"
+        case "tuple_type":
+            return "expected a list; write it in brackets: [ ... ]"
+        case "string_type" if isinstance(value, dict | list | None):
+            return "expected a text"
+        case "string_type":
+            return "expected a text; write it in quotes"
+        case "bool_type":
+            return "expected true or false"
+        case "literal_error":
+            return f"expected {error['ctx']['expected'].replace('True', 'true')}"
+        case "int_type":
+            return "expected a whole number, without a unit"
+        case "float_type":
+            return "expected a number, without a unit"
+        case "value_error":
+            return str(error["ctx"]["error"])
+        case _:
+            return error["msg"].replace("Input should be", "expected a number")
+
+
+def _mechanisms(location: Location) -> str:
+    union = next(schema for schema in _schemas(location) if "discriminator" in schema)
+    return ", ".join(union["discriminator"]["mapping"])
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return Config.model_json_schema()
+
+
+def _schemas(location: Location) -> list[dict[str, Any]]:
+    """Return the JSON Schema at a pydantic location: one schema, or those of a union's members."""
+    schemas = list(_members(_schema()))
+    for step in location:
+        inner = [
+            member
+            for schema in schemas
+            for part in _inside(schema, step)
+            for member in _members(part)
+        ]
+        schemas = inner or schemas  # the name of a union's member leads nowhere
+    return schemas
+
+
+def _members(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "$ref" in schema:
+        yield _schema()["$defs"][schema["$ref"].rpartition("/")[2]]
+    elif "discriminator" in schema:
+        yield schema
+    elif "anyOf" in schema or "oneOf" in schema:
+        for member in schema.get("anyOf") or schema["oneOf"]:
+            yield from _members(member)
+    else:
+        yield schema
+
+
+def _inside(schema: dict[str, Any], step: str | int) -> Iterator[dict[str, Any]]:
+    if "discriminator" in schema:
+        mapping = schema["discriminator"]["mapping"]
+        if step in mapping:
+            yield {"$ref": mapping[step]}
+    elif isinstance(step, int):
+        if "items" in schema:
+            yield schema["items"]
+    elif step in schema.get("properties", {}):
+        yield schema["properties"][step]
+    elif isinstance(schema.get("additionalProperties"), dict):
+        yield schema["additionalProperties"]
+    else:
+        yield from schema.get("patternProperties", {}).values()
+
+
+def _wanted(schema: dict[str, Any]) -> list[str]:
+    if "discriminator" in schema:
+        return [schema["discriminator"]["propertyName"]]
+    if schema.get("type") != "object":
+        return []
+    return schema.get("required") or list(schema.get("properties", ("NAME",)))[:1]

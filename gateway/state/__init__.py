@@ -1,1 +1,0 @@
-"""State: what outlives a request, summed over processes and stored across restarts."""

@@ -1,1 +1,0 @@
-"""What a replica keeps on a disk of its own, for its next start."""

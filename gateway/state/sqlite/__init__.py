@@ -1,1 +1,0 @@
-"""The state in one SQLite file, which one gateway writes."""

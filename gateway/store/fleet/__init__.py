@@ -1,0 +1,1 @@
+"""The state that replicas share in PostgreSQL."""

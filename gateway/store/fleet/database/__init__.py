@@ -1,0 +1,1 @@
+"""The connection of a replica to its database."""

@@ -1,0 +1,1 @@
+"""What a replica keeps in local files."""

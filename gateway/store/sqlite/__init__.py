@@ -1,0 +1,1 @@
+"""The state of one gateway in an SQLite file."""

@@ -1,0 +1,65 @@
+"""`state` and `fleet` in gateway.yaml: where state is kept, and how long a lost replica counts."""
+
+from typing import Annotated
+from urllib.parse import unquote, urlsplit
+
+from gateway.base.mistakes import Mistakes
+from gateway.base.model import SectionModel, UnitText, matching
+
+POSTGRESQL = ("postgresql", "postgres")
+"""The schemes of URLs of a database that several gateways share."""
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+LongDuration = Annotated[
+    str,
+    matching(r"^[0-9]{1,5}[smhd]$", "not a duration; write one like 12h or 7d"),
+    UnitText,
+]
+
+
+class FleetConfig(SectionModel):
+    """How gateways that share their state in PostgreSQL treat each other."""
+
+    forget_after: LongDuration = "7d"
+    """The time after which a replica that is lost is forgotten, in seconds, minutes, hours or days:
+    12h, 7d. Until then, no version can be retired. The default is 7d."""
+
+
+def build_state(text: str | None, mistakes: Mistakes) -> str | None:
+    """Return the path of the file of the state, or the URL of its database; None for neither."""
+    if not text or not text.strip():
+        return None
+    if text.endswith(":memory:"):
+        mistakes.add("no file; leave state out to keep it in memory", "state")
+        return None
+    scheme, found, rest = text.partition("://")
+    if not found and text.partition(":")[0] not in (*POSTGRESQL, "sqlite"):
+        return text
+    if scheme == "sqlite" and len(rest) > 1 and rest.startswith("/") and "?" not in rest:
+        return unquote(rest[1:])
+    if scheme in POSTGRESQL and _has_host(text):
+        return text
+    # The URL itself may hold a password, so it is not repeated.
+    mistakes.add(
+        "not a location of state; write a path, sqlite:///PATH, or"
+        " postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for an @ in the password, %2F for"
+        " a slash, %23 for a # and %3F for a ?",
+        "state",
+    )
+    return None
+
+
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        # Of two @, drivers do not agree which ends the password. After a slash in the password, its
+        # end would be taken for the name of the database, and shown.
+        whole = parts.netloc.count("@") < 2 and "@" not in parts.path
+        return whole and bool(parts.hostname) and parts.port != 0 and len(parts.path) > 1
+    except ValueError:
+        return False
+
+
+def build_forget_after(config: FleetConfig) -> float:
+    """Return the time after which a lost replica is forgotten, in seconds."""
+    return float(config.forget_after[:-1]) * _UNITS[config.forget_after[-1]]

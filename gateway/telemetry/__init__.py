@@ -1,1 +1,0 @@
-"""Telemetry: the log and the counters of one process."""

@@ -1,0 +1,1 @@
+"""Counting, totals and history of who uses which version."""

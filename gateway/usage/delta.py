@@ -1,0 +1,234 @@
+"""Deltas: the counts of one serving process for about one second.
+
+Deltas are additive: they can be summed in any order, from any number of processes.
+"""
+
+from collections.abc import Callable
+
+# msgspec: encodes, decodes and validates typed messages between processes in microseconds.
+import msgspec
+
+from gateway.base.span import Span
+from gateway.rollout.route_outcomes import OUTCOMES
+
+# The upper bounds of histograms of durations, in seconds, as OpenTelemetry's conventions for HTTP
+# metrics have them; one more bucket has no bound.
+BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+
+
+# The methods that requests are counted by; others are OTHER, since clients may invent them. The
+# conventions have these, and that name for the others.
+METHODS = frozenset(
+    {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"}
+) | {"CONNECT"}
+OTHER = "_OTHER"
+OperationName = tuple[str, str]
+"""An operation: its method, and the path of its endpoint."""
+
+
+class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
+    """The requests of one client for one version at one endpoint.
+
+    Attributes:
+        api: the name of the API.
+        version: the label of the version; empty if the API has no versions.
+        endpoint: the path template of the endpoint.
+        client: the name of the client; empty for requests without one.
+        count: the number of all requests, including the refused and failed ones.
+        refused: the number of requests refused before a plan was made, or for the client's fault.
+        failed: the number of requests that failed with status 5xx or whose answer broke off.
+        served: the number of requests that were not refused.
+    """
+
+    api: str
+    version: str
+    endpoint: str
+    client: str
+    count: int
+    refused: int
+    failed: int
+    served: int
+
+
+class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
+    """The requests for one version at one endpoint that ended alike.
+
+    Attributes:
+        api: the name of the API; empty if the path matches no endpoint.
+        version: the label of the version; empty if there is none.
+        endpoint: the path template of the endpoint; empty if the path matches none.
+        method: one of METHODS, or OTHER.
+        status: the status of the response; 0 if it never began.
+        error: what went wrong, as `error.type` of the conventions; empty if nothing did.
+        buckets: the number of requests by duration, per upper bound in BOUNDS and above the last.
+        seconds: the sum of the durations of all requests, in seconds.
+        converted: the number of requests of which a body was converted.
+    """
+
+    api: str
+    version: str
+    endpoint: str
+    method: str
+    status: int
+    error: str
+    buckets: list[int]
+    seconds: float
+    converted: int
+
+
+class UpstreamDelta(msgspec.Struct, array_like=True, frozen=True):
+    """The requests to one target of a service, for one version, that ended alike.
+
+    Attributes:
+        api: the name of the API.
+        version: the label of the version that clients asked for; empty if the API has none.
+        target: the address of the target.
+        method: of the requests to the service: one of METHODS, or OTHER.
+        status: the status of the service's answer; 0 if there was none.
+        error: as in TrafficDelta.
+        buckets: the number of requests by the time to the head of the answer, or until it was no
+            longer waited for; as in TrafficDelta.
+        seconds: the sum of these times.
+    """
+
+    api: str
+    version: str
+    target: str
+    method: str
+    status: int
+    error: str
+    buckets: list[int]
+    seconds: float
+
+
+class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
+    """An increment of a counter.
+
+    Attributes:
+        kind: the kind of the counter, see `metric_table.MetricRow.kind`.
+        labels: the values of the labels that the row of the kind has.
+        count: the increment.
+    """
+
+    kind: str
+    labels: tuple[str, ...]
+    count: int
+
+
+class OperationDelta(msgspec.Struct, array_like=True):
+    """The outcomes of the requests of one operation; the attributes are those of CutoverDelta.
+
+    Requests are counted in it until it is handed on.
+    """
+
+    requests: int = 0
+    overdue: int = 0
+    ends: list[int] = msgspec.field(default_factory=lambda: [0] * len(OUTCOMES))
+    checked: int = 0
+    violating: int = 0
+
+
+class CutoverDelta(msgspec.Struct, array_like=True):
+    """The outcomes of requests on one route of a cutover; see `RouteOutcomes`.
+
+    Requests are counted in it until it is handed on.
+
+    Attributes:
+        api: the name of the API.
+        version: the label of the version that is cut over.
+        route: the route, `old` or `new`.
+        cell: the cell of the clients of these requests; see `Cutover.cell_of`.
+        requests: the number of requests that ended or became overdue.
+        overdue: the number of those that took longer than the gates allow.
+        ends: the number of ended requests by outcome, as in `route_outcomes.OUTCOMES`.
+        seconds: the sum of the durations, each up to the time at which a request is overdue.
+        squares: the sum of the squares of the same durations.
+        buckets: the number of ended requests by duration, as in TrafficDelta.
+        whole: the sum of the whole durations of the ended requests, in seconds.
+        writes: the number of ended requests that write.
+        failed_writes: the number of those that were refused or failed.
+        checked: the number of answers that were validated by the document of the version.
+        violating: the number of those that violate it.
+        checked_writes: the number of validated answers to requests that write.
+        violating_writes: the number of those that violate the document.
+        fields: how many answers violate the document at a field; see `ViolatedField.name`.
+        operations: the outcomes by operation, as `POST /orders`; not of all requests where there
+            are very many.
+    """
+
+    api: str
+    version: str
+    route: str
+    cell: int
+    requests: int = 0
+    overdue: int = 0
+    ends: list[int] = msgspec.field(default_factory=lambda: [0] * len(OUTCOMES))
+    seconds: float = 0.0
+    squares: float = 0.0
+    buckets: list[int] = msgspec.field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    whole: float = 0.0
+    writes: int = 0
+    failed_writes: int = 0
+    checked: int = 0
+    violating: int = 0
+    checked_writes: int = 0
+    violating_writes: int = 0
+    fields: dict[str, int] = {}
+    operations: dict[str, OperationDelta] = {}
+
+
+class LatencyDelta(msgspec.Struct, array_like=True, frozen=True):
+    """How long answers took on one route of a shadow, `old` or `new`.
+
+    Attributes:
+        api: the name of the API.
+        version: the label of the version.
+        route: the route.
+        buckets: the number of answers by the index of their bucket in `gateway.observe.latency`.
+    """
+
+    api: str
+    version: str
+    route: str
+    buckets: dict[int, int]
+
+
+class SampleDelta(msgspec.Struct, array_like=True, frozen=True):
+    """An example of a counted case for operators, redacted.
+
+    Attributes:
+        kind: the kind of the counter, as in CounterDelta.
+        api: the name of the API.
+        version: the label of the version.
+        document: the case, as a JSON value; samples with the same one are alike.
+        request: a request that showed it: its `request_id`, `method` and `path`.
+    """
+
+    kind: str
+    api: str
+    version: str
+    document: object
+    request: dict[str, str]
+
+
+class Delta(msgspec.Struct, array_like=True, frozen=True):
+    """All counts of a process since its last delta.
+
+    Attributes:
+        at: when, in seconds since 1970.
+        lost: whether counts from before it are lost, so that nobody knows all of them.
+    """
+
+    at: float
+    usages: list[UsageDelta] = []
+    traffic: list[TrafficDelta] = []
+    counts: list[CounterDelta] = []
+    outcomes: list[CutoverDelta] = []
+    samples: list[SampleDelta] = []
+    latencies: list[LatencyDelta] = []
+    upstream: list[UpstreamDelta] = []
+    spans: list[Span] = []
+    lost: bool = False
+
+
+Deliver = Callable[[Delta], None]

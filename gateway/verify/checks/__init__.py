@@ -1,1 +1,0 @@
-"""What `check` finds beyond the rules themselves: fields in documents, and examples."""

@@ -1,0 +1,1 @@
+"""Labels and their order, how a version is read, and its selection."""

@@ -1,0 +1,1 @@
+"""The mechanisms by which a version is read: a file or two each."""

@@ -1,0 +1,53 @@
+"""The version in the media type of the request's body: `Content-Type: a/b-v2+json`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.base.request import RequestHead
+from gateway.versions.chosen_by import ChosenBy
+from gateway.versions.mechanisms.media_type_reader import MediaTypeReader, version_in
+from gateway.versions.reader import VersionAddress
+from gateway.versions.version import Version
+
+
+@dataclass(frozen=True, slots=True)
+class ContentTypeReader(MediaTypeReader):
+    """Reads the Content-Type header against the pattern of a media type.
+
+    There are no weights: the field has one media type, so that several lines must agree (RFC 9110,
+    sections 5.3 and 8.3). What an answer is called, Accept decides.
+    """
+
+    mechanism = ChosenBy.CONTENT_TYPE
+    # The service does not take a body of that type by this method (RFC 9110, section 15.5.16).
+    refusal_status = 415
+    vary = ("Content-Type",)
+
+    @property
+    def place(self) -> str:
+        """Show the media type that Content-Type should name."""
+        return f"the header Content-Type, as {self.forms}"
+
+    def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the version of the body's media type, whose parameters are left out.
+
+        A media type of another form names no version. The field of a request without a body has no
+        meaning (RFC 9110, section 8.3), so it names none either.
+        """
+        lines = head.fields.getall("Content-Type", ())
+        if not lines or not _has_body(head):
+            return ()
+        essences = (line.partition(";")[0].strip(" \t").lower() for line in lines)
+        found = (version_in(essence, self.patterns) for essence in essences)
+        return tuple(named[0] for named in found if named is not None)
+
+    def address(self, version: Version) -> VersionAddress:
+        """Return the header that names a version."""
+        return VersionAddress(header=f"Content-Type: {self.media_type(version)}")
+
+
+def _has_body(head: RequestHead) -> bool:
+    # Either field announces a body (RFC 9112, section 6); one of length 0 is none.
+    if head.fields.getall("Transfer-Encoding", ()):
+        return True
+    return any(length.strip("0 \t") for length in head.fields.getall("Content-Length", ()))

@@ -1,0 +1,120 @@
+"""What readers of media types share: the pattern `application/vnd.example-v{version}+json`."""
+
+import re
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from gateway.base.headers import HeaderFields
+from gateway.versions.reader import Reader
+
+# Both what a body is called and what it should be called: a service that is asked for another
+# version is sent and answers with the media types of that one.
+_MEDIA_TYPES = frozenset({b"accept", b"content-type"})
+# A version in digits, as in 2, 1.4.0 and 2026-01-31. What follows it may be of no pattern.
+_DIGITS = rb"[0-9]+(?:[.\-][0-9]+)*"
+
+# Clients and services send the same few fields over and over.
+_SHORT = 256
+
+Patterns = tuple[tuple[str, str], ...]
+"""What stands before and after `{version}` in each media type, the most literal text first."""
+
+
+@dataclass(frozen=True, slots=True)
+class MediaTypeReader(Reader):
+    """Reads a media type that names the version.
+
+    Attributes:
+        prefix: What stands before `{version}`, in lower case.
+        suffix: What stands after `{version}`, in lower case.
+        others: The readers of further media types in the same header field. A media type is that of
+            the pattern with the most literal text: `v2.raw+json` is of `v{version}.raw+json`, and
+            not version `2.raw` of `v{version}+json`.
+        patterns: The patterns of all of them.
+    """
+
+    prefix: str
+    suffix: str
+    others: tuple["MediaTypeReader", ...] = field(default=(), kw_only=True)
+    patterns: Patterns = field(init=False, repr=False, compare=False)
+    has_one_type: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        found = {(one.prefix, one.suffix) for one in (self, *self.others)}
+        key = lambda pair: (-len(pair[0]) - len(pair[1]), -len(pair[0]), pair)  # noqa: E731
+        object.__setattr__(self, "patterns", tuple(sorted(found, key=key)))
+        object.__setattr__(self, "has_one_type", not self.others)
+
+    def media_type(self, version: object) -> str:
+        """Return the vendor media type of a version."""
+        return f"{self.prefix}{version}{self.suffix}"
+
+    @property
+    def forms(self) -> str:
+        """The media types to name, for a person."""
+        return " or ".join(one.media_type("<version>") for one in (self, *self.others))
+
+    def joined(self, other: Reader) -> Reader | None:
+        """Return a reader of this media type and of another one in the same header field."""
+        if type(other) is not type(self):
+            return None
+        return replace(self, others=(*self.others, other))
+
+    def rewrite_fields(self, fields: HeaderFields, label: str) -> HeaderFields:
+        """Return the fields with the media types of another version; the rest of them is kept."""
+        return [
+            (line[0], _rewritten(self.patterns, label, low, line[1]))
+            if (low := line[0].lower()) in _MEDIA_TYPES
+            else line
+            for line in fields
+        ]
+
+
+def version_in(essence: str, patterns: Patterns) -> tuple[str, int] | None:
+    """Return the version that a media type, in lower case, names, and the place of its pattern.
+
+    None if it fits no pattern.
+    """
+    for place, (prefix, suffix) in enumerate(patterns):
+        end = len(essence) - len(suffix)
+        if end >= len(prefix) and essence.startswith(prefix) and essence.endswith(suffix):
+            return essence[len(prefix) : end], place
+    return None
+
+
+def _rewritten(patterns: Patterns, label: str, name: bytes, value: bytes) -> bytes:
+    if len(value) > _SHORT:
+        return _renamed(patterns, label, name, value)
+    return _remembered(patterns, label, name, value)
+
+
+def _renamed(patterns: Patterns, label: str, name: bytes, value: bytes) -> bytes:
+    version = label.encode()
+
+    def around(match: re.Match[bytes]) -> bytes:
+        after = match.lastindex or 0
+        return match[after - 1].lower() + version + match[after].lower()
+
+    return _pattern(patterns, name).sub(around, value)
+
+
+_remembered = lru_cache(maxsize=1024)(_renamed)
+
+
+@lru_cache(maxsize=64)
+def _pattern(patterns: Patterns, field_name: bytes) -> re.Pattern[bytes]:
+    """Return a pattern of media types with a version; the last groups are around the version.
+
+    What a body is called may have another format than the patterns, as in `v2.raw` and `v2+xml`.
+    """
+    # As a member of a list, with or without parameters (RFC 9110, section 12.5.1).
+    begin, end = rb"(?<![^ \t,])", rb"(?=[ \t]*(?:[;,]|\Z))"
+    exact, others, rest = [], [], []
+    for prefix, suffix in patterns:
+        before, after = re.escape(prefix.encode()), re.escape(suffix.encode())
+        exact.append(rb"(%b)%b(%b)" % (before, _DIGITS, after))
+        rest.append(rb"(%b)[^ \t,;\"]*?(%b)" % (before, after))
+        if field_name == b"content-type" and not prefix.endswith("/"):
+            others.append(rb"(%b)%b((?:[.+][^ \t,;\"]*)?)" % (before, _DIGITS))
+    options = (option + end for option in exact + others + rest)
+    return re.compile(begin + rb"(?:%b)" % b"|".join(options), re.IGNORECASE)

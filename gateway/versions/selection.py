@@ -1,0 +1,195 @@
+"""Selection: from what the readers found to one version, or to a named refusal.
+
+All readings are collected before anything is decided; the first one with a value does not win.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
+
+from gateway.base.context import ANONYMOUS_CONTEXT, RequestContext
+from gateway.base.errors import Fault, FaultCode
+from gateway.versions.chosen_by import ChosenBy
+from gateway.versions.matching import EXACT, Matching
+from gateway.versions.reader import Reader
+from gateway.versions.version import Version
+
+# Parameter names in refusals are truncated to this length.
+_LONGEST_NAME = 100
+
+
+class Ending(Protocol):
+    """When a version ends; see `gateway.lifecycle.lifecycle.Terms`."""
+
+    def ended(self, context: RequestContext) -> bool:
+        """Whether the version is over for the client that asks."""
+        ...
+
+
+class Selected(NamedTuple):
+    """The version that was chosen.
+
+    `named` is whether the request has its very label, and not a text that another rule makes stand
+    for it, or none.
+    """
+
+    version: Version
+    chosen_by: ChosenBy
+    named: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """How one endpoint chooses.
+
+    Attributes:
+        readers: where it looks; nowhere, if the endpoint is of one version alone, its default.
+        supported: the versions of the endpoint by label, the oldest first, those that are over
+            included.
+        default: what is served where the request names none.
+        matching: what else names a version than its label.
+        pins: what a client gets, by its name, where its request names none.
+        terms: by label, of the versions that have any.
+        only: the reader, where there is but one.
+        confusable: the readers with look-alikes.
+    """
+
+    readers: tuple[Reader, ...]
+    supported: Mapping[str, Version]
+    default: Version | None = None
+    matching: Matching = EXACT
+    pins: Mapping[str, Version] = field(default_factory=lambda: MappingProxyType({}))
+    terms: Mapping[str, Ending] = field(default_factory=lambda: MappingProxyType({}))
+    only: Reader | None = field(init=False, repr=False, compare=False)
+    confusable: tuple[Reader, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        confusable = tuple(reader for reader in self.readers if reader.has_lookalikes)
+        object.__setattr__(self, "confusable", confusable)
+        object.__setattr__(self, "only", self.readers[0] if len(self.readers) == 1 else None)
+
+    def select(
+        self,
+        readings: Sequence[tuple[Reader, tuple[str, ...]]],
+        context: RequestContext = ANONYMOUS_CONTEXT,
+    ) -> Selected | Fault:
+        """Return the version that all readings agree on, or the refusal they amount to.
+
+        A version that is over can be chosen, so that the refusal names it.
+
+        Args:
+            readings: for each reader of this endpoint, the raw values that it found.
+            context: who asks; what is on offer depends on it.
+        """
+        chosen: Selected | None = None
+        by: Reader | None = None
+        for reader, values in readings:
+            if not values:
+                continue
+            outcome = self._one(reader, values, context)
+            if isinstance(outcome, Fault):
+                return outcome
+            if chosen is None:
+                chosen, by = outcome, reader
+            elif by is not None and chosen.version != outcome.version:
+                return self._refuse(
+                    FaultCode.VERSION_CONFLICT,
+                    None,  # no one mechanism is wrong, so none decides the status
+                    f"{by.place} names {chosen.version}, {reader.place} names"
+                    f" {outcome.version}; let them agree.",
+                    context,
+                )
+        if chosen is not None:
+            return chosen
+        if context.client in self.pins:
+            return Selected(self.pins[context.client], ChosenBy.PIN, named=False)
+        if self.default is not None:
+            return Selected(self.default, ChosenBy.DEFAULT, named=False)
+        return self.missing(context)
+
+    def missing(self, context: RequestContext) -> Fault:
+        """Return the refusal of a request that names no version."""
+        places = " or in ".join(reader.place for reader in self.readers)
+        return self._refuse(
+            FaultCode.VERSION_MISSING,
+            self.readers[0],
+            f"Name a version in {places}: {self._offer(context)}.",
+            context,
+        )
+
+    def ambiguous(self, reader: Reader, name: str, context: RequestContext) -> Fault:
+        """Return the refusal of a request with a look-alike of what a reader reads.
+
+        The service may read another version there than the one that is chosen.
+        """
+        return self._refuse(
+            FaultCode.VERSION_MALFORMED,
+            reader,
+            f"the parameter '{name[:_LONGEST_NAME]}' may be read as {reader.place}; name a version"
+            f" there alone: {self._offer(context)}.",
+            context,
+        )
+
+    def offered(self, context: RequestContext) -> tuple[str, ...]:
+        """Return the labels of the versions that are not over for who asks."""
+        if not self.terms:
+            return tuple(self.supported)
+        over = {label for label, terms in self.terms.items() if terms.ended(context)}
+        return tuple(label for label in self.supported if label not in over)
+
+    def _one(
+        self, reader: Reader, values: tuple[str, ...], context: RequestContext
+    ) -> Selected | Fault:
+        if reader.is_preference:
+            # The first that we have serves, and only where we have none, one that we had.
+            known = [value for value in values if self._find(value)]
+            offered = self.offered(context) if self.terms else None
+            value = next(
+                (value for value in known if offered is None or str(self._find(value)) in offered),
+                [*known, *values][0],
+            )
+        else:
+            value = values[0]
+            if any(other != value for other in values):
+                return self._refuse(
+                    FaultCode.VERSION_CONFLICT,
+                    reader,
+                    f"{reader.place} names several versions that differ;"
+                    f" name one: {self._offer(context)}.",
+                    context,
+                )
+        version = self.supported.get(value)
+        if version is not None:
+            return Selected(version, reader.mechanism)
+        version = self.matching.find(value)
+        if version is not None and version in self.supported.values():
+            return Selected(version, reader.mechanism, named=False)
+        if version is not None or self.matching.reads(value):
+            code, what = FaultCode.VERSION_UNKNOWN, f"version {value}, which is not on offer"
+        else:
+            code, what = FaultCode.VERSION_MALFORMED, "what is not a version"
+        detail = f"{reader.place} names {what}; use {self._offer(context)}."
+        return self._refuse(code, reader, detail, context)
+
+    def _refuse(
+        self, code: FaultCode, reader: Reader | None, detail: str, context: RequestContext
+    ) -> Fault:
+        return Fault(
+            code,
+            detail[0].upper() + detail[1:],
+            supported=self.offered(context),
+            status_override=None if reader is None else reader.refusal_status,
+        )
+
+    def _offer(self, context: RequestContext) -> str:
+        offered = self.offered(context)
+        if not offered:
+            return "none, as all are retired"
+        has = self.supported
+        forms = self.matching.forms([has[each] for each in offered] if self.terms else has.values())
+        return " or ".join(offered) + forms
+
+    def _find(self, value: str) -> Version | None:
+        found = self.supported.get(value) or self.matching.find(value)
+        return found if found in self.supported.values() else None  # others have the endpoint

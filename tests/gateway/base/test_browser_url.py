@@ -1,0 +1,13 @@
+"""URLs as browsers read them."""
+
+from gateway.base.browser_url import browser_authority, without_authority
+
+
+def test_the_authority_that_a_browser_reads() -> None:
+    assert browser_authority("\0\\/h:1\\x") == "h:1"
+    assert browser_authority("/x//y") is None
+
+
+def test_a_path_gets_a_dot_segment_where_a_browser_reads_an_authority() -> None:
+    assert without_authority("/\t/x") == "/./\t/x"
+    assert without_authority("/x") == "/x"

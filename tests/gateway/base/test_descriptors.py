@@ -1,0 +1,65 @@
+"""The shares of the file descriptors that a process may open."""
+
+import os
+import resource
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.base import descriptors
+from tests.gateway.kit import ROOT, rules, wait_for
+
+
+@pytest.mark.parametrize(
+    ("soft", "clients", "admin"),
+    [(1_000_000, 499_712, 256), (1024, 416, 64), (256, 80, 16), (66, 1, 4), (10, 1, 1)],
+)
+def test_each_has_a_share(
+    monkeypatch: pytest.MonkeyPatch, soft: int, clients: int, admin: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, 4096))
+    assert (descriptors.most_clients(), descriptors.most_admin()) == (clients, admin)
+
+
+def test_the_limit_is_raised_as_far_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: dict[int, tuple[int, int]] = {}
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 4096))
+    monkeypatch.setattr(resource, "setrlimit", limits.__setitem__)
+    descriptors.raise_limit()
+    assert limits == {resource.RLIMIT_NOFILE: (4096, 4096)}
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_gateway_without_standard_streams(workers: str, tmp_path: Path) -> None:
+    """No socket gets their numbers, which libuv does not close; nor does the log go into one."""
+    config = tmp_path / "gateway.yaml"
+    config.write_text(rules(9))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    given = {"GATEWAY_CONFIG": str(config), "GATEWAY_PORT": str(port), "GATEWAY_ADMIN_PORT": "0"}
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", 'exec "$0" -m gateway 0<&- 1>&- 2>&-', sys.executable],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "GATEWAY_WORKERS": workers, **given},
+    )
+
+    def status() -> bytes | None:
+        assert process.poll() is None
+        try:
+            with socket.create_connection(("127.0.0.1", port), 5) as client:
+                client.sendall(b"GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                return b"".join(iter(lambda: client.recv(65536), b"")).partition(b"\r\n")[0]
+        except ConnectionError:
+            return None
+
+    try:
+        assert wait_for(status).startswith(b"HTTP/1.1 404")
+        assert wait_for(status).startswith(b"HTTP/1.1 404")
+        process.terminate()
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()

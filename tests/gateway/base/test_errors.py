@@ -1,0 +1,148 @@
+"""Faults: one status and one owner for every code, and a body as RFC 9457 has it."""
+
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import pytest
+
+from gateway.base.errors import (
+    BEFORE_VERSION,
+    FAULT_KINDS,
+    Blame,
+    Fault,
+    FaultCode,
+    FaultError,
+    conversion_failed,
+    not_offered,
+    unconvertible,
+)
+
+
+def test_every_code_has_its_kind() -> None:
+    assert set(FAULT_KINDS) == set(FaultCode)
+
+
+def test_no_two_codes_read_alike() -> None:
+    assert len({kind.title for kind in FAULT_KINDS.values()}) == len(FAULT_KINDS)
+
+
+@pytest.mark.parametrize("code", FaultCode)
+def test_blame_and_status_agree(code: FaultCode) -> None:
+    kind = FAULT_KINDS[code]
+    expected = range(400, 500) if kind.blame is Blame.CLIENT else range(500, 600)
+    assert kind.status in expected
+    assert Fault(code, "detail").blame is kind.blame
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("bad_request", 400),
+        ("not_found", 404),
+        ("method_not_allowed", 405),
+        ("version_missing", 400),
+        ("version_malformed", 400),
+        ("version_unknown", 400),
+        ("version_conflict", 400),
+        ("version_retired", 410),
+        ("version_brownout", 503),
+        ("upstream_unreachable", 502),
+        ("upstream_protocol", 502),
+        ("conversion_failed", 502),
+        ("upstream_timeout", 504),
+        ("upstream_unavailable", 503),
+        ("overloaded", 503),
+        ("gateway_exhausted", 503),
+        ("internal", 500),
+    ],
+)
+def test_the_statuses_of_the_decisions(code: str, status: int) -> None:
+    assert Fault(FaultCode(code), "detail").status == status
+
+
+def test_a_fault_is_a_problem_detail() -> None:
+    fault = Fault(FaultCode.UPSTREAM_TIMEOUT, "The backend did not answer in time.")
+    assert fault.problem("/v1/person") == {
+        "type": "urn:problem:upstream_timeout",
+        "title": "Backend too slow",
+        "status": 504,
+        "detail": "The backend did not answer in time.",
+        "instance": "/v1/person",
+        "code": "upstream_timeout",
+    }
+
+
+@pytest.mark.parametrize("supported", [(), ("1",), ("1", "2")])
+def test_a_fault_about_a_version_lists_what_is_on_offer(supported: tuple[str, ...]) -> None:
+    fault = Fault(FaultCode.VERSION_UNKNOWN, "detail", supported=supported, status_override=406)
+    problem = fault.problem("/")
+    assert (fault.status, problem["status"]) == (406, 406)
+    assert problem["supportedVersions"] == list(supported)
+
+
+def test_a_problem_is_made_of_json_types_alone() -> None:
+    problem = Fault(FaultCode.VERSION_UNKNOWN, "detail", supported=("1",)).problem("/")
+    assert {type(value) for value in problem.values()} == {str, int, list}
+
+
+@pytest.mark.parametrize(
+    ("cause", "message"),
+    [
+        ("", "upstream_unreachable: No answer."),
+        ("127.0.0.1:1 refused", "upstream_unreachable: 127.0.0.1:1 refused"),
+    ],
+)
+def test_failing_carries_a_fault_and_tells_the_log_more(cause: str, message: str) -> None:
+    fault = Fault(FaultCode.UPSTREAM_UNREACHABLE, "No answer.")
+    failed = FaultError(fault, cause)
+    assert (failed.fault, failed.cause, str(failed)) == (fault, cause, message)
+
+
+def test_a_fault_never_changes() -> None:
+    with pytest.raises(FrozenInstanceError):
+        Fault(FaultCode.INTERNAL, "detail").detail = "other"  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        FAULT_KINDS[FaultCode.INTERNAL] = FAULT_KINDS[FaultCode.BAD_REQUEST]  # type: ignore[index]
+
+
+def test_what_is_refused_before_the_version_is_known() -> None:
+    """Nothing about one version: a retired one and one that is browned out are known."""
+    about = {code for code in BEFORE_VERSION if code.startswith("version_")}
+    assert about == {code for code in FaultCode if code.startswith("version_")} - {
+        FaultCode.VERSION_RETIRED,
+        FaultCode.VERSION_BROWNOUT,
+    }
+    assert all(FAULT_KINDS[code].blame is Blame.CLIENT for code in BEFORE_VERSION)
+
+
+def test_what_cannot_be_converted() -> None:
+    request, answer = unconvertible("/a: no", {"field": "a"}), conversion_failed("/b: no")
+    assert (request.misfit, answer.misfit) == ({"field": "a"}, None)
+    assert (request.status, answer.status) == (400, 502)
+    assert request.detail == "The request does not fit this version: /a: no."
+    assert answer.detail == ("The backend's response cannot be converted to this version: /b: no.")
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "detail", "fields"),
+    [
+        ((404, "Gone."), "operation_missing", "Gone.", ()),
+        ((410, "Gone.", "Fax.", 7), "operation_missing", "Fax.", ()),
+        ((405, "Gone."), "method_not_allowed", "Gone.", (b"",)),
+        (
+            (405, "Gone.", "", None, ("GET", "HEAD")),
+            "method_not_allowed",
+            "This endpoint answers GET, HEAD.",
+            (b"GET, HEAD",),
+        ),
+        ((405, "Gone.", "No.", "M", ("PUT",)), "method_not_allowed", "No.", (b"PUT",)),
+    ],
+)
+def test_what_is_not_offered(
+    given: tuple[Any, ...], code: str, detail: str, fields: tuple[bytes, ...]
+) -> None:
+    """A 405 has Allow, which may be empty (RFC 9110, sections 10.2.1 and 15.5.6)."""
+    fault = not_offered(*given)
+    assert (fault.code, fault.status, fault.detail) == (code, given[0], detail)
+    assert fault.fields == tuple((b"Allow", each) for each in fields)
+    assert fault.own.get("code") == (given[3:4] or (None,))[0]

@@ -1,0 +1,362 @@
+"""Header fields between two hops: dropped, added, named anew; never reordered."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.base import headers
+from gateway.base.headers import (
+    FieldFates,
+    HeaderFields,
+    end_to_end,
+    forwarded_node,
+    forwarding,
+    lookalikes,
+    retype,
+    vary,
+    withheld,
+)
+from tests.gateway.world import LAW
+
+
+def lines(*texts: str) -> HeaderFields:
+    """Return field lines as `Name: value` spells them."""
+    parts = (text.encode().partition(b": ") for text in texts)
+    return [(name, value) for name, _, value in parts]
+
+
+class TestEndToEnd:
+    """RFC 9110, section 7.6.1."""
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            *("Connection", "connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection"),
+            *("Proxy-Authorization", "TE", "te", "Trailer", "Transfer-Encoding", "Upgrade"),
+        ],
+    )
+    def test_hop_by_hop_fields_are_dropped(self, name: str) -> None:
+        fields = lines("A: 1", f"{name}: x", "B: 2", f"{name.upper()}: y")
+        assert end_to_end(fields, frozenset()) == lines("A: 1", "B: 2")
+
+    def test_all_else_is_kept_in_order_case_and_number(self) -> None:
+        fields = lines("b: 1", "A: ", "B: \xe9", "b: 1", "Cookie: x", "Close: 1", "X-Te: 2", ": ")
+        assert end_to_end(fields, frozenset()) == fields
+
+    @pytest.mark.parametrize(
+        ("connection", "kept"),
+        [
+            (["close"], ["X-A", "X-B", "Close"]),
+            (["keep-alive"], ["X-A", "X-B", "Close"]),
+            ([""], ["X-A", "X-B", "Close"]),
+            (["x-a"], ["X-B", "Close"]),
+            (["X-A, x-b"], ["Close"]),
+            (["close ,\tX-B ,"], ["X-A"]),
+            (["x-a", "keep-alive, X-b"], ["Close"]),
+            (["x-"], ["X-A", "X-B", "Close"]),
+        ],
+    )
+    def test_what_connection_names_is_dropped_wherever_it_stands(
+        self, connection: list[str], kept: list[str]
+    ) -> None:
+        fields = lines("X-A: 1", *(f"Connection: {value}" for value in connection), "X-B: 2")
+        fields += lines("Close: 3")
+        assert [name.decode() for name, _ in end_to_end(fields, frozenset())] == kept
+
+    def test_what_is_asked_to_be_dropped_is(self) -> None:
+        fields = lines("Host: a", "HOST: b", "Hosts: c", "Connection: X-A", "x-a: 1")
+        assert end_to_end(fields, frozenset({b"host"})) == lines("Hosts: c")
+
+    def test_connection_cannot_name_what_frames_the_message(self) -> None:
+        fields = lines("Connection: Content-Length, A", "content-length: 1", "A: 2")
+        assert end_to_end(fields, frozenset()) == lines("content-length: 1")
+
+    def test_any_iterable_will_do(self) -> None:
+        fields = lines("A: 1", "Connection: A", "B: 2")
+        assert end_to_end(iter(fields), frozenset()) == lines("B: 2")
+
+    @pytest.mark.parametrize(
+        "names",
+        [headers.HOP_BY_HOP, headers.ABOUT_BYTES, headers.SELECTING, headers.FORWARDING],
+        ids=["hop", "bytes", "asks", "forwarding"],
+    )
+    def test_the_tables_are_in_lower_case(self, names: frozenset[bytes]) -> None:
+        assert all(name == name.lower() for name in names)
+
+    @pytest.mark.parametrize(
+        "name",
+        ["Accept-Ranges", "Content-Length", "Content-Digest", "Repr-Digest", "Content-Encoding"],
+    )
+    def test_what_is_said_of_the_bytes_that_came_is_not_said_of_others(self, name: str) -> None:
+        assert end_to_end(lines(f"{name}: x", "A: 1"), headers.ABOUT_BYTES) == lines("A: 1")
+
+
+names = st.sampled_from([b"A", b"b", b"Connection", b"connection", b"TE", b"Host", b"Close"])
+values = st.sampled_from([b"a", b"A, b", b"close", b"host ,", b"", b"connection, te"])
+
+
+@LAW
+@given(
+    st.lists(st.tuples(names, values), max_size=6),
+    st.frozensets(st.sampled_from([b"a", b"host"])),
+)
+def test_passing_on_is_as_the_rule_says(fields: HeaderFields, drop: frozenset[bytes]) -> None:
+    options = {
+        option.strip(b" \t").lower()
+        for name, value in fields
+        if name.lower() == b"connection"
+        for option in value.split(b",")
+    }
+    kept = end_to_end(fields, drop)
+    gone = headers.HOP_BY_HOP | drop | (options - {b"close", b"keep-alive"})
+    assert [line for line in kept if line[0] != b"Close"] == [
+        line for line in fields if line[0].lower() not in gone and line[0] != b"Close"
+    ]
+    assert end_to_end(kept, drop) == kept
+
+
+class TestFieldFates:
+    """A name is looked into once, and no more of them are remembered than are bounded."""
+
+    def test_watched_fields(self) -> None:
+        fates = FieldFates(frozenset({b"expect"}))
+        fields = lines("VARY: a", "Expect: b", "date: c", "Connection: Close", "X: d")
+        kept = lines("VARY: a", "date: c", "X: d")
+        for _ in range(2):
+            assert fates.sort(fields) == (kept, [b"vary", b"date", b"connection"])
+
+    def test_all_fields_that_hold_links_are_watched_as_one(self) -> None:
+        fields = lines("Location: /a", "content-location: /b", "Link: </c>")
+        assert FieldFates(frozenset()).sort(fields) == (fields, [headers.LINK] * 3)
+
+    def test_ordinary_options_of_connection_are_not_reported(self) -> None:
+        fields = lines("Connection: close", "connection: keep-alive", "Connection: Keep-Alive")
+        assert FieldFates(frozenset()).sort(fields) == ([], [])
+
+    def test_names_are_looked_into_once(self) -> None:
+        fates = FieldFates(frozenset({b"a"}))
+        fates.sort(lines("A: 1", "b: 2", "TE: 3", "Vary: 4"))
+        assert fates.known == {b"A": b"", b"b": None, b"TE": b"", b"Vary": b"vary"}
+
+    def test_long_names_are_not_remembered(self) -> None:
+        fates = FieldFates(frozenset())
+        fields = lines(f"{'a' * 64}: 1", f"{'a' * 65}: 2")
+        assert fates.sort(fields)[0] == fields
+        assert list(fates.known) == [b"a" * 64]
+
+    def test_the_memo_is_bounded(self) -> None:
+        fates = FieldFates(frozenset({b"x-1999"}))
+        fields = lines(*(f"X-{number}: 1" for number in range(2000)))
+        assert fates.sort(fields)[0] == fields[:-1]
+        assert len(fates.known) == 1024
+
+
+class TestForwarding:
+    """RFC 7239, and its elder sisters."""
+
+    @pytest.mark.parametrize(
+        ("address", "node"),
+        [("192.0.2.1", b"192.0.2.1"), ("::1", b'"[::1]"'), ("2001:db8::7", b'"[2001:db8::7]"')],
+    )
+    def test_a_node(self, address: str, node: bytes) -> None:
+        assert forwarded_node(address) == node
+
+    def test_a_client_that_nobody_vouches_for(self) -> None:
+        assert forwarding("192.0.2.1", "api.example:8080", ()) == (
+            (b"Forwarded", b'for=192.0.2.1;host="api.example:8080";proto=http'),
+            (b"X-Forwarded-For", b"192.0.2.1"),
+            (b"X-Forwarded-Host", b"api.example:8080"),
+            (b"X-Forwarded-Proto", b"http"),
+        )
+
+    def test_ipv6(self) -> None:
+        assert forwarding("::1", "[::1]:8080", ()) == (
+            (b"Forwarded", b'for="[::1]";host="[::1]:8080";proto=http'),
+            (b"X-Forwarded-For", b"::1"),
+            (b"X-Forwarded-Host", b"[::1]:8080"),
+            (b"X-Forwarded-Proto", b"http"),
+        )
+
+    def test_a_host_cannot_leave_its_quotes(self) -> None:
+        (_, value), *_ = forwarding("192.0.2.1", 'a";for=x\\', ())
+        assert value == b'for=192.0.2.1;host="a\\";for=x\\\\";proto=http'
+
+    def test_what_a_trusted_proxy_said_is_passed_on_and_added_to(self) -> None:
+        inherited = lines(
+            "FORWARDED: for=203.0.113.7;proto=https",
+            "x-forwarded-for: 203.0.113.7",
+            "X-Forwarded-Host: shop.example",
+            "X-Forwarded-Proto: https",
+        )
+        assert forwarding("10.0.0.1", "gateway:8080", tuple(inherited)) == (
+            (
+                b"Forwarded",
+                b'for=203.0.113.7;proto=https, for=10.0.0.1;host="gateway:8080";proto=http',
+            ),
+            (b"X-Forwarded-For", b"203.0.113.7, 10.0.0.1"),
+            (b"X-Forwarded-Host", b"shop.example"),
+            (b"X-Forwarded-Proto", b"https"),
+        )
+
+    def test_several_lines_of_a_trusted_proxy_are_one_list(self) -> None:
+        inherited = lines(
+            "X-Forwarded-For: 203.0.113.7",
+            "Forwarded: for=a",
+            "x-forwarded-for: 198.51.100.1, 198.51.100.2",
+            "forwarded: for=b, for=c",
+        )
+        said = dict(forwarding("10.0.0.1", "g", tuple(inherited)))
+        assert said[b"X-Forwarded-For"] == (b"203.0.113.7, 198.51.100.1, 198.51.100.2, 10.0.0.1")
+        assert said[b"Forwarded"] == b'for=a, for=b, for=c, for=10.0.0.1;host="g";proto=http'
+
+    def test_an_empty_word_counts_for_nothing(self) -> None:
+        inherited = lines(
+            "X-Forwarded-For: ", "Forwarded: ", "X-Forwarded-Host: ", "X-Forwarded-Proto: "
+        )
+        assert forwarding("10.0.0.1", "g", tuple(inherited)) == forwarding("10.0.0.1", "g", ())
+
+    def test_other_words_of_a_trusted_proxy_are_passed_on_as_they_came(self) -> None:
+        inherited = lines("X-Forwarded-Prefix: /shop", "x-forwarded-PORT: 443")
+        said = forwarding("10.0.0.1", "g", tuple(inherited))
+        assert said == (*forwarding("10.0.0.1", "g", ()), *inherited)
+
+
+class TestVary:
+    """RFC 9110, section 12.5.5."""
+
+    @pytest.mark.parametrize(
+        ("before", "names", "after"),
+        [
+            ([], (), []),
+            ([], ("Accept",), ["Vary: Accept"]),
+            ([], ("X-API-VERSION", "Accept"), ["Vary: X-API-VERSION, Accept"]),
+            (["A: 1"], ("Accept",), ["A: 1", "Vary: Accept"]),
+            (["Vary: Accept"], ("Accept",), ["Vary: Accept"]),
+            (["vary: x,\taccept ,y"], ("Accept",), ["vary: x,\taccept ,y"]),
+            (["Vary: Accept-Encoding"], ("Accept",), ["Vary: Accept-Encoding", "Vary: Accept"]),
+            (["Vary: Accept"], ("Accept", "X"), ["Vary: Accept", "Vary: X"]),
+            (["Vary: X", "Vary: accept"], ("Accept", "X"), ["Vary: X", "Vary: accept"]),
+            (["Vary: *"], ("Accept",), ["Vary: *"]),
+            (["Vary: "], ("Accept",), ["Vary: ", "Vary: Accept"]),
+            (["Vary: Origin"], (), ["Vary: Origin"]),
+        ],
+    )
+    def test_what_selects_is_listed_once(
+        self, before: list[str], names: tuple[str, ...], after: list[str]
+    ) -> None:
+        assert vary(lines(*before), names) == lines(*after)
+
+    def test_the_argument_is_left_alone(self) -> None:
+        fields = lines("Vary: Origin")
+        vary(fields, ("Accept",))
+        assert fields == lines("Vary: Origin")
+
+
+class TestRetype:
+    """The media-type endpoint answers with the vendor type that it matched."""
+
+    VENDOR = "application/vnd.comp.app-v1+json"
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            *("application/json", "APPLICATION/JSON", "application/json; charset=utf-8"),
+            *(
+                "application/json ;x=y",
+                "application/other+json",
+                "application/vnd.comp.app-v2+json",
+            ),
+        ],
+    )
+    def test_json_is_called_what_the_client_asked_for(self, given: str) -> None:
+        fields = lines("A: 1", f"content-TYPE: {given}", "B: 2")
+        retype(fields, self.VENDOR)
+        assert fields == lines("A: 1", f"content-TYPE: {self.VENDOR}", "B: 2")
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            *("text/html", "application/xml", "application/vnd.comp.app-v1+xml", "text/json"),
+            *("application/jsonp", "application/octet-stream", "", "application/x; a=b+json"),
+        ],
+    )
+    def test_what_is_not_json_keeps_its_name(self, given: str) -> None:
+        fields = lines(f"Content-Type: {given}")
+        retype(fields, self.VENDOR)
+        assert fields == lines(f"Content-Type: {given}")
+
+    def test_no_type_is_made_up(self) -> None:
+        fields = lines("A: application/json")
+        retype(fields, self.VENDOR)
+        assert fields == lines("A: application/json")
+
+
+def test_upgrade_says_only_what_is_switched_to() -> None:
+    fields = [(b"Connection", b"upgrade"), (b"UPGRADE", b"websocket"), (b"X", b"y")]
+    assert headers.upgrade(fields) == [(b"Connection", b"Upgrade"), (b"UPGRADE", b"websocket")]
+
+
+class TestTrailers:
+    """Fields behind a body (RFC 9110, section 6.5)."""
+
+    @pytest.mark.parametrize(
+        "values",
+        [["trailers"], ["gzip;q=0.5, Trailers"], ["gzip", "trailers ;q=0.1"]],
+        ids=["alone", "among others", "in a second line"],
+    )
+    def test_welcome(self, values: list[str]) -> None:
+        assert headers.takes_trailers(values)
+
+    @pytest.mark.parametrize("values", [[], [""], ["gzip"], ["trailer"], ["trailers2"]], ids=str)
+    def test_not_welcome(self, values: list[str]) -> None:
+        assert not headers.takes_trailers(values)
+
+    def test_what_would_be_looked_at_too_late_stays_behind(self) -> None:
+        fields = lines("X-A: 1", "content-LENGTH: 2", "Set-Cookie: c", "TE: x", "X-A: 2")
+        assert headers.trailing(fields) == lines("X-A: 1", "X-A: 2")
+
+
+def test_lookalikes_are_all_that_cgi_calls_the_same() -> None:
+    assert lookalikes(frozenset({b"a-b_c", b"d"})) == {b"a-b-c", b"a_b-c", b"a_b_c"}
+    assert lookalikes(frozenset({b"a-b", b"a_b"})) == set()
+
+
+def test_lookalikes_of_a_name_that_is_all_dashes() -> None:
+    name = b"-" * 1000
+    found = lookalikes(frozenset({name}))
+    assert name.replace(b"-", b"_") in found
+    assert len(found) <= 1025
+
+
+def test_what_is_read_is_passed_on_but_nothing_like_it() -> None:
+    assert withheld(["X-Api-Version"]) - withheld() == {
+        b"x_api_version",
+        b"x_api-version",
+        b"x-api_version",
+    }
+    assert {b"host", b"x-forwarded-for", b"x_forwarded_for", b"content_length"} <= withheld()
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ([], b"private"),
+        ([b"public, max-age=60"], b"private, max-age=60"),
+        ([b"Public", b"S-MaxAge = 9,must-revalidate"], b"private, must-revalidate"),
+        ([b'private="set-cookie, x", max-age=1'], b"private, max-age=1"),
+        ([b'no-cache="a,b", , x="\\",public"'], b'private, no-cache="a,b", x="\\",public"'),
+        ([b"no-store, s-maxage=1"], b"no-store"),
+        ([b"publicly"], b"private, publicly"),
+    ],
+)
+def test_no_shared_cache_may_store_what_is_unshared(given: list[bytes], left: bytes) -> None:
+    own = [(b"ETag", b'"1"')]
+    others = [
+        (b"Vary", b"Accept"),
+        (b"CDN-Cache-Control", b"max-age=1"),
+        (b"Cloudflare-CDN-Cache-Control", b"max-age=1"),
+        (b"surrogate-control", b"max-age=1"),
+        (b"X-Accel-Expires", b"1"),
+    ]
+    fields = [*own, *((b"cache-control", value) for value in given), *others]
+    assert headers.unshared(fields) == [*own, (b"Cache-Control", left), (b"Vary", b"*")]

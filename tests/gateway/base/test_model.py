@@ -1,0 +1,83 @@
+"""The types that the models share: texts for numbers, units, and one value or a pair."""
+
+from typing import Annotated, Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from gateway.base.model import (
+    PATTERN_MESSAGES,
+    Later,
+    NumberText,
+    OneOrPair,
+    PositiveInt,
+    Seconds,
+    SectionModel,
+    UnitText,
+    matching,
+)
+
+Percents = OneOrPair[Annotated[float, NumberText]]
+Share = Annotated[str, matching("^[0-9]+%$", "not a share"), UnitText]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "taken"),
+    [
+        (Seconds, "2.5", 2.5),
+        (Seconds, 3, 3.0),
+        (PositiveInt, "7", 7),
+        (Percents, "5", 5.0),
+        (Percents, ["1", 50], (1.0, 50.0)),
+        (Share, "5%", "5%"),
+    ],
+)
+def test_taken(kind: Any, value: object, taken: object) -> None:
+    assert TypeAdapter(kind).validate_python(value) == taken
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "message"),
+    [
+        (Seconds, "5s", "expected a number of seconds"),
+        (Seconds, True, "expected a number of seconds"),
+        (Seconds, None, "expected a number of seconds"),
+        (Seconds, 0, "greater than 0"),
+        (PositiveInt, "1e3", "valid integer"),
+        (PositiveInt, "٣", "valid integer"),
+        (Percents, (1,), "Field required"),
+        (Share, 5, "match pattern"),
+        (Share, [5], "valid string"),
+    ],
+)
+def test_refused(kind: Any, value: object, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        TypeAdapter(kind).validate_python(value, strict=True)
+
+
+def test_a_pattern_has_its_message() -> None:
+    assert PATTERN_MESSAGES["^[0-9]+%$"] == "not a share"
+
+
+class _Inner(SectionModel):
+    count: int
+
+
+def test_a_type_that_is_loaded_when_a_file_has_it() -> None:
+    loaded: list[str] = []
+
+    def load() -> Any:
+        loaded.append("inner")
+        return tuple[_Inner, ...]
+
+    class _Outer(SectionModel):
+        inner: Annotated[Any, Later(load)] = ()
+
+    assert _Outer.model_validate_json("{}").inner == ()
+    assert not loaded
+    assert _Outer.model_validate_json('{"inner": [{"count": 1}]}').inner == (_Inner(count=1),)
+    with pytest.raises(ValidationError) as failed:
+        _Outer.model_validate_json('{"inner": [{"count": 1}, {"count": "1"}]}')
+    (error,) = failed.value.errors()
+    assert (error["loc"], error["type"]) == (("inner", 1, "count"), "int_type")
+    assert _Outer.model_json_schema()["$defs"].keys() == {"_Inner"}

@@ -1,0 +1,78 @@
+"""Entries: a map in the newer version, a list of objects with its keys in the older one."""
+
+import pytest
+
+from gateway.conversion.changes.entries import Entries
+from gateway.conversion.document import PLAIN
+from tests.gateway.conversion.documents import Json, both, fails
+
+OBJECTS = Entries((("i",),), ("m", "days"), "date")
+VALUES = Entries((), ("a",), "name", "amount")
+
+
+@pytest.mark.parametrize(
+    ("newer", "older"),
+    [
+        ({"b": {"n": 1}, "a": {}}, [{"date": "b", "n": 1}, {"date": "a"}]),
+        ({}, []),
+        (None, None),
+    ],
+)
+def test_members_that_are_objects(newer: Json, older: Json) -> None:
+    assert both(OBJECTS, {"i": [{"m": {"days": newer}}]}, upwards=False) == {
+        "i": [{"m": {"days": older}}]
+    }
+    assert both(OBJECTS, {"i": [{"m": {"days": older}}]}, upwards=True) == {
+        "i": [{"m": {"days": newer}}]
+    }
+    assert both(OBJECTS, {"i": [{"m": {}}]}, upwards=True) == {"i": [{"m": {}}]}
+
+
+def test_members_of_any_kind() -> None:
+    newer: Json = {"a": {"spa": 1.50, "": None, "x": [{"y": 2}]}}
+    older: Json = {
+        "a": [
+            {"name": "spa", "amount": 1.50},
+            {"name": "", "amount": None},
+            {"name": "x", "amount": [{"y": 2}]},
+        ]
+    }
+    assert both(VALUES, newer, upwards=False) == older
+    assert both(VALUES, older, upwards=True) == newer
+
+
+@pytest.mark.parametrize(
+    ("change", "upwards", "value", "reason"),
+    [
+        (VALUES, True, {}, "/a: expected an array, found an object"),
+        (VALUES, True, [7], "/a/0: expected an object, found a number"),
+        (VALUES, True, [{"amount": 1}], "/a/0/name: is missing"),
+        (VALUES, True, [{"name": "x"}], "/a/0/amount: is missing"),
+        (VALUES, True, [{"name": 1, "amount": 1}], "/a/0/name: expected a string, found a number"),
+        (
+            VALUES,
+            True,
+            [{"name": "x", "amount": 1}, {"name": "x", "amount": 2}],
+            "/a/1/name: is the key of another element too",
+        ),
+        (
+            VALUES,
+            True,
+            [{"name": "x", "amount": 1, "b": 2}],
+            "/a/0/b: a field for which the other version has no place",
+        ),
+        (VALUES, False, [], "/a: expected an object, found an array"),
+        (Entries((), ("a",), "k"), False, {"x": 1}, "/a/x: expected an object, found a number"),
+        (Entries((), ("a",), "k"), False, {"x": {"k": 1}}, "/a/x/k: is there already, for the key"),
+    ],
+)
+def test_what_is_refused(change: Entries, upwards: bool, value: Json, reason: str) -> None:
+    at, _, why = reason.partition(": ")
+    with fails(at, why):
+        (change.up if upwards else change.down)({"a": value}, PLAIN)
+
+
+def test_where_a_value_was() -> None:
+    """A list does not show which element a key is of, so it is all of it."""
+    assert VALUES.origin(("a", "spa"), upwards=True) == ("a",)
+    assert VALUES.origin(("b",), upwards=True) == ("b",)

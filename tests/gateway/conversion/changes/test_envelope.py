@@ -1,0 +1,109 @@
+"""Envelope: an array or an id, bare in one version and in an object in the other."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.change import Change, Inverse, Whole
+from gateway.conversion.changes.envelope import Envelope
+from gateway.conversion.changes.rename import Rename
+from gateway.conversion.field_path import Members
+from gateway.conversion.steps import BODY
+from tests.gateway.conversion.documents import (
+    SEALED,
+    Json,
+    down,
+    fails,
+    jsons,
+    seal,
+    unsealed,
+    untouched,
+    up,
+)
+from tests.gateway.world import LAW
+
+LIST = Whole(Envelope((), BODY, ("data",), ("meta", "count")))
+ID = Envelope((("orders",),), ("customer",), ("id",))
+
+
+@pytest.mark.parametrize(
+    ("change", "newer", "older"),
+    [
+        (LIST, [{"a": 1}, 2], {"data": [{"a": 1}, 2], "meta": {"count": 2}}),
+        (LIST, [], {"data": [], "meta": {"count": 0}}),
+        (LIST, None, None),
+        (Whole(Envelope((), BODY, ("data",))), {"a": 1}, {"data": {"a": 1}}),
+        (Whole(Envelope((), BODY, ("data",))), "a", {"data": "a"}),
+        (Whole(Envelope((), BODY, ("a", "b"))), 1.5, {"a": {"b": 1.5}}),
+        (
+            ID,
+            {"orders": [{"customer": 7, "x": 1}, {"customer": None}, {}, None]},
+            {"orders": [{"customer": {"id": 7}, "x": 1}, {"customer": None}, {}, None]},
+        ),
+        (
+            Envelope((Members(("m",)),), ("a", "b"), ("v",)),
+            {"m": {"x": {"a": {"b": "1"}}, "y": {"a": None}}},
+            {"m": {"x": {"a": {"b": {"v": "1"}}}, "y": {"a": None}}},
+        ),
+    ],
+)
+def test_there_and_back(change: Change, newer: Json, older: Json) -> None:
+    with untouched(newer, older):
+        assert down(change, newer) == older
+        assert up(change, older) == newer
+    assert unsealed(down(change, seal(newer), SEALED)) == older
+    assert unsealed(up(change, seal(older), SEALED)) == newer
+
+
+def test_other_fields_are_lost_or_refused() -> None:
+    older: Json = {"a": {"id": 7, "n": 1, "name": "x"}}
+    assert up(Envelope((), ("a",), ("id",), ("n",)), older) == {"a": 7}
+    with fails("/a/name", "a field for which the other version has no place"):
+        up(Envelope((), ("a",), ("id",), ("n",), strict=True), older)
+    assert up(Envelope((), ("a",), ("id",), strict=True), {"a": {"id": 7}}) == {"a": 7}
+
+
+def test_what_is_no_envelope_is_refused() -> None:
+    with fails("", "expected an object, found an array"):
+        up(LIST, [])
+    with fails("/data", "is missing"):
+        up(LIST, {"meta": {}})
+    with fails("/orders/1/customer/id", "is missing"):
+        up(ID, {"orders": [{}, {"customer": {}}]})
+    with fails("/orders/0/customer", "expected an object, found a number"):
+        up(ID, {"orders": [{"customer": 7}]})
+    with fails("/data", "expected an object, found a boolean"):
+        up(Whole(Envelope((), BODY, ("data", "x"))), {"data": True})
+
+
+def test_what_is_not_counted_is_refused() -> None:
+    with fails("", "expected an array, found an object"):
+        down(LIST, {})
+
+
+def test_changes_before_and_after_it_apply_in_it() -> None:
+    """Before it, in the order of an upgrade, a bare array is changed element by element."""
+    inside, list_name = Rename((), ("id",), ("nr",)), Rename((), ("rows",), ("data",))
+    both = (inside, Whole(Inverse(Envelope((), BODY, ("data",), ("meta", "count")))), list_name)
+    rows = [{"id": 1}, None, {"id": 2}]
+    older, newer = [{"nr": 1}, None, {"nr": 2}], {"meta": {"count": 3}, "rows": rows}
+    assert up(both, older) == newer
+    assert down(both, newer) == older
+    within = (
+        Whole(Inverse(Envelope((), BODY, ("data",), ("meta", "count")))),
+        Rename((("data",),), ("id",), ("nr",)),
+    )
+    counted = {"data": rows, "meta": {"count": 3}}
+    assert up(within, older) == counted
+    assert down(within, counted) == older
+
+
+@LAW
+@given(st.lists(jsons, max_size=3))
+def test_arrays_come_back(newer: Json) -> None:
+    assert up(LIST, down(LIST, newer)) == newer
+
+
+def test_the_body_of_a_patch_request() -> None:
+    assert LIST.for_patch() == LIST
+    assert (LIST.scopes, LIST.touches, ID.touches) == ((), ((),), (("customer",),))

@@ -1,0 +1,26 @@
+"""A parameter that one version may repeat."""
+
+import pytest
+
+from gateway.conversion.changes.first_value import FirstValue
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.parameter_change import in_direction, rewrite_query
+
+FIRST = FirstValue("a")
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [("x&a=1&b&a=2&a", "x&a=1&b"), ("a=%41", "a=%41"), ("b=1&b=2", "b=1&b=2"), (None, None)],
+)
+def test_the_first_is_left(older: str | None, newer: str | None) -> None:
+    assert FIRST.moved == ()
+    assert rewrite_query(older, in_direction([FIRST], upwards=True)) == newer
+    assert rewrite_query(older, in_direction([FIRST], upwards=False)) == older
+
+
+def test_several_are_refused() -> None:
+    strict = FirstValue("a", strict=True)
+    assert rewrite_query("a=1", in_direction([strict], upwards=True)) == "a=1"
+    with pytest.raises(ConversionError, match="the query parameter 'a': stands twice"):
+        rewrite_query("a=1&a=1", in_direction([strict], upwards=True))

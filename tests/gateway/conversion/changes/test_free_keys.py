@@ -1,0 +1,106 @@
+"""Free keys: the keys of a map by words, or with another prefix."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.changes.affix import AffixForm
+from gateway.conversion.changes.free_keys import FreeKeys, KeyWords
+from gateway.conversion.changes.value_rewrite import FormRewriting
+from gateway.conversion.conversion_error import Beside, ConversionError
+from tests.gateway.conversion.documents import Json, both, down, fails, up
+from tests.gateway.world import LAW
+
+WORDS = FreeKeys(
+    (("i",),),
+    ("m", "prices"),
+    KeyWords({"euro": "EUR", "dollar": "USD"}, frozenset({"EUR", "USD"})),
+    KeyWords({"EUR": "euro", "USD": "dollar"}, frozenset({"euro", "dollar"})),
+)
+BARE, MARKED = AffixForm(), AffixForm("cur_", "!")
+PREFIX = FreeKeys((), ("a",), FormRewriting(MARKED, BARE), FormRewriting(BARE, MARKED))
+SWAPPED = KeyWords({"a": "b", "b": "a"}, frozenset({"a", "b"}))
+SWAP = FreeKeys((), ("a",), SWAPPED, SWAPPED)
+
+
+@pytest.mark.parametrize(
+    ("newer", "older"),
+    [
+        (
+            {"m": {"prices": {"GBP": 0, "USD": {"EUR": 1}}}},
+            {"m": {"prices": {"GBP": 0, "dollar": {"EUR": 1}}}},
+        ),
+        ({"m": {"prices": {}}}, {"m": {"prices": {}}}),
+        ({"m": {"prices": None}}, {"m": {"prices": None}}),
+        ({"m": {}}, {"m": {}}),
+        ({"m": None}, {"m": None}),
+        (None, None),
+    ],
+)
+def test_by_words(newer: Json, older: Json) -> None:
+    assert both(WORDS, {"i": [newer]}, upwards=False) == {"i": [older]}
+    assert both(WORDS, {"i": [older]}, upwards=True) == {"i": [newer]}
+
+
+def test_with_a_prefix_and_a_suffix() -> None:
+    newer, older = {"a": {"EUR": 1.50, "": None}}, {"a": {"cur_EUR!": 1.50, "cur_!": None}}
+    assert both(PREFIX, newer, upwards=False) == older
+    assert both(PREFIX, older, upwards=True) == newer
+
+
+def test_words_that_change_places() -> None:
+    assert both(SWAP, {"a": {"a": 1, "b": 2}}, upwards=True) == {"a": {"b": 1, "a": 2}}
+
+
+def test_the_order_stays() -> None:
+    changed = both(PREFIX, {"a": {"z": 1, "b": 2, "a": 3}}, upwards=False)
+    assert isinstance(changed, dict)
+    assert list(changed["a"]) == ["cur_z!", "cur_b!", "cur_a!"]
+
+
+def test_what_would_not_come_back_is_refused() -> None:
+    with fails("/i/0/m/prices/euro", "the key: stands for another key in the other version"):
+        down(WORDS, {"i": [{"m": {"prices": {"euro": 1}}}]})
+    with fails("/a/EUR", "the key: expected a text such as cur_12!, found another"):
+        up(PREFIX, {"a": {"EUR": 1}})
+
+
+def test_two_keys_that_become_one_are_refused() -> None:
+    one = KeyWords({"a": "c", "b": "c"}, frozenset())
+    with fails("/a/b", "becomes 'c', which is there already"):
+        down(FreeKeys((), ("a",), one, one), {"a": {"a": 1, "b": 2}})
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [(1, "a number"), ("x", "a string"), ([{}], "an array")]
+)
+def test_what_is_no_map_is_refused(value: Json, kind: str) -> None:
+    with fails("/a", f"expected an object, found {kind}"):
+        up(PREFIX, {"a": value})
+
+
+maps = st.dictionaries(
+    st.sampled_from(["EUR", "USD", "euro", "dollar", "GBP", "cur_EUR!", "cur_!"])
+    | st.text(max_size=3),
+    st.integers(),
+)
+
+
+@LAW
+@given(maps, st.sampled_from([WORDS, PREFIX]), st.booleans())
+def test_there_and_back(value: dict[str, int], change: FreeKeys, upwards: bool) -> None:
+    document: Json = {"a": value} if change is PREFIX else {"i": [{"m": {"prices": value}}]}
+    try:
+        other = both(change, document, upwards)
+    except ConversionError:
+        return
+    assert both(change, other, not upwards) == document
+
+
+def test_where_a_place_was() -> None:
+    assert PREFIX.origin(("a", "x", 0), upwards=True) == ("a", "cur_x!", 0)
+    assert PREFIX.origin(("a", "cur_x!"), upwards=False) == ("a", "x")
+    assert PREFIX.origin(("a", "x"), upwards=False) == ("a",)
+    assert PREFIX.origin(("a",), upwards=True) == ("a",)
+    assert PREFIX.origin(("b", "x"), upwards=True) == ("b", "x")
+    assert PREFIX.origin(Beside("path"), upwards=True) == Beside("path")

@@ -1,0 +1,31 @@
+"""Invert: true in the newer version is false in the older one."""
+
+import pytest
+
+from gateway.conversion.changes.invert import Invert, inverted
+from tests.gateway.conversion.documents import Json, both, down, fails, up
+
+CHANGE = Invert((), ("m", "f"))
+
+
+@pytest.mark.parametrize(("newer", "older"), [(True, False), (False, True), (None, None)])
+def test_both_ways(newer: Json, older: Json) -> None:
+    assert both(CHANGE, {"m": {"f": newer}}, upwards=False) == {"m": {"f": older}}
+    assert both(CHANGE, {"m": {"f": older}}, upwards=True) == {"m": {"f": newer}}
+
+
+@pytest.mark.parametrize("document", [{}, {"m": {}}, {"m": None}])
+def test_what_is_absent_stays_absent(document: Json) -> None:
+    assert up(CHANGE, document) == down(CHANGE, document) == document
+
+
+@pytest.mark.parametrize(("value", "kind"), [(1, "a number"), ("true", "a string")])
+def test_another_type_is_refused(value: Json, kind: str) -> None:
+    with fails("/m/f", f"expected a boolean, found {kind}"):
+        up(CHANGE, {"m": {"f": value}})
+
+
+def test_texts() -> None:
+    assert (inverted("true"), inverted("false")) == ("false", "true")
+    with pytest.raises(ValueError, match=r"^expected true or false, found something else$"):
+        inverted("1")

@@ -1,0 +1,437 @@
+"""Join and split: parts and the text that joins them."""
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.change import Inverse
+from gateway.conversion.changes.join import Join
+from gateway.conversion.conversion_error import ConversionError
+from tests.gateway.conversion.documents import (
+    ABSENT,
+    SCOPES,
+    SEALED,
+    Json,
+    Sealed,
+    documents,
+    down,
+    fields,
+    join,
+    merged,
+    mixed,
+    objects,
+    seal,
+    text,
+    unsealed,
+    untouched,
+    up,
+)
+from tests.gateway.world import LAW
+
+# The declaration of the shipped configuration, and the same with its parts beside the text.
+NAME = join("name.firstName name.lastName", "name")
+FLAT = join("firstName lastName", "name")
+
+
+class TestJoin:
+    """The person of the specification: version 1 joins what version 2 holds in parts."""
+
+    @pytest.mark.parametrize(
+        ("newer", "older"),
+        [
+            ({"name": {"firstName": "Bob", "lastName": "Charlie"}}, {"name": "Bob Charlie"}),
+            ({"name": {"lastName": "Charlie", "firstName": "Bob"}}, {"name": "Bob Charlie"}),
+            ({"name": {"firstName": "Bob", "lastName": ""}}, {"name": "Bob"}),
+            ({"name": {"firstName": "", "lastName": "Charlie"}}, {"name": "Charlie"}),
+            ({"name": {"firstName": "", "lastName": ""}}, {"name": ""}),
+            ({"name": {"firstName": "Bob"}}, {"name": "Bob"}),
+            ({"name": {"lastName": "Charlie"}}, {"name": "Charlie"}),
+            ({"name": {"firstName": None, "lastName": "Charlie"}}, {"name": "Charlie"}),
+            ({"name": {"firstName": "Bob", "lastName": None}}, {"name": "Bob"}),
+            ({"name": {}}, {"name": ""}),
+            ({"name": {"firstName": None, "lastName": None}}, {"name": ""}),
+            ({"name": None}, {"name": None}),
+            ({}, {}),
+            ({"id": 7}, {"id": 7}),
+            ({"name": {"firstName": " ", "lastName": " "}}, {"name": "   "}),
+            ({"name": {"firstName": "A B", "lastName": "C D"}}, {"name": "A B C D"}),
+            (
+                {"name": {"firstName": "\u0411\u043e\u0301\u0431", "lastName": "\U0001d49e"}},
+                {"name": "\u0411\u043e\u0301\u0431 \U0001d49e"},
+            ),
+            (
+                {"id": 7, "name": {"firstName": "B", "lastName": "C"}, "born": {"year": 1}},
+                {"id": 7, "name": "B C", "born": {"year": 1}},
+            ),
+        ],
+    )
+    def test_down_joins_and_leaves_no_stray_separator(self, newer: Json, older: Json) -> None:
+        with untouched(newer):
+            assert text(down(NAME, newer)) == text(older)
+
+    @pytest.mark.parametrize(
+        ("older", "newer"),
+        [
+            ({"name": "Bob Charlie"}, {"name": {"firstName": "Bob", "lastName": "Charlie"}}),
+            ({"name": "Bob"}, {"name": {"firstName": "Bob", "lastName": ""}}),
+            ({"name": ""}, {"name": {"firstName": "", "lastName": ""}}),
+            ({"name": " "}, {"name": {"firstName": "", "lastName": ""}}),
+            ({"name": " Bob"}, {"name": {"firstName": "", "lastName": "Bob"}}),
+            ({"name": "Bob "}, {"name": {"firstName": "Bob", "lastName": ""}}),
+            ({"name": "Bob  Charlie"}, {"name": {"firstName": "Bob", "lastName": " Charlie"}}),
+            ({"name": "Ann Mary Lee"}, {"name": {"firstName": "Ann", "lastName": "Mary Lee"}}),
+            ({"name": "Bob\tCharlie"}, {"name": {"firstName": "Bob\tCharlie", "lastName": ""}}),
+            ({"name": "Bob\xa0C"}, {"name": {"firstName": "Bob\xa0C", "lastName": ""}}),
+            ({"name": None}, {"name": None}),
+            ({}, {}),
+            (
+                {"id": 7, "name": "B C", "born": {"year": 1}},
+                {"id": 7, "name": {"firstName": "B", "lastName": "C"}, "born": {"year": 1}},
+            ),
+        ],
+    )
+    def test_up_splits_at_the_first_separator(self, older: Json, newer: Json) -> None:
+        with untouched(older):
+            assert text(up(NAME, older)) == text(newer)
+
+    @pytest.mark.parametrize(
+        ("newer", "older"),
+        [
+            ({"firstName": "Bob", "lastName": "C"}, {"name": "Bob C"}),
+            ({"firstName": "B", "x": 1, "lastName": "C", "y": 2}, {"x": 1, "y": 2, "name": "B C"}),
+            ({"firstName": "Bob"}, {"name": "Bob"}),
+            ({"lastName": "C"}, {"name": "C"}),
+            ({"firstName": "", "lastName": ""}, {"name": ""}),
+            ({"firstName": "", "lastName": None}, {"name": ""}),
+            ({"firstName": None, "lastName": None}, {"name": None}),
+            ({"firstName": None}, {"name": None}),
+            ({}, {}),
+            ({"id": 7}, {"id": 7}),
+        ],
+    )
+    def test_down_takes_away_the_parts_that_lie_beside(self, newer: Json, older: Json) -> None:
+        with untouched(newer):
+            assert text(down(FLAT, newer)) == text(older)
+
+    @pytest.mark.parametrize(
+        ("older", "newer"),
+        [
+            ({"name": "Bob C"}, {"firstName": "Bob", "lastName": "C"}),
+            ({"name": "Bob C", "id": 7}, {"id": 7, "firstName": "Bob", "lastName": "C"}),
+            ({"name": "Bob"}, {"firstName": "Bob", "lastName": ""}),
+            ({"name": None}, {"firstName": None, "lastName": None}),
+            ({}, {}),
+            ({"id": 7}, {"id": 7}),
+        ],
+    )
+    def test_up_takes_away_the_text_that_lies_beside(self, older: Json, newer: Json) -> None:
+        with untouched(older):
+            assert text(up(FLAT, older)) == text(newer)
+
+    @pytest.mark.parametrize(
+        ("change", "newer", "older"),
+        [
+            (
+                join("last first", "name", ", "),
+                {"first": "Bob", "last": "Charlie"},
+                {"name": "Charlie, Bob"},
+            ),
+            (join("a b c", "abc", "-"), {"a": "1", "b": "2", "c": "3-4"}, {"abc": "1-2-3-4"}),
+            (join("a b", "ab", "--"), {"a": "1-2", "b": "3"}, {"ab": "1-2--3"}),
+            (join("a b", "ab", "\n"), {"a": "1", "b": "2"}, {"ab": "1\n2"}),
+            (join("a b", "ab", "."), {"a": "1", "b": "2"}, {"ab": "1.2"}),
+            (join("a b", "ab", "é"), {"a": "1", "b": "2"}, {"ab": "1é2"}),
+            (
+                join("person.first person.last", "name"),
+                {"person": {"first": "B", "last": "C"}},
+                {"name": "B C"},
+            ),
+            (
+                join("person.first person.last", "name"),
+                {"person": {"age": 3, "first": "B", "last": "C"}},
+                {"person": {"age": 3}, "name": "B C"},
+            ),
+            (
+                join("name.first surname", "name"),
+                {"name": {"first": "B"}, "surname": "C"},
+                {"name": "B C"},
+            ),
+            (join("name surname", "name"), {"name": "B", "surname": "C"}, {"name": "B C"}),
+            (
+                join("first last", "meta.name"),
+                {"first": "B", "last": "C"},
+                {"meta": {"name": "B C"}},
+            ),
+            (
+                join("meta.name.first meta.name.last", "meta.name"),
+                {"meta": {"x": 1, "name": {"first": "B", "last": "C"}, "y": 2}},
+                {"meta": {"x": 1, "name": "B C", "y": 2}},
+            ),
+            (
+                join("items[].name.first items[].name.last", "items[].name"),
+                {"items": [{"name": {"first": "B", "last": "C"}}, {"id": 1}], "n": 2},
+                {"items": [{"name": "B C"}, {"id": 1}], "n": 2},
+            ),
+            (
+                join("a[].b[].c.x a[].b[].c.y", "a[].b[].c"),
+                {"a": [{"b": [{"c": {"x": "1", "y": "2"}}]}, {"b": []}, {"b": None}, {}]},
+                {"a": [{"b": [{"c": "1 2"}]}, {"b": []}, {"b": None}, {}]},
+            ),
+            (
+                join("a[][].x a[][].y", "a[][].c"),
+                {"a": [[{"x": "1", "y": "2"}], [], None, [{}]]},
+                {"a": [[{"c": "1 2"}], [], None, [{}]]},
+            ),
+        ],
+    )
+    def test_anywhere_and_back(self, change: Join, newer: Json, older: Json) -> None:
+        with untouched(newer, older):
+            assert down(change, newer) == older
+            assert up(change, older) == newer
+            assert up(Inverse(change), newer) == older
+            assert down(Inverse(change), older) == newer
+
+    @pytest.mark.parametrize(
+        ("older", "newer"),
+        [
+            ({"abc": "1"}, {"a": "1", "b": "?", "c": "?"}),
+            ({"abc": "1-2"}, {"a": "1", "b": "2", "c": "?"}),
+            ({"abc": "1-2-"}, {"a": "1", "b": "2", "c": ""}),
+            ({"abc": ""}, {"a": "", "b": "?", "c": "?"}),
+        ],
+    )
+    def test_a_part_that_the_text_does_not_reach_takes_the_default(
+        self, older: Json, newer: Json
+    ) -> None:
+        assert up(join("a b c", "abc", "-", missing="?"), older) == newer
+
+    @pytest.mark.parametrize(
+        ("optional", "missing", "newer", "older"),
+        [
+            ((), None, {"a": "Ann", "b": None, "c": None}, {"abc": "Ann"}),
+            ((), None, {"a": "Ann", "b": "B", "c": None}, {"abc": "Ann B"}),
+            ((1,), None, {"a": "Ann", "b": None, "c": "King"}, {"abc": "Ann King"}),
+            ((1,), None, {"a": "Ann", "b": None, "c": None}, {"abc": "Ann"}),
+            ((1,), "", {"a": "Ann", "b": "M.", "c": "de King"}, {"abc": "Ann M. de King"}),
+            ((1, 0), "", {"a": "", "b": "", "c": "King"}, {"abc": "King"}),
+            ((0,), "", {"a": "", "b": "Ann", "c": "King"}, {"abc": "Ann King"}),
+            ((), "?", {"a": "Ann", "b": "?", "c": "?"}, {"abc": "Ann"}),
+            ((1,), "?", {"a": "Ann", "b": "?", "c": "King"}, {"abc": "Ann King"}),
+            ((), "?", {"a": "?", "b": "?", "c": "King"}, {"abc": "? ? King"}),
+            ((), "?", {"a": "?", "b": "?", "c": "?"}, {"abc": "?"}),
+            ((), None, {"a": "", "b": None, "c": None}, {"abc": ""}),
+        ],
+    )
+    def test_parts_that_a_text_lacks(
+        self, optional: tuple[int, ...], missing: str | None, newer: Json, older: Json
+    ) -> None:
+        for inside in (False, True):
+            names = "abc.a abc.b abc.c" if inside else "a b c"
+            change = join(names, "abc", missing=missing, optional=optional)
+            document = {"abc": newer} if inside else newer
+            assert down(change, document) == older
+            assert up(change, older) == document
+
+    def test_a_part_that_is_absent_is_lacked_too(self) -> None:
+        change = join("a b c", "abc", missing="?")
+        assert down(change, {"a": "Ann", "b": "?"}) == {"abc": "Ann"}
+        assert down(change, {"a": "Ann", "c": "?"}) == {"abc": "Ann"}
+
+    @pytest.mark.parametrize("value", [7, 1.5, True, False, [], ["Bob"], {}, {"firstName": "Bob"}])
+    @pytest.mark.parametrize("change", [NAME, FLAT], ids=["inside", "beside"])
+    def test_a_text_that_is_none_is_refused(self, change: Join, value: Json) -> None:
+        with pytest.raises(ConversionError, match=r"^/name: expected a string, found ") as error:
+            up(change, {"name": value})
+        assert error.value.pointer == "/name"
+
+    @pytest.mark.parametrize("value", [7, True, [], {}])
+    @pytest.mark.parametrize("part", ["firstName", "lastName"])
+    def test_a_part_that_is_no_text_is_refused(self, part: str, value: Json) -> None:
+        other = {"firstName": "B", "lastName": "C"}
+        with pytest.raises(ConversionError, match=f"^/name/{part}: expected a string, found "):
+            down(NAME, {"name": {**other, part: value}})
+        with pytest.raises(ConversionError, match=f"^/{part}: expected a string, found "):
+            down(FLAT, {**other, part: value})
+
+    @pytest.mark.parametrize("value", ["Bob Charlie", 7, True, []])
+    def test_a_container_that_is_none_is_refused(self, value: Json) -> None:
+        with pytest.raises(ConversionError, match=r"^/name: expected an object, found "):
+            down(NAME, {"name": value})
+
+    def test_a_part_whose_container_is_null_is_absent(self) -> None:
+        change = join("a.first b.last", "name")
+        assert down(change, {"a": None, "b": {"last": "C"}}) == {"a": None, "name": "C"}
+        assert down(change, {"a": None, "b": None}) == {"a": None, "b": None}
+
+    def test_a_part_cannot_go_into_null(self) -> None:
+        with pytest.raises(ConversionError, match=r"^/a: expected an object, found null$"):
+            up(join("a.first b.last", "name"), {"a": None, "name": "B C"})
+
+    def test_the_error_leads_to_the_place_from_the_root(self) -> None:
+        change = join("a[].b[].c.x a[].b[].c.y", "a[].b[].c")
+        where = r"^/a/1/b/0/c/y: expected a string, found a number$"
+        with pytest.raises(ConversionError, match=where):
+            down(change, {"a": [{}, {"b": [{"c": {"x": "1", "y": 2}}]}]})
+
+
+# Laws -----------------------------------------------------------------------------------------
+
+SEPARATORS = [" ", ", ", "--", "aa", "é", "\n"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A change with a document of either side; `older` and `newer` may be any that fit it."""
+
+    change: Join
+    where: str
+    older: Json
+    newer: Json
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """A join at any place, with documents that it must restore."""
+    where = draw(st.sampled_from(sorted(SCOPES)))
+    whole, parts = draw(
+        st.sampled_from(
+            [
+                (("name",), (("name", "first"), ("name", "last"))),
+                (("name",), (("name", "last"), ("name", "more", "middle"), ("name", "first"))),
+                (("meta", "name"), (("meta", "name", "a"), ("meta", "name", "b"))),
+                (("name",), (("first",), ("last",))),
+                (("name",), (("person", "first"), ("person", "last"), ("last",))),
+                (("meta", "name"), (("first",), ("last",))),
+                (("name",), (("name", "first"), ("last",))),
+                (("name",), (("name",), ("last",))),
+            ]
+        )
+    )
+    separator = draw(st.sampled_from(SEPARATORS))
+    texts = st.text(st.sampled_from(f"ab-é{separator}"), max_size=6)
+    indices = range(len(parts))
+    optional = tuple(draw(st.lists(st.sampled_from(indices), unique=True)))
+    lacked = (*optional, *(index for index in reversed(indices) if index not in optional))
+    missing = draw(st.sampled_from(["", None, "?"]))
+
+    def restorable(text: str) -> bool:
+        return text == "" or all(text.split(separator, len(parts) - 1))
+
+    def separable(pieces: list[str]) -> bool:
+        rests = [separator.join(pieces[index:]) for index in range(len(pieces))]
+        return all(pieces) and all(
+            rest.index(separator) == len(piece)
+            for rest, piece in zip(rests, pieces[:-1], strict=False)
+        )
+
+    inside = all(part[: len(whole)] == whole and part != whole for part in parts)
+    pieces = st.lists(texts, min_size=len(parts), max_size=len(parts)).filter(separable)
+    nothing = [*([] if inside else [[None] * len(parts)]), ABSENT]
+
+    @st.composite
+    def older(draw: st.DrawFn) -> Json:
+        text = draw(texts.filter(restorable) | st.sampled_from([None, ABSENT]))
+        return draw(mixed(*({} if text is ABSENT else fields(whole, text)).items()))
+
+    @st.composite
+    def newer(draw: st.DrawFn) -> Json:
+        values = draw(pieces | st.sampled_from(nothing))
+        if isinstance(values, list) and not any(each and separator in each for each in values):
+            lacking = lacked[: draw(st.integers(0, len(parts) - 1))]
+            kept = [each for index, each in enumerate(values) if index not in lacking]
+            if None not in values and separable(kept):
+                values = [missing if i in lacking else each for i, each in enumerate(values)]
+        found = {} if values is ABSENT else merged(*map(fields, parts, values))
+        return draw(mixed(*found.items()))
+
+    return Case(
+        Join(SCOPES[where], parts, whole, separator, missing, optional),
+        where,
+        draw(documents(SCOPES[where], older())),
+        draw(documents(SCOPES[where], newer())),
+    )
+
+
+@LAW
+@given(cases())
+def test_what_a_split_made_a_join_restores(case: Case) -> None:
+    assert down(case.change, up(case.change, case.older)) == case.older
+
+
+@LAW
+@given(cases())
+def test_what_a_join_made_a_split_restores_whenever_the_parts_allow_it(case: Case) -> None:
+    assert up(case.change, down(case.change, case.newer)) == case.newer
+
+
+@LAW
+@given(cases())
+def test_an_inverse_of_an_inverse_is_the_change(case: Case) -> None:
+    twice = Inverse(Inverse(case.change))
+    assert up(twice, case.older) == up(case.change, case.older)
+    assert down(twice, case.newer) == down(case.change, case.newer)
+    assert down(Inverse(case.change), case.older) == up(case.change, case.older)
+
+
+@LAW
+@given(cases())
+def test_the_argument_is_never_changed(case: Case) -> None:
+    with untouched(case.older, case.newer):
+        up(case.change, case.older)
+        down(case.change, case.newer)
+
+
+@LAW
+@given(cases())
+def test_unknown_fields_and_their_order_are_kept(case: Case) -> None:
+    """At the place of the change; each document here is one object, seen before and after."""
+    change = case.change
+    touched = {change.whole[0], *(part[0] for part in change.parts)}
+    for before, after in (
+        (case.older, up(change, case.older)),
+        (case.newer, down(change, case.newer)),
+    ):
+        pairs = zip(objects(before, change.scopes), objects(after, change.scopes), strict=True)
+        for old, new in pairs:
+            kept = [(key, value) for key, value in old.items() if key not in touched]
+            assert [(key, value) for key, value in new.items() if key not in touched] == kept
+
+
+@LAW
+@given(cases())
+def test_a_key_that_stays_keeps_its_place(case: Case) -> None:
+    """Where the parts live inside the text's place, and above the arrays everywhere."""
+    change = case.change
+    for before, after in (
+        (case.older, up(change, case.older)),
+        (case.newer, down(change, case.newer)),
+    ):
+        if change.scopes:
+            assert isinstance(after, dict)
+            assert list(before) == list(after)
+        if all(part[:-1] == change.whole for part in change.parts):
+            pairs = zip(objects(before, change.scopes), objects(after, change.scopes), strict=True)
+            assert all(list(old) == list(new) for old, new in pairs)
+
+
+@LAW
+@given(cases())
+def test_a_sealed_document_is_converted_to_the_same(case: Case) -> None:
+    change = case.change
+    newer, older = up(change, seal(case.older), SEALED), down(change, seal(case.newer), SEALED)
+    assert text(unsealed(newer)) == text(up(change, case.older))
+    assert text(unsealed(older)) == text(down(change, case.newer))
+
+
+@LAW
+@given(cases())
+def test_what_is_unknown_stays_sealed(case: Case) -> None:
+    for after in (
+        up(case.change, seal(case.older), SEALED),
+        down(case.change, seal(case.newer), SEALED),
+    ):
+        if isinstance(after, dict):
+            unknown = [value for key, value in after.items() if key in "xyz"]
+            assert all(isinstance(value, Sealed) for value in unknown)

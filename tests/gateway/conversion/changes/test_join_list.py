@@ -1,0 +1,82 @@
+"""Join a list: texts with a separator between them, or a list of them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.change import Inverse
+from gateway.conversion.changes.join_list import JoinList, split_text
+from gateway.conversion.conversion_error import ConversionError
+from tests.gateway.conversion.documents import Json, both, fails
+from tests.gateway.world import LAW
+
+TAGS = JoinList((("i",),), ("m", "tags"), ", ")
+
+
+@pytest.mark.parametrize(
+    ("newer", "older"),
+    [
+        ({"m": {"tags": ["a", "b"], "x": 1}}, {"m": {"tags": "a, b", "x": 1}}),
+        ({"m": {"tags": ["a"]}}, {"m": {"tags": "a"}}),
+        ({"m": {"tags": []}}, {"m": {"tags": ""}}),
+        ({"m": {"tags": ["", "", "a,b"]}}, {"m": {"tags": ", , a,b"}}),
+        ({"m": {"tags": None}}, {"m": {"tags": None}}),
+        ({"m": {}}, {"m": {}}),
+        ({"m": None}, {"m": None}),
+        (None, None),
+    ],
+)
+def test_there_and_back(newer: Json, older: Json) -> None:
+    assert both(TAGS, {"i": [newer]}, upwards=False) == {"i": [older]}
+    assert both(TAGS, {"i": [older]}, upwards=True) == {"i": [newer]}
+    assert both(Inverse(TAGS), {"i": [older]}, upwards=False) == {"i": [newer]}
+
+
+@LAW
+@given(st.text(st.sampled_from("a, ")))
+def test_every_text_comes_back(older: str) -> None:
+    change = JoinList((), ("a",), ",")
+    newer = both(change, {"a": older}, upwards=True)
+    assert both(change, newer, upwards=False) == {"a": older}
+
+
+@LAW
+@given(
+    st.lists(st.text(st.sampled_from("ab "), max_size=2), max_size=3).filter(lambda t: t != [""])
+)
+def test_every_list_comes_back(newer: list[str]) -> None:
+    change = JoinList((), ("a",), ",")
+    older = both(change, {"a": newer}, upwards=False)
+    assert both(change, older, upwards=True) == {"a": newer}
+
+
+@pytest.mark.parametrize(
+    ("tags", "at", "reason"),
+    [
+        ("a", "", "expected an array, found a string"),
+        ([1], "/0", "expected a string, found a number"),
+        (["a", None], "/1", "expected a string, found null"),
+        (["a", "b, c"], "/1", "a string that has ', ' in it"),
+        ([""], "/0", "an empty string alone, which would become an empty list"),
+    ],
+)
+def test_what_would_not_come_back_is_refused(tags: Json, at: str, reason: str) -> None:
+    with fails(f"/i/0/m/tags{at}", reason):
+        both(TAGS, {"i": [{"m": {"tags": tags}}]}, upwards=False)
+
+
+def test_a_part_of_the_separator_is_refused_where_it_would_be_taken_for_one() -> None:
+    change = JoinList((), ("a",), ";;")
+    assert both(change, {"a": [";a", "b"]}, upwards=False) == {"a": ";a;;b"}
+    with fails("/a", "a part of ';;' is at an end of an element"):
+        both(change, {"a": ["a;", "b"]}, upwards=False)
+
+
+def test_what_is_no_text_is_refused() -> None:
+    with fails("/i/0/m/tags", "expected a string, found an array"):
+        both(TAGS, {"i": [{"m": {"tags": []}}]}, upwards=True)
+
+
+def test_a_text_of_too_many_pieces() -> None:
+    with pytest.raises(ConversionError, match="a string of more than 1000000 pieces"):
+        split_text(";" * 1_000_000, ";")

@@ -1,0 +1,88 @@
+"""Join pairs: a text of keys and values, or an object of them."""
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from gateway.conversion.change import Inverse
+from gateway.conversion.changes.join_pairs import JoinPairs
+from gateway.conversion.conversion_error import ConversionError
+from tests.gateway.conversion.documents import Json, both, down, fails, up
+from tests.gateway.world import LAW
+
+PAIRS = JoinPairs((("i",),), ("m", "attrs"), ";", "=")
+
+
+@pytest.mark.parametrize(
+    ("newer", "older"),
+    [
+        ({"color": "red", "size": "5"}, "color=red;size=5"),
+        ({"a": "b=c", "": ""}, "a=b=c;="),
+        ({}, ""),
+        (None, None),
+    ],
+)
+def test_there_and_back(newer: Json, older: Json) -> None:
+    newer, older = {"i": [{"m": {"attrs": newer}}, {}]}, {"i": [{"m": {"attrs": older}}, {}]}
+    assert both(PAIRS, newer, upwards=False) == older
+    assert both(PAIRS, older, upwards=True) == newer
+    assert both(Inverse(PAIRS), older, upwards=False) == newer
+
+
+separators = st.sampled_from([(";", "="), ("; ", ": "), (";;", "=="), ("==", "="), ("=", "==")])
+
+
+@LAW
+@given(
+    separators, st.dictionaries(*[st.text(st.sampled_from("a;= :"), max_size=3)] * 2, max_size=3)
+)
+def test_every_object_comes_back_or_is_refused(words: tuple[str, str], newer: Json) -> None:
+    change = JoinPairs((), ("a",), *words)
+    try:
+        older = down(change, {"a": newer})
+    except ConversionError:
+        assume(False)
+    assert up(change, older) == {"a": newer}
+
+
+@LAW
+@given(separators, st.text(st.sampled_from("ab;= :"), max_size=8))
+def test_every_text_comes_back_or_is_refused(words: tuple[str, str], older: str) -> None:
+    change = JoinPairs((), ("a",), *words)
+    try:
+        newer = up(change, {"a": older})
+    except ConversionError:
+        assume(False)
+    assert down(change, newer) == {"a": older}
+
+
+@pytest.mark.parametrize(
+    ("change", "upwards", "value", "at", "reason"),
+    [
+        (PAIRS, True, [], "", "expected a string, found an array"),
+        (PAIRS, True, "a=1;b", "", "a part of the string has no '='"),
+        (PAIRS, True, "a=1;a=2", "", "a key stands in the string twice"),
+        (PAIRS, False, "a", "", "expected an object, found a string"),
+        (PAIRS, False, {"a": 1}, "/a", "expected a string, found a number"),
+        (PAIRS, False, {"a": "x;y"}, "/a", "has ';' in it, or '=' in the key"),
+        (PAIRS, False, {"a=b": "x"}, "/a=b", "has ';' in it, or '=' in the key"),
+        (
+            JoinPairs((("i",),), ("m", "attrs"), ";;", "="),
+            False,
+            {"a": ";", "b": ""},
+            "",
+            "a part of ';;' is at an end of a key or value",
+        ),
+    ],
+)
+def test_what_would_not_come_back_is_refused(
+    change: JoinPairs, upwards: bool, value: Json, at: str, reason: str
+) -> None:
+    with fails(f"/i/0/m/attrs{at}", reason):
+        (up if upwards else down)(change, {"i": [{"m": {"attrs": value}}]})
+
+
+def test_where_a_value_was() -> None:
+    """The text of a pair has no place of its own, so it is all of it."""
+    assert PAIRS.origin(("m", "attrs", "a"), upwards=True) == ("m", "attrs")
+    assert PAIRS.origin(("m",), upwards=False) == ("m",)

@@ -1,0 +1,42 @@
+"""Link: URLs are mapped both ways, by what the message is mapped by."""
+
+from dataclasses import replace
+
+import pytest
+
+from gateway.conversion.changes.link import Link
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.document import PLAIN
+from gateway.conversion.message.message import Message
+from tests.gateway.conversion.documents import down, up
+
+LINK = Link((), ("links", "self"))
+FORM = replace(PLAIN, message=Message(link=lambda url: f"/v1{url}" if url == "/a" else url))
+
+
+@pytest.mark.parametrize("change", [LINK.up, LINK.down])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"links": {"self": "/a"}}, {"links": {"self": "/v1/a"}}),
+        ({"links": {"self": "/b"}}, {"links": {"self": "/b"}}),
+        ({"links": {"self": None}}, {"links": {"self": None}}),
+        ({"links": {}}, {"links": {}}),
+        ({"links": None}, {"links": None}),
+        ({}, {}),
+    ],
+)
+def test_both_ways(change: object, before: dict[str, object], after: dict[str, object]) -> None:
+    assert callable(change)
+    change(before, FORM)
+    assert before == after
+
+
+def test_without_a_request_nothing_is_mapped() -> None:
+    assert up(LINK, {"links": {"self": "/a"}}) == {"links": {"self": "/a"}}
+    assert down(LINK, {"links": {"self": "/a"}}) == {"links": {"self": "/a"}}
+
+
+def test_no_text() -> None:
+    with pytest.raises(ConversionError, match="/links/self: expected a string, found a number"):
+        LINK.down({"links": {"self": 1}}, FORM)

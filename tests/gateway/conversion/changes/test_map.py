@@ -1,0 +1,134 @@
+"""Map: the same values in other words."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.changes.map import Map, Otherwise, Unknown
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.document import PLAIN, JsonForm, JsonObject, Number
+from gateway.conversion.scalars import Scalar
+from tests.gateway.calls import calls
+from tests.gateway.conversion.documents import (
+    Json,
+    both,
+    down,
+    fails,
+    jsons,
+    up,
+)
+from tests.gateway.world import LAW
+
+
+def mapped(
+    older: Mapping[Scalar, Scalar], back: Otherwise = Unknown.REFUSE, **unknown: Otherwise
+) -> Map:
+    """Declare a map of `m.f`, one to one."""
+    newer = {word: known for known, word in older.items()}
+    return Map((), ("m", "f"), older, newer, unknown_back=back, **unknown)
+
+
+WORDS = mapped({"OPEN": "open", "DONE": "done", "ODD": Number("1"), "YES": True})
+KEPT = mapped({"OPEN": "open"}, Unknown.KEEP, unknown=Unknown.KEEP)
+FOLDED = mapped({"OPEN": "open"}, "OTHER", unknown=Number("0"))
+
+
+class TestMap:
+    """Each version has its words."""
+
+    @pytest.mark.parametrize(
+        ("newer", "older"),
+        [("OPEN", "open"), ("ODD", 1), ("YES", True), (None, None)],
+    )
+    def test_both_ways(self, newer: Json, older: Json) -> None:
+        assert both(WORDS, {"m": {"x": 1, "f": newer, "y": 2}}, upwards=False) == {
+            "m": {"x": 1, "f": older, "y": 2}
+        }
+        assert both(WORDS, {"m": {"f": older}}, upwards=True) == {"m": {"f": newer}}
+
+    @pytest.mark.parametrize("document", [{}, {"m": {}}, {"m": None}, {"m": {"x": 1}}])
+    @pytest.mark.parametrize("upwards", [False, True])
+    def test_what_is_absent_stays_absent(self, document: Json, upwards: bool) -> None:
+        assert both(WORDS, document, upwards) == document
+
+    @pytest.mark.parametrize(
+        ("value", "kind"),
+        [
+            *(("open", "a string"), ("", "a string"), (0, "a number"), (1.5, "a number")),
+            *((False, "a boolean"), ([], "an array"), ({"OPEN": 1}, "an object")),
+        ],
+    )
+    def test_an_unknown_word_is_refused(self, value: Json, kind: str) -> None:
+        with fails("/m/f", f"{kind} that is not in the map"):
+            down(WORDS, {"m": {"f": value}})
+
+    @pytest.mark.parametrize("number", [1, 1.0, Decimal("1.00"), Decimal("10e-1")])
+    def test_a_number_is_known_however_it_is_written(self, number: Json) -> None:
+        assert up(WORDS, {"m": {"f": number}}) == {"m": {"f": "ODD"}}
+
+    def test_true_is_no_1_and_1_no_text(self) -> None:
+        assert up(WORDS, {"m": {"f": True}}) == {"m": {"f": "YES"}}
+        assert up(WORDS, {"m": {"f": 1}}) == {"m": {"f": "ODD"}}
+        with fails("/m/f", "a string that is not in the map"):
+            up(WORDS, {"m": {"f": "1"}})
+
+    @pytest.mark.parametrize("value", ["x", 7, 0.10, False, [1], {"a": 1}])
+    def test_an_unknown_word_is_kept(self, value: Json) -> None:
+        for upwards in (False, True):
+            assert both(KEPT, {"m": {"f": value}}, upwards) == {"m": {"f": value}}
+
+    @pytest.mark.parametrize("value", ["x", 7, False, [1]])
+    def test_an_unknown_word_becomes_the_default(self, value: Json) -> None:
+        assert both(FOLDED, {"m": {"f": value}}, upwards=False) == {"m": {"f": 0}}
+        assert both(FOLDED, {"m": {"f": value}}, upwards=True) == {"m": {"f": "OTHER"}}
+
+
+@LAW
+@given(st.sampled_from(["OPEN", "DONE", "ODD", "YES", None]), jsons)
+def test_a_map_one_to_one_loses_nothing(word: Json, other: Json) -> None:
+    document = {"x": other, "m": {"f": word}}
+    assert up(WORDS, down(WORDS, document)) == document
+
+
+TEXTS = replace(PLAIN, typed=False)
+
+
+@pytest.mark.parametrize(("newer", "older"), [("OPEN", "open"), ("ODD", "1"), ("YES", "true")])
+def test_in_a_form_every_word_is_a_text(newer: str, older: str) -> None:
+    fields: JsonObject = {"m": {"f": older}}
+    WORDS.up(fields, TEXTS)
+    assert fields == {"m": {"f": newer}}
+
+
+def test_in_a_form_other_words_are_unknown() -> None:
+    with pytest.raises(ConversionError, match="/m/f: a string that is not in the map"):
+        WORDS.up({"m": {"f": "false"}}, TEXTS)
+
+
+@pytest.mark.parametrize("number", ["1e9999999999999999999", "7"])
+def test_a_number_beyond_those_of_python_is_a_word(number: str) -> None:
+    """As it is written, and no other is taken for it."""
+    change = mapped({"HUGE": Number("1e9999999999999999999"), "NULL": None})
+    fields: JsonObject = {"m": {"f": Number(number)}}
+    form = replace(PLAIN, open=lambda value: value)
+    if number == "7":
+        with pytest.raises(ConversionError, match="a number that is not in the map"):
+            change.up(fields, form)
+    else:
+        change.up(fields, form)
+        assert fields == {"m": {"f": "HUGE"}}
+
+
+@pytest.mark.parametrize(("value", "form"), [(7, PLAIN), ("x", TEXTS)], ids=["number", "text"])
+def test_a_large_map_costs_no_more(value: Json, form: JsonForm) -> None:
+    """Of an unknown word: a body may have a million of them."""
+
+    def cost(size: int) -> int:
+        change = replace(KEPT, newer={Number(f"1{i}"): str(i) for i in range(size)})
+        return calls(lambda: change.up({"m": {"f": value}}, form))
+
+    assert cost(1000) == cost(1) > 0

@@ -1,0 +1,72 @@
+"""Omit null: null in the newer version, no field in the older one."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from gateway.conversion.changes.omit_null import OmitNull
+from gateway.conversion.document import PLAIN
+from tests.gateway.conversion.documents import Json, down, up
+
+CHANGE = OmitNull((), ("m", "f"))
+ELEMENTS = OmitNull((("i",),), ("f",))
+
+
+@pytest.mark.parametrize(
+    ("newer", "older"),
+    [
+        ({"m": {"f": None, "x": 1}}, {"m": {"x": 1}}),
+        ({"m": {"f": 0}}, {"m": {"f": 0}}),
+        ({"m": None}, {"m": None}),
+        ({}, {}),
+    ],
+)
+def test_both_ways(newer: Json, older: Json) -> None:
+    assert down(CHANGE, newer) == older
+    assert up(CHANGE, older) == newer
+
+
+def test_a_container_that_is_empty_goes_too() -> None:
+    assert down(CHANGE, {"m": {"f": None}}) == {}
+    assert up(CHANGE, {}) == {}
+
+
+def test_a_null_of_the_older_version_stays() -> None:
+    assert up(CHANGE, {"m": {"f": None}}) == {"m": {"f": None}}
+
+
+def test_a_patch_leaves_what_it_does_not_name() -> None:
+    patch = CHANGE.for_patch()
+    documents: list[Json] = [{"m": {}}, {"m": {"f": None}}, {}]
+    for document in documents:
+        assert up(patch, document) == down(patch, document) == document
+    assert up(ELEMENTS.for_patch(), {"i": [{}]}) == {"i": [{"f": None}]}
+
+
+def test_a_form_has_no_null() -> None:
+    fields: dict[str, object] = {"m": {}}
+    CHANGE.up(fields, replace(PLAIN, typed=False))
+    assert fields == {"m": {}}
+    named = replace(CHANGE, value="none")
+    named.up(fields, replace(PLAIN, typed=False))
+    assert fields == {"m": {"f": "none"}}
+
+
+@pytest.mark.parametrize(
+    ("value", "same", "other"),
+    [([], [], [0]), ({}, {}, []), ("", "", None), (0, Decimal("0.0"), False), (False, False, 0)],
+)
+def test_another_value_than_null(value: Json, same: Json, other: Json) -> None:
+    change = replace(CHANGE, value=value)
+    assert down(change, {"m": {"f": same, "x": 1}}) == {"m": {"x": 1}}
+    assert down(change, {"m": {"f": other}}) == {"m": {"f": other}}
+    assert up(change, {"m": {"x": 1}}) == {"m": {"f": value, "x": 1}}
+
+
+def test_each_document_gets_a_value_of_its_own() -> None:
+    change = replace(CHANGE, value=[])
+    one: dict[str, dict[str, list[int]]] = {"m": {}}
+    change.up(one, PLAIN)  # type: ignore[arg-type]
+    one["m"]["f"].append(1)
+    assert change.value == []

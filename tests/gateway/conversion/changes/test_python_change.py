@@ -1,0 +1,210 @@
+"""Functions: code of others, which may do anything."""
+
+import pickle
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from gateway.base.errors import FunctionError
+from gateway.conversion.change import Inverse
+from gateway.conversion.changes.python_change import PythonChange, PythonParameter, text_function
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.document import PLAIN, Document, JsonForm
+from gateway.conversion.message.message import Message, request_message
+from gateway.conversion.message.message_view import MessageView
+from gateway.conversion.parameter_change import (
+    ParameterLine,
+    in_direction,
+    parse_query,
+    rewrite_query,
+)
+from gateway.conversion.steps import BODY
+from tests.gateway.conversion.documents import (
+    SEALED,
+    down,
+    fails,
+    seal,
+    unsealed,
+    untouched,
+    up,
+)
+
+
+def double(value: Any) -> Any:
+    """Return what takes part in `*`."""
+    return value * 2
+
+
+def half(value: Any) -> Any:
+    """Return half of a text or a list."""
+    return value[: len(value) // 2]
+
+
+def first(value: Any) -> Any:
+    """Take the first element out, which changes the argument."""
+    value["first"] = value["list"].pop(0)
+    return value
+
+
+def same(value: Any) -> Any:
+    """Return a copy."""
+    return value.copy()
+
+
+def keys(value: Any) -> Any:
+    """Return what is no object."""
+    return list(value)
+
+
+def test_a_field() -> None:
+    change = PythonChange((("i",),), ("m", "f"), double, half)
+    older: Document = {"i": [{"m": {"f": "ab", "x": 1}}, {"m": None}, {}, {"m": {"f": [1]}}]}
+    newer = {"i": [{"m": {"f": "abab", "x": 1}}, {"m": None}, {}, {"m": {"f": [1, 1]}}]}
+    with untouched(older, newer):
+        assert up(change, older) == newer
+        assert down(change, newer) == older
+        assert down(Inverse(change), older) == newer
+        assert unsealed(up(change, seal(older), SEALED)) == newer
+
+
+def test_the_whole_object() -> None:
+    change = PythonChange((), None, first, same)
+    older = {"list": [1, 2], "x": None}
+    with untouched(older):
+        assert up(change, older) == {"list": [2], "x": None, "first": 1}
+        assert down(change, older) == older
+        assert up(change, [older]) == [{"list": [2], "x": None, "first": 1}]
+
+
+def test_null_and_fractions_are_given_as_they_are() -> None:
+    seen: list[Document] = []
+
+    def look(value: Document) -> Document:
+        seen.append(value)
+        return value
+
+    change = PythonChange((), ("f",), look, look)
+    up(change, {"f": None})
+    up(change, {"f": Decimal("1.50")})
+    assert seen == [None, Decimal("1.50")]
+
+
+def test_null_stays_in_a_patch() -> None:
+    patched = PythonChange((), ("m", "f"), double, half).for_patch()
+    for form in (PLAIN, SEALED):
+        for older, newer in ((None, None), ("ab", "abab"), ([], [])):
+            given: Document = {"m": {"f": older}}
+            made = up(patched, given if form is PLAIN else seal(given), form)
+            assert (made if form is PLAIN else unsealed(made)) == {"m": {"f": newer}}
+    assert up(patched, {"m": {}}) == {"m": {}}
+    for whole in (
+        PythonChange((), None, first, same),
+        PythonChange((("i",),), ("f",), double, half),
+        PythonChange((), BODY, double, half),
+    ):
+        assert whole.for_patch() == whole
+
+
+def test_a_place_without_a_value_is_not_given() -> None:
+    change, form = PythonChange((("i",),), ("f",), double, half), replace(PLAIN, of_places=True)
+    assert up(change, {"i": [{"f": None}]}, form) == {"i": [{"f": None}]}
+    assert up(change, {"i": [{"f": "a"}]}, form) == {"i": [{"f": "aa"}]}
+
+
+def test_what_is_no_object_cannot_be_the_document() -> None:
+    with fails("", "expected an object from the Python function, found an array"):
+        up(PythonChange((), None, keys, keys), {"a": 1})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(ValueError("secret"), KeyError("x"), SystemExit("secret"), GeneratorExit("secret")),
+        *(KeyboardInterrupt("secret"), MemoryError("secret"), RecursionError("secret")),
+    ],
+)
+def test_what_it_raises_is_for_the_log_alone(error: BaseException) -> None:
+    def broken(value: Document) -> Document:
+        raise error
+
+    with pytest.raises(ConversionError) as caught:
+        up(PythonChange((("i",),), ("f",), broken, broken), {"i": [{"f": "x"}]})
+    assert caught.value.pointer == "/i/0/f"
+    assert caught.value.reason == "the Python function refuses it"
+    assert caught.value.cause.startswith(f"{__name__}:test_what_it_raises_is_for_the_log_alone")
+    raised = f"broken raised {type(error).__name__} at test_python_change.py:"
+    assert raised in caught.value.cause
+    assert "secret" not in caught.value.cause  # it may quote the body
+
+
+def test_a_failure_in_another_process_is_a_refusal() -> None:
+    def remote(value: Document) -> Document:
+        raise FunctionError(cause="ended its process")
+
+    with pytest.raises(ConversionError) as caught:
+        up(PythonChange((), ("f",), remote, remote), {"f": "x"})
+    assert caught.value.reason == "the Python function refuses it"
+    assert caught.value.cause.endswith("remote ended its process")
+
+
+def test_a_message_can_be_pickled() -> None:
+    view = MessageView("up", Message("PUT", "/a", link=lambda url: url), lambda: {"b": [1]})
+    copied = pickle.loads(pickle.dumps(view))  # noqa: S301  # its own
+    assert (copied.direction, copied.method, copied.path) == ("up", "PUT", "/a")
+    assert (copied.fields, copied.query, copied.headers) == ({"b": [1]}, {}, {})
+
+
+def test_what_python_cannot_hold_is_refused() -> None:
+    def refused(value: Document) -> Document:
+        raise ConversionError("too large")
+
+    form = JsonForm(PLAIN.open, PLAIN.close, PLAIN.digits, PLAIN.number, refused, PLAIN.take)
+    with fails("/m/f", "too large"):
+        up(PythonChange((), ("m", "f"), double, double), {"m": {"f": 1}}, form)
+
+
+@pytest.mark.parametrize("error", [ValueError, TypeError, RecursionError])
+def test_what_is_no_json_is_refused(error: type[Exception]) -> None:
+    def refused(value: Document) -> Document:
+        raise error("no JSON")
+
+    form = JsonForm(PLAIN.open, PLAIN.close, PLAIN.digits, PLAIN.number, PLAIN.parse, refused)
+    with pytest.raises(ConversionError) as caught:
+        up(PythonChange((), ("f",), double, double), {"f": 1}, form)
+    assert caught.value.reason == "the Python function returns no JSON value"
+    assert caught.value.cause == f"{__name__}:double returned what JSON cannot hold: no JSON"
+
+
+def test_the_text_of_a_parameter() -> None:
+    upper: Any = str.upper
+    number: Any = int
+    length: Any = len
+    assert text_function(upper)("a") == "A"
+    with pytest.raises(ConversionError, match="refuses it") as refused:
+        text_function(number)("a")
+    assert "ValueError" in refused.value.cause
+    with pytest.raises(ConversionError, match="returns no text") as wrong:
+        text_function(length)("a")
+    assert "returned int" in wrong.value.cause
+
+
+def seen(text: str, message: MessageView) -> str:
+    """Return what is known of the message."""
+    return f"{text} {message.direction} {message.method} {message.path} {message.query}"
+
+
+def test_a_parameter_and_its_message() -> None:
+    change = PythonParameter("a", seen, str.upper)
+    message = Message("PUT", "/b", query=parse_query("a=1&c=2"))
+    newer = rewrite_query("a=x&c=2", in_direction([change], upwards=True), message)
+    assert newer is not None
+    assert unquote(newer) == "a=x up PUT /b {'a': ['1'], 'c': ['2']}&c=2"
+    assert rewrite_query("a=x", in_direction([change], upwards=False), message) == "a=X"
+    unknown = rewrite_query("a=x", in_direction([change], upwards=True))
+    assert unquote(unknown or "") == "a=x up GET / {}"
+    asked = request_message("GET", "/%37", None, [("X-A", "b")], "/{id}", {"id": "%37"})
+    assert (asked.query, asked.headers) == ([], [ParameterLine("x-a", "X-A", "b")])
+    assert (asked.operation, asked.captures) == ("/{id}", {"id": "%37"})

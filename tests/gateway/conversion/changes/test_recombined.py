@@ -1,0 +1,59 @@
+"""Recombined parameters: several that are others, or one, in the other version."""
+
+import pytest
+
+from gateway.conversion.changes.recombined import Recombined
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.parameter_change import (
+    in_direction,
+    rewrite_fields,
+    rewrite_query,
+)
+
+
+class TestRecombined:
+    """Several parameters that are others, or one, in the other version."""
+
+    CHANGE = Recombined(
+        ("a", "b"),
+        ("c",),
+        lambda found: dict(zip("ab", found["c"].split("-"), strict=True)),
+        lambda found: {"c": f"{found['a']}-{found.get('b', '')}"},
+    )
+
+    @pytest.mark.parametrize(
+        ("newer", "older"),
+        [
+            ("x=1&a=%C3%A9&b=2&y", "x=1&c=%C3%A9-2&y"),
+            ("x", "x"),
+        ],
+    )
+    def test_both_ways(self, newer: str, older: str) -> None:
+        assert rewrite_query(newer, in_direction([self.CHANGE], upwards=False)) == older
+        assert rewrite_query(older, in_direction([self.CHANGE], upwards=True)) == newer
+
+    def test_a_header(self) -> None:
+        lines = [(b"A", b"1"), (b"X", b"y"), (b"b", b"2")]
+        assert rewrite_fields(lines, in_direction([self.CHANGE], upwards=False)) == [
+            (b"c", b"1-2"),
+            (b"X", b"y"),
+        ]
+
+    @pytest.mark.parametrize(
+        ("query", "reason"),
+        [
+            ("a=1&a=2", "the query parameter 'a': stands twice"),
+            ("a=1&c=2", "the query parameter 'c': is there already"),
+        ],
+    )
+    def test_what_is_refused(self, query: str, reason: str) -> None:
+        with pytest.raises(ConversionError, match=reason):
+            rewrite_query(query, in_direction([self.CHANGE], upwards=False))
+
+    def test_a_value_that_does_not_fit(self) -> None:
+        with pytest.raises(ConversionError, match="the query parameter 'c': "):
+            rewrite_query("c=1-2-3", in_direction([self.CHANGE], upwards=True))
+
+    def test_what_stays_the_same_keeps_its_bytes(self) -> None:
+        same = Recombined(("a",), ("a",), dict, dict)
+        assert rewrite_query("a=%41+b", in_direction([same], upwards=False)) == "a=%41+b"

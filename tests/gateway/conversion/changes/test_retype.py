@@ -1,0 +1,117 @@
+"""Types: every digit stays, whatever holds it."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.change import Change
+from gateway.conversion.changes.retype import Retype, retyping
+from gateway.conversion.changes.scale import Scale
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.document import PLAIN, JsonObject
+from gateway.conversion.field_path import Keys
+from gateway.conversion.scalars import Type
+from tests.gateway.conversion.documents import (
+    Json,
+    down,
+    fails,
+    spelt,
+    up,
+)
+from tests.gateway.world import LAW
+
+F: Keys = ("f",)
+TEXT, NUMBER, BOOLEAN = Type
+
+RETYPED = [
+    (NUMBER, TEXT, "12.50", '"12.50"'),
+    (NUMBER, TEXT, "0", '"0"'),
+    (NUMBER, TEXT, "-0.0", '"-0.0"'),
+    (NUMBER, TEXT, "1E+400", '"1E+400"'),
+    (NUMBER, TEXT, "123456789012345678901234567890", '"123456789012345678901234567890"'),
+    (NUMBER, TEXT, "0.1000000000000000000000000000001", '"0.1000000000000000000000000000001"'),
+    (BOOLEAN, TEXT, "true", '"true"'),
+    (BOOLEAN, TEXT, "false", '"false"'),
+    (BOOLEAN, NUMBER, "true", "1"),
+    (BOOLEAN, NUMBER, "false", "0"),
+    (NUMBER, TEXT, "null", "null"),
+    (BOOLEAN, NUMBER, "null", "null"),
+]
+
+
+@pytest.mark.parametrize(("newer", "older", "one", "other"), RETYPED)
+def test_retyped_both_ways(newer: Type, older: Type, one: str, other: str) -> None:
+    assert spelt(Retype((), F, newer, older), one, upwards=False) == other
+    assert spelt(Retype((), F, newer, older), other, upwards=True) == one
+    assert spelt(Retype((), F, older, newer), one, upwards=True) == other
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "value", "reason"),
+    [
+        (TEXT, NUMBER, '""', "expected a string that is a number, found another one"),
+        (TEXT, NUMBER, '"007"', "expected a string that is a number, found another one"),
+        (TEXT, NUMBER, '"1."', "expected a string that is a number, found another one"),
+        (TEXT, NUMBER, '" 1"', "expected a string that is a number, found another one"),
+        (TEXT, NUMBER, '"+1"', "expected a string that is a number, found another one"),
+        (TEXT, NUMBER, '"NaN"', "expected a string that is a number, found another one"),
+        (TEXT, NUMBER, '"1,5"', "expected a string that is a number, found another one"),
+        (TEXT, NUMBER, '"\\u0661"', "expected a string that is a number, found another one"),
+        (TEXT, NUMBER, "1", "expected a string, found a number"),
+        (TEXT, NUMBER, "true", "expected a string, found a boolean"),
+        (NUMBER, TEXT, '"1"', "expected a number, found a string"),
+        (NUMBER, TEXT, "[1]", "expected a number, found an array"),
+        (BOOLEAN, TEXT, "1", "expected a boolean, found a number"),
+        (TEXT, BOOLEAN, '"True"', "expected true or false, found something else"),
+        (TEXT, BOOLEAN, '"1"', "expected true or false, found something else"),
+        (NUMBER, BOOLEAN, "2", "expected 1 or 0, found something else"),
+        (NUMBER, BOOLEAN, "1.0", "expected 1 or 0, found something else"),
+    ],
+)
+def test_what_is_not_of_the_type_is_refused(
+    source: Type, target: Type, value: str, reason: str
+) -> None:
+    with fails("/f", reason):
+        spelt(Retype((), F, target, source), value, upwards=True)
+
+
+@pytest.mark.parametrize(
+    "change", [Retype((), ("m", "f"), TEXT, NUMBER), Scale((), ("m", "f"), 2, TEXT)]
+)
+@pytest.mark.parametrize("document", [{}, {"m": None}, {"m": {}}])
+def test_what_is_absent_stays_absent(change: Change, document: Json) -> None:
+    assert up(change, document) == down(change, document) == document
+
+
+@LAW
+@given(
+    st.from_regex(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,4})?", fullmatch=True)
+)
+def test_a_number_is_its_text(digits: str) -> None:
+    change = Retype((), F, NUMBER, TEXT)
+    assert spelt(change, digits, upwards=False) == f'"{digits}"'
+    assert spelt(change, f'"{digits}"', upwards=True) == digits
+
+
+def test_texts_are_written_as_the_other_type() -> None:
+    assert retyping(BOOLEAN, NUMBER)("true") == "1"
+    assert retyping(NUMBER, BOOLEAN)("0") == "false"
+    assert retyping(BOOLEAN, TEXT)("true") == "true"
+
+
+def test_plain_numbers() -> None:
+    change = Retype((), F, TEXT, NUMBER)
+    assert up(change, {"f": 12}, PLAIN) == {"f": "12"}
+    assert down(change, {"f": "12.50"}) == {"f": Decimal("12.50")}
+
+
+def test_in_a_form_the_text_of_a_boolean_is_one() -> None:
+    change, form = Retype((), F, NUMBER, BOOLEAN), replace(PLAIN, typed=False)
+    fields: JsonObject = {"f": "true"}
+    change.up(fields, form)
+    assert fields == {"f": PLAIN.number("1")}
+    with pytest.raises(ConversionError, match="/f: expected a boolean, found a string"):
+        change.up({"f": "yes"}, form)

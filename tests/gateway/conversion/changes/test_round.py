@@ -1,0 +1,100 @@
+"""Round: digits after the decimal point are dropped, on the digits as they are written."""
+
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.changes.round import Round
+from tests.gateway.conversion.documents import Json, down, fails, spelt, up
+from tests.gateway.world import LAW
+
+CENTS = Round((), ("f",), 2)
+WHOLE = Round((), ("f",), 0)
+EXACT = Context(1000, ROUND_HALF_UP)
+
+
+@pytest.mark.parametrize(
+    ("change", "newer", "older"),
+    [
+        (CENTS, "12.344", "12.34"),
+        (CENTS, "12.345", "12.35"),
+        (CENTS, "-12.345", "-12.35"),
+        (CENTS, "1.005", "1.01"),  # the binary fraction nearest to it is smaller
+        (CENTS, "2.675", "2.68"),
+        (CENTS, "99.995", "100.00"),
+        (CENTS, "12.300", "12.30"),
+        (CENTS, "-0.004", "0.00"),
+        (CENTS, "12345e-3", "12.35"),
+        (CENTS, "1.2345E1", "12.35"),
+        (CENTS, "9e-3", "0.01"),
+        (CENTS, "9e-4", "0.00"),
+        (CENTS, "5e-999999999999999999", "0.00"),
+        (CENTS, f"{'9' * 5000}.999", f"1{'0' * 5000}.00"),
+        (WHOLE, "12.5", "13"),
+        (WHOLE, "-0.5", "-1"),
+        (WHOLE, "0.49", "0"),
+    ],
+)
+def test_rounded(change: Round, newer: str, older: str) -> None:
+    assert spelt(change, newer, upwards=False) == older
+    assert spelt(change, f'"{newer}"', upwards=False) == f'"{older}"'
+
+
+@pytest.mark.parametrize("number", ["12.34", "12.3", "12", "-0.0", "1.25e1", "1E400", "null"])
+def test_what_has_no_more_digits_stays_as_it_is_written(number: str) -> None:
+    for upwards in (False, True):
+        assert spelt(CENTS, number, upwards=upwards) == number
+
+
+@pytest.mark.parametrize("value", ["12.345", '"12.345"', '"twelve"', "[1]"])
+def test_upwards_all_stays(value: str) -> None:
+    assert spelt(CENTS, value, upwards=True) == value
+
+
+@pytest.mark.parametrize("document", [{}, {"m": None}, {"m": {}}])
+def test_what_is_absent_stays_absent(document: Json) -> None:
+    change = Round((), ("m", "f"), 2)
+    assert up(change, document) == down(change, document) == document
+
+
+@pytest.mark.parametrize(
+    "value", ['""', '"1."', '"007.123"', '" 1.234"', '"1e-9999999999999999999"']
+)
+def test_a_text_that_is_no_number_is_refused(value: str) -> None:
+    with fails("/f", "expected a number such as 12.345, found something else"):
+        spelt(CENTS, value, upwards=False)
+
+
+def test_what_is_no_number_is_refused() -> None:
+    with fails("/f", "expected a number, found a boolean"):
+        spelt(CENTS, "true", upwards=False)
+
+
+numbers = st.from_regex(
+    r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?", fullmatch=True
+)
+
+
+@LAW
+@given(numbers, st.integers(0, 18))
+def test_it_is_exact(number: str, digits: int) -> None:
+    rounded = Round((), ("f",), digits).rounded(number)
+    exponent = Decimal(number).as_tuple().exponent
+    assert isinstance(exponent, int)
+    if exponent >= -digits:
+        assert rounded == number
+    else:
+        assert Decimal(rounded).as_tuple().exponent == -digits
+        unit = Decimal(1).scaleb(-digits)
+        assert Decimal(rounded) == Decimal(number).quantize(unit, context=EXACT)
+        assert rounded[0] != "-" or Decimal(rounded) < 0
+
+
+@LAW
+@given(numbers)
+def test_once_is_enough(number: str) -> None:
+    """What went down and up again goes down to the same."""
+    older = spelt(CENTS, number, upwards=False)
+    assert spelt(CENTS, spelt(CENTS, older, upwards=True), upwards=False) == older

@@ -1,0 +1,104 @@
+"""Scale: whole units and the amounts that they are; nothing is rounded."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.changes.scale import Scale
+from gateway.conversion.field_path import Keys
+from gateway.conversion.scalars import Type
+from tests.gateway.conversion.documents import (
+    down,
+    fails,
+    spelt,
+    up,
+)
+from tests.gateway.world import LAW
+
+F: Keys = ("f",)
+TEXT, NUMBER, BOOLEAN = Type
+
+CENTS = Scale((), F, 2, TEXT)
+NUMBERS = Scale((), F, 2, NUMBER)
+
+
+@pytest.mark.parametrize(
+    ("units", "amount"),
+    [
+        ("1250", "12.50"),
+        ("5", "0.05"),
+        ("95", "0.95"),
+        ("0", "0.00"),
+        ("-5", "-0.05"),
+        ("-1250", "-12.50"),
+        ("123456789012345678901234567890", "1234567890123456789012345678.90"),
+        ("null", "null"),
+    ],
+)
+def test_scaled_both_ways(units: str, amount: str) -> None:
+    text = amount if amount == "null" else f'"{amount}"'
+    assert spelt(CENTS, units, upwards=False) == text
+    assert spelt(CENTS, text, upwards=True) == units
+    assert spelt(NUMBERS, units, upwards=False) == amount
+    assert spelt(NUMBERS, amount, upwards=True) == units
+
+
+@pytest.mark.parametrize(
+    ("amount", "units"),
+    [
+        *(("12", "1200"), ("12.5", "1250"), ("12.500", "1250"), ("1.25e1", "1250")),
+        *(("125E-1", "1250"), ("0e5", "0"), ("1e2", "10000")),
+    ],
+)
+def test_other_spellings_of_an_amount(amount: str, units: str) -> None:
+    assert spelt(CENTS, f'"{amount}"', upwards=True) == units
+    assert spelt(NUMBERS, amount, upwards=True) == units
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ('"12.505"', "has more than 2 decimal places"),
+        ('"1e-3"', "has more than 2 decimal places"),
+        ('"twelve"', "expected an amount such as 12.50, found something else"),
+        ('"12,50"', "expected an amount such as 12.50, found something else"),
+        ('".5"', "expected an amount such as 12.50, found something else"),
+        ('"1e9999"', "expected an amount such as 12.50, found something else"),
+        ('"0x.50"', "expected an amount such as 12.50, found something else"),
+        ('"xe5"', "expected an amount such as 12.50, found something else"),
+        ("12.50", "expected a string, found a number"),
+    ],
+)
+def test_an_amount_that_is_none(value: str, reason: str) -> None:
+    with fails("/f", reason):
+        spelt(CENTS, value, upwards=True)
+
+
+@pytest.mark.parametrize("units", ["12.5", "1e3", "0.0"])
+def test_units_that_are_not_whole(units: str) -> None:
+    with fails("/f", "expected a whole number, found a fraction or an exponent"):
+        spelt(CENTS, units, upwards=False)
+    with pytest.raises(ValueError, match="expected a whole number"):
+        CENTS.amount(units)
+
+
+def test_units_that_are_no_number() -> None:
+    with fails("/f", "expected a number, found a string"):
+        spelt(CENTS, '"1250"', upwards=False)
+
+
+@LAW
+@given(st.integers(), st.integers(1, 18))
+def test_scaling_is_exact(units: int, places: int) -> None:
+    change = Scale((), F, places, TEXT)
+    older = down(change, {"f": units})
+    assert isinstance(older, dict)
+    assert Decimal(older["f"]).as_tuple().exponent == -places
+    assert Decimal(older["f"]) * 10**places == units or abs(units) > 10**28
+    assert up(change, older) == {"f": units}
+
+
+def test_texts_are_written_as_amounts_and_units() -> None:
+    assert (CENTS.units("1.5"), CENTS.amount("150")) == ("150", "1.50")

@@ -1,0 +1,67 @@
+"""Spread: a value beside elements, and in each of them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.changes.spread import Spread
+from gateway.conversion.field_path import Inside
+from tests.gateway.conversion.documents import (
+    SEALED,
+    Json,
+    down,
+    fails,
+    jsons,
+    seal,
+    unsealed,
+    untouched,
+    up,
+)
+from tests.gateway.world import LAW
+
+PRICE = Spread((), ("c",), (Inside(("p",)),), ("c",))
+COPY = Spread((), ("m", "c"), (("i",),), ("p", "c"))
+MOVE = Spread((("a",),), ("c",), (("i",),), ("c",), keep=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "newer", "older"),
+    [
+        (
+            COPY,
+            {"m": {"c": "EUR"}, "i": [{"x": 1}, None, {}]},
+            {"m": {"c": "EUR"}, "i": [{"x": 1, "p": {"c": "EUR"}}, None, {"p": {"c": "EUR"}}]},
+        ),
+        (COPY, {"i": [{}]}, {"i": [{}]}),
+        (PRICE, {"c": 1, "p": {"a": 2}}, {"c": 1, "p": {"a": 2, "c": 1}}),
+        (PRICE, {"c": 1, "p": None}, {"c": 1, "p": None}),
+        (PRICE, {"c": 1}, {"c": 1}),
+        (COPY, {"m": {"c": {"x": [1]}}}, {"m": {"c": {"x": [1]}}}),
+        (MOVE, {"a": [{"i": [{}, {}], "c": 1}]}, {"a": [{"i": [{"c": 1}, {"c": 1}]}]}),
+    ],
+)
+def test_both_ways(change: Spread, newer: Json, older: Json) -> None:
+    with untouched(newer, older):
+        assert down(change, newer) == older
+        assert up(change, older) == newer
+    assert unsealed(down(change, seal(newer), SEALED)) == older
+    assert unsealed(up(change, seal(older), SEALED)) == newer
+
+
+def test_what_is_refused() -> None:
+    reason = "differs between elements, or from the field beside them"
+    with fails("/m/c", reason):
+        up(COPY, {"m": {"c": 1}, "i": [{"p": {"c": 2}}]})
+    with fails("/c", reason):
+        up(PRICE, {"c": 1, "p": {"c": 2}})
+    with fails("/a/0/i", reason):
+        up(MOVE, {"a": [{"i": [{"c": 1}, {"c": 2}]}]})
+    with fails("/i/0/p/c", "is there already"):
+        down(COPY, {"m": {"c": 1}, "i": [{"p": {"c": 1}}]})
+
+
+@LAW
+@given(jsons, st.lists(st.fixed_dictionaries({"x": jsons}) | st.none(), max_size=3))
+def test_there_and_back(value: Json, elements: list[Json]) -> None:
+    newer: Json = {"m": {"c": value}, "i": elements}
+    assert up(COPY, down(COPY, newer)) == newer

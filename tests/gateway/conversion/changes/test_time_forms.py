@@ -1,0 +1,99 @@
+"""Time: the same moment in another form."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.changes.moment import MomentForm, UnixTime
+from gateway.conversion.changes.time_pattern import parse_pattern, rfc_3339
+from gateway.conversion.changes.value_rewrite import FormRewriting, ValueRewrite
+from gateway.conversion.scalars import Type
+from tests.gateway.conversion.documents import Json, down, fails, spelt, up
+from tests.gateway.world import LAW
+
+RFC, SECONDS, MILLIS = rfc_3339(), UnixTime(), UnixTime(3)
+
+
+def time(newer: MomentForm, older: MomentForm) -> ValueRewrite:
+    """Declare the two forms of the field f."""
+    to_newer, to_older = FormRewriting(older, newer), FormRewriting(newer, older)
+    return ValueRewrite((), ("f",), to_newer, to_older, newer.type, older.type)
+
+
+@pytest.mark.parametrize(
+    ("newer", "older", "written", "other"),
+    [
+        (RFC, SECONDS, '"2023-11-14T22:13:20Z"', "1700000000"),
+        (RFC, SECONDS, '"2023-11-14T22:13:20.120Z"', "1700000000.120"),
+        (RFC, SECONDS, '"1969-12-31T23:59:58.75Z"', "-1.25"),
+        (RFC, SECONDS, '"1970-01-01T00:00:00Z"', "0"),
+        (RFC, SECONDS, '"0001-01-01T00:00:00Z"', "-62135596800"),
+        (RFC, MILLIS, '"2023-11-14T22:13:20.125Z"', "1700000000125"),
+        (RFC, MILLIS, '"2023-11-14T22:13:20.123456Z"', "1700000000123.456"),
+        (RFC, MILLIS, '"1969-12-31T23:59:59.999Z"', "-1"),
+        (RFC, MILLIS, "null", "null"),
+        (RFC, UnixTime(type=Type.TEXT), '"2023-11-14T22:13:20Z"', '"1700000000"'),
+        (rfc_3339(120), SECONDS, '"2023-11-15T00:13:20+02:00"', "1700000000"),
+        (RFC, parse_pattern("dd/MM/yyyy HH:mm"), '"2023-11-14T22:13:00Z"', '"14/11/2023 22:13"'),
+        (
+            rfc_3339(-210),
+            parse_pattern("yyyyMMddHHmmss", -210),
+            '"2023-11-14T22:13:20-03:30"',
+            '"20231114221320"',
+        ),
+        (
+            RFC,
+            parse_pattern("yyyy-MM-dd'T'HH:mm:ss.SSSXXX"),
+            '"2023-11-14T22:13:20.125+05:00"',
+            '"2023-11-14T22:13:20.125+05:00"',
+        ),
+        (parse_pattern("HH:mm"), parse_pattern("HHmm"), '"09:30"', '"0930"'),
+    ],
+)
+def test_both_ways(newer: MomentForm, older: MomentForm, written: str, other: str) -> None:
+    change = time(newer, older)
+    assert spelt(change, written, upwards=False) == other
+    assert spelt(change, other, upwards=True) == written
+
+
+def test_what_a_form_has_not_is_cut() -> None:
+    whole = time(RFC, UnixTime(digits=0))
+    assert down(whole, {"f": "1969-12-31T23:59:58.75Z"}) == {"f": -2}
+    date = time(RFC, parse_pattern("yyyy-MM-dd", 60))
+    assert down(date, {"f": "2023-11-14T23:30:00Z"}) == {"f": "2023-11-15"}
+    assert up(time(rfc_3339(60), parse_pattern("yyyy-MM-dd", 60)), {"f": "2023-11-15"}) == {
+        "f": "2023-11-15T00:00:00+01:00"
+    }
+
+
+@pytest.mark.parametrize("document", [{}, {"f": None}])
+def test_what_is_absent_stays_absent(document: Json) -> None:
+    assert up(time(RFC, SECONDS), document) == down(time(RFC, SECONDS), document) == document
+
+
+def test_what_is_not_the_form_is_refused() -> None:
+    with fails("/f", "expected a time written as 2026-12-31T18:00:00Z, found something else"):
+        down(time(RFC, SECONDS), {"f": "2023-11-14 22:13:20Z"})
+    with fails("/f", "expected unix time in milliseconds, found something else"):
+        spelt(time(RFC, MILLIS), "1e9", upwards=True)
+
+
+moments = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC))
+
+
+@LAW
+@given(moments, st.integers(-1439, 1439), st.sampled_from([SECONDS, MILLIS]))
+def test_there_and_back(moment: datetime, zone: int, unix: UnixTime) -> None:
+    """As the standard library has it, and exact to the microsecond."""
+    change = time(rfc_3339(zone), unix)
+    written = rfc_3339(zone).write(SECONDS.read("0"))
+    assert written[:4] in ("1969", "1970")
+    text = moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    older = down(change, {"f": text})
+    newer = up(change, older)
+    assert isinstance(newer, dict)
+    assert datetime.fromisoformat(newer["f"]) == moment
+    assert datetime.fromisoformat(newer["f"]).utcoffset() == timedelta(minutes=zone)
+    assert down(change, newer) == older

@@ -1,0 +1,200 @@
+"""Patterns of dates and times."""
+
+import re
+from dataclasses import replace
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.changes.moment import Moment
+from gateway.conversion.changes.time_pattern import (
+    minutes_of,
+    offset_text,
+    parse_pattern,
+    rfc_3339,
+)
+from tests.gateway.world import LAW
+
+
+@pytest.mark.parametrize(
+    ("pattern", "strftime"),
+    [
+        ("yyyy-MM-dd", "%Y-%m-%d"),
+        ("dd/MM/yyyy HH:mm", "%d/%m/%Y %H:%M"),
+        ("yyyyMMdd'T'HHmmss", "%Y%m%dT%H%M%S"),
+        ("dd.MM.yyyy, HH 'o''clock'", "%d.%m.%Y, %H o'clock"),
+        ("MM/yyyy", "%m/%Y"),
+        ("HH''mm{}", "%H'%M{}"),
+        ("yyyy-MM-dd HH:mm:ss.SSSSSS", "%Y-%m-%d %H:%M:%S.%f"),
+    ],
+)
+@LAW
+@given(moment=st.datetimes(datetime(1000, 1, 1)))
+def test_it_writes_and_reads_as_the_standard_library(
+    pattern: str, strftime: str, moment: datetime
+) -> None:
+    form = parse_pattern(pattern)
+    text = moment.strftime(strftime)
+    assert form.write(form.read(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("", "'' has no field of a time; write one such as yyyy-MM-dd"),
+        ("XXX", "'XXX' has no field of a time"),
+        ("yy-MM-dd", "'yy' is not a field of a time; write yyyy, MM"),
+        ("YYYY", "'YYYY' is not a field"),
+        ("yyyy-MM-ddTHH", "'T' is not a field of a time; write yyyy, MM, dd, HH, mm, ss, SSS"),
+        ("yyyy-MM-dd dd", "'dd' stands twice in the pattern; name each field once"),
+        ("dd/MM", "'dd/MM' lacks a field between others"),
+        ("yyyy-dd", "lacks a field between others"),
+        ("yyyy-MM-dd mm", "lacks a field between others"),
+        ("HH:mmXXX", "is a time of day, which has no offset; remove XXX"),
+        ("yyyy 'x", "a single quote is not closed"),
+    ],
+)
+def test_what_is_no_pattern_is_refused(pattern: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        parse_pattern(pattern)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1/12/2026", "01/12/26", " 01/12/2026", "01/12/2026 ", "01-12-2026", "\u06601/12/2026", ""],
+)
+def test_it_is_strict(text: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"^expected a time written as dd/MM/yyyy, found something else$"
+    ):
+        parse_pattern("dd/MM/yyyy").read(text)
+
+
+@pytest.mark.parametrize("text", ["29/02/2023", "31/04/2023", "00/01/2023", "01/13/2023"])
+def test_there_is_such_a_day(text: str) -> None:
+    with pytest.raises(ValueError, match=r"found no such day or hour$"):
+        parse_pattern("dd/MM/yyyy").read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("1970-01-01t00:00:01z", Moment(1, "", 0)),
+        ("1970-01-01T00:00:01.50-00:00", Moment(1, "50", 0)),
+        ("1970-01-01T02:00:01+02:00", Moment(1, "", 120)),
+        ("0001-01-01T00:00:00+23:59", Moment(-62135596800 - 23 * 3600 - 59 * 60, "", 1439)),
+    ],
+)
+def test_rfc_3339(text: str, moment: Moment) -> None:
+    assert rfc_3339().read(text) == moment
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2023-11-14T22:13:20", "2023-11-14T22:13:60Z", "2023-11-14T24:00:00Z", "2023-11-14T22:13Z"],
+)
+def test_what_rfc_3339_has_not(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^expected a time written as 2026-12-31T18:00:00Z"):
+        rfc_3339().read(text)
+
+
+@pytest.mark.parametrize(
+    ("digits", "unless_zero", "shortest"),
+    [
+        ("", "", ""),
+        ("000", "", ""),
+        ("120", ".120", ".12"),
+        ("125", ".125", ".125"),
+        ("005000", ".005000", ".005"),
+        ("000000000001", ".000000000001", ".000000000001"),
+    ],
+)
+def test_the_zeros_of_a_fraction(digits: str, unless_zero: str, shortest: str) -> None:
+    moment = Moment(1, digits)
+    assert rfc_3339().write(moment) == f"1970-01-01T00:00:01{digits and '.'}{digits}Z"
+    for form, written in (
+        (rfc_3339(fraction="unless_zero"), unless_zero),
+        (rfc_3339(fraction="shortest"), shortest),
+    ):
+        assert form.write(moment) == f"1970-01-01T00:00:01{written}Z"
+
+
+def test_another_zone_may_be_refused() -> None:
+    form = rfc_3339(60, only_zone=True)
+    assert form.read("1970-01-01T01:00:00+01:00").second == 0
+    with pytest.raises(ValueError, match=r"^expected a time in the zone \+01:00, found another$"):
+        form.read("1970-01-01T00:00:00Z")
+
+
+def test_a_year_of_five_digits_is_refused() -> None:
+    with pytest.raises(ValueError, match="years 1 to 9999"):
+        parse_pattern("yyyy", 60).write(Moment(253402300799))
+
+
+def test_offsets() -> None:
+    for text, minutes in (("Z", 0), ("+02:00", 120), ("-03:30", -210)):
+        assert minutes_of(text) == minutes
+        assert offset_text(minutes) == text
+    with pytest.raises(ValueError, match=r"^not an offset from UTC; write Z, or one such as \+02"):
+        minutes_of("+2")
+
+
+def test_precision() -> None:
+    assert rfc_3339().precision == float("inf")
+    assert [parse_pattern(text).precision for text in ("yyyy", "HH:mm", "HH:mm:ss.SS")] == [0, 4, 7]
+    assert (parse_pattern("HH").has_date, parse_pattern("yyyy").names_zone) == (False, False)
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+LOCAL = parse_pattern("dd.MM.yyyy HH:mm", place=BERLIN)
+
+
+@pytest.mark.parametrize(
+    ("text", "utc", "offset"),
+    [
+        ("01.02.2026 09:30", "2026-02-01T08:30:00Z", "+01:00"),
+        ("01.07.2026 09:30", "2026-07-01T07:30:00Z", "+02:00"),
+        ("25.10.2026 02:30", "2026-10-25T00:30:00Z", "+02:00"),
+    ],
+)
+def test_the_zone_of_a_place(text: str, utc: str, offset: str) -> None:
+    """Its clocks are put forward and back; of an hour that they repeat, the first one is meant."""
+    moment = rfc_3339().read(utc)
+    assert LOCAL.write(moment) == text
+    assert LOCAL.read(text) == moment._replace(offset=None)
+    written = rfc_3339(place=BERLIN).write(LOCAL.read(text))
+    assert written == f"{text[6:10]}-{text[3:5]}-{text[:2]}T{text[11:]}:00{offset}"
+    only = rfc_3339(only_zone=True, place=BERLIN)
+    assert only.read(written).second == moment.second
+    with pytest.raises(ValueError, match=r"in the zone Europe/Berlin, found another"):
+        only.read(utc)
+
+
+def test_an_hour_that_clocks_leave_out_is_refused() -> None:
+    with pytest.raises(ValueError, match="found no such day or hour"):
+        LOCAL.read("29.03.2026 02:30")
+    day = parse_pattern("yyyy-MM-dd", place=ZoneInfo("America/Sao_Paulo"))
+    assert day.write(day.read("2018-11-05")) == "2018-11-05"
+
+
+def test_a_year_beyond_the_last_one_in_a_place_is_refused() -> None:
+    with pytest.raises(ValueError, match="in the years 1 to 9999"):
+        LOCAL.write(Moment(253402300799))
+    with pytest.raises(ValueError, match="found no such day or hour"):
+        LOCAL.read("01.01.0001 00:00")
+
+
+@LAW
+@given(st.datetimes(datetime(1000, 1, 2), datetime(9000, 1, 1)), st.integers(-1439, 1439))
+def test_a_zone_of_its_own(moment: datetime, minutes: int) -> None:
+    """Each version has the moment in its zone, whatever zone was named."""
+    ours = replace(rfc_3339(minutes), own_zone=True)
+    theirs = replace(rfc_3339(place=ZoneInfo("Europe/Berlin")), own_zone=True)
+    text = moment.replace(microsecond=0).isoformat() + offset_text(minutes)
+    there = theirs.write(ours.read(text))
+    assert datetime.fromisoformat(there) == datetime.fromisoformat(text)
+    assert there[-6:] in ("+01:00", "+02:00", "+00:53")
+    assert ours.write(theirs.read(there)) == text

@@ -1,0 +1,99 @@
+"""GroupUse: the changes of a group at many places, and inside of themselves."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.change import Change
+from gateway.conversion.changes.rename import Rename
+from gateway.conversion.changes.use import GroupUse
+from gateway.conversion.field_path import parse_scopes
+from tests.gateway.conversion.documents import (
+    SEALED,
+    Json,
+    default,
+    down,
+    fails,
+    join,
+    seal,
+    unsealed,
+    untouched,
+    up,
+)
+from tests.gateway.world import LAW
+
+GROUPS: dict[str, tuple[Change, ...]] = {"item": (join("first last", "name"), default("n.new", 1))}
+
+
+def use(group: str, *places: str) -> GroupUse:
+    """Use a group at places; without one, for the object itself."""
+    return GroupUse(group, tuple(map(parse_scopes, places)) or ((),), GROUPS)
+
+
+GROUPS["node"] = (
+    Rename((), ("title",), ("name",)),
+    Rename((), ("children",), ("kids",)),
+    use("node", "children[]", "next"),
+)
+NEWER: Json = {"first": "A", "last": "B", "n": {"new": 1}}
+OLDER: Json = {"name": "A B"}
+
+
+@pytest.mark.parametrize(
+    ("places", "newer", "older"),
+    [
+        ([], NEWER, OLDER),
+        (["a.b"], {"a": {"b": NEWER}, "x": 1}, {"a": {"b": OLDER}, "x": 1}),
+        (["i[]"], {"i": [NEWER, None, NEWER]}, {"i": [OLDER, None, OLDER]}),
+        (["m.*", "o"], {"m": {"x": NEWER}, "o": None}, {"m": {"x": OLDER}, "o": None}),
+        (["i[].o"], {"i": [{"o": NEWER}, {}]}, {"i": [{"o": OLDER}, {}]}),
+        (["o"], {"x": 1}, {"x": 1}),
+    ],
+)
+def test_at_places(places: list[str], newer: Json, older: Json) -> None:
+    change = use("item", *places)
+    with untouched(newer, older):
+        assert down(change, newer) == older
+        assert up(change, older) == newer
+    assert unsealed(down(change, seal(newer), SEALED)) == older
+    assert unsealed(up(change, seal(older), SEALED)) == newer
+
+
+def test_where_it_looks() -> None:
+    assert use("item").touches == ((),)
+    assert use("item", "a.b[]", "c.*").touches == (("a", "b"), ("c",))
+    assert use("item").changes == GROUPS["item"]
+
+
+def nodes(title: str, children: str) -> st.SearchStrategy[Json]:
+    """Documents that hold documents of their kind."""
+    return st.recursive(
+        st.fixed_dictionaries({title: st.text(max_size=2)}),
+        lambda inner: st.fixed_dictionaries(
+            {title: st.text(max_size=2)},
+            optional={children: st.lists(inner | st.none(), max_size=2) | st.none(), "next": inner},
+        ),
+    )
+
+
+@LAW
+@given(nodes("title", "children"), nodes("name", "kids"))
+def test_a_group_inside_of_itself(newer: Json, older: Json) -> None:
+    assert up(use("node"), down(use("node"), newer)) == newer
+    assert down(use("node"), up(use("node"), older)) == older
+    assert '"title"' not in str(down(use("node"), newer)).replace("'", '"')
+
+
+def test_an_error_is_at_its_place() -> None:
+    with fails("/tree/children/1/children", "expected an array, found a string"):
+        down(use("node", "tree"), {"tree": {"children": [{}, {"children": "x"}]}})
+
+
+def test_the_body_of_a_patch_request() -> None:
+    """What it leaves out is not filled in, but in the elements of arrays."""
+    older: Json = {"o": OLDER, "i": [OLDER]}
+    without: Json = {"first": "A", "last": "B"}
+    assert up(use("item", "o").for_patch(), older) == {"o": without, "i": [OLDER]}
+    assert up(use("item", "i[]").for_patch(), older) == {"o": OLDER, "i": [NEWER]}
+    mixed = use("item", "o", "i[]").for_patch()
+    assert up(mixed, older) == {"o": without, "i": [NEWER]}

@@ -1,0 +1,62 @@
+"""Cases: each writes exactly the names that each other writes."""
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.changes import word_case
+from gateway.conversion.changes.word_case import CaseRewriting, WordCase
+from tests.gateway.world import LAW
+
+ROWS = [
+    ("id", "Id", "id", "id", "ID"),
+    ("orderLine", "OrderLine", "order_line", "order-line", "ORDER_LINE"),
+    ("line1", "Line1", "line1", "line1", "LINE1"),
+    ("customerID", "CustomerID", "customer_i_d", "customer-i-d", "CUSTOMER_I_D"),
+    ("aB2cD", "AB2cD", "a_b2c_d", "a-b2c-d", "A_B2C_D"),
+]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_each_in_each(row: tuple[str, ...]) -> None:
+    for (source, name), (target, expected) in permutations(zip(WordCase, row, strict=True), 2):
+        rewriting = CaseRewriting(source, target)
+        assert rewriting(name) == expected
+        assert rewriting(name) == expected  # from memory
+
+
+@pytest.mark.parametrize("name", ["", "line_1", "_id", "$ref", "my key", "é", "a__b", "Http_x"])
+def test_what_is_in_neither_case_stays(name: str) -> None:
+    assert CaseRewriting(WordCase.SNAKE, WordCase.CAMEL)(name) == name
+    assert CaseRewriting(WordCase.CAMEL, WordCase.SNAKE)(name) == name
+
+
+def test_what_is_in_the_other_case_is_refused_or_kept() -> None:
+    with pytest.raises(ValueError, match=r"^expected snake case, found camel case$"):
+        CaseRewriting(WordCase.SNAKE, WordCase.CAMEL)("orderLine")
+    assert CaseRewriting(WordCase.SNAKE, WordCase.CAMEL, keep=True)("orderLine") == "orderLine"
+
+
+def test_the_memory_is_bounded() -> None:
+    rewriting = CaseRewriting(WordCase.SNAKE, WordCase.CAMEL)
+    before = word_case._known.cache_info().currsize
+    assert rewriting("a_" + "b" * 63) == "aB" + "b" * 62  # longer than what is remembered
+    assert word_case._known.cache_info().currsize == before
+    for number in range(5000):
+        assert rewriting(f"a_b{number}") == f"aB{number}"
+    assert word_case._known.cache_info().currsize == 4096
+
+
+names = st.text(st.sampled_from("abAB1_-"), max_size=6)
+
+
+@LAW
+@given(names, st.sampled_from(WordCase), st.sampled_from(WordCase))
+def test_there_and_back(name: str, source: WordCase, target: WordCase) -> None:
+    try:
+        there = CaseRewriting(source, target)(name)
+    except ValueError:
+        return
+    assert CaseRewriting(target, source)(there) == name

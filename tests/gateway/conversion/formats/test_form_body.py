@@ -1,0 +1,191 @@
+"""Forms: converted by the changes of JSON bodies, as objects of texts."""
+
+import json
+import tracemalloc
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+import pytest
+
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.formats.form_body import convert_form, retyped
+from gateway.conversion.version_link import Direction
+from gateway.rules.load import load
+from gateway.versions.version import Version
+from tests.gateway.proxy.body.rules import conversion
+
+ADDED = "channel=web&tries=3"
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("", ""),
+        ("title=Ada", "name=Ada"),
+        ("title=Ada+K%C3%B6nig%26Co", "name=Ada+K%C3%B6nig%26Co"),
+        ("other=&x=1&x=2", "other=&x=1&x=2"),
+        ("size=1.50", "size=1.50"),
+        ("cents=12.50", "cents=1250"),
+        ("state=1", "state=OPEN"),
+        ("kind=false", "kind=B"),
+        ("archived=true", "active=false"),
+        ("full=Ada+King", "first=Ada&last=King"),
+    ],
+)
+def test_an_upgrade(older: str, newer: str) -> None:
+    expected = f"{newer}&{ADDED}" if newer else ADDED
+    assert convert_form(older.encode(), conversion()).decode() == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"state=7", "/state: a string that is not in the map"),
+        (b"archived=maybe", "/archived: expected a boolean, found a string"),
+        (b"cents=a", "/cents: "),
+        (b"email=a", "/email: becomes an object, which a form cannot hold"),
+    ],
+)
+def test_what_is_refused(body: bytes, message: str) -> None:
+    with pytest.raises(ConversionError) as error:
+        convert_form(body, conversion())
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        (b"a&title&b=", b"a&name&b="),
+        (b"&&x=%zz&&title=a%20b*c&&y", b"&&x=%zz&&name=a%20b*c&&y"),
+        (b"%74itle=%ff&\xe9=1", b"name=%ff&\xe9=1"),
+        (b"x=1&title=T&x=3", b"x=1&name=T&x=3"),
+        (b"title=1&title=2&x", b"name=1&name=2&x"),
+        (b"title=1&cents=2&x", b"name=1&cents=200&x"),
+        (b"cents=1&cents=2&x=", None),
+        (b"state=%31&kind=true&x=a.b~c", b"state=OPEN&kind=A&x=a.b~c"),
+        (b"a=1&full=Ada%20King", b"a=1&first=Ada&last=King"),
+    ],
+)
+def test_fields_that_no_change_names_keep_their_bytes(older: bytes, newer: bytes | None) -> None:
+    if newer is None:
+        with pytest.raises(ConversionError):
+            convert_form(older, conversion())
+    else:
+        assert convert_form(older, conversion()) == newer + b"&" + ADDED.encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"channel=%77eb&tries=3&x=%zz",
+        b'{"title":1}',
+        b' [{"a":"=&title=1"}]\n',
+        b'"a=b&title=1"',
+        b"plain text",
+        b"a&b",
+        b'<a b="c"/>',
+        b"one line, a=b\nand another",
+    ],
+)
+@pytest.mark.parametrize("becomes_json", [False, True])
+def test_what_is_no_form_or_is_not_altered_is_the_same_object(
+    body: bytes, becomes_json: bool
+) -> None:
+    if not (becomes_json and body.startswith(b"channel")):
+        assert convert_form(body, of(2) if becomes_json else conversion()) is body
+
+
+def test_a_form_with_other_bytes_than_utf_8_does_not_become_json() -> None:
+    for body in (b"street=%ff&n=1", b"%ff=1", b"tags=1&tags=\xff"):
+        with pytest.raises(ConversionError, match="not a form in UTF-8"):
+            convert_form(body, of(2))
+
+
+@pytest.mark.parametrize("shift", range(4))
+def test_a_long_text_is_decoded_and_coded_in_steps(shift: int) -> None:
+    """All at once it would take 85 times the memory of its bytes."""
+    form = b"title=" + b"a" * shift + b"%C3%B6%2" * 60_000 + b"%"
+    tracemalloc.start()
+    converted = convert_form(form, conversion())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert parse_qsl(converted.decode())[0] == ("name", parse_qsl(form.decode())[0][1])
+    assert peak < 12 * len(form)
+
+
+JSON_RULES = """
+services: { a: { targets: ["http://localhost:1"] } }
+apis:
+  a:
+    versions: { "3": { service: a }, "2": { via: "3" }, "1": { via: "3" } }
+    endpoints: [ { path: "/v{version}/a", version: { in: path } } ]
+    conversions:
+      - between: ["1", "2"]
+        changes: [ rename: { field: street, to: road } ]
+      - { between: ["1", "2"], methods: [PUT], changes: [ envelope: { into: data } ] }
+      - between: ["2", "3"]
+        forms: { version: older, numbers: [n, cents], lists: [tags] }
+        changes: [ rename: { field: address.street, to: street } ]
+      - between: ["2", "3"]
+        forms: { version: older, booleans: [on] }
+        changes: [ multiply: { field: cents, by: 0.01 } ]
+      - between: ["2", "3"]
+        forms: { version: newer, numbers: [street] }
+        methods: [DELETE]
+"""
+
+
+def of(version: int, method: str = "POST") -> BodyConversion:
+    """Return the conversion of a request from a version to version 3."""
+    (endpoint,) = load(JSON_RULES.encode(), "gateway.yaml", {}, Path()).router
+    request = endpoint.routes[Version(version)].request
+    assert request is not None
+    found = request.for_request(method)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("version", "form", "body"),
+    [
+        (2, "street=A+1&n=7", {"n": 7, "address": {"street": "A 1"}}),
+        (2, "tags=a&on=1&other=5", {"tags": ["a"], "on": True, "other": "5"}),
+        (1, "road=A&n=7", {"n": 7, "address": {"street": "A"}}),
+        (2, "cents=2.50", {"cents": 250}),
+        (2, "", {}),
+    ],
+)
+def test_a_form_that_becomes_json(version: int, form: str, body: object) -> None:
+    conversion = of(version)
+    assert json.loads(convert_form(form.encode(), conversion)) == body
+    fields = [(b"content-type", b"application/x-www-form-urlencoded"), (b"A", b"b")]
+    assert retyped(fields, conversion) == [(b"A", b"b"), (b"Content-Type", b"application/json")]
+
+
+def test_what_does_not_fit_is_kept_in_a_form_that_becomes_json() -> None:
+    conversion = of(2)
+    form = b"n=x&cents=half&tags=a"
+    with pytest.raises(ConversionError, match=r"^/n: expected a number, found another text$"):
+        convert_form(form, conversion)
+    links = tuple(replace(link, keeps_unfit=True) for link in conversion.links)
+    answer = BodyConversion(links, conversion.direction)
+    with pytest.raises(ConversionError, match=r"^/n: "):
+        convert_form(form, answer)
+    kept = convert_form(form, BodyConversion(links, conversion.direction, True))
+    assert json.loads(kept) == {"n": "x", "cents": "half", "tags": ["a"]}
+
+
+def test_a_form_of_a_version_without_forms_stays_one() -> None:
+    older = replace(of(2, "DELETE").links[-1], changes=())
+    conversion = BodyConversion((older,), Direction.UP)
+    assert convert_form(b"street=A", conversion) == b"street=A"
+    assert retyped([(b"a", b"b")], conversion) == [(b"a", b"b")]
+    down = BodyConversion((older,), Direction.DOWN)
+    assert json.loads(convert_form(b"street=7", down)) == {"street": 7}
+
+
+def test_what_is_no_form_does_not_become_json() -> None:
+    with pytest.raises(ConversionError, match="a string, which a form cannot hold"):
+        convert_form(b"data=b", of(1, "PUT"))

@@ -1,0 +1,288 @@
+"""JSON Patch: places and values, as the other version has them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.change import Change
+from gateway.conversion.changes.default import Default
+from gateway.conversion.changes.entries import Entries
+from gateway.conversion.changes.flatten import Flatten
+from gateway.conversion.changes.map import Map
+from gateway.conversion.changes.omit_null import OmitNull
+from gateway.conversion.changes.python_change import PythonChange
+from gateway.conversion.changes.wrap import Wrap
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.formats.json_patch import convert_patch
+from gateway.conversion.version_link import Direction, VersionLink
+from gateway.versions.version import Version
+from tests.gateway.proxy.body.rules import conversion
+
+
+def upgraded(body: str) -> str:
+    """Return a patch of version 1 for a service of version 2."""
+    return convert_patch(body.encode(), conversion("PATCH")).decode()
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("[]", "[]"),
+        (
+            '[{"op":"replace","path":"/title","value":"Ada"}]',
+            '[{"op":"replace","path":"/name","value":"Ada"}]',
+        ),
+        ('[{"op":"remove","path":"/title"}]', '[{"op":"remove","path":"/name"}]'),
+        (
+            '[{"op":"test","path":"/size","value":"1.50"}]',
+            '[{"op":"test","path":"/size","value":1.50}]',
+        ),
+        (
+            '[{"op":"add","path":"/lines/-","value":{"amount":1}}]',
+            '[{"op":"add","path":"/lines/-","value":{"price":1}}]',
+        ),
+        (
+            '[{"op":"replace","path":"/lines/12/amount","value":2e3}]',
+            '[{"op":"replace","path":"/lines/12/price","value":2e3}]',
+        ),
+        (
+            '[{"op":"move","from":"/lines/1","path":"/lines/0"}]',
+            '[{"op":"move","from":"/lines/1","path":"/lines/0"}]',
+        ),
+        (
+            '[{"op":"add","path":"/email","value":"a@b"}]',
+            '[{"op":"add","path":"/customer/mail","value":"a@b"}]',
+        ),
+        (
+            '[{"op":"add","path":"/a~1b~0c","value":{"d":[]}}]',
+            '[{"op":"add","path":"/a~1b~0c","value":{"d":[]}}]',
+        ),
+        (
+            '[{"op":"replace","path":"/full","value":"Ada King"}]',
+            (
+                '[{"op":"replace","path":"/first","value":"Ada"},'
+                '{"op":"replace","path":"/last","value":"King"}]'
+            ),
+        ),
+        (
+            '[{"op":"remove","path":"/full"},{"op":"remove","path":"/x"}]',
+            (
+                '[{"op":"remove","path":"/first"},{"op":"remove","path":"/last"},'
+                '{"op":"remove","path":"/x"}]'
+            ),
+        ),
+        (
+            '[{"op":"replace","path":"","value":{"title":"Ada"}}]',
+            '[{"op":"replace","path":"","value":{"name":"Ada"}}]',
+        ),
+        (
+            '[{"op":"replace","path":"/state","value":2},{"op":"remove","path":"/x"}]',
+            '[{"op":"replace","path":"/state","value":"DONE"},{"op":"remove","path":"/x"}]',
+        ),
+    ],
+)
+def test_an_upgrade(older: str, newer: str) -> None:
+    assert upgraded(older) == newer
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("{}", "the body: not a JSON Patch (RFC 6902): "),
+        ("[{}]", "/0/op: is missing"),
+        ("[1]", "/0: not a JSON Patch (RFC 6902): "),
+        ('[{"op":1,"path":""}]', "/0/op: expected a string"),
+        ('[{"op":"swap","path":"/a"}]', "/0/op: an operation that JSON Patch does not have"),
+        ('[{"op":"remove","path":"a"}]', "/0/path: not a JSON Pointer (RFC 6901)"),
+        ('[{"op":"add","path":"/a"}]', "/0/value: is missing"),
+        ('[{"op":"copy","from":"/title","path":"/x"}]', "/0/from: copy from a place other than"),
+        (
+            '[{"op":"remove","path":"%s"}]' % ("/a" * 65),
+            "/0/path: a place of more than 64 names and indexes",
+        ),
+        (
+            '[{"op":"add","path":"/a","value":%s}]' % ("[" * 20_000 + "]" * 20_000),
+            "the body: not a JSON Patch",
+        ),
+        ('[{"op":"add","path":"/x","value":1},{"op":"test","path":"/state","value":9}]', "/1/"),
+        (
+            '[{"op":"remove","path":"/b"},{"op":"add","path":"/b","value":1,"value":2}]',
+            "/1: an object has the same key twice (RFC 8259, section 4)",
+        ),
+        (
+            '[{"op":"remove", "path":"/b", "\\u0070ath":"/c"}]',
+            "/0: an object has the same key twice (RFC 8259, section 4)",
+        ),
+    ],
+)
+def test_what_is_refused(body: str, message: str) -> None:
+    with pytest.raises(ConversionError) as error:
+        upgraded(body)
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("path", ["/fees/0/amount", "/fees/-", "/fees/0"])
+def test_a_place_in_a_list_that_is_a_map_there(path: str) -> None:
+    """The change knows a list as a whole; what it lacks of one is not said of the patch."""
+    link = VersionLink(Version(1), Version(2), (Entries((), ("fees",), "name", "amount"),))
+    patch = json.dumps([{"op": "replace", "path": path, "value": 5}]).encode()
+    with pytest.raises(ConversionError) as caught:
+        convert_patch(patch, BodyConversion((link,), Direction.UP))
+    assert str(caught.value) == "/0/path: a place for which the other version has no equal"
+    assert caught.value.cause
+
+
+def listed(value: Any) -> Any:
+    """Return objects for the elements of a list."""
+    return [{"number": element} for element in value]
+
+
+def test_a_place_whose_value_a_function_makes() -> None:
+    link = VersionLink(Version(1), Version(2), (PythonChange((), ("size",), str.upper, str),))
+    patch = '[{"op":"replace","path":"/size","value":"xl"},{"op":"remove","path":"/size"}]'
+    made = convert_patch(patch.encode(), BodyConversion((link.for_patch(),), Direction.UP))
+    assert made.decode() == patch.replace("xl", "XL")
+
+
+def priced(value: Any) -> Any:
+    """Return an amount for a price, which is a text."""
+    return {"amount": value.upper()}
+
+
+A = {"amount": "A"}
+
+
+@pytest.mark.parametrize("patched", [False, True])
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"path": "/lines/3/price", "value": "a"}, {"path": "/lines/3/price", "value": A}),
+        ({"path": "/lines/3/price", "value": None}, "/0/value: the Python function refuses it"),
+        (
+            {"path": "/lines/-", "value": {"price": "a"}},
+            {"path": "/lines/-", "value": {"price": A}},
+        ),
+        ({"op": "remove", "path": "/lines/3/price"}, {"path": "/lines/3/price"}),
+    ],
+)
+def test_a_function_within_an_array_is_given_the_value(
+    given: dict[str, Any], expected: Any, patched: bool
+) -> None:
+    """Its place is found without it, as it cannot read what is not there."""
+    change = PythonChange((("lines",),), ("price",), priced, str)
+    link = VersionLink(Version(1), Version(2), (change,))
+    body = json.dumps([{"op": "replace", **given}]).encode()
+    conversion = BodyConversion((link.for_patch() if patched else link,), Direction.UP)
+    if isinstance(expected, str):
+        with pytest.raises(ConversionError) as caught:
+            convert_patch(body, conversion)
+        assert str(caught.value).startswith(expected)
+        return
+    (made,) = json.loads(convert_patch(body, conversion))
+    assert made == {"op": made["op"], **expected}
+
+
+@pytest.mark.parametrize("kind", ["add", "copy"])
+def test_a_new_element_that_would_be_a_part_of_one_is_refused(kind: str) -> None:
+    """A place within `-` is one within an element that is not there (RFC 6901, section 4)."""
+    change = PythonChange((), ("phones",), listed, listed)
+    link = VersionLink(Version(1), Version(2), (change,))
+    patch = {"op": kind, "from": "/phones/0", "path": "/phones/-", "value": "1"}
+    body, numbers = json.dumps([patch]).encode(), BodyConversion((link,), Direction.UP)
+    with pytest.raises(ConversionError) as caught:
+        convert_patch(body, numbers)
+    assert caught.value.pointer == "/0/path"
+    assert caught.value.reason.startswith("a new element, of which the other version has more")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "pointer"),
+    [("/phones/0", "1", "/0/path"), ("/ones/0", "1", "/0/value")],
+)
+def test_places_that_the_other_version_has_not_at_once(path: str, value: str, pointer: str) -> None:
+    changes = (
+        PythonChange((), ("phones",), lambda _: [None, None], str),
+        PythonChange((), ("ones",), lambda ones: [{"a": one} for one in ones if one is None], str),
+    )
+    link = VersionLink(Version(1), Version(2), changes)
+    patch = json.dumps([{"op": "replace", "path": path, "value": value}]).encode()
+    with pytest.raises(ConversionError) as caught:
+        convert_patch(patch, BodyConversion((link,), Direction.UP))
+    assert caught.value.pointer == pointer
+
+
+@pytest.mark.parametrize(
+    ("operation", "error"),
+    [
+        ('{"op":"replace","path":"/archived","value":7}', "/1/value: expected a boolean"),
+        ('{"op":"add","path":"/archived/x","value":7}', "/1/path: a place for which"),
+        ('{"op":"replace","path":"","value":{"archived":1}}', "/1/value/archived: expected a bool"),
+    ],
+)
+def test_a_refusal_names_a_member_of_the_operation(operation: str, error: str) -> None:
+    body = f'[{{"op":"remove","path":"/x"}},{operation}]'.encode()
+    with pytest.raises(ConversionError) as caught:
+        convert_patch(body, conversion("PATCH"))
+    assert str(caught.value).startswith(error)
+
+
+LINES = (("lines",),)
+
+
+@pytest.mark.parametrize(
+    ("change", "direction", "given", "expected"),
+    [
+        (
+            Map(LINES, ("on",), {None: "none", True: "yes"}, {"none": None, "yes": True}),
+            Direction.DOWN,
+            {"path": "/lines/3/on", "value": True},
+            {"path": "/lines/3/on", "value": "yes"},
+        ),
+        (
+            OmitNull(LINES, ("note",)),
+            Direction.DOWN,
+            {"path": "/lines/3/note", "value": "x"},
+            {"path": "/lines/3/note", "value": "x"},
+        ),
+        (
+            OmitNull(LINES, ("note",)),
+            Direction.UP,
+            {"path": "/lines/3/price", "value": 5},
+            {"path": "/lines/3/price", "value": 5},
+        ),
+        (
+            Default(LINES, ("note",), None),
+            Direction.UP,
+            {"path": "/lines/3/price", "value": 5},
+            {"path": "/lines/3/price", "value": 5},
+        ),
+        (
+            Wrap(LINES, ("tags",)),
+            Direction.DOWN,
+            {"path": "/lines/3/tags", "value": "red"},
+            {"path": "/lines/3/tags", "value": ["red"]},
+        ),
+        (
+            Flatten(LINES, ("look",), "look_", empty=None),
+            Direction.UP,
+            {"path": "/lines/3/price", "value": 5},
+            {"path": "/lines/3/price", "value": 5},
+        ),
+        (
+            Flatten(LINES, ("look",), "look_", empty=None),
+            Direction.UP,
+            {"path": "/lines/3/look_size", "value": 5},
+            {"path": "/lines/3/look/size", "value": 5},
+        ),
+    ],
+)
+def test_a_place_within_an_array_is_no_null(
+    change: Change, direction: Direction, given: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    """The null that stands for its value is neither mapped nor left out, and none is added."""
+    body = json.dumps([{"op": "replace", **given}]).encode()
+    link = VersionLink(Version(1), Version(2), (change,)).for_patch()
+    (made,) = json.loads(convert_patch(body, BodyConversion((link,), direction)))
+    assert made == {"op": "replace", **expected}

@@ -1,0 +1,157 @@
+"""Large JSON in pieces: what is cut is what a parser finds, and no piece is long without need."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.change import Whole
+from gateway.conversion.changes.map import Map, Unknown
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.document import Number
+from gateway.conversion.formats import json_body, json_pieces, original_text
+from gateway.conversion.steps import BODY
+from gateway.conversion.version_link import Direction, VersionLink
+from gateway.versions.version import Version
+from tests.gateway.proxy.body.rules import conversion
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text(alphabet='a,"\\[]{}:é ', max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=12,
+)
+
+
+@pytest.fixture(params=[2, 3, 7, 64])
+def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut every few bytes, so that each kind of byte is at the end of a window."""
+    monkeypatch.setattr(json_pieces, "_PIECE", request.param)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("compact", [True, False])
+def test_pieces_are_whole_elements(compact: bool) -> None:
+    separators = (",", ":") if compact else (" , ", " : ")
+
+    @given(st.lists(VALUES, min_size=1, max_size=8), st.booleans())
+    def check(array: list[Any], ascii_only: bool) -> None:
+        text = json.dumps(array, separators=separators, ensure_ascii=ascii_only).encode()
+        pieces = [*json_pieces.cut(text[1:-1])]
+        assert b"[" + b",".join(pieces) + b"]" == text
+        parts = [json.loads(b"[" + piece + b"]") for piece in pieces]
+        assert all(parts)
+        assert [each for part in parts for each in part] == array
+
+    check()
+
+
+def is_array(inner: bytes) -> bool:
+    """Whether a text is JSON if it is put between brackets."""
+    try:
+        json.loads(b"[" + inner + b"]")
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.usefixtures("small")
+@given(st.text(alphabet='a1,"\\[]{}: ', max_size=30))
+def test_what_is_no_json_stays_none(text: str) -> None:
+    inner = text.encode()
+    pieces = [*json_pieces.cut(inner)]
+    if not is_array(inner):
+        assert any(not piece.strip() or not is_array(piece) for piece in pieces)
+
+
+@pytest.mark.parametrize(
+    "element", [b"{}", b'"},{"', b'"\\"],["', b"[[[],[]]]", b'{"a":[{},{}]}', b"1"]
+)
+def test_no_piece_is_long(element: bytes) -> None:
+    inner = b",".join([element] * 100_000)
+    longest = json_pieces._PIECE + 2 * len(element)
+    assert all(len(piece) <= longest for piece in json_pieces.cut(inner))
+
+
+def test_an_element_larger_than_a_piece_is_one() -> None:
+    large = b"[" + b"{}," * 50_000 + b"1]"
+    assert large in [*json_pieces.cut(b",".join([b"1", large, b"2"]))]
+
+
+def members(*more: bytes) -> bytes:
+    """Return a large object with a large array, and more members."""
+    price = b'{"price":%d,"x":"},{\\""}'
+    lines = b'"lines":[' + b",".join([price % each for each in range(5_000)]) + b"]"
+    return b"{" + b",".join([*(b'"k%d":{}' % each for each in range(20_000)), lines, *more]) + b"}"
+
+
+def test_the_parser_opens_no_large_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would keep the event loop waiting until it is done."""
+    decode, longest = original_text._opened, 0
+
+    def opened(text: Any) -> Any:
+        nonlocal longest
+        found = decode(text)
+        if isinstance(found, list | dict) and len(found) > 1:
+            longest = max(longest, len(text))
+        return found
+
+    monkeypatch.setattr(original_text, "_opened", opened)
+    monkeypatch.setattr(json_body, "_opened", opened)
+    in_pieces = json_body.convert(members(b'"name":1'), conversion())
+    assert 0 < longest <= 2 * json_pieces._PIECE
+    monkeypatch.setattr(json_pieces, "LARGE", 2**30)
+    assert in_pieces == json_body.convert(members(b'"name":1'), conversion())
+    assert longest > json_pieces._PIECE * 5
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (members(b'"title":1', b'"title":1'), "the same key twice"),
+        (members(b'"a":1,'), "not JSON"),
+        (members(b"") + b"}", "not JSON"),
+        (b"[" + b"{}," * 50_000 + b"]", "not JSON"),
+        (b"[" + b"{}," * 50_000 + b",{}]", "not JSON"),
+        (b"[{}],[{}" + b",{}" * 50_000 + b"]", "not JSON"),
+        (b"[{}" + b",{}" * 50_000 + b"}", "not JSON"),
+        (b" " * 100_000, "not JSON"),
+        (b'{"a":"' + "é".encode()[:1] * 100_000 + b'"}', "not UTF-8"),
+        (b'{"a":"' + "é".encode() * 70_000 + "é".encode()[:1], "not UTF-8"),
+    ],
+)
+def test_what_is_refused(body: bytes, problem: str) -> None:
+    with pytest.raises(ConversionError, match=problem):
+        json_body.convert(body, conversion())
+
+
+@pytest.mark.parametrize("blanks", [b"", b" "])
+def test_a_large_body_keeps_the_text_of_what_no_change_names(blanks: bytes) -> None:
+    given = members(b'"k0":' + blanks + b"1", b'"k0":2')
+    added = b',"channel":"web","tries":3}'
+    expected = given.replace(b": 1", b":1")[:-1] + added
+    assert json_body.convert(given, conversion()) == expected
+    untouched = given.replace(b'"lines"', b'"others"')
+    assert json_body.convert(untouched, conversion("PATCH")) is untouched
+
+
+def test_texts_across_steps_are_utf8() -> None:
+    body = b'{"a":"' + "€".encode() * 70_000 + b'"}'
+    assert body[:-1] in json_body.convert(body, conversion())
+
+
+@pytest.mark.usefixtures("small")
+@given(st.text(alphabet=" \t\r\na[", max_size=30))
+def test_white_space_is_stripped(text: str) -> None:
+    assert bytes(json_pieces.stripped(memoryview(text.encode()))) == text.encode().strip()
+
+
+def test_a_digit_behind_much_white_space_is_itself() -> None:
+    """It is the first character of its text and the last."""
+    eleven = Map((), BODY, {}, {Number("11"): "eleven"}, unknown_back=Unknown.KEEP)
+    link = VersionLink(Version(1), Version(2), (Whole(eleven),))
+    converts = BodyConversion((link,), Direction.UP)
+    assert json_body.convert(b" " * 100_000 + b"1", converts).strip() == b"1"
+    assert json_body.convert(b"11", converts) == b'"eleven"'

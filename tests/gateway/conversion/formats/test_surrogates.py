@@ -1,0 +1,111 @@
+"""Surrogates that stand alone: kept as they came through any conversion."""
+
+import json
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.change import Change
+from gateway.conversion.changes.join import Join
+from gateway.conversion.changes.python_change import PythonChange
+from gateway.conversion.changes.rename import Rename
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.formats import json_body
+from gateway.conversion.version_link import Direction, VersionLink
+from gateway.versions.version import Version
+
+RENAME = Rename((), ("a",), ("b",))
+JOIN = Join((), (("a",), ("c",)), ("b",), " ")
+SAME = PythonChange((), ("a",), lambda value: value, lambda value: value)
+
+
+def converted(body: bytes, change: Change = RENAME, direction: Direction = Direction.DOWN) -> bytes:
+    """Return a body after one change."""
+    link = VersionLink(Version(1), Version(2), (change,))
+    return json_body.convert(body, BodyConversion((link,), direction))
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        (rb'{"a":"\ud800"}', rb'{"b":"\ud800"}'),
+        (rb'{"a":"\uDfFf"}', rb'{"b":"\uDfFf"}'),
+        (rb'{"a":"\uD8aB\uDbfF x"}', rb'{"b":"\uD8aB\uDbfF x"}'),
+        (rb'{"a":1,"x":[{"y":"\ud800"}]}', rb'{"b":1,"x":[{"y":"\ud800"}]}'),
+        (rb'{"\udc00":1,"a":2}', rb'{"\udc00":1,"b":2}'),
+        (rb'{"a":"\ud83d\ude00\ude00"}', rb'{"b":"\ud83d\ude00\ude00"}'),
+        (rb'{"a":"\ud83d\ud83d\ude00"}', rb'{"b":"\ud83d\ud83d\ude00"}'),
+        (rb'{"a":"\\\ud800\\ud800"}', rb'{"b":"\\\ud800\\ud800"}'),
+        ('{"a":"\\ud800\U0010ffff\\n"}'.encode(), '{"b":"\\ud800\U0010ffff\\n"}'.encode()),
+        (rb'{"a":1.10,"c":"\udfff"}', rb'{"b":1.10,"c":"\udfff"}'),
+    ],
+)  # fmt: skip
+def test_untouched(body: bytes, after: bytes) -> None:
+    assert converted(body) == after
+    assert converted(after, direction=Direction.UP) == body
+
+
+def test_parts_keep_theirs() -> None:
+    apart, joined = rb'{"a":"\ud83d","c":"\ude00 x"}', rb'{"b":"\ud83d \ude00 x"}'
+    assert converted(apart, JOIN) == joined
+    assert converted(joined, JOIN, Direction.UP) == apart
+
+
+@given(
+    st.text(
+        st.sampled_from("\ud800\udbff\udc00\udfff\\ud8é")
+        | st.characters(codec=None, max_codepoint=0xFFFFF)
+    ),
+    st.booleans(),
+)
+def test_any_text(text: str, capitals: bool) -> None:
+    written = json.dumps({"a": text})
+    if capitals:
+        written = written.replace("\\ud", "\\uD")
+    assert json.loads(converted(written.encode())) == {"b": json.loads(written)["a"]}
+
+
+@pytest.mark.parametrize("other", ['"\U00100000"', '"\U00107fff"', r'"\udbc0\udc00"'])
+def test_what_cannot_be_told_apart_is_refused(other: str) -> None:
+    assert converted(f'{{"a":{other}}}'.encode()) == f'{{"b":{other}}}'.encode()
+    with pytest.raises(ConversionError, match=r"half of a surrogate pair .* cannot both be kept"):
+        converted(f'{{"a":{other},"x":"\\ud800"}}'.encode())
+
+
+@pytest.mark.parametrize("broken", [rb'{"a":"\ud800"', rb'{"a":"\ud80"}', rb'{"a":\ud800}'])
+def test_what_is_no_json_stays_none(broken: bytes) -> None:
+    with pytest.raises(ConversionError, match="not JSON"):
+        converted(broken)
+
+
+def test_compared() -> None:
+    one, other, third = (
+        json_body.parse(rb'{"a":"\u%b","b":1}' % text) for text in (b"d800", b"dc00", b"0041")
+    )
+    assert isinstance(one, dict)
+    assert isinstance(other, dict)
+    assert one == json_body.parse(rb'{"b":1, "a":"\ud800"}') != other
+    assert third == {"a": "A", "b": 1}
+    for kept in (rb'{"a":"\ud800"', rb'{"a":"\ud800\udbc0\udc00"}', b'{"a":"\\ud800\xff"}'):
+        assert json_body.parse(kept) == kept
+
+
+def test_functions_are_given_characters() -> None:
+    assert converted(rb'{"x":"\ud800","a":[1.5]}', SAME) == rb'{"x":"\ud800","a":[1.5]}'
+    with pytest.raises(ConversionError, match="/a: half of a surrogate pair"):
+        converted(rb'{"a":[{"b":"\ud800"}]}', SAME)
+
+
+def test_functions_see_no_other_numbers() -> None:
+    seen: list[object] = []
+
+    def watch(value: object) -> object:
+        seen.append(value)
+        return value
+
+    watching = PythonChange((), ("a",), watch, watch)
+    assert converted(rb'{"x":"\ud800","a":1.10}', watching) == rb'{"x":"\ud800","a":1.10}'
+    assert seen == [Decimal("1.10")]

@@ -1,0 +1,221 @@
+"""MessageStep: query and header fields are converted link by link, with the body."""
+
+from dataclasses import replace
+
+import pytest
+
+from gateway.conversion.chain import BodyConversion, Conversion
+from gateway.conversion.change import Change, Inverse, Whole
+from gateway.conversion.changes.python_change import PythonChange, PythonParameter
+from gateway.conversion.changes.rename import Rename, Renamed
+from gateway.conversion.changes.retype import Retype
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.document import PLAIN
+from gateway.conversion.message.carry import Carry
+from gateway.conversion.message.message import Message
+from gateway.conversion.message.message_view import MessageView
+from gateway.conversion.message.places import HeaderPlace, QueryPlace
+from gateway.conversion.message.query_walk import QueryHop, QueryWalk
+from gateway.conversion.parameter_change import (
+    ParameterChange,
+    ParameterLine,
+    in_direction,
+    parse_query,
+    write_fields,
+    write_query,
+)
+from gateway.conversion.scalars import Type
+from gateway.conversion.version_link import Direction, VersionLink
+from gateway.versions.version import Version
+
+V1, V2, V3 = map(Version, (1, 2, 3))
+
+
+def link(
+    older: Version,
+    *changes: Change,
+    query: tuple[ParameterChange, ...] = (),
+    headers: tuple[ParameterChange, ...] = (),
+) -> VersionLink:
+    """Return a link that needs the message."""
+    newer = V2 if older == V1 else V3
+    return VersionLink(
+        older, newer, tuple(changes), query=query, headers=headers, needs_message=True
+    )
+
+
+# Version 3 has `page` in the body, 2 in the query and `total` in the body, 1 has neither in it.
+LINKS = (
+    link(
+        V1,
+        Whole(Inverse(Carry(("p",), QueryPlace("page")))),
+        Whole(Carry(("total",), HeaderPlace("X-Total"))),
+        headers=(Renamed("X-Total", "X-Count"),),
+    ),
+    VersionLink(V1, V2, (Rename((), ("b",), ("a",)),)),
+    link(
+        V2,
+        Whole(Carry(("from",), QueryPlace("start"))),
+        query=(Renamed("start", "page"),),
+        headers=(Renamed("X-Sum", "X-Total"),),
+    ),
+)
+OLD, NEW = {"a": 1, "p": "7"}, {"b": 1, "total": "9", "from": "7"}
+
+
+def message(header: str = "", query: str = "", status: int | None = None) -> Message:
+    """Return a message with one header field and a query."""
+    name, _, value = header.partition(": ")
+    fields = [ParameterLine(name.lower(), name, value)] if header else []
+    lines = parse_query(query)
+    return Message(headers=fields, query=lines, status=status, way=QueryWalk(lines, ()))
+
+
+def test_there_and_back() -> None:
+    up = BodyConversion(LINKS, Direction.UP)
+    surrounding = message("X-Count: 9", "x=1")
+    assert up.convert(OLD, replace(PLAIN, message=surrounding)) == NEW
+    assert write_query(surrounding.query) == "x=1"
+    assert surrounding.headers == []
+    down = BodyConversion(LINKS[::-1], Direction.DOWN)
+    assert down.convert(NEW, replace(PLAIN, message=surrounding)) == OLD
+    assert write_query(surrounding.query) == "x=1"
+    assert surrounding.headers == [ParameterLine("x-count", "X-Count", "9")]
+
+
+def test_without_a_message_bodies_are_converted() -> None:
+    assert BodyConversion(LINKS, Direction.UP).convert({"a": 1}) == {"b": 1}
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_what_operations_have_in_the_query_is_left_out_and_put_in_once(up: bool) -> None:
+    ends = (V1, V2) if up else (V2, V1)
+    hop = QueryHop(*ends, (), frozenset({"id"}), tuple(parse_query("do=x")))
+    lines = parse_query("id=7&a=1")
+    surrounding = Message(query=[*lines], way=QueryWalk(lines, (hop,)))
+    links = (link(V1), link(V1, Whole(Carry(("p",), QueryPlace("p")))))
+    direction = Direction.UP if up else Direction.DOWN
+    conversion = BodyConversion(links if up else links[::-1], direction)
+    made = conversion.convert({} if up else {"p": "1"}, replace(PLAIN, message=surrounding))
+    assert made == {}
+    assert write_query(surrounding.query) == ("do=x&a=1" if up else "do=x&a=1&p=1")
+
+
+def test_an_answer_has_the_query_as_the_newer_version_has_it() -> None:
+    seen: list[object] = []
+
+    def look(value: object, message: MessageView) -> object:
+        seen.append((message.direction, message.query, message.status))
+        return value
+
+    change = PythonChange((), ("a",), look, look)
+    links = (link(V1, change), link(V2, change))
+    hops = (
+        QueryHop(V1, V2, in_direction([Renamed("b", "a")], upwards=True)),
+        QueryHop(V2, V3, in_direction([Renamed("c", "b")], upwards=True)),
+    )
+    surrounding = Message(status=201, way=QueryWalk(parse_query("a=1"), hops))
+    form = replace(PLAIN, message=surrounding)
+    BodyConversion(links[::-1], Direction.DOWN).convert({"a": 1}, form)
+    assert seen == [("down", {"c": ["1"]}, 201), ("down", {"b": ["1"]}, 201)]
+
+
+def test_a_conversion_needs_a_message_where_a_link_does() -> None:
+    bare = VersionLink(V2, V3, (), query=(Renamed("y", "x"),))
+    conversion = Conversion((link(V1), bare), Direction.UP)
+    body = conversion.for_request("GET")
+    assert body is not None
+    assert body.links == conversion.links
+    assert (body.needs_message, conversion.needs_message) == (True, True)
+    assert [len(hop.rewrites) for hop in conversion.query_hops("HEAD")] == [0, 1]
+    assert Conversion((bare,), Direction.UP).for_request("GET") is None
+
+
+def test_what_carries_values_alone() -> None:
+    carrying = BodyConversion(LINKS, Direction.UP).carrying
+    assert [len(each.changes) for each in carrying.links] == [2, 0, 1]
+    surrounding = message("X-Count: 9", "x=1")
+    copy = surrounding.copied()
+    assert carrying.convert({"a": 1}, replace(PLAIN, message=surrounding)) == {"a": 1, "total": "9"}
+    assert surrounding.headers == []
+    surrounding.restore()
+    assert surrounding == copy
+
+
+def test_a_default_of_what_carries_a_value_makes_no_body() -> None:
+    carry = Whole(Carry(("next",), HeaderPlace("X-Next"), default=None))
+    conversion = BodyConversion((link(V1, carry),), Direction.UP)
+    for header, made, apart in (
+        ("", {"next": None}, {}),
+        ("X-Next: b", {"next": "b"}, {"next": "b"}),
+    ):
+        assert conversion.convert({}, replace(PLAIN, message=message(header))) == made
+        assert conversion.carrying.convert({}, replace(PLAIN, message=message(header))) == apart
+
+
+@pytest.mark.parametrize(
+    ("headers", "query", "place"),
+    [
+        ([("X-Count", "x")], "", "the header field 'X-Count': expected true or false"),
+        ([], "page=x", "the query parameter 'page': expected true or false"),
+        ([("X-Count", "true")], "page=false", "/a: expected a boolean"),
+    ],
+)
+def test_a_refusal_names_what_was_sent(
+    headers: list[tuple[str, str]], query: str, place: str
+) -> None:
+    """Header fields and parameters that come into the body, and are refused there."""
+    links = (
+        link(
+            V1,
+            Rename((), ("b",), ("a",)),
+            Whole(Carry(("total",), HeaderPlace("X-Total"))),
+            Whole(Carry(("page",), QueryPlace("p"))),
+            headers=(Renamed("X-Total", "X-Count"),),
+            query=(Renamed("p", "page"),),
+        ),
+        link(
+            V2,
+            Rename((), ("sum",), ("total",)),
+            Retype((), ("sum",), Type.BOOLEAN, Type.TEXT),
+            Retype((), ("page",), Type.BOOLEAN, Type.TEXT),
+            Retype((), ("b",), Type.TEXT, Type.BOOLEAN),
+        ),
+    )
+    message = Message(
+        headers=[ParameterLine(name.lower(), name, value) for name, value in headers],
+        query=parse_query(query),
+    )
+    with pytest.raises(ConversionError, match=f"^{place}"):
+        BodyConversion(links, Direction.UP).convert({"a": 1}, replace(PLAIN, message=message))
+
+
+@pytest.mark.parametrize("status", [None, 200])
+def test_functions_of_header_fields_are_shown_the_message_as_it_was_given(
+    status: int | None,
+) -> None:
+    """As where no change of bodies needs the message, whatever is converted before."""
+    seen: list[tuple[object, object]] = []
+
+    def look(text: object, message: MessageView) -> object:
+        seen.append((message.query, message.headers))
+        return f"{text}+"
+
+    change = PythonParameter("X-A", look, look)
+    links = (
+        link(V1, headers=(change,), query=(Renamed("b", "a"),)),
+        link(V1, Whole(Carry(("p",), QueryPlace("p"))), headers=(change,)),
+        link(V2, headers=(change,), query=(Renamed("c", "b"),)),
+    )
+    up = status is None
+    conversion = Conversion(links if up else links[::-1], Direction.UP if up else Direction.DOWN)
+    alone = message("X-A: 1", "a=1&p=2", status)
+    fields = conversion.fields("GET", status, [(b"X-A", b"1")], alone)
+    apart = seen[:]
+    seen.clear()
+    surrounding = message("X-A: 1", "a=1&p=2", status)
+    body = conversion.for_request("GET") if up else conversion.for_response("GET", 200)
+    assert body is not None
+    body.convert({}, replace(PLAIN, message=surrounding))
+    assert write_fields(surrounding.headers) == fields == [(b"X-A", b"1+++")]
+    assert seen == apart == [({"a": ["1"], "p": ["2"]}, {"x-a": ["1"]})] * 3

@@ -1,0 +1,453 @@
+"""Chains: links between neighbours, composed, walked either way, element by element."""
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.chain import BodyConversion, Conversion, compose
+from gateway.conversion.change import Change, Inverse
+from gateway.conversion.changes.default import Added, Default
+from gateway.conversion.changes.join import Join
+from gateway.conversion.changes.map import Map, Unknown
+from gateway.conversion.changes.python_change import PythonChange
+from gateway.conversion.changes.rename import Rename, Renamed
+from gateway.conversion.changes.retype import Retype
+from gateway.conversion.changes.wrap import Wrap
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.document import PLAIN
+from gateway.conversion.scalars import Type
+from gateway.conversion.version_link import Direction, MessageKind, VersionLink
+from gateway.versions.version import Version
+from tests.gateway.conversion.documents import SEALED, Json, jsons, seal, unsealed, untouched
+from tests.gateway.world import LAW
+
+V1, V2, V3, V9 = LADDER = tuple(map(Version, (1, 2, 3, 9)))
+
+# 1 to 2 splits a text, 2 to 3 adds fields, 3 to 9 joins texts.
+SPLIT = Join((), (("name", "first"), ("name", "last")), ("name",), " ")
+TITLE = Default((), ("name", "title"), "")
+FLAG = Default((), ("flag",), True)
+FULL = Inverse(Join((), (("given",), ("family",)), ("full",), "/"))
+LINKS = {
+    V1: VersionLink(V1, V2, (SPLIT,)),
+    V2: VersionLink(V2, V3, (TITLE, FLAG), frozenset({404, 422})),
+    V3: VersionLink(V3, V9, (FULL,), frozenset({422})),
+}
+DECLARED = {older: [link] for older, link in LINKS.items()}
+DOCUMENTS = {
+    V1: {"name": "Bob Charlie", "given": "B", "family": "C"},
+    V2: {"name": {"first": "Bob", "last": "Charlie"}, "given": "B", "family": "C"},
+    V3: {
+        "name": {"first": "Bob", "last": "Charlie", "title": ""},
+        "given": "B",
+        "family": "C",
+        "flag": True,
+    },
+    V9: {"name": {"first": "Bob", "last": "Charlie", "title": ""}, "flag": True, "full": "B/C"},
+}
+WAYS = [(source, target) for source in LADDER for target in LADDER if source != target]
+EVERY_WAY = pytest.mark.parametrize(
+    ("source", "target"), WAYS, ids=[f"{source}-{target}" for source, target in WAYS]
+)
+
+
+def body(conversion: Conversion) -> BodyConversion:
+    """Return the conversion of a body to which all links apply."""
+    return BodyConversion(conversion.links, conversion.direction)
+
+
+class TestCompose:
+    """Every pair of versions, through every link between them."""
+
+    @EVERY_WAY
+    def test_a_document_goes_all_the_way(self, source: Version, target: Version) -> None:
+        document = DOCUMENTS[source]
+        with untouched(document):
+            assert (
+                body(compose(LADDER, DECLARED, source, target)).convert(document)
+                == DOCUMENTS[target]
+            )
+
+    @pytest.mark.parametrize(
+        ("source", "target", "direction", "links"),
+        [
+            (V1, V2, Direction.UP, [V1]),
+            (V2, V1, Direction.DOWN, [V1]),
+            (V1, V9, Direction.UP, [V1, V2, V3]),
+            (V9, V1, Direction.DOWN, [V3, V2, V1]),
+            (V3, V2, Direction.DOWN, [V2]),
+            (V2, V9, Direction.UP, [V2, V3]),
+        ],
+    )
+    def test_links_are_walked_in_order(
+        self, source: Version, target: Version, direction: Direction, links: list[Version]
+    ) -> None:
+        expected = Conversion(tuple(LINKS[older] for older in links), direction)
+        assert compose(LADDER, DECLARED, source, target) == expected
+
+    @pytest.mark.parametrize(
+        ("declared", "source", "target", "missing"),
+        [
+            ((), V1, V2, (V1, V2)),
+            ((), V9, V1, (V1, V2)),
+            ((V1,), V1, V9, (V2, V3)),
+            ((V1, V2), V9, V1, (V3, V9)),
+            ((V1, V3), V9, V2, (V2, V3)),
+        ],
+    )
+    def test_a_link_that_is_not_declared_is_named(
+        self,
+        declared: tuple[Version, ...],
+        source: Version,
+        target: Version,
+        missing: tuple[Version, Version],
+    ) -> None:
+        links = {older: DECLARED[older] for older in declared}
+        with pytest.raises(LookupError) as error:
+            compose(LADDER, links, source, target)
+        assert error.value.args == missing
+
+    def test_only_the_links_on_the_way_are_needed(self) -> None:
+        assert compose(LADDER, {V2: DECLARED[V2]}, V2, V3).links == (LINKS[V2],)
+
+    @EVERY_WAY
+    def test_the_way_and_back(self, source: Version, target: Version) -> None:
+        there = compose(LADDER, DECLARED, source, target)
+        back = compose(LADDER, DECLARED, target, source)
+        assert body(back).convert(body(there).convert(DOCUMENTS[source])) == DOCUMENTS[source]
+
+
+class TestLink:
+    """Changes in declared order upwards, in reverse downwards."""
+
+    LINK = VersionLink(
+        V1,
+        V2,
+        (
+            Join((), (("a",), ("b",)), ("ab",), "-"),
+            Join((), (("b", "x"), ("b", "y")), ("b",), "+"),
+        ),
+    )
+
+    def test_upwards(self) -> None:
+        assert BodyConversion((self.LINK,), Direction.UP).convert({"ab": "1-2+3"}) == {
+            "a": "1",
+            "b": {"x": "2", "y": "3"},
+        }
+
+    def test_downwards(self) -> None:
+        newer = {"a": "1", "b": {"x": "2", "y": "3"}}
+        assert BodyConversion((self.LINK,), Direction.DOWN).convert(newer) == {"ab": "1-2+3"}
+
+    @pytest.mark.parametrize("document", [{"name": 1}, [], "x", None, 7])
+    @pytest.mark.parametrize("direction", Direction)
+    def test_without_changes_two_versions_are_the_same(
+        self, document: Json, direction: Direction
+    ) -> None:
+        assert BodyConversion((VersionLink(V1, V2, ()),), direction).convert(document) == document
+
+
+class TestArrays:
+    """The objects of an array at the root are converted; all that is no object passes."""
+
+    UP = compose(LADDER, DECLARED, V1, V9)
+
+    @pytest.mark.parametrize(
+        ("document", "expected"),
+        [
+            ([], []),
+            ([DOCUMENTS[V1]], [DOCUMENTS[V9]]),
+            ([[DOCUMENTS[V1]], [], DOCUMENTS[V1]], [[DOCUMENTS[V9]], [], DOCUMENTS[V9]]),
+            ([None, DOCUMENTS[V1], [None]], [None, DOCUMENTS[V9], [None]]),
+            ([1, DOCUMENTS[V1], ["x", True]], [1, DOCUMENTS[V9], ["x", True]]),
+            *((scalar, scalar) for scalar in (None, True, 5, "x", [1, 2], [[None], 7])),
+        ],
+    )
+    def test_converted(self, document: Json, expected: Json) -> None:
+        with untouched(document):
+            assert body(self.UP).convert(document) == expected
+            assert unsealed(body(self.UP).convert(seal(document), SEALED)) == expected
+
+    @pytest.mark.parametrize(
+        ("document", "pointer", "reason"),
+        [
+            ([5, [{"name": 7}]], "/1/0/name", "expected a string, found a number"),
+        ],
+    )
+    def test_refused_as_a_whole(self, document: Json, pointer: str, reason: str) -> None:
+        for value, form in ((document, PLAIN), (seal(document), SEALED)):
+            with untouched(document), pytest.raises(ConversionError) as error:
+                body(self.UP).convert(value, form)
+            assert (error.value.pointer, error.value.reason) == (pointer, reason)
+
+
+class TestStatuses:
+    """Success is what the declarations describe; errors only where a declaration names them."""
+
+    DOWN = compose(LADDER, DECLARED, V9, V1)
+
+    @pytest.mark.parametrize("status", [200, 201, 202, 204, 206, 226, 299])
+    def test_success_is_converted(self, status: int) -> None:
+        assert self.DOWN.for_response("GET", status) == body(self.DOWN)
+
+    @pytest.mark.parametrize("status", [100, 101, 199, 300, 301, 304, 399, 400, 405, 500, 502, 599])
+    def test_all_else_passes(self, status: int) -> None:
+        assert self.DOWN.for_response("GET", status) is None
+
+    @pytest.mark.parametrize(("status", "links"), [(422, [V3, V2]), (404, [V2])])
+    def test_but_what_a_declaration_names(self, status: int, links: list[Version]) -> None:
+        expected = BodyConversion(tuple(LINKS[older] for older in links), Direction.DOWN)
+        assert self.DOWN.for_response("GET", status) == expected
+
+    def test_that_holds_upwards_too(self) -> None:
+        expected = BodyConversion((LINKS[V2], LINKS[V3]), Direction.UP)
+        assert compose(LADDER, DECLARED, V1, V9).for_response("GET", 422) == expected
+
+    def test_a_version_without_a_body_hands_none_on(self) -> None:
+        """That one has a 204: changes before it have no body, and those behind it make one."""
+        newer = VersionLink(V2, V3, (Default((), ("a",), 1),), status={201: 204})
+        older = VersionLink(V1, V2, (Default((), ("b",), 2),), status={204: 200})
+        down = Conversion((newer, older), Direction.DOWN)
+        assert down.for_response("POST", 201) == BodyConversion((older,), Direction.DOWN)
+        assert (down.loses_body("POST", 201), down.status("POST", 201)) == (True, 200)
+        assert down.for_response("POST", 202) == BodyConversion((newer, older), Direction.DOWN)
+        assert not down.loses_body("POST", 202)
+        up = Conversion((older, newer), Direction.UP)
+        assert up.for_response("POST", 200) == BodyConversion((newer,), Direction.UP)
+        assert up.loses_body("POST", 200)
+        told = replace(older, needs_message=True)
+        made = Conversion((newer, told), Direction.DOWN).for_response("POST", 201)
+        assert made == BodyConversion((replace(newer, changes=()), told), Direction.DOWN)
+
+
+class TestScope:
+    """A link applies to the messages that it names, and to no others."""
+
+    C1, C2 = Default((), ("c1",), 1), Default((), ("c2",), 2)
+
+    def test_requests_and_responses(self) -> None:
+        requests = VersionLink(V1, V2, (self.C1,), on=frozenset({MessageKind.REQUEST}))
+        responses = VersionLink(V1, V2, (self.C2,), on=frozenset({MessageKind.RESPONSE}))
+        both = Conversion((requests, responses), Direction.UP)
+        assert both.for_request("POST") == BodyConversion((requests,), Direction.UP)
+        assert both.for_response("POST", 200) == BodyConversion((responses,), Direction.UP)
+        assert both.for_response("POST", 404) is None
+
+    def test_errors_alone(self) -> None:
+        errors = VersionLink(
+            V1, V2, (self.C1,), frozenset({404}), on=frozenset({MessageKind.ERROR})
+        )
+        conversion = Conversion((errors,), Direction.DOWN)
+        assert conversion.for_response("GET", 404) == body(conversion)
+        assert conversion.for_response("GET", 200) is None
+        assert conversion.for_request("GET") is None
+
+    def test_methods(self) -> None:
+        posts = VersionLink(V1, V2, (self.C1,), methods=frozenset({"POST"}))
+        reads = VersionLink(V1, V2, (self.C2,), methods=frozenset({"GET"}))
+        conversion = Conversion((posts, reads), Direction.UP)
+        assert conversion.for_request("POST") == BodyConversion((posts,), Direction.UP)
+        assert conversion.for_response("GET", 200) == BodyConversion((reads,), Direction.UP)
+        assert conversion.for_response("HEAD", 200) == BodyConversion((reads,), Direction.UP)
+        assert conversion.for_request("PUT") is None
+        assert conversion.for_request("POST") is conversion.for_request("POST")
+
+    def test_a_patch_is_not_filled_in(self) -> None:
+        """What it does not name stays as it is; the elements of an array it says as a whole."""
+        line = Default(((("lines",),)), ("tax",), 0)
+        gone = Inverse(Default((), ("old",), 1))
+        links = {V1: [VersionLink(V1, V2, (FLAG, line, gone, Rename((), ("total",), ("sum",))))]}
+        for source, target, sent, arrives in (
+            (V1, V2, {"sum": 1, "old": 2}, {"total": 1}),
+            (V1, V2, {"lines": [{}]}, {"lines": [{"tax": 0}]}),
+            (V2, V1, {"total": 1, "flag": 2}, {"sum": 1}),
+        ):
+            part = compose(LADDER, links, source, target).for_request("PATCH")
+            assert part is not None
+            assert part.convert(sent) == arrives
+        up = compose(LADDER, links, V1, V2)
+        whole = up.for_request("PUT")
+        assert whole is not None
+        assert whole.convert({}) == {"flag": True}
+        answer = up.for_response("PATCH", 200)
+        assert answer is not None
+        assert answer.convert({}) == {"flag": True}
+
+    def test_a_status_stays_unless_an_operation_has_another(self) -> None:
+        assert (
+            Conversion((VersionLink(V1, V2, (self.C1,)),), Direction.UP).status("GET", 201) == 201
+        )
+
+    def test_paths(self) -> None:
+        here = VersionLink(V1, V2, (self.C1,), paths=frozenset({"/a"}))
+        everywhere = VersionLink(V1, V2, (self.C2,))
+        conversion = Conversion((here, everywhere), Direction.UP)
+        assert conversion.at("/a") is conversion
+        assert conversion.at("/b") == Conversion((everywhere,), Direction.UP)
+
+    def test_what_changes_no_body_lets_it_pass(self) -> None:
+        link = VersionLink(V1, V2, (), query=(Renamed("page", "p"),), headers=(Added("N", "1"),))
+        up, down = (Conversion((link,), direction) for direction in Direction)
+        assert up.for_request("GET") is up.for_response("GET", 200) is None
+        assert up.query("GET", "p=1&x") == "page=1&x"
+        assert down.query("GET", "page=1&x") == "p=1&x"
+        assert up.fields("GET", None, [(b"A", b"b")]) == [(b"A", b"b"), (b"N", b"1")]
+        for status in (101, 200, 301, 303, 304, 307):
+            assert down.fields("GET", status, [(b"A", b"b"), (b"n", b"2")]) == [(b"A", b"b")]
+        fields = [(b"n", b"2")]
+        assert down.fields("GET", 404, fields) is fields
+        assert Conversion((VersionLink(V1, V2, ()),), Direction.UP).query("GET", "p") == "p"
+
+    def test_links_that_upgrade_in_order(self) -> None:
+        links = {
+            V1: [
+                VersionLink(V1, V2, (Rename((), ("b",), ("a",)),)),
+                VersionLink(V1, V2, (Rename((), ("c",), ("b",)),)),
+            ]
+        }
+        assert body(compose(LADDER, links, V1, V2)).convert({"a": 1}) == {"c": 1}
+        assert body(compose(LADDER, links, V2, V1)).convert({"c": 1}) == {"a": 1}
+
+
+# Laws -----------------------------------------------------------------------------------------
+
+CHANGES: list[Change] = [
+    Join((), (("a", "x"), ("a", "y")), ("a",), " "),
+    Join((), (("x",), ("y",)), ("b",), "-"),
+    Inverse(Join((), (("a",), ("b",)), ("c",), "-")),
+    Join((("i",),), (("x",), ("y",)), ("b",), "-"),
+    Default((), ("z",), [1]),
+    Default((), ("a", "z"), None),
+    Default((("i",),), ("z",), {"a": 1}),
+    Rename((), ("r",), ("a",)),
+    Rename((), ("a", "y"), ("c",)),
+    Rename((("i",),), ("r",), ("b",)),
+    Map((), ("b",), {"a": "b"}, {"b": "a"}, Unknown.KEEP, Unknown.KEEP),
+    Map((("i",),), ("b",), {"a": "b"}, {"b": "a"}, "-", "-"),
+    Retype((("i",),), ("y",), Type.NUMBER, Type.TEXT),
+    Wrap((), ("i",)),
+    Inverse(Wrap((("i",),), ("x",))),
+    PythonChange((), ("c",), json.dumps, json.dumps),
+    PythonChange((), None, lambda document: {"f": document}, lambda document: document),
+]
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[list[Version], dict[Version, list[VersionLink]]]:
+    """A ladder of two to five versions, with random links between them."""
+    ladder = sorted(map(Version, draw(st.sets(st.integers(0, 20), min_size=2, max_size=5))))
+    changes = st.lists(st.sampled_from(CHANGES), max_size=4).map(tuple)
+    return ladder, {
+        older: [VersionLink(older, newer, draw(changes))] for older, newer in pairwise(ladder)
+    }
+
+
+strings = st.text(st.sampled_from("ab -"), max_size=4)
+persons: st.SearchStrategy[Json] = st.fixed_dictionaries(
+    {},
+    optional={
+        "a": strings | st.fixed_dictionaries({}, optional={"x": strings, "y": strings}),
+        "b": strings,
+        "c": strings | st.none(),
+        "x": strings,
+        "y": strings | st.integers(),
+        "i": st.lists(
+            st.fixed_dictionaries({}, optional={"b": strings, "x": strings, "y": strings}),
+            max_size=2,
+        ),
+        "u": jsons,
+    },
+)
+
+
+def outcome(conversion: BodyConversion, document: Json) -> Json:
+    """Return the converted document, or where and why it is none."""
+    try:
+        return conversion.convert(document)
+    except ConversionError as error:
+        return error.pointer, error.reason
+
+
+@LAW
+@given(worlds(), persons, st.data())
+def test_a_chain_is_its_changes_one_by_one(
+    world: tuple[list[Version], dict[Version, list[VersionLink]]],
+    document: Json,
+    data: st.DataObject,
+) -> None:
+    ladder, links = world
+    source, target = data.draw(st.permutations(ladder))[:2]
+    step = 1 if source < target else -1
+    stops = ladder[ladder.index(source) :: step]
+    stops = stops[: stops.index(target) + 1]
+    expected = document
+    for here, there in pairwise(stops):
+        for link in compose(ladder, links, here, there).links:
+            for change in link.changes if step > 0 else reversed(link.changes):
+                if not isinstance(expected, tuple):
+                    expected = outcome(_alone(change, step > 0), expected)
+    found = outcome(body(compose(ladder, links, source, target)), document)
+    if isinstance(expected, tuple):
+        assert isinstance(found, tuple)  # of several faults, whichever is met first
+    else:
+        assert json.dumps(found) == json.dumps(expected)
+
+
+def _alone(change: Change, upwards: bool) -> BodyConversion:
+    return BodyConversion(
+        (VersionLink(V1, V2, (change,)),), Direction.UP if upwards else Direction.DOWN
+    )
+
+
+@LAW
+@given(worlds(), st.lists(persons, max_size=3), st.booleans())
+def test_an_array_is_converted_as_the_array_of_its_converted_elements(
+    world: tuple[list[Version], dict[Version, list[VersionLink]]],
+    document: list[Json],
+    upwards: bool,
+) -> None:
+    ladder, links = world
+    ends = (ladder[0], ladder[-1]) if upwards else (ladder[-1], ladder[0])
+    conversion = body(compose(ladder, links, *ends))
+    with untouched(document):
+        expected = [outcome(conversion, element) for element in document]
+        bad = next((index for index, one in enumerate(expected) if isinstance(one, tuple)), None)
+        if bad is None:
+            assert json.dumps(conversion.convert(document)) == json.dumps(expected)
+        else:
+            pointer, reason = expected[bad]
+            place, found = outcome(conversion, document)
+            # A reason may name another field, by its pointer.
+            assert (place, found.replace(f" /{bad}/", " /")) == (f"/{bad}{pointer}", reason)
+
+
+@LAW
+@given(worlds(), persons | st.lists(persons, max_size=2) | jsons, st.booleans())
+def test_a_sealed_document_is_converted_to_the_same(
+    world: tuple[list[Version], dict[Version, list[VersionLink]]], document: Json, upwards: bool
+) -> None:
+    ladder, links = world
+    ends = (ladder[0], ladder[-1]) if upwards else (ladder[-1], ladder[0])
+    conversion = body(compose(ladder, links, *ends))
+    try:
+        found = unsealed(conversion.convert(seal(document), SEALED))
+    except ConversionError as error:
+        found = error.pointer, error.reason
+    assert json.dumps(found) == json.dumps(outcome(conversion, document))
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"), [((None, None), None), ((2.0, None), 2.0), ((2.0, 0.5), 2.5)]
+)
+def test_the_time_limits_of_all_links_add_up(
+    limits: tuple[float | None, ...], expected: float | None
+) -> None:
+    links = (
+        VersionLink(Version(1), Version(2), (Rename((), ("a",), ("b",)),), timeout=limit)
+        for limit in limits
+    )
+    assert BodyConversion(tuple(links), Direction.UP).timeout == expected

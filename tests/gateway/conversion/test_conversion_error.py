@@ -1,0 +1,491 @@
+"""Errors of conversions: they name a place in the document that was to be converted."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.change import Change, ChangeSequence, FieldChange, Inverse, Whole
+from gateway.conversion.changes.default import Default
+from gateway.conversion.changes.envelope import Envelope
+from gateway.conversion.changes.flatten import Flatten
+from gateway.conversion.changes.join import Join
+from gateway.conversion.changes.join_list import JoinList
+from gateway.conversion.changes.key_case import KeyCase
+from gateway.conversion.changes.money import Money
+from gateway.conversion.changes.omit_null import OmitNull
+from gateway.conversion.changes.python_change import PythonChange
+from gateway.conversion.changes.rename import Rename
+from gateway.conversion.changes.retype import Retype
+from gateway.conversion.changes.spread import Spread
+from gateway.conversion.changes.use import GroupUse
+from gateway.conversion.changes.word_case import CaseRewriting, WordCase
+from gateway.conversion.changes.wrap import Wrap
+from gateway.conversion.conversion_error import (
+    Beside,
+    ConversionError,
+    ErrorPlace,
+    is_within,
+    moved_back,
+    same_place,
+)
+from gateway.conversion.document import PLAIN, JsonForm, JsonObject, within
+from gateway.conversion.elements import ELEMENT, Elements
+from gateway.conversion.field_path import Inside, Keys, Members, Scope, Tokens
+from gateway.conversion.message.carry import Carry
+from gateway.conversion.message.places import HeaderPlace
+from gateway.conversion.scalars import Type
+from gateway.conversion.steps import BODY
+from gateway.conversion.version_link import Direction, VersionLink
+from gateway.versions.version import Version
+from tests.gateway.conversion.documents import SEALED, Json, seal, up
+from tests.gateway.world import LAW
+
+BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusing(FieldChange):
+    """Refuses a text that has BAD in it, wherever it is in an object."""
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Refuse it."""
+        found = place_of(form.parse(fields[self.field[0]]))
+        if found is not None:
+            raise ConversionError("bad", (*self.field, *found))
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Refuse it."""
+        self.up(fields, form)
+
+
+REFUSING = Whole(Refusing((), BODY))
+
+
+def place_of(value: Json) -> Tokens | None:
+    """Return where BAD is in a document, as a part of a text or of a key."""
+    if isinstance(value, str):
+        return () if BAD in value else None
+    inner: Iterator[tuple[Any, Json]] = iter(())
+    if isinstance(value, dict):
+        inner = iter(value.items())
+    elif isinstance(value, list):
+        inner = iter(enumerate(value))
+    for key, each in inner:
+        found = place_of(each)
+        if found is not None:
+            return (key, *found)
+    return None
+
+
+def at(document: Json, place: Tokens) -> Json:
+    """Return the value at a place, which has to be there."""
+    for token in place:
+        document = document[token]
+    return document
+
+
+def spots(
+    value: Json, scopes: tuple[Scope, ...] = (), keys: Keys = ()
+) -> Iterator[tuple[tuple[Scope, ...], Keys, Json]]:
+    """Yield all fields of an object: what leads to them, and their values."""
+    for key, inner in value.items():
+        here = (*keys, key)
+        yield scopes, here, inner
+        if isinstance(inner, dict):
+            yield from spots(inner, scopes, here)
+            yield from spots(inner, (*scopes, Inside(here)))
+            if all(isinstance(each, dict) for each in inner.values()):
+                for each in inner.values():
+                    yield from spots(each, (*scopes, Members(here)))
+        elif isinstance(inner, list) and all(isinstance(each, dict) for each in inner):
+            for each in inner:
+                yield from spots(each, (*scopes, here))
+
+
+texts = st.sampled_from(["ok", "1", "a b", "c,d", ""])
+values: st.SearchStrategy[Json] = st.recursive(
+    texts | st.lists(texts, max_size=2) | st.none(),
+    lambda inner: (
+        st.dictionaries(st.sampled_from("abcd"), inner, max_size=3)
+        | st.lists(st.dictionaries(st.sampled_from("abcd"), inner, max_size=2), max_size=3)
+    ),
+    max_leaves=6,
+)
+bodies = st.dictionaries(st.sampled_from("abcd"), values, min_size=1, max_size=4)
+CASES = CaseRewriting(WordCase.SNAKE, WordCase.CAMEL), CaseRewriting(WordCase.CAMEL, WordCase.SNAKE)
+
+
+@st.composite
+def planted(draw: st.DrawFn) -> Json:
+    """A body that has BAD somewhere, or an array of such bodies and others."""
+    body = draw(bodies)
+    leaves = [*_texts(body)]
+    holder, key = draw(st.sampled_from(leaves)) if leaves else (body, "a")
+    holder[key] = draw(st.sampled_from([BAD, f"a {BAD}", f"{BAD},a b"]))
+    return [draw(bodies), body] if draw(st.integers(0, 4)) == 0 else body
+
+
+def _texts(value: Json) -> Iterator[tuple[Any, Any]]:
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(inner, str):
+            yield value, key
+        elif inner is not None:
+            yield from _texts(inner)
+
+
+Spot = tuple[tuple[Scope, ...], Keys, Json]
+"""What leads to a field, and its value."""
+
+
+def renamed(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
+    """Move a field, alone or together with a default."""
+    scopes, keys, _ = spot
+    move = Rename(scopes, other, keys)
+    return ChangeSequence((move, Default(scopes, ("new",), "x"))) if draw(st.booleans()) else move
+
+
+def wrapped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
+    """Put a value into a list, or take it out of one."""
+    change = Wrap(spot[0], spot[1])
+    return change if isinstance(spot[2], list) else Inverse(change)
+
+
+def enveloped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
+    """Put a value into an object, or take it out of one."""
+    scopes, keys, value = spot
+    if isinstance(value, dict) and value:
+        return Envelope(scopes, keys, (draw(st.sampled_from([*value])),))
+    count = ("n",) if isinstance(value, list) else None
+    return Inverse(Envelope(scopes, keys, draw(st.sampled_from([("e",), ("e", "f")])), count))
+
+
+def of_elements(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
+    """Put the elements of a list into objects or lists."""
+    wraps = draw(st.booleans())
+    element: Change = Wrap((), ELEMENT) if wraps else Envelope((), ELEMENT, ("e",))
+    return Elements(*spot[:2], 1, Inverse(element))
+
+
+def written_otherwise(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
+    """Write keys in another case."""
+    field = draw(st.sampled_from([spot[1], None]))
+    return KeyCase(spot[0], field, *CASES, but=frozenset({"a"}))
+
+
+def filled(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
+    """Add a field."""
+    added: list[Change] = [Default(spot[0], ("w", "v"), "x"), OmitNull(spot[0], ("w",))]
+    return draw(st.sampled_from(added))
+
+
+def grouped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
+    """Change an object by a group, which may refuse it after it has moved."""
+    scopes, keys, _ = spot
+    inner = (
+        Rename((), other[-1:], keys[-1:]),
+        Retype((), other[-1:], Type.NUMBER, Type.TEXT),
+    )
+    place = (*scopes, Inside(keys[:-1])) if keys[1:] else scopes
+    return GroupUse("g", (place,), {"g": inner[: draw(st.integers(1, 2))]})
+
+
+def retyped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
+    """Read a text as a number."""
+    return Retype(*spot[:2], Type.NUMBER, Type.TEXT)
+
+
+def listed(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
+    """Split a text into a list, or join one."""
+    change = JoinList(*spot[:2], ",")
+    return change if isinstance(spot[2], str) else Inverse(change)
+
+
+def joined(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
+    """Split a text, or join the fields of an object."""
+    scopes, keys, value = spot
+    if isinstance(value, dict):
+        return Inverse(Join(scopes, ((*keys, "a"), (*keys, "b")), keys, " "))
+    return Join(scopes, (("p",), ("q", "r")), keys, " ")
+
+
+def computed(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
+    """Have a function look at a value."""
+    return PythonChange(spot[0], draw(st.sampled_from([spot[1], None])), _same, _same)
+
+
+def spread(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
+    """Copy a value to the elements of a list, or from them."""
+    change = Spread(spot[0], other[:1], (spot[1],), ("a",), draw(st.booleans()))
+    return Inverse(change) if draw(st.booleans()) else change
+
+
+def flattened(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
+    """Put the members of an object beside it, or fields of one prefix into an object."""
+    scopes, keys, value = spot
+    if isinstance(value, dict) and value:
+        return Inverse(Flatten(scopes, keys, draw(st.sampled_from(["x_", "a"]))))
+    return Flatten(scopes, (*keys[:-1], "o"), keys[-1], frozenset({"b"}))
+
+
+KEEPING = (
+    flattened,
+    renamed,
+    renamed,
+    wrapped,
+    enveloped,
+    of_elements,
+    written_otherwise,
+    filled,
+    grouped,
+    retyped,
+)
+MAKING = listed, joined, computed, spread
+
+
+@st.composite
+def changes(draw: st.DrawFn, document: Json) -> tuple[Change, bool]:
+    """A change that may have something to do in a document, and whether it keeps all values."""
+    root = document[-1] if isinstance(document, list) and document else document
+    found = [*spots(root)] if isinstance(root, dict) else []
+    if not found or draw(st.integers(0, 9)) == 0:
+        made = Envelope((), BODY, draw(st.sampled_from([("e",), ("e", "f")])))
+        opened = isinstance(document, dict) and "e" in document and draw(st.booleans())
+        return Whole(made if opened else Inverse(made)), True
+    spot = draw(st.sampled_from(found))
+    keys = spot[1]
+    # A field that has the name already that another one gets is taken for that one.
+    names = [name for name in ("n", "m", "z", "a") if f'"{name}"' not in json.dumps(document)]
+    name = draw(st.sampled_from(names or ["unique"]))
+    others = [(name,), (name, "m"), ("b", name), (*keys[:-1], name), (*keys, name)]
+    make = draw(st.sampled_from([*KEEPING, *MAKING]))
+    return make(draw, spot, draw(st.sampled_from(others))), make in KEEPING
+
+
+def _same(value: Json) -> Json:
+    return value
+
+
+@st.composite
+def refused(draw: st.DrawFn) -> tuple[Json, list[Change], bool]:
+    """A document and changes that refuse BAD in it, and whether all before keep all values."""
+    given = document = draw(planted())
+    chain: list[Change] = []
+    exact = True
+    for _ in range(draw(st.integers(0, 6))):
+        change, keeps = draw(changes(document))
+        try:
+            made = up(change, document)
+        except ConversionError as error:
+            place = within(error, document, PLAIN).place
+            assert isinstance(place, tuple)
+            refuses_bad = isinstance(change, Retype | GroupUse) and error.reason.startswith("exp")
+            if refuses_bad and isinstance(at(document, place), str) and BAD in at(document, place):
+                event("refused by a change")
+                return given, [*chain, change], exact
+            continue
+        if place_of(made) is None:
+            continue  # it has lost the value
+        chain, document, exact = [*chain, change], made, exact and keeps
+    return given, [*chain, REFUSING], exact
+
+
+def conversion(chain: list[Change], direction: Direction, cut: int) -> BodyConversion:
+    """Return changes in two links, in one direction or, each the other way round, in the other."""
+    parts, versions = [chain[:cut], chain[cut:]], [Version(1), Version(2), Version(3)]
+    if direction is Direction.DOWN:
+        parts = [[inverse(change) for change in reversed(part)] for part in parts]
+        versions.reverse()
+    links: list[VersionLink] = []
+    for pair, part in zip(pairwise(versions), parts, strict=True):
+        older, newer = sorted(pair)
+        links.append(VersionLink(older, newer, tuple(part)))
+    return BodyConversion(tuple(links), direction)
+
+
+def inverse(change: Change) -> Change:
+    """Return the inverse of a change, of the whole body as well."""
+    return Whole(Inverse(change.change)) if isinstance(change, Whole) else Inverse(change)
+
+
+@settings(LAW, max_examples=300)
+@given(refused(), st.sampled_from(Direction), st.integers(0, 6), st.booleans())
+def test_the_place_is_that_of_the_value(
+    case: tuple[Json, list[Change], bool], direction: Direction, cut: int, sealed: bool
+) -> None:
+    given, chain, exact = case
+    document, form = (seal(given), SEALED) if sealed else (given, PLAIN)
+    with pytest.raises(ConversionError) as caught:
+        conversion(chain, direction, cut).convert(document, form)
+    place = within(caught.value, document, form).place
+    assert isinstance(place, tuple)
+    found = at(given, place)
+    event("exact" if exact else "nearest")
+    if exact:
+        assert isinstance(found, str)
+        assert BAD in found
+    else:
+        assert place_of(found) is not None
+
+
+def test_a_place_beside_the_body() -> None:
+    error = ConversionError("no", Beside("link", ("next",)), "why")
+    assert (str(error), error.pointer, error.cause) == ("the link 'next': no", "", "why")
+    assert str(ConversionError("no", Beside("path"))) == "the path: no"
+    assert str(Beside("header field", ("A", "B"))) == "the header fields 'A', 'B'"
+    assert error.moved(lambda _: ("a", "b/")).pointer == "/a/b~1"
+    assert str(error.under("a", 0)) == str(within(error, {}, PLAIN)) == str(error)
+    assert moved_back(error.place, (), ("a",)) == error.place
+    assert not is_within(error.place, ())
+    assert same_place(error.place) == error.place
+
+
+@pytest.mark.parametrize(
+    ("place", "misfit"),
+    [
+        (("a", 0, 1, "b.c"), {"field": "a[0][1].b.c", "pointer": "/a/0/1/b.c", "reason": "bad"}),
+        ((0, "a"), {"field": "[0].a", "pointer": "/0/a", "reason": "bad"}),
+        ((), None),
+        (Beside("query parameter", ("a", "b")), {"field": "a, b", "reason": "bad"}),
+        (Beside("path"), None),
+    ],
+)
+def test_what_does_not_fit(place: ErrorPlace, misfit: dict[str, str] | None) -> None:
+    assert ConversionError("bad", place).misfit == misfit
+
+
+def test_what_is_to_come_to_a_place() -> None:
+    error = ConversionError("is there", ("b", 0), rival=("a",)).under("m")
+    assert str(error) == "/m/b/0: is there, and /m/a is to become it"
+    assert str(within(error, {"m": {"b": 1}}, PLAIN)) == ("/m/b: is there, and /m is to become it")
+
+
+@pytest.mark.parametrize(
+    ("place", "found"),
+    [
+        (("a", 1, "b"), ("a", 1, "b")),
+        (("a", 2), ("a",)),
+        (("a", "1"), ("a",)),
+        (("a", 1, "x", "y"), ("a", 1)),
+        ((0,), ()),
+        ((), ()),
+    ],
+)
+def test_the_nearest_place(place: Tokens, found: Tokens) -> None:
+    document = {"a": [1, {"b": "x"}]}
+    for value, form in ((document, PLAIN), (seal(document), SEALED)):
+        assert within(ConversionError("no", place), value, form).place == found
+    missing = within(ConversionError("no", ("a", 1, "x", "y"), is_missing=True), document, PLAIN)
+    assert missing.place == ("a", 1, "x")
+    assert within(ConversionError("no", ("a", 2), is_missing=True), document, PLAIN).place == ("a",)
+
+
+HEADER, FIELD = Beside("header field", ("X-A",)), ("", "m", "a")
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "up", "down"),
+    [
+        (Rename((), ("n", "m"), ("a",)), ("n", "m", 0), ("a", 0), ("n",)),
+        (Rename((), ("n", "m"), ("a",)), ("a", 0), (), ("n", "m", 0)),
+        (Rename((), ("n", "m"), ("a",)), ("n",), ("n",), ("n",)),
+        (Rename((), ("a", "b"), ("a",)), ("a",), ("a",), ("a", "b")),
+        (Inverse(Rename((), ("n",), ("a",))), ("n", "x"), (), ("a", "x")),
+        (Wrap((), ("a",)), ("a", 0), ("a", 0, 0), ("a",)),
+        (Envelope((), ("a",), ("e", "f"), ("n",)), ("a", "n"), ("a", "e", "f", "n"), ("a",)),
+        (Envelope((), ("a",), ("e", "f")), ("a", "e", "f", 1), ("a", *"efef", 1), ("a", 1)),
+        (Envelope((), ("a",), ("e",)), ("b",), ("b",), ("b",)),
+        (JoinList((), ("a",), ","), ("a", 1), ("a",), ("a",)),
+        (Join((), (("b",), ("c", "d")), ("a",), " "), ("c", "d"), ("a",), ("c", "d")),
+        (Join((), (("m", "b"), ("m", "d")), ("a",), " "), ("a",), (), ("m",)),
+        (Join((), (("a", "b"), ("a", "d")), ("a",), " "), ("a", "b"), ("a",), ("a",)),
+        (Join((), (("a", "b"), ("a", "d")), ("a",), " "), ("a", "d"), ("a",), ("a",)),
+        (Join((), (("a", "b"), ("a", "d")), ("a",), " "), ("a", "x"), ("a",), ("a",)),
+        (PythonChange((), ("a",), str, str), ("a", "b", 0), ("a",), ("a",)),
+        (PythonChange((), None, str, str), ("a", "b", 0), (), ()),
+        (
+            Spread((), ("c",), (("i",), Inside(("p",))), ("c",)),
+            ("i", 3, "p", "c", 1),
+            None,
+            ("c", 1),
+        ),
+        (Spread((), ("c",), (("i",),), ("c",)), ("i", 3, "d"), None, None),
+        (Spread((), ("c",), (Members(("i",)),), ("c",)), ("i", 3, "c"), None, None),
+        (Spread((), ("c",), (Members(("i",)),), ("c",)), ("i",), None, None),
+        (KeyCase((), None, *CASES), ("aB", 1, "cD"), ("a_b", 1, "c_d"), ()),
+        (KeyCase((), ("f",), *CASES), ("aB",), ("aB",), ("aB",)),
+        (KeyCase((), ("f",), *CASES), ("f", "a_b", "c"), ("f",), ("f", "aB", "c")),
+        (
+            KeyCase((), None, *CASES, but=frozenset({"aB"})),
+            ("aB", "cD", "eF"),
+            ("a_b", "cD", "eF"),
+            (),
+        ),
+        (
+            KeyCase((), None, *CASES, but=frozenset({"aB"})),
+            ("a_b", "c_d"),
+            (),
+            ("aB", "c_d"),
+        ),
+        (
+            Elements((), ("a",), 2, Wrap((), ELEMENT)),
+            ("a", 1, 2, 0),
+            ("a", 1, 2, 0, 0),
+            ("a", 1, 2),
+        ),
+        (Elements((), ("a",), 1, Wrap((), ELEMENT)), ("a",), ("a",), ("a",)),
+        (OmitNull((), ("a",)), ("a",), ("a",), ("a",)),
+        (Default((), ("a",), 1), ("a",), ("a",), ("a",)),
+        (Money((), ("c",), (), ("a",), Type.TEXT), ("a",), ("a",), ("a",)),
+        (Whole(Envelope((), BODY, ("d",))), ("", "d"), ("", "d", "d"), ("",)),
+        (Carry(FIELD[1:], HeaderPlace("X-A")), (*FIELD, "x"), HEADER, (*FIELD, "x")),
+        (Carry(FIELD[1:], HeaderPlace("X-A")), HEADER, HEADER, FIELD),
+        (
+            ChangeSequence((Rename((), ("b",), ("a",)), Rename((), ("c",), ("b",)))),
+            ("c", 0),
+            ("a", 0),
+            (),
+        ),
+    ],
+)
+def test_where_a_place_was(
+    change: Change, place: ErrorPlace, up: ErrorPlace | None, down: ErrorPlace | None
+) -> None:
+    assert change.origin(place, upwards=True) == (place if up is None else up)
+    assert change.origin(place, upwards=False) == (place if down is None else down)
+    beside = Beside("query parameter", ("q",))
+    assert change.origin(beside, upwards=True) == change.origin(beside, upwards=False) == beside
+
+
+def test_where_places_of_a_conversion_were() -> None:
+    group = GroupUse("g", ((("i",),),), {"g": (Rename((), ("b",), ("a",)),)})
+    inside = (Inside(("m",)), Members(("p",)))
+    chain: list[Change] = [
+        group,
+        Whole(Inverse(Envelope((), BODY, ("data",)))),
+        Rename(inside, ("b",), ("a",)),
+    ]
+    made = conversion(chain, Direction.UP, 1)
+    assert made.origin(("data", "i", 2, "b")) == ("i", 2, "a")
+    assert made.origin(("m", "p", "x", "b")) == ()
+    assert conversion([Rename(inside, ("b",), ("a",))], Direction.UP, 0).origin(
+        (0, "m", "p", "x", "b", 1)
+    ) == (0, "m", "p", "x", "a", 1)
+    beside = Beside("query parameter", ("q",))
+    assert made.origin(beside) == beside
+
+
+def test_a_sequence_names_what_it_was_given() -> None:
+    refusing = Retype((), ("b",), Type.NUMBER, Type.TEXT)
+    change = ChangeSequence((Rename((), ("b",), ("a",)), refusing))
+    turned = ChangeSequence((Inverse(refusing), Inverse(Rename((), ("b",), ("a",)))))
+    with pytest.raises(ConversionError, match=r"^/a: expected a string"):
+        change.up({"a": 1}, PLAIN)
+    with pytest.raises(ConversionError, match=r"^/a: expected a string"):
+        turned.down({"a": 1}, PLAIN)

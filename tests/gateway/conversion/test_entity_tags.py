@@ -1,0 +1,115 @@
+"""Entity tags: for the client and back, and which of them match."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.base.errors import FaultError
+from gateway.conversion.entity_tags import EntityTags
+from tests.gateway.world import LAW
+
+TAGS = EntityTags.of(("1", "2", "rules"))
+OTHER = EntityTags.of(("2", "3", "rules"))
+KEY = TAGS.key
+OPAQUE = st.binary(max_size=6).filter(
+    lambda text: not set(text) - set(b"!#$(),-./09AZ^_az~\x80\xff")
+)
+CODINGS = st.sampled_from([None, "gzip", "br", "zstd"])
+
+
+def test_a_key_depends_on_every_part_and_on_nothing_else() -> None:
+    """The key is written here, since workers and restarts have to agree on it."""
+    assert KEY == b".1b8ea6cd925c"
+    parts = [("1", "2", "rules"), ("2", "1", "rules"), ("12", "rules"), ("1", "2", "rule"), ()]
+    assert len({EntityTags.of(each).key for each in parts}) == 5
+
+
+@pytest.mark.parametrize(
+    ("tag", "coding", "strong", "weak"),
+    [
+        (b'"a"', None, b'"a%b"', b'W/"a%b.w"'),
+        (b'W/"a"', None, b'W/"a%b"', b'W/"a%b"'),
+        (b' ""\t', "gzip", b'"%b.gzip"', b'W/"%b.w.gzip"'),
+        (b'W/"a,b"', "br", b'W/"a,b%b.br"', b'W/"a,b%b.br"'),
+    ],
+)
+def test_for_the_client(tag: bytes, coding: str | None, strong: bytes, weak: bytes) -> None:
+    assert TAGS.for_client(tag, coding) == strong % KEY
+    assert TAGS.for_client(tag, coding, weak=True) == weak % KEY
+
+
+@pytest.mark.parametrize("tag", [b"a", b"", b'"a', b'w/"a"', b'"a b"', b'"a", "b"', b"*"])
+def test_no_tag(tag: bytes) -> None:
+    assert TAGS.for_client(tag, None) is None
+
+
+@LAW
+@given(OPAQUE, st.sampled_from([b"", b"W/"]), CODINGS, st.booleans())
+def test_there_and_back(opaque: bytes, prefix: bytes, coding: str | None, weak: bool) -> None:
+    tag = b'%b"%b"' % (prefix, opaque)
+    given_tag = TAGS.for_client(tag, coding, weak=weak)
+    assert given_tag is not None
+    assert TAGS.for_service(given_tag) == tag
+    assert OTHER.for_service(given_tag) == b""
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        (b"*", b"*"),
+        (b" * ", b"*"),
+        (b'"a%b", W/"b%b.gzip" ,"c,%b"', b'"a", W/"b", "c,"'),
+        (b'"a", "b%b", "c%b.x", x', b'"b"'),
+        (b'"a%b.w", "b%bx"', b""),
+        (b"a%b", b""),
+        (b'"a"', b""),
+        (b"", b""),
+    ],
+)
+def test_for_the_service(value: bytes, wanted: bytes) -> None:
+    assert TAGS.for_service(value.replace(b"%b", KEY)) == wanted
+
+
+def test_a_tag_that_was_made_weak_is_not_strong() -> None:
+    assert TAGS.for_service(b'"a%b.w"' % KEY) == b""
+    assert TAGS.for_service(b'W/"a%b.w"' % KEY) == b'"a"'
+    assert TAGS.for_service(b'W/"a%b"' % KEY) == b'W/"a"'
+
+
+def test_conditions_are_bounded() -> None:
+    half = b'"",' * 1366  # 4,098 bytes
+    fields = [(b"If-None-Match", half), (b"If-Match", half[:-4])]
+    assert [name for name, _ in TAGS.conditions(fields)] == [b"If-Match"]
+    with pytest.raises(FaultError, match="headers_too_large"):
+        TAGS.conditions([(b"If-None-Match", half), (b"if-match", half)])
+
+
+def test_conditions() -> None:
+    since, other = (b"If-Modified-Since", b"then"), (b"If-Unmodified-Since", b"then")
+    ours, none = b'"a%b"' % KEY, b'"none%b"' % KEY
+    conditions = TAGS.conditions
+    assert conditions([(b"If-Match", ours), since]) == [(b"If-Match", b'"a"'), since]
+    assert conditions([(b"if-match", b'"a"'), other]) == [(b"if-match", none), other]
+    assert conditions([(b"If-None-Match", b'"a"'), since, other]) == [other]
+    assert conditions([(b"If-None-Match", b'"a"'), (b"IF-NONE-MATCH", ours), since]) == [
+        (b"IF-NONE-MATCH", b'"a"'),
+        since,
+    ]
+    assert conditions([(b"If-None-Match", b"*"), (b"X", b"y")]) == [
+        (b"If-None-Match", b"*"),
+        (b"X", b"y"),
+    ]
+    date = (b"If-Range", b"Sun, 01 Nov 2026 00:00:00 GMT")
+    assert conditions([date, (b"Range", b"bytes=0-9")]) == [date, (b"Range", b"bytes=0-9")]
+    assert conditions([(b"if-range", ours)]) == [(b"if-range", b'"a"')]
+    for value in (b'"a"', b"W/" + ours):
+        assert conditions([(b"If-Range", value)]) == [(b"If-Range", none)]
+
+
+def test_the_tag_of_a_304_is_the_one_that_the_client_has() -> None:
+    given_tags = [b'"b%b"' % KEY, b'"a", W/"a%b.gzip", "a%b"' % (KEY, KEY)]
+    assert TAGS.current(b'"a"', given_tags, None) == b'"a%b.gzip"' % KEY
+    assert TAGS.current(b'"a"', given_tags, None, weak=True) == b'W/"a%b.gzip"' % KEY
+    assert TAGS.current(b'W/"a"', given_tags, None) == b'W/"a%b.gzip"' % KEY
+    assert TAGS.current(b'"c"', given_tags, "br") == b'"c%b.br"' % KEY
+    assert TAGS.current(b'"c"', [], None) == b'"c%b"' % KEY

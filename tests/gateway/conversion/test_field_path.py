@@ -1,0 +1,199 @@
+"""Field paths: how an operator spells a place in a document."""
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.field_path import (
+    FieldPath,
+    Inside,
+    Members,
+    Scope,
+    parse_path,
+    parse_scopes,
+    pointer,
+    pointers,
+    spell,
+)
+from tests.gateway.world import LAW
+
+
+@pytest.mark.parametrize(
+    ("text", "scopes", "keys"),
+    [
+        ("name", (), ("name",)),
+        ("name.firstName", (), ("name", "firstName")),
+        ("a.b.c", (), ("a", "b", "c")),
+        ("items[].name", (("items",),), ("name",)),
+        ("items[].name.first", (("items",),), ("name", "first")),
+        ("data.items[].name", (("data", "items"),), ("name",)),
+        ("a[].b[].c", (("a",), ("b",)), ("c",)),
+        ("a[][].c", (("a",), ()), ("c",)),
+        ("a.b[][][].c[].d", (("a", "b"), (), (), ("c",)), ("d",)),
+        ("first name", (), ("first name",)),
+        ("0", (), ("0",)),
+        ("a/b~c", (), ("a/b~c",)),
+        ("é", (), ("é",)),
+        ("a\nb", (), ("a\nb",)),
+        (r"a\.b", (), ("a.b",)),
+        (r"a\[\]", (), ("a[]",)),
+        (r"a\\.b", (), ("a\\", "b")),
+        (r"\a", (), ("a",)),
+        (r"\.\.[].\[", (("..",),), ("[",)),
+        ("prices.*.amount", (Members(("prices",)),), ("amount",)),
+        ("*.a.b", (Members(()),), ("a", "b")),
+        ("a[].*[].*.b", (("a",), Members(()), (), Members(())), ("b",)),
+        (r"a.\*.b*", (), ("a", "*", "b*")),
+        ("a\\\n", (), ("a\n",)),
+    ],
+)
+def test_a_path(text: str, scopes: tuple[Scope, ...], keys: tuple[str, ...]) -> None:
+    assert parse_path(text) == FieldPath(scopes, keys)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", ".", "..", ".a", "a.", "a..b", "[]", "a.[].b", "a[", "a]", "a[0].b", "a[]b"),
+        *("a[ ].b", "a[].", "a[]..b", "[a]", "a[[]].b", "\\", "a\\", "a.b\\", "a]b", "a[]]"),
+    ],
+)
+def test_what_is_no_path_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^" + re.escape(f"'{text}' is not a field path; ")):
+        parse_path(text)
+
+
+@pytest.mark.parametrize("parse", [parse_path, parse_scopes])
+@pytest.mark.parametrize(("text", "right"), [("[].a", "a"), ("[][].a.b[]", "a.b[]")])
+def test_a_field_of_elements_of_the_body_needs_no_brackets(
+    parse: Callable[[str], object], text: str, right: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"element by element; write '{re.escape(right)}'$"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a[]", FieldPath((), ("a",), 1)),
+        ("a[][]", FieldPath((), ("a",), 2)),
+        ("a.b[]", FieldPath((), ("a", "b"), 1)),
+        ("a[].b[]", FieldPath((("a",),), ("b",), 1)),
+        ("a[].b.c[][]", FieldPath((("a",),), ("b", "c"), 2)),
+        ("a.*.b[]", FieldPath((Members(("a",)),), ("b",), 1)),
+    ],
+)
+def test_the_elements_of_an_array(text: str, expected: FieldPath) -> None:
+    assert parse_path(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("prices.*", FieldPath((), ("prices",), members=True)),
+        ("a[].b.c.*", FieldPath((("a",),), ("b", "c"), members=True)),
+        ("a.*.b.*", FieldPath((Members(("a",)),), ("b",), members=True)),
+    ],
+)
+def test_the_members_of_an_object(text: str, expected: FieldPath) -> None:
+    assert parse_path(text) == expected
+
+
+@pytest.mark.parametrize("text", ["*", "prices.*[]", "a[].*", "a.*.*", "a[].*[][]"])
+def test_any_member_is_no_field(text: str) -> None:
+    with pytest.raises(ValueError, match=r"ends in any member; name a field of the members$"):
+        parse_path(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "scopes", "place"),
+    [
+        ("items[]", (("items",),), "/items/*"),
+        ("prices.*", (Members(("prices",)),), "/prices/*"),
+        ("result.item", (Inside(("result", "item")),), "/result/item"),
+        ("a[].b.*.c", (("a",), Members(("b",)), Inside(("c",))), "/a/*/b/*/c"),
+        (r"a\.", (Inside(("a.",)),), "/a."),
+    ],
+)
+def test_what_leads_to_objects(text: str, scopes: tuple[Scope, ...], place: str) -> None:
+    assert parse_scopes(text) == scopes
+    assert pointers(scopes) == place
+
+
+@pytest.mark.parametrize("text", ["", "a\\", "a..b", "[]..a", "[]a"])
+def test_what_leads_nowhere_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^" + re.escape(f"'{text}' names no objects; write ")):
+        parse_scopes(text)
+
+
+@pytest.mark.parametrize("text", ["[]", "[][]"])
+def test_the_elements_of_the_body_need_no_name(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^" + re.escape(f"'{text}' needs no name: ")):
+        parse_scopes(text)
+
+
+keys = st.text(min_size=1, max_size=4) | st.text(
+    st.sampled_from(r"a.[]\ *"), min_size=1, max_size=4
+)
+
+
+@LAW
+@given(st.lists(st.tuples(keys, st.integers(0, 2)), max_size=3), keys)
+def test_every_place_can_be_spelled(steps: list[tuple[str, int]], last: str) -> None:
+    scopes: list[tuple[str, ...]] = []
+    open_keys: tuple[str, ...] = ()
+    for key, arrays in steps:
+        open_keys = (*open_keys, key)
+        for _ in range(arrays):
+            scopes.append(open_keys)
+            open_keys = ()
+    text = ".".join([spell(key) + "[]" * arrays for key, arrays in steps] + [spell(last)])
+    assert parse_path(text) == FieldPath(tuple(scopes), (*open_keys, last))
+
+
+@LAW
+@given(st.text() | st.text(st.sampled_from(r"ab.[]\ *")))
+def test_any_text_is_a_path_or_refused(text: str) -> None:
+    try:
+        path = parse_path(text)
+    except ValueError:
+        return
+    assert path.keys
+    assert all(path.keys)
+    assert path.scopes[:1] != ((),)
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ((), ""),
+        (("a",), "/a"),
+        (("a", 0, "b"), "/a/0/b"),
+        (("a/b", "c~d", "~1"), "/a~1b/c~0d/~01"),
+        (("",), "/"),
+        ((" ",), "/ "),
+    ],
+)
+def test_a_pointer_is_as_rfc_6901_has_it(keys: tuple[str | int, ...], expected: str) -> None:
+    assert pointer(*keys) == expected
+
+
+def resolved(document: object, text: str) -> object:
+    """Follow a JSON Pointer, as RFC 6901 tells."""
+    for token in text.split("/")[1:]:
+        key = token.replace("~1", "/").replace("~0", "~")
+        document = document[int(key)] if isinstance(document, list) else document[key]  # type: ignore[index]
+    return document
+
+
+@LAW
+@given(st.lists(st.text(st.sampled_from("a/~01")) | st.integers(0, 2), max_size=4))
+def test_a_pointer_leads_where_the_keys_lead(path: list[str | int]) -> None:
+    document: object = "found"
+    for key in reversed(path):
+        document = {key: document} if isinstance(key, str) else [None] * key + [document]
+    assert resolved(json.loads(json.dumps(document)), pointer(*path)) == "found"

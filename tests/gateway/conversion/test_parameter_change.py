@@ -1,0 +1,209 @@
+"""Query parameters and header fields: what no change speaks of keeps every byte."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.changes.default import Added
+from gateway.conversion.changes.map import words
+from gateway.conversion.changes.python_change import text_function
+from gateway.conversion.changes.recombined import Recombined
+from gateway.conversion.changes.rename import Renamed
+from gateway.conversion.changes.repeated import Repeated
+from gateway.conversion.conversion_error import Beside, ConversionError
+from gateway.conversion.parameter_change import (
+    FIELDS,
+    ParameterChange,
+    ParameterSequence,
+    Reversed,
+    Rewritten,
+    in_direction,
+    place_before,
+    rewrite_fields,
+    rewrite_query,
+)
+from tests.gateway.world import LAW
+
+PAGE = Renamed("page", "p")
+SORT = Rewritten(
+    "sort",
+    words({"asc": "ASCENDING", "a b": "ä&="}, None, keep=False),
+    words({"ASCENDING": "asc", "ä&=": "a b"}, None, keep=False),
+)
+KEPT = Rewritten("sort", words({"a": "b"}, None, keep=True), words({}, "other", keep=True))
+SIZE = Added("page size", "2 0")
+
+
+class TestQuery:
+    """Raw queries, as they stand behind the question mark."""
+
+    @pytest.mark.parametrize(
+        ("change", "older", "newer"),
+        [
+            (PAGE, "p=1", "page=1"),
+            (PAGE, "a=%41&p=%31+&p&=&b", "a=%41&page=%31+&page&=&b"),
+            (PAGE, "%70=1", "page=1"),
+            (PAGE, "P=1&pp=2", "P=1&pp=2"),
+            (PAGE, None, None),
+            (PAGE, "", ""),
+            (PAGE, "&&", "&&"),
+            (SORT, "sort=asc&x=asc", "sort=ASCENDING&x=asc"),
+            (SORT, "sort=a%20b&sort=a+b", "sort=%C3%A4%26%3D&sort=%C3%A4%26%3D"),
+            (KEPT, "sort=a&sort=c", "sort=b&sort=c"),
+            (KEPT, "sort=%ff&sort=%zz+", "sort=%ff&sort=%zz+"),
+            (SIZE, None, "page%20size=2%200"),
+            (SIZE, "x", "x&page%20size=2%200"),
+            (SIZE, "page+size=7", "page+size=7"),
+            (Reversed(SIZE), "page+size=7&x", "x"),
+            (Reversed(SIZE), "page+size=7", None),
+            (Reversed(PAGE), "page=1", "p=1"),
+        ],
+    )
+    def test_up(self, change: ParameterChange, older: str | None, newer: str | None) -> None:
+        assert rewrite_query(older, in_direction([change], upwards=True)) == newer
+
+    @pytest.mark.parametrize(
+        ("change", "newer", "older"),
+        [
+            (PAGE, "page=1&x", "p=1&x"),
+            (SORT, "sort=ASCENDING", "sort=asc"),
+            (KEPT, "sort=z", "sort=other"),
+            (SIZE, "page%20size=1&x", "x"),
+            (Reversed(SIZE), "x", "x&page%20size=2%200"),
+            (Added("x", None), "y", "y"),
+        ],
+    )
+    def test_down(self, change: ParameterChange, newer: str | None, older: str | None) -> None:
+        assert rewrite_query(newer, in_direction([change], upwards=False)) == older
+
+    @pytest.mark.parametrize(
+        ("change", "query", "reason"),
+        [
+            (SORT, "sort=secret", "the query parameter 'sort': not a value that the map has"),
+            (SORT, "sort", "the query parameter 'sort': not a value that the map has"),
+            (
+                PAGE,
+                "p=1&page=2",
+                "the query parameter 'page': is there already, and the query parameter 'p' is to",
+            ),
+        ],
+    )
+    def test_refused(self, change: ParameterChange, query: str, reason: str) -> None:
+        with pytest.raises(ConversionError) as error:
+            rewrite_query(query, in_direction([change], upwards=True))
+        assert str(error.value).startswith(reason)
+
+    def test_without_a_value_nothing_is_added(self) -> None:
+        assert rewrite_query("y", in_direction([Added("x", None)], upwards=True)) == "y"
+
+
+class TestFields:
+    """Header fields: names in any case, bytes kept."""
+
+    def test_renamed(self) -> None:
+        change = Renamed("X-Total", "X-Count")
+        given = [(b"A", b"\xe9"), (b"x-count", b" 1 "), (b"a", b"")]
+        assert rewrite_fields(given, in_direction([change], upwards=True)) == [
+            (b"A", b"\xe9"),
+            (b"X-Total", b" 1 "),
+            (b"a", b""),
+        ]
+
+    def test_its_case_alone(self) -> None:
+        assert rewrite_fields(
+            [(b"x-a", b"1")], in_direction([Renamed("X-A", "x-a")], upwards=True)
+        ) == [(b"X-A", b"1")]
+
+    def test_rewritten_and_added(self) -> None:
+        changes: list[ParameterChange] = [
+            Rewritten("X-Sort", str.upper, str.lower),
+            Added("X-New", "n"),
+        ]
+        given = [(b"x-sort", b" a\t"), (b"X-SORT", b"b")]
+        newer = [(b"x-sort", b"A"), (b"X-SORT", b"B"), (b"X-New", b"n")]
+        assert rewrite_fields(given, in_direction(changes, upwards=True)) == newer
+        older = rewrite_fields(newer, in_direction(changes, upwards=False))
+        assert older == [(b"x-sort", b"a"), (b"X-SORT", b"b")]
+
+
+def test_a_sequence_runs_backwards_downwards() -> None:
+    """A parameter that has another name, and is added where it is absent and kept."""
+    change = ParameterSequence((Renamed("size", "s"), Added("size", "20", keep=True)))
+    for older, newer in (("s=1", "size=1"), ("x", "x&size=20")):
+        assert rewrite_query(older, in_direction([change], upwards=True)) == newer
+    assert rewrite_query("x&size=20", in_direction([change], upwards=False)) == "x&s=20"
+
+
+@LAW
+@given(st.text("p=&%1+ age?", max_size=12))
+def test_what_is_renamed_is_renamed_back(query: str) -> None:
+    try:
+        newer = rewrite_query(query, in_direction([PAGE], upwards=True))
+    except ConversionError:
+        return
+    if newer != query:
+        back = rewrite_query(newer, in_direction([PAGE], upwards=False))
+        assert back is not None
+        assert back.count("=") == query.count("=")
+        assert rewrite_query(back, in_direction([PAGE], upwards=True)) == newer
+
+
+REFUSING = Rewritten("page", words({}, None, keep=False), words({}, None, keep=False))
+
+
+@pytest.mark.parametrize(
+    ("query", "changes", "place"),
+    [
+        ("p=1", [PAGE, REFUSING], "the query parameter 'p'"),
+        ("p=1", [Reversed(Renamed("p", "page")), REFUSING], "the query parameter 'p'"),
+        ("p=1", [ParameterSequence((PAGE, REFUSING))], "the query parameter 'p'"),
+        ("p=1", [ParameterSequence((PAGE, SIZE)), REFUSING], "the query parameter 'p'"),
+        ("x=1", [PAGE, Added("page", "1"), REFUSING], "the query parameter 'p'"),
+        (
+            "page=1",
+            [Added("page", "1"), Repeated("page", ","), REFUSING],
+            "the query parameter 'page'",
+        ),
+        (
+            "from=1&size=2",
+            [
+                Recombined(("page", "size"), ("from", "size"), lambda _: {"page": "1"}, dict),
+                REFUSING,
+            ],
+            "the query parameters 'from', 'size'",
+        ),
+        (
+            "from=1&to=2&x",
+            [Recombined(("p",), ("from", "to", "x2"), lambda _: {"p": "1"}, dict), PAGE, REFUSING],
+            "the query parameters 'from', 'to'",
+        ),
+    ],
+)
+def test_a_refusal_names_what_was_sent(
+    query: str, changes: list[ParameterChange], place: str
+) -> None:
+    with pytest.raises(ConversionError) as caught:
+        rewrite_query(query, in_direction(changes, upwards=True))
+    assert str(caught.value) == f"{place}: not a value that the map has"
+
+
+def test_a_refusal_of_a_header_field() -> None:
+    changes = (Renamed("X-New", "x-old"), Rewritten("x-new", text_function(int), str))
+    with pytest.raises(ConversionError, match=r"^the header field 'x-old': the Python function"):
+        rewrite_fields([(b"X-Old", b"a")], in_direction(changes, upwards=True))
+    other = Beside("query parameter", ("X-New",))
+    assert place_before(other, in_direction(changes, upwards=True), FIELDS) == other
+    assert place_before(("X-New",), in_direction(changes, upwards=True), FIELDS) == ("X-New",)
+
+
+@pytest.mark.parametrize("text", ["a\r\nX-Evil: 1", "\n", "\0", "\x1b", "\x7f", "\u010d", "\udcff"])
+def test_no_value_ends_its_header_field(text: str) -> None:
+    changes = (Rewritten("X-A", lambda _: text, str),)
+    with pytest.raises(ConversionError, match="'X-A': would have a character that a header field"):
+        rewrite_fields([(b"X-A", b"a")], in_direction(changes, upwards=True))
+
+
+def test_a_header_field_may_have_a_tab_and_other_bytes() -> None:
+    changes = (Rewritten("X-A", lambda _: "a\t\xe9", str),)
+    made = rewrite_fields([(b"X-A", b"a")], in_direction(changes, upwards=True))
+    assert made == [(b"X-A", b"a\t\xe9")]

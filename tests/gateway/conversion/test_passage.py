@@ -1,0 +1,400 @@
+"""Passages: a request through the operations of every version on the way, and back."""
+
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversion.chain import BodyConversion, compose
+from gateway.conversion.changes.default import Default
+from gateway.conversion.changes.rename import Rename, Renamed
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.hop import Hop
+from gateway.conversion.operations.operation import (
+    MappedOperation,
+    Substitute,
+    parse_operation,
+)
+from gateway.conversion.parameter_change import Rewritten
+from gateway.conversion.passage import Passage, find_link, find_passage
+from gateway.conversion.version_link import MessageKind, VersionLink
+from gateway.http.upstream.service import Service
+from gateway.versions.version import Version
+from tests.gateway.world import LAW
+
+V1, V2, V3 = LADDER = tuple(map(Version, (1, 2, 3)))
+STATS = Service("stats", ())
+
+
+def operation(newer: str | None, older: str | None, *pairs: tuple[int, int]) -> MappedOperation:
+    """Declare an operation, which the stats answer where one version lacks it."""
+    new, old = (None if text is None else parse_operation(text) for text in (newer, older))
+    return MappedOperation(new, old, dict(pairs), None if new and old else Substitute(STATS))
+
+
+CREATE = operation("POST /bookings", "POST /create", (201, 200), (422, 400))
+FIND = operation("GET /bookings/{id}", "GET /find?id={id}")
+CHANGE = operation("PATCH /bookings/{id}", "PUT /booking/{id}")
+MOVED = operation("/v{version}/stays/{rest*}", "/bookings/{rest*}")
+GONE = operation(None, "GET /bookings/stats")
+LINKS = {
+    V1: [
+        VersionLink(V1, V2, (), operations=(CREATE, FIND, CHANGE)),
+        VersionLink(V1, V2, (Rename((), ("b",), ("a",)),), operations=(CREATE,)),
+        VersionLink(V1, V2, (Rename((), ("d",), ("c",)),), methods=frozenset({"PATCH"})),
+        VersionLink(V1, V2, (), query=(Renamed("with", "expand"),), methods=frozenset({"GET"})),
+        VersionLink(V1, V2, (), query=(Renamed("y", "x"),), on=frozenset({MessageKind.RESPONSE})),
+    ],
+    V2: [
+        VersionLink(V2, V3, (Rename((), ("e",), ("b",)),), operations=(MOVED,)),
+        VersionLink(V2, V3, (), operations=(GONE,)),
+        VersionLink(V2, V3, (), status={409: 400}),
+    ],
+}
+
+
+def passage(source: Version, target: Version, asked: str) -> Passage:
+    """Return the passage of a request."""
+    method, _, target_text = asked.partition(" ")
+    way, mark, query = target_text.partition("?")
+    request = compose(LADDER, LINKS, source, target)
+    response = compose(LADDER, LINKS, target, source)
+    return find_passage(request, response, method, lambda _: way, query if mark else None)
+
+
+def line(found: Passage) -> str:
+    """Return a request as it is asked."""
+    return f"{found.method} {found.path}" + ("" if found.query is None else f"?{found.query}")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "asked", "arrives"),
+    [
+        (V1, V2, "POST /create", "POST /bookings"),
+        (V1, V3, "POST /create", "POST /bookings"),
+        (V1, V2, "GET /find?id=7&expand=a", "GET /bookings/7?with=a"),
+        (V1, V3, "HEAD /find?expand=a&id=7", "HEAD /v3/stays/7?with=a"),
+        (V1, V3, "PUT /booking/7?expand=%41", "PATCH /v3/stays/7?expand=%41"),
+        (V1, V3, "GET /other?", "GET /other?"),
+        (V3, V1, "GET /v3/stays/7", "GET /find?id=7"),
+        (V3, V2, "GET /v3/stays/7/8?x", "GET /bookings/7/8?x"),
+        (V3, V1, "PATCH /v3/stays/7", "PUT /booking/7"),
+        (V1, V3, "GET /bookings/stats", "GET /bookings/stats"),
+        (V1, V3, "OPTIONS /find?id=7&expand=a", "OPTIONS /v3/stays/7?expand=a"),
+        (V3, V1, "OPTIONS /v3/stays/7", "OPTIONS /find?id=7"),
+        (V1, V3, "OPTIONS /other", "OPTIONS /other"),
+    ],
+)
+def test_what_the_service_is_asked(
+    source: Version, target: Version, asked: str, arrives: str
+) -> None:
+    assert line(passage(source, target, asked)) == arrives
+
+
+@pytest.mark.parametrize(
+    ("way", "meant", "arrives", "service"),
+    [
+        ("/booking/7", "PUT", "OPTIONS /v3/stays/7", "PATCH"),
+        ("/booking/7", None, "OPTIONS /v3/stays/7", "PATCH"),
+        ("/booking/7", "GET", "OPTIONS /booking/7", None),
+        ("/other", "GET", "OPTIONS /other", None),
+    ],
+)
+def test_what_options_is_about(
+    way: str, meant: str | None, arrives: str, service: str | None
+) -> None:
+    there, back = compose(LADDER, LINKS, V1, V3), compose(LADDER, LINKS, V3, V1)
+    found = find_passage(there, back, "OPTIONS", lambda _: way, None, meant=meant)
+    assert (line(found), found.meant) == (arrives, service)
+    assert CHANGE not in found.operations  # its changes are of its own requests and answers
+
+
+def test_what_the_next_version_lacks() -> None:
+    found = passage(V1, V3, "GET /bookings/stats?expand=1")
+    assert (found.version, found.query) == (V2, "with=1")
+    assert found.substitute is not None
+    assert found.substitute.service is STATS
+    assert {link.newer for link in found.request.links} == {V2}
+    assert {link.newer for link in found.response.links} == {V2}
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "own"),
+    [
+        (Substitute(None, 410, "Ask version 2.", "GONE"), 410, ("Ask version 2.", "GONE")),
+        (Substitute(STATS), 404, ("", None)),
+        (None, 404, ("", None)),
+    ],
+)
+def test_what_only_the_next_version_has(
+    given: Substitute | None, status: int, own: tuple[str, str | None]
+) -> None:
+    new = MappedOperation(parse_operation("GET /v{version}/new"), None, {}, given)
+    links = {V1: [VersionLink(V1, V2, (), operations=(new,))]}
+    there, back = compose((V1, V2), links, V1, V2), compose((V1, V2), links, V2, V1)
+    found = find_passage(there, back, "GET", lambda version: f"/v{version}/new", None)
+    usual = "This operation is of another version."
+    assert found.substitute == Substitute(None, status, *own, usual)
+    other = find_passage(there, back, "GET", lambda version: f"/v{version}/old", None)
+    assert (other.substitute, line(other)) == (None, "GET /v2/old")
+
+
+OWN = operation("GET /orders", "GET /rest/orders.json")
+ONE = operation("/orders/{id}", "/rest/orders/{id}.json")
+REFUSED = [
+    ("GET", "/rest/orders.json", None),
+    ("DELETE", "/rest/orders.json", (405, ("GET", "HEAD"))),
+    ("GET", "/rest/reports.json", (404, ())),
+    ("OPTIONS", "/rest/orders.json", None),
+    ("OPTIONS", "/rest/fax", None),
+    ("OPTIONS", "/rest/reports.json", (404, ())),
+    ("POST", "/rest/fax", (405, ("GET", "HEAD"))),
+    ("PUT", "/rest/fax", (410, ())),
+    ("PATCH", "/rest/lone", (405, ())),
+    ("POST", "/rest/orders/7.json", None),
+    ("POST", "/rest/orders/7:cancel.json", (404, ())),
+    ("POST", "/rest/orders/all:close.json", None),
+]
+
+
+@pytest.mark.parametrize(("method", "way", "refused"), REFUSED)
+def test_what_is_refused_beside_an_operation(
+    method: str, way: str, refused: tuple[int, tuple[str, ...]] | None
+) -> None:
+    """All below a path, a method alone, and what a capture makes of another path."""
+    declared = [
+        *(OWN, ONE),
+        operation("GET /faxes", "GET /rest/fax"),
+        refusal(None, "/rest/{rest*}"),
+        refusal(None, "POST /rest/fax", 405),
+        refusal(None, "PUT /rest/fax", 410),
+        refusal(None, "PATCH /rest/lone", 405),
+        refusal("/orders/{id}:cancel", None),
+        refusal("/orders/{number}", None),
+    ]
+    links = {V1: [VersionLink(V1, V2, (), operations=tuple(declared))]}
+    there, back = compose((V1, V2), links, V1, V2), compose((V1, V2), links, V2, V1)
+    given = find_passage(there, back, method, lambda _: way, None).substitute
+    assert (given and (given.status, given.methods)) == refused
+
+
+def test_a_method_of_the_newer_version_alone() -> None:
+    declared = (
+        operation("GET /photos/{id}", "GET /photos/{id}"),
+        refusal("PUT /photos/{id}", None, 405),
+    )
+    links = {V1: [VersionLink(V1, V2, (), operations=declared)]}
+    there, back = compose((V1, V2), links, V1, V2), compose((V1, V2), links, V2, V1)
+    given = find_passage(there, back, "PUT", lambda _: "/photos/7", None).substitute
+    assert given is not None
+    assert (given.status, given.methods) == (405, ("GET", "HEAD"))
+
+
+@pytest.mark.parametrize(
+    ("method", "way", "refused"),
+    [
+        ("GET", "/items/7", None),
+        ("HEAD", "/items/7", None),
+        ("PUT", "/items/7", (405, ("GET", "HEAD"))),
+        ("HEAD", "/items", (405, ("POST",))),
+        ("GET", "/items/7/parts", (410, ())),
+        ("GET", "/items/7:close", (404, ())),  # what a capture makes of another path
+        ("PUT", "/items/7:close", (405, ("GET", "HEAD"))),
+    ],
+)
+def test_all_methods_of_a_path_of_the_newer_version_alone(
+    method: str, way: str, refused: tuple[int, tuple[str, ...]] | None
+) -> None:
+    declared = (
+        operation("GET /things/{id}", "GET /items/{id}"),
+        operation("POST /things", "POST /items"),
+        refusal("/items", None),
+        refusal("/items/{rest*}", None, 410),
+        refusal("/things/{id}:close", None),
+    )
+    links = {V1: [VersionLink(V1, V2, (), operations=declared)]}
+    there, back = compose((V1, V2), links, V1, V2), compose((V1, V2), links, V2, V1)
+    given = find_passage(there, back, method, lambda _: way, None).substitute
+    assert (given and (given.status, given.methods)) == refused
+
+
+def refusal(newer: str | None, older: str | None, status: int = 404) -> MappedOperation:
+    """Declare that an operation of one version is refused."""
+    new, old = (None if text is None else parse_operation(text) for text in (newer, older))
+    return MappedOperation(new, old, {}, Substitute(None, status))
+
+
+def test_which_links_apply() -> None:
+    found = passage(V1, V3, "POST /create")
+    assert found.operations == (CREATE, None)
+    assert body(found.request.for_request("POST"), {"a": 1, "c": 2}) == {"b": 1, "c": 2}
+    change = passage(V1, V3, "PUT /booking/7")
+    assert change.operations == (CHANGE, MOVED)
+    older, newer = {"a": 1, "b": 2, "c": 3}, {"a": 1, "e": 2, "d": 3}
+    assert body(change.request.for_request("PUT"), older) == newer
+    assert body(change.response.for_response("PUT", 200), newer) == older
+
+
+def test_a_request_whose_body_one_version_has_alone() -> None:
+    closed = MappedOperation(
+        parse_operation("PATCH /bookings/{id}/state"),
+        parse_operation("POST /close?id={id}"),
+        body_in_newer=True,
+    )
+    links = {
+        V1: [
+            VersionLink(V1, V2, (), operations=(closed,)),
+            VersionLink(V1, V2, (Default((), ("state",), "closed"),), operations=(closed,)),
+        ],
+        V2: [VersionLink(V2, V3, (Rename((), ("status",), ("state",)), Default((), ("x",), 1)))],
+    }
+    up, down = compose(LADDER, links, V1, V3), compose(LADDER, links, V3, V1)
+    found = find_passage(up, down, "POST", lambda _: "/close", "id=7")
+    assert line(found) == "PATCH /bookings/7/state"
+    assert body(found.request.made("PATCH"), {}) == {"status": "closed"}
+    assert body(found.request.made("POST"), {}) == {"status": "closed", "x": 1}
+    assert found.request.made("HEAD") is None
+    assert (found.request.drops_body, found.response.drops_body) == (False, True)
+    assert found.response.made("POST") is None
+    other = find_passage(up, down, "POST", lambda _: "/other", None).request
+    assert (other.made("POST"), other.drops_body) == (None, False)
+
+
+def body(conversion: BodyConversion | None, document: object) -> object:
+    """Return a converted body."""
+    assert conversion is not None
+    return conversion.convert(document)
+
+
+def test_conversions_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    way, back = compose(LADDER, LINKS, V1, V3), compose(LADDER, LINKS, V3, V1)
+    one = find_passage(way, back, "PUT", lambda _: "/booking/7", None)
+    monkeypatch.delattr(Hop, "chosen")  # which walks all links
+    other = find_passage(way, back, "PUT", lambda _: "/booking/8", None)
+    assert one.request is other.request
+    assert one.response is other.response
+
+
+def test_a_status() -> None:
+    down = passage(V1, V3, "POST /create").response
+    assert [down.status("POST", each) for each in (201, 422, 409, 204)] == [200, 400, 400, 204]
+    up = passage(V3, V1, "POST /bookings").response
+    assert [up.status("POST", each) for each in (200, 400, 204)] == [201, 422, 204]
+    assert passage(V2, V3, "GET /x").response.status("GET", 409) == 400
+
+
+def test_no_way_out_of_a_path() -> None:
+    with pytest.raises(ConversionError, match="'id' is a dot segment"):
+        passage(V1, V2, "GET /find?id=..")
+
+
+@pytest.mark.parametrize(
+    ("written", "moved"),
+    [
+        ("/v3/stays/7?with=1", "/find?id=7&expand=1"),
+        ("/v3/stays/7/rooms", "/bookings/7/rooms"),
+        ("/bookings", "/create"),
+        ("/other?with=1", "/other?expand=1"),
+    ],
+)
+def test_a_link_back(written: str, moved: str) -> None:
+    path, _, query = written.partition("?")
+    down, up = compose(LADDER, LINKS, V3, V1), compose(LADDER, LINKS, V1, V3)
+    found = find_link(down, up, lambda _: path, query or None)
+    assert found is not None
+    assert line(found).partition(" ")[2] == moved
+
+
+def test_a_link_that_get_has_everywhere_is_looked_up_once() -> None:
+    down, up = compose(LADDER, LINKS, V3, V1), compose(LADDER, LINKS, V1, V3)
+    asked: list[Version] = []
+
+    def path(version: Version) -> str:
+        asked.append(version)
+        return "/v3/stays/7"
+
+    found = find_link(down, up, path, None)
+    assert found is not None
+    assert all(found.operations)
+    assert asked == [V3]
+
+
+def test_a_link_to_what_the_next_version_lacks() -> None:
+    down, up = compose(LADDER, LINKS, V3, V1), compose(LADDER, LINKS, V1, V3)
+    assert find_link(up, down, lambda _: "/bookings/stats", None) is None
+
+
+def test_the_first_of_several_is_the_way_back() -> None:
+    pairs = [("GET /a/{id}", "GET /b/{id}"), ("GET /a/{id}", "GET /b/{id}.csv")]
+    links = {V1: [VersionLink(V1, V2, (), operations=tuple(operation(*pair) for pair in pairs))]}
+    down, up = compose((V1, V2), links, V2, V1), compose((V1, V2), links, V1, V2)
+    assert find_passage(up, down, "GET", lambda _: "/b/7", None).path == "/a/7"
+    assert find_passage(up, down, "GET", lambda _: "/b/7.csv", None).path == "/a/7"
+    assert find_passage(down, up, "GET", lambda _: "/a/7", None).path == "/b/7"
+
+
+def test_a_link_to_what_has_no_get() -> None:
+    pairs = [("/orders/{id}", "/order/o_{id}"), ("POST /orders/search", "POST /order/find")]
+    links = {V1: [VersionLink(V1, V2, (), operations=tuple(operation(*pair) for pair in pairs))]}
+    down, up = compose((V1, V2), links, V2, V1), compose((V1, V2), links, V1, V2)
+    found = find_link(down, up, lambda _: "/orders/search", None)
+    assert found is not None
+    assert line(found) == "POST /order/find"
+
+
+texts = st.text(st.sampled_from("aé/ %.+&="), min_size=1, max_size=3).filter(
+    lambda text: "." not in text
+)
+
+
+@LAW
+@given(texts, st.sampled_from(["", "&expand=1", "&q=%41&q"]))
+def test_there_and_back(text: str, more: str) -> None:
+    """The same operation, with the same text in it, however it is written."""
+    asked = f"GET /find?id={quote(text, safe='')}{more}"
+    there = passage(V1, V3, asked)
+    assert line(passage(V3, V1, line(there))) == asked
+
+
+@LAW
+@given(
+    texts,
+    st.sampled_from(
+        [
+            "GET /find?id={}",
+            "PUT /booking/{}",
+            "POST /create?x={}",
+            "DELETE /bookings/{}",
+            "GET /{}",
+        ]
+    ),
+)
+def test_a_chain_equals_its_steps(text: str, form: str) -> None:
+    asked = form.format(quote(text, safe=""))
+    step = line(passage(V1, V2, asked))
+    assert line(passage(V1, V3, asked)) == line(passage(V2, V3, step))
+
+
+@pytest.mark.parametrize(
+    ("asked", "place"),
+    [
+        ("/find?id=1&expand=x", "the query parameter 'expand'"),
+        ("/all?expand=x", "the query parameter 'expand'"),
+        ("/bookings/x", "the path"),
+    ],
+)
+def test_a_refusal_names_what_was_sent(asked: str, place: str) -> None:
+    taken = operation("GET /all?no={id}", "GET /bookings/{id}")
+    number = Rewritten("with", int, str), Rewritten("no", int, str)  # type: ignore[arg-type]
+    links = {
+        V1: [
+            VersionLink(V1, V2, (), operations=(FIND, taken)),
+            VersionLink(V1, V2, (), query=(Renamed("with", "expand"),)),
+        ],
+        V2: [VersionLink(V2, V3, (), query=number)],
+    }
+    way, back = compose(LADDER, links, V1, V3), compose(LADDER, links, V3, V1)
+    path, _, query = asked.partition("?")
+    with pytest.raises(ConversionError, match=f"^{place}: invalid"):
+        find_passage(way, back, "GET", lambda _: path, query or None)

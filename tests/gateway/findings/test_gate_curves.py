@@ -1,0 +1,82 @@
+"""GateCurves: points as far apart as the window has it, as many as there is room for."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from gateway.base.overrides import Overrides
+from gateway.findings.gate_curves import POINTS, GateCurves, GatePoint
+from gateway.rollout.gates import GateOutcome, GateResult
+from gateway.store.state_access import StateAccess
+from tests.gateway.rules.rules import RULES, edited, loaded
+
+KEY = ("person", "1")
+GATES = "cutover: { via: '2', percent: 5, gates: { errors: 1%, window: 300s } }"
+MOVING = loaded(edited("{ service: old }", f"{{ service: old, {GATES} }}"))
+
+
+def result(measure: str, new_count: int, new: float | None) -> GateResult:
+    counts = new_count, 10, 0, 10
+    return GateResult("errors", measure, GateOutcome.PASSED, new, 0.0, 0.01, *counts, 300.0, "")
+
+
+def state(*results: GateResult, percent: float = 5.0) -> StateAccess:
+    found = SimpleNamespace(
+        gate_results=lambda _: results, in_force=Overrides(percents={KEY: percent})
+    )
+    return cast(StateAccess, cast(Any, found))
+
+
+async def test_points_lie_apart() -> None:
+    curves = GateCurves()
+    for now in range(100):
+        await curves.look(state(result("5xx", 1, now / 100)), MOVING, float(now))
+    points = curves.of(KEY)["errors", "5xx"]
+    assert [point.at for point in points] == [0, 10, 20, 30, 40, 50, 60, 70, 80, 90]
+    assert points[1] == GatePoint(10.0, 0.1, 0.0)
+
+
+async def test_points_are_bounded() -> None:
+    curves = GateCurves()
+    for now in range(2 * POINTS):
+        await curves.look(state(result("5xx", 1, 0.5)), MOVING, now * 10.0)
+    assert len(curves.of(KEY)["errors", "5xx"]) == POINTS
+
+
+async def test_what_nobody_saw_takes_no_room() -> None:
+    """From its first occurrence on, it is a curve, also when it falls back to none."""
+    curves = GateCurves()
+    for now, count in ((0.0, 0), (10.0, 2), (20.0, 0)):
+        await curves.look(state(result("404", count, count / 10)), MOVING, now)
+    assert [point.new for point in curves.of(KEY)["errors", "404"]] == [0.2, 0.0]
+
+
+async def test_at_zero_percent_a_curve_stays_and_begins_anew_when_it_rises() -> None:
+    """However long somebody takes to come and look for why it went back."""
+    curves = GateCurves()
+    for now, share, percent in ((0.0, 0.1, 5.0), (10.0, 0.6, 5.0), (20.0, 0.0, 0.0), (900, 0.0, 0)):
+        await curves.look(state(result("5xx", 1, share), percent=percent), MOVING, now)
+    assert [point.new for point in curves.of(KEY)["errors", "5xx"]] == [0.1, 0.6]
+    await curves.look(state(result("5xx", 1, 0.2)), MOVING, 901.0)
+    assert [point.new for point in curves.of(KEY)["errors", "5xx"]] == [0.2]
+
+
+async def test_a_cutover_that_is_gone_is_forgotten() -> None:
+    curves = GateCurves()
+    await curves.look(state(result("5xx", 1, 0.5)), MOVING, 0.0)
+    await curves.look(state(), loaded(RULES), 20.0)
+    assert curves.of(KEY) == {}
+
+
+async def test_it_looks_again_and_again() -> None:
+    looked = 0
+
+    def rules() -> Any:
+        nonlocal looked
+        looked += 1
+        raise OSError("enough")
+
+    with pytest.raises(OSError, match="enough"):
+        await GateCurves().run(state(), rules)
+    assert looked == 1

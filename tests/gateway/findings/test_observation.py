@@ -1,0 +1,212 @@
+"""What happened, by what was true before and is now; each is told once."""
+
+import pytest
+
+from gateway.base.mistakes import Issue
+from gateway.base.overrides import Overrides
+from gateway.findings import observation
+from gateway.findings.catalog import CatalogVersion, catalog
+from gateway.findings.notification import Happening, NotifyDocument
+from gateway.findings.refused_rules import RefusedRules
+from gateway.findings.standing import Standing
+from gateway.lifecycle.openings import Opening
+from gateway.rollout.cutover_state import CutoverState, DecidedBy
+from gateway.store.state_access import FleetView, ReplicaView, Turn
+from gateway.usage.delta import Delta, UsageDelta
+from gateway.usage.history import History, HistoryQuery
+from gateway.usage.interval import Resolution
+from tests.gateway.rules.rules import edited, loaded
+
+KEY = ("person", "1")
+DAY = 86_400.0
+NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
+
+
+def versions(rules: str) -> dict[tuple[str, str], CatalogVersion]:
+    """Return the catalog of rules in which version 1 has this beside its service."""
+    return {**catalog(loaded(edited("{ service: old }", f"{{ service: old, {rules} }}")))}
+
+
+def moved(*states: tuple[float, DecidedBy]) -> list[tuple[str, str]]:
+    """Return what is told while a cutover has these states one after the other."""
+    document, found = NotifyDocument(), list[Happening]()
+    for at, (percent, by) in enumerate(states):
+        state = CutoverState(percent, by, "5xx", NOW)
+        found += observation.cutovers_moved(document, {KEY: state}, NOW + at)
+    return [(one.kind, one.text) for one in found]
+
+
+def test_a_cutover() -> None:
+    rules, held, back = DecidedBy.RULES, DecidedBy.HELD, DecidedBy.ROLLED_BACK
+    assert moved(
+        (1, rules), (1, rules), (5, rules), (5, held), (5, held), (5, rules), (0, back)
+    ) == [
+        ("cutover.stepped", "The cutover of version 1 of person went from 1% to 5%."),
+        ("cutover.held", "The cutover of version 1 of person is held at 5%: 5xx."),
+        ("cutover.rolled_back", "The cutover of version 1 of person was rolled back to 0%: 5xx."),
+    ]
+    assert moved((1, rules), (50, DecidedBy.OPERATOR), (60, DecidedBy.OPERATOR)) == []
+    assert moved((0, back)) == []
+    for before in ((100, rules), (0, back), (0, DecidedBy.OPERATOR)):
+        assert moved(before, (1, rules)) == []  # cleared, it begins anew
+    assert len(moved((1, held), (5, rules))) == 1
+
+
+def test_a_cutover_that_is_rolled_back_again_is_told_again() -> None:
+    document, found = NotifyDocument(), list[Happening]()
+    for at in range(6):
+        by = (DecidedBy.RULES, DecidedBy.ROLLED_BACK)[at % 2]
+        state = CutoverState(5.0 * (1 - at % 2), by, "5xx", NOW)
+        found += observation.cutovers_moved(document, {KEY: state}, NOW + 60 * at)
+    back = [one.identity for one in found if one.kind == "cutover.rolled_back"]
+    assert len({*back}) == 3
+
+
+def replica(name: str, presence: str) -> ReplicaView:
+    return ReplicaView(name, presence, False, "1", "hash", "", NOW, NOW, 0.0, 0)
+
+
+def test_replicas() -> None:
+    fleet = FleetView([replica("a", "heard"), replica("b", "lost")], [])
+    (lost,) = observation.replicas_lost(fleet)
+    assert (lost.kind, lost.subject) == ("replica.lost", "b")
+    assert "has not been heard since" in lost.text
+
+
+FIRST = Turn(0, 0)
+
+
+def test_the_store_of_the_state() -> None:
+    assert [*observation.state_stale("a", None, NOW, FIRST)] == []
+    assert [*observation.state_stale("a", NOW, NOW + 29, FIRST)] == []
+    (one,) = observation.state_stale("a", NOW, NOW + 30, FIRST)
+    (later,) = observation.state_stale("a", NOW, NOW + 600, FIRST)
+    assert one == later
+    # Whoever judged may be gone as well: the others wait longer, and find the same id.
+    assert [*observation.state_stale("b", NOW + 1, NOW + 300, Turn(1, 0))] == []
+    (other,) = observation.state_stale("b", NOW + 1, NOW + 301, Turn(2, 0))
+    assert other.identity == one.identity
+    (next_time,) = observation.state_stale("a", NOW + 3600, NOW + 3630, FIRST)
+    assert next_time.identity != one.identity
+    # In a fleet, all know who judged, and the next outage has another judge.
+    (first,) = observation.state_stale("a", NOW + 3599, NOW + 3700, Turn(0, 7))
+    (other,) = observation.state_stale("b", NOW + 3601, NOW + 3901, Turn(1, 7))
+    assert first.identity == other.identity
+    (again,) = observation.state_stale("a", NOW + 3700, NOW + 3800, Turn(0, 8))
+    (years_later,) = observation.state_stale("a", NOW + 1e8, NOW + 2e8, Turn(0, 7))
+    assert len({first.identity, again.identity, years_later.identity}) == 3
+    assert (one.kind, one.subject) == ("state.stale", "the state")
+    assert "has not been reached since 15 Jan 2027, 08:00 UTC (seen by a)" in one.text
+
+
+def test_rules() -> None:
+    assert [*observation.rules_refused("a", None)] == []
+    issues = Issue(1, 1, "apis", "unknown key"), Issue(2, 1, "", "missing")
+    refused = RefusedRules(b"the same text", issues, 1.0)
+    (one,) = observation.rules_refused("a", refused._replace(issues=issues[:1]))
+    (same,) = observation.rules_refused("b", refused)
+    assert one.identity == same.identity
+    assert one.text.endswith("(seen by a): line 1, apis: unknown key.")
+    assert same.text.endswith("(seen by b): line 1, apis: unknown key (and 1 more).")
+    asking = Issue(3, 1, "via", "no version is called '33'; did you mean '3'?")
+    (one,) = observation.rules_refused("a", refused._replace(issues=(asking,)))
+    assert one.text.endswith("did you mean '3'?")
+
+
+def test_tasks() -> None:
+    (first,) = observation.tasks_failed("a", ["state"], NOW)
+    (later,) = observation.tasks_failed("a", ["state"], NOW + 60)
+    (next_hour,) = observation.tasks_failed("a", ["state"], NOW + 3600)
+    assert first.identity == later.identity != next_hour.identity
+
+
+@pytest.mark.parametrize(
+    ("days", "callers", "stage"),
+    [
+        (31, 5, None),
+        (30, 5, "30"),
+        (8, 5, "30"),
+        (7, 1, "7"),
+        (0.5, 5, "1"),
+        (5, 0, None),
+        (-1, 5, None),
+    ],
+)
+def test_a_sunset(days: float, callers: int, stage: str | None) -> None:
+    found = versions("lifecycle: { sunset: 2027-01-15T08:00:00Z }")
+    now = NOW - days * DAY
+    standings = {KEY: Standing(callers=callers, served=now - (29 if callers else 31) * DAY)}
+    told = [*observation.sunsets_near(found, standings, now)]
+    assert [one.mark.split()[-1] for one in told] == ([] if stage is None else [stage])
+    for one in told:
+        assert ("up to 1 client a day calls it" in one.text) is (callers == 1)
+    assert [*observation.sunsets_near(found, {}, NOW - DAY)] == []
+
+
+def test_a_version_that_can_be_retired() -> None:
+    standings = {KEY: Standing(served=NOW)}
+    (one,) = observation.versions_retirable([KEY], standings)
+    assert one.text.startswith("Version 1 of person can be retired")
+    assert one.identity == next(observation.versions_retirable([KEY], standings)).identity
+    called = {KEY: Standing(served=NOW + 40 * 86_400)}  # and can be retired again after that
+    assert one.identity != next(observation.versions_retirable([KEY], called)).identity
+    assert [*observation.versions_retirable([KEY], {})]
+
+
+WINDOW = "brownout: { windows: [{ from: 2027-01-15T08:00:00Z, to: 2027-01-15T09:00:00Z }] }"
+
+
+def test_a_brownout() -> None:
+    found, document, none = versions(WINDOW), NotifyDocument(), Overrides()
+
+    def begun(now: float, overrides: Overrides = none) -> list[Happening]:
+        return [*observation.brownouts_begun(document, found, overrides, now)]
+
+    assert begun(NOW - 1) == begun(NOW, Overrides(frozenset({KEY}))) == []
+    (one,) = begun(NOW + 1)
+    assert "refuses 100% of its requests until" in one.text
+    assert begun(NOW + 2) == []
+    assert observation.brownouts_over(document, NOW + 3599) == {}
+    assert observation.brownouts_over(document, NOW + 3600) == {KEY: Opening(NOW, NOW + 3600, 100)}
+    assert observation.brownouts_over(document, NOW + 3600) == {}
+    assert begun(NOW + 3600) == []
+
+
+def test_a_brownout_without_an_end() -> None:
+    document = NotifyDocument()
+    found = versions("brownout: { percent: 5 }")
+    (one,) = observation.brownouts_begun(document, found, Overrides(), NOW)
+    assert one.text.endswith("it refuses 5% of its requests.")
+    assert observation.brownouts_over(document, 1e11) == {}
+    over = versions("lifecycle: { sunset: 2020-01-01 }, brownout: { percent: 5 }")
+    assert [*observation.brownouts_begun(NotifyDocument(), over, Overrides(), NOW)] == []
+
+
+def test_a_brownout_that_ends_with_its_version() -> None:
+    """It has lasted since it was noticed; nothing is said of requests long past."""
+    document, none = NotifyDocument(), Overrides()
+    found = versions("lifecycle: { sunset: 2027-01-18 }, brownout: { percent: 5 }")
+    (one,) = observation.brownouts_begun(document, found, none, NOW)
+    assert one.text.endswith("it refuses 5% of its requests until 18 Jan 2027, 00:00 UTC.")
+    ends = NOW + 2 * 86_400 + 16 * 3600
+    assert observation.brownouts_over(document, ends - 1) == {}
+    ((key, opening),) = observation.brownouts_over(document, ends).items()
+    assert (key, opening) == (KEY, Opening(NOW, ends, 5))
+    assert observation.brownout_ended(KEY, opening, {}).text == (
+        "The brownout of version 1 of person has ended after 2 days."
+    )
+    assert [*observation.brownouts_begun(document, found, none, ends)] == []
+
+
+def test_the_effect_of_a_brownout() -> None:
+    history = History()
+    for minute, clients, refused in ((-15, "abc", 0), (-5, "abcd", 0), (3, "ab", 1), (12, "a", 0)):
+        usages = [UsageDelta(*KEY, "/p", client, 2, refused, 0, 1) for client in clients]
+        history.absorb(Delta(NOW + 60 * minute, usages, [], [], [], []))
+    minutes = history.view(HistoryQuery(Resolution.MINUTE), NOW + 1200).series[KEY]
+    ended = observation.brownout_ended(KEY, Opening(NOW, NOW + 600, 100), minutes)
+    assert ended.text == (
+        "The brownout of version 1 of person has ended after 10 minutes: 2 of 4 requests were"
+        " refused, of 2 callers; 4 called in as long before it."
+    )
+    assert observation.brownout_ended(KEY, Opening(NOW, NOW + 600, 100), {}).key == KEY

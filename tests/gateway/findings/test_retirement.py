@@ -1,0 +1,415 @@
+"""Whether a version can be retired: each reason, and what it comes to."""
+
+import pytest
+
+from gateway.base.overrides import NO_OVERRIDES, Overrides
+from gateway.findings.retirement import Reason, Verdict, sentence, verdict
+from gateway.store.state_access import Doubt, StateView
+from gateway.usage.delta import CounterDelta, Delta, UsageDelta
+from gateway.usage.state_changes import StateChanges
+from gateway.usage.totals import Totals
+from tests.gateway.rules.rules import RULES, edited, loaded
+
+DAY = 86_400.0
+NOW = 1_000 * DAY
+SERVED = ("person", "1")
+
+
+def totals(
+    *calls: tuple[str, float], counts: tuple[CounterDelta, ...] = (), since: float = 1
+) -> Totals:
+    """Return what was counted since a day, of clients that called on some days; x! was refused."""
+    made = Totals(StateChanges(documents={"since": since * DAY}))
+    for client, day in calls:
+        name, refused = client.removesuffix("!"), client.endswith("!")
+        usage = UsageDelta(*SERVED, "/p", name, 1, refused, 0, not refused)
+        made.absorb(Delta(day * DAY, [usage], [], [], [], []))
+    made.absorb(Delta(NOW - DAY, [], [], list(counts), [], []))
+    return made
+
+
+def judged(
+    counted: Totals,
+    rules: str = RULES,
+    overrides: Overrides = NO_OVERRIDES,
+    within: str = "30d",
+    doubts: tuple[Doubt, ...] = (),
+    until: float = NOW,
+    replica: str | None = None,
+) -> Verdict:
+    view = StateView(counted, NOW, until, replica, doubts)
+    return verdict(SERVED, view, loaded(rules), overrides, within=within)
+
+
+def said(found: Verdict, answer: str) -> list[str]:
+    return [reason.text for reason in found.reasons if reason.answer == answer]
+
+
+def test_nobody_calls() -> None:
+    found = judged(totals(("acme", 900)))
+    assert found.answer == "yes"
+    assert said(found, "yes") == ["nobody has called it in the last 30 days"]
+
+
+def test_what_is_counted_a_moment_later_is_not_outside_of_the_period() -> None:
+    """The last second of a replica is not counted yet."""
+    called = totals(("acme", 999), since=900)
+    assert judged(called, within="1d").answer == "no"
+    assert judged(called, within="23h").answer == "yes"
+    assert judged(called, within="23h", until=NOW - DAY / 24).answer == "no"
+    # Nor is it enough that counting began at its beginning.
+    begun = totals(since=999)
+    assert judged(begun, within="1d").answer == "yes"
+    found = judged(begun, within="1d", until=NOW - 2)
+    assert found.answer == "unknown"
+    assert any("1972-09-27T00:00:02Z" in each.remedy for each in found.reasons)
+
+
+def test_somebody_does() -> None:
+    found = judged(totals(("acme", 980), ("", 990.5), ("old", 900)))
+    assert found.answer == "no"
+    assert said(found, "no") == [
+        (
+            "2 clients called it in the last 30 days: (anonymous) at 1972-09-17T12:00:00Z,"
+            " acme at 1972-09-07T00:00:00Z"
+        )
+    ]
+    assert judged(totals(("acme", 980)), within="10d").answer == "yes"
+
+
+def test_how_to_see_who_calls_without_a_name() -> None:
+    called = totals(("", 990), ("!", 991))
+    unnamed = "name them with 'clients' in the rules to see who they are"
+    silent = (
+        "they sent no name where 'clients' in the rules looks for one; have them send it, or add"
+        " what they do send there"
+    )
+    named = f"clients: {{ by: [ {{ header: X }} ] }}\n{RULES}"
+    for rules, remedy in ((RULES, unnamed), (named, silent)):
+        assert judged(called, rules).reasons[0].remedy == remedy
+
+
+def test_many_do() -> None:
+    (text,) = said(judged(totals(*((f"c{day}", day) for day in range(980, 990)))), "no")
+    assert text.startswith("10 clients called it")
+    assert text.endswith("and 5 more")
+
+
+OVER = edited(
+    "{ service: old }",
+    "{ service: old, lifecycle: { sunset: 1972-09-01, deprecated: 1972-01-01 } }",
+)
+
+
+def test_who_got_only_refusals_will_come_back() -> None:
+    found = judged(totals(("acme!", 980), ("acme!", 990)))
+    assert found.answer == "no"
+    assert said(found, "no") == [
+        (
+            "1 client called it in the last 30 days and got only refusals:"
+            " acme at 1972-09-17T00:00:00Z"
+        )
+    ]
+    assert said(found, "yes") == []
+
+
+def test_but_not_after_the_sunset() -> None:
+    found = judged(totals(("acme!", 980), ("", 800)), OVER)
+    assert found.answer == "yes"
+    assert said(found, "yes")[0] == "nobody was let through to it in the last 30 days"
+    assert "1 client called it in the last 30 days and got only refusals" in said(found, "note")[0]
+
+
+def test_who_was_served_and_then_refused_counts_as_served() -> None:
+    found = judged(totals(("acme", 980), ("acme!", 990), ("x!", 991)), OVER)
+    assert found.answer == "no"
+    assert said(found, "no") == [
+        "1 client called it in the last 30 days: acme at 1972-09-07T00:00:00Z"
+    ]
+    assert "x at" in said(found, "note")[0]
+    early = judged(totals(("x!", 996), since=995), OVER)
+    assert early.answer == "unknown"
+    assert said(early, "unknown")[0].startswith("nobody was let through to it since counting began")
+
+
+def test_nobody_has_looked_for_long() -> None:
+    found = judged(totals(since=995))
+    assert found.answer == "unknown"
+    assert said(found, "unknown") == [
+        (
+            "nobody has called it since counting began at 1972-09-22T00:00:00Z, which is less than"
+            " 30 days ago"
+        )
+    ]
+    assert judged(totals(since=995), within="1d").answer == "yes"
+
+
+@pytest.mark.parametrize(
+    ("kind", "looked", "by", "mend"),
+    [
+        ("differences", "compared", "shadow", "the conversion, or ignore what is known"),
+        ("violations", "checked", "schema", "the conversion, or the document"),
+    ],
+)
+def test_what_was_found(kind: str, looked: str, by: str, mend: str) -> None:
+    cases, field = CounterDelta(looked, SERVED, 40), CounterDelta(kind, (*SERVED, "name"), 2)
+    assert f"{by} {kind} were not looked for" in said(judged(totals()), "note")
+    assert f"no {by} {kind} in 40 answers" in said(judged(totals(counts=(cases,))), "yes")
+    found = judged(totals(counts=(cases, field)))
+    assert found.answer == "no"
+    assert said(found, "no") == [f"{by} {kind}: name 2 times, last at 1972-09-26T00:00:00Z"]
+    (remedy,) = [reason.remedy for reason in found.reasons if reason.answer == "no"]
+    assert remedy == f"mend {mend}; only what 'within' spans counts"
+
+
+def test_answers_that_could_not_be_validated_are_no_evidence() -> None:
+    left_out = (CounterDelta("unchecked", SERVED, 7),)
+    assert (
+        "schema violations were not looked for: 7 answers could not be validated; check_failed in"
+        " the log has the reason"
+    ) in said(judged(totals(counts=left_out)), "note")
+
+
+def test_a_field_changes_no_terminal() -> None:
+    """Whoever fills the bodies of a service names the fields in which they differ."""
+    field = "/a\n  yes  nobody has called it\x1b[1A"
+    found = judged(totals(counts=(CounterDelta("differences", (*SERVED, field), 2),)))
+    (line,) = (each for each in sentence(found).splitlines() if "shadow differences" in each)
+    assert r"shadow differences: /a\n  yes  nobody has called it\x1b[1A 2 times" in line
+
+
+def test_writes_that_would_be_refused() -> None:
+    counts = (
+        CounterDelta("validated", SERVED, 4),
+        CounterDelta("differences", (*SERVED, "request /name"), 2),
+    )
+    found = judged(totals(counts=counts))
+    (text,) = said(found, "no")
+    assert text == "shadow differences: request /name 2 times, last at 1972-09-26T00:00:00Z"
+    assert "no shadow differences in 4 answers" in said(judged(totals(counts=counts[:1])), "yes")
+
+
+def test_operations_that_were_never_compared() -> None:
+    shadowed = edited("{ service: old }", '{ service: old, shadow: { via: "2" } }')
+    path = "/v{version}/person"
+    operations = [("GET", path), ("POST", path)]
+    seen = tuple(CounterDelta("operations", (*SERVED, *each), 1) for each in operations)
+    compared = CounterDelta("operations_compared", (*SERVED, "GET", path), 1)
+    counted = totals(counts=(*seen, compared))
+    missing = f"never compared: POST {path}"
+    found = judged(counted, shadowed)
+    assert missing in said(found, "note")
+    assert found.answer == "yes"
+    # What another version's service never answers need not be compared.
+    assert missing not in said(judged(totals(counts=seen)), "note")
+    documented = frozenset({("GET", path), ("DELETE", path)})
+    judgement = verdict(
+        SERVED,
+        StateView(counted, NOW, NOW, None, ()),
+        loaded(shadowed),
+        NO_OVERRIDES,
+        within="30d",
+        documented=documented,
+    )
+    assert f"never compared: DELETE {path}" in said(judgement, "note")
+
+
+def test_a_version_that_others_are_served_from() -> None:
+    found = judged(totals(), edited("{ service: new }", '{ via: "1" }'))
+    assert said(found, "no") == ["version 2 is served from it"]
+
+
+def test_a_version_that_is_served_from_another() -> None:
+    found = judged(totals(), edited("{ service: old }", '{ via: "2" }'))
+    assert found.answer == "yes"
+    assert "it is served from version 2, and the rules name no other service for it" in said(
+        found, "note"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "answer", "text"),
+    [
+        ("{ sunset: 1972-12-31 }", "no", "it is promised until 1972-12-31T00:00:00Z"),
+        ("{ sunset: 1972-01-01 }", "yes", "its sunset was 1972-01-01T00:00:00Z"),
+        (
+            "{ sunset: 1972-01-01, exempt: [ { client: acme, until: 1973-01-01 } ] }",
+            "no",
+            "acme may use it until 1973-01-01T00:00:00Z",
+        ),
+        ("{ deprecated: 1972-01-01 }", "note", "clients were never told when it ends"),
+    ],
+)
+def test_dates(lifecycle: str, answer: str, text: str) -> None:
+    named = "clients: { by: [ { header: X } ] }\n"
+    rules = named + edited("{ service: old }", f"{{ service: old, lifecycle: {lifecycle} }}")
+    found = judged(totals(), rules)
+    assert found.answer == ("no" if answer == "no" else "yes")
+    assert text in said(found, answer)
+
+
+def test_a_version_that_nobody_serves() -> None:
+    rules = edited("{ service: old }", "{ lifecycle: { sunset: 1972-01-01 } }")
+    found = judged(totals(), rules)
+    assert found.answer == "yes"
+    assert "nobody serves it any more" in said(found, "note")
+
+
+def test_a_cutover_half_way() -> None:
+    cutover = '{ service: old, cutover: { via: "2", percent: 25, sticky_by: request } }'
+    rules = edited("{ service: old }", cutover, RULES.replace("service: old\n", "service: new\n"))
+    assert said(judged(totals(), rules), "no") == ["its cutover stands at 25%"]
+    assert judged(totals(), rules, Overrides(percents={SERVED: 100.0})).answer == "yes"
+
+
+def test_as_a_text() -> None:
+    head, first, remedy, *_ = sentence(judged(totals(("acme", 990)))).splitlines()
+    assert head == "Version 1 of person cannot be retired yet:"
+    assert first.startswith("  no       1 client called it in the last 30 days: acme at 1972-09-17")
+    assert remedy == "           -> have them ask for another version"
+
+
+@pytest.mark.parametrize(
+    ("within", "answer", "spelled"),
+    [
+        ("172800s", None, ""),
+        ("90s", "yes", "90 seconds"),
+        ("1m", "yes", "minute"),
+        ("11h", "yes", "11 hours"),
+        ("13h", "no", "13 hours"),
+        ("1d", "no", "day"),
+        ("0d", None, ""),
+        ("1w", None, ""),
+        ("-1d", None, ""),
+        ("", None, ""),
+    ],
+)
+def test_how_far_back(within: str, answer: str | None, spelled: str) -> None:
+    counted = totals(("acme", 999.5))
+    if answer is None:
+        with pytest.raises(ValueError, match="write it like 30d, 12h, 5m or 30s"):
+            judged(counted, within=within)
+    else:
+        (text,) = said(judged(counted, within=within), answer)
+        assert f"in the last {spelled}" in text
+
+
+SILENT = "has not been heard since 1972-09-26T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("doubt", "text", "remedy"),
+    [
+        (
+            Doubt("b", NOW - DAY),
+            f"the replica b {SILENT}, and may have served it since",
+            "have it run again on its disk or, if it is gone for good: fleet forget b",
+        ),
+        (
+            Doubt(None, NOW - DAY),
+            f"the database {SILENT}, and what the other replicas counted is not known",
+            "ask again when it is",
+        ),
+    ],
+)
+def test_what_is_not_heard_cannot_be_judged(doubt: Doubt, text: str, remedy: str) -> None:
+    over = edited(
+        "{ service: old }",
+        "{ service: old, lifecycle: { deprecated: 1970-01-01, sunset: 1970-01-02 } }",
+    )
+    assert judged(totals(), over, within="1d").answer == "yes"
+    found = judged(totals(), over, within="1d", doubts=(doubt,))
+    assert found.answer == "unknown"
+    assert found.reasons[0] == Reason("unknown", text, remedy)
+    called = judged(totals(("acme", 999.5)), over, doubts=(doubt,))
+    assert called.answer == "no"
+
+
+def test_one_replica_alone_cannot_judge_the_fleet() -> None:
+    found = judged(totals(), RULES, replica="b")
+    assert [each for each in found.reasons if each.answer == "unknown"] == [
+        Reason(
+            "unknown",
+            "this is what the replica b alone has counted",
+            "ask for all of them: leave 'replica' out",
+        )
+    ]
+    away = judged(totals(), RULES, replica="b", doubts=(Doubt(None, NOW - DAY),))
+    (text,) = said(away, "unknown")
+    assert text.startswith("the database has not been heard since")
+
+
+HOTEL = """\
+services:
+  v1: { targets: ["http://127.0.0.1:8001"] }
+  v2: { targets: ["http://127.0.0.1:8002"] }
+  v3: { targets: ["http://127.0.0.1:8003"] }
+apis:
+  person:
+    endpoints: [ { path: "/{rest*}", version: { in: header, name: V } } ]
+    versions:
+      "0": { via: "2" }
+      "1": ONE
+      "2": { service: v2 }
+      "3": { service: v3 }
+    conversions:
+      - { between: ["0", "1"], changes: [] }
+      - between: ["1", "2"]
+        operations: [ { older: GET /stats, service: v1 } ]
+      - { between: ["2", "3"], changes: [] }
+"""
+OFF = "switch {} off once the version is out of the rules"
+
+
+def needs(one: str) -> dict[str, str]:
+    """Return what the verdict says about services, with remedies."""
+    reasons = judged(totals(), HOTEL.replace("ONE", one)).reasons
+    return {each.text: each.remedy for each in reasons if "it needs" in each.text}
+
+
+def test_every_service_that_a_version_needs_is_named() -> None:
+    operations = "operations that another version lacks"
+    assert needs('{ via: "2" }') == {
+        "it needs v2, as do version 0 of person, version 2 of person": "",
+        f"it needs v1 for {operations}, as does version 0 of person": "",
+    }
+    cutover = '{ service: v1, cutover: { via: "3", percent: 5, sticky_by: request } }'
+    assert needs(cutover) == {
+        "it needs v1, as does version 0 of person": "",
+        "it needs v3 for its cutover, as does version 3 of person": "",
+    }
+    assert needs('{ service: v1, shadow: { via: "2" } }') == {
+        "it needs v1, as does version 0 of person": "",
+        "it needs v2 for its shadow, as do version 0 of person, version 2 of person": "",
+    }
+
+
+def test_what_may_be_switched_off_is_named() -> None:
+    rules = HOTEL.replace('      "0": { via: "2" }\n', "").replace(
+        '      - { between: ["0", "1"], changes: [] }\n', ""
+    )
+    reasons = judged(totals(), rules.replace("ONE", '{ via: "2" }')).reasons
+    text = "it needs v1 for operations that another version lacks; nothing else in the rules does"
+    assert Reason("note", text, OFF.format("v1")) in reasons
+
+
+def test_a_version_whose_service_answers_operations_of_others() -> None:
+    found = judged(totals(), HOTEL.replace("ONE", "{ service: v1 }"))
+    text = "version 0 is served from it for operations that another version lacks"
+    assert said(found, "no") == [text]
+
+
+def test_a_version_that_a_shadow_or_a_cutover_asks() -> None:
+    rules = edited("{ service: new }", '{ service: new, shadow: { via: "1" } }')
+    found = judged(totals(), rules)
+    assert found.answer == "yes"
+    assert "the shadow of version 2 asks it" in said(found, "note")
+    cutover = '{ service: new, cutover: { via: "1", percent: 5, sticky_by: request } }'
+    found = judged(totals(), edited("{ service: new }", cutover))
+    assert said(found, "no") == ["version 2 is served from it for its cutover"]
+
+
+def test_an_api_without_versions_has_no_lifecycle() -> None:
+    view = StateView(totals(), NOW, NOW, None, ())
+    found = verdict(("users", ""), view, loaded(RULES), NO_OVERRIDES, within="30d")
+    assert not any("rules" in each.remedy or "sunset" in each.remedy for each in found.reasons)

@@ -1,0 +1,71 @@
+"""Service failures: what fails in which replicas, since when and why."""
+
+from gateway.findings.service_failures import ServiceFailure, service_failures
+from gateway.observe.failing_service import FailingService, TargetError
+from gateway.store.state_access import FleetView, ReplicaView
+
+NOON = 1_000 * 86_400.0 + 43_200  # 1972-09-27
+ALONE = FleetView([], [])
+
+
+def failing(
+    *targets: str, of: int, since: float = NOON, error: str = "refused", name: str = "s"
+) -> FailingService:
+    listed = [TargetError(target, since, error) for target in targets[:3]]
+    return FailingService(name, of, len(targets), since, listed)
+
+
+def replica(name: str, *services: FailingService, presence: str = "heard") -> ReplicaView:
+    times = NOON, NOON, 0.0
+    return ReplicaView(name, presence, False, "1", "hash", "", *times, 0, failing=services)
+
+
+def found(here: FailingService | None, *others: ReplicaView) -> list[ServiceFailure]:
+    fleet = FleetView([replica("a"), *others], []) if others else ALONE
+    return [*service_failures("a", [here] if here else [], fleet)]
+
+
+def test_of_a_gateway_alone() -> None:
+    (one,) = found(failing("h:1", of=1))
+    assert (one.subject, one.whole, one.since) == ("s", True, NOON)
+    assert one.text == (
+        "1 of 1 target fails: h:1 since 27 Sep 1972, 12:00 UTC (refused). Its requests fail. Look"
+        " whether it runs, and whether the gateway reaches it."
+    )
+
+
+def test_what_several_replicas_meet_is_there_once() -> None:
+    """With the words of the first; the order in which targets began to fail may differ."""
+    first = failing("h:2", "h:1", of=3, since=NOON - 60, error="")
+    others = [replica(name, first) for name in "bcde"]
+    (one,) = found(failing("h:1", "h:2", of=3), *others)
+    assert (one.subject, one.whole) == ("s in a, b, c and 2 more", False)
+    assert one.text.startswith(
+        "2 of 3 targets fail: h:2 since 27 Sep 1972, 11:59 UTC (health checks find it down), h:1"
+    )
+    assert "The others take its requests" in one.text
+
+
+def test_what_differs_is_told_apart() -> None:
+    others = [
+        replica("b", failing("h:1", of=2), failing("h:9", of=1, name="t")),
+        replica("c", failing("h:1", "h:2", of=2)),
+    ]
+    assert [(one.subject, one.whole) for one in found(failing("h:2", of=2), *others)] == [
+        ("s in a", False),
+        ("s in b", False),
+        ("t in b", True),
+        ("s in c", True),
+    ]
+
+
+def test_only_replicas_that_are_heard_know_how_it_is() -> None:
+    """What the database has of this one is of a second ago."""
+    mine = replica("a", failing("h:1", of=2))
+    assert found(None, mine, replica("b", failing("h:1", of=2), presence="lost")) == []
+
+
+def test_of_many_some_are_listed() -> None:
+    (one,) = found(failing(*(f"h:{port}" for port in range(1, 6)), of=6))
+    assert "(refused), and 2 more. The others" in one.text
+    assert "h:4" not in one.text

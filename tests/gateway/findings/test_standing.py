@@ -1,0 +1,118 @@
+"""The sums of the views of all versions: right, and made of no more than what may have changed."""
+
+import time
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from gateway.findings import standing
+from gateway.findings.operator import Operator
+from gateway.findings.standing import Standing, Standings
+from gateway.routing.snapshot import Snapshot
+from gateway.store.local_state import LocalState
+from gateway.store.state_access import Doubt, StateView
+from gateway.store.state_writer import StateWriter
+from gateway.usage.delta import BOUNDS, Delta, TrafficDelta, UsageDelta
+from gateway.usage.history import History, HistoryQuery, HistoryView
+
+KEY, DAY = ("person", "1"), 86_400
+
+
+@dataclass
+class Watched:
+    """A state that notes which history is asked for, and may lack the store.
+
+    Attributes:
+        spans: how far back it was asked for, in days; and how far back its callers.
+        away: whether the counts of this replica alone are known.
+    """
+
+    state: LocalState
+    spans: list[tuple[float, float]] = field(default_factory=list)
+    away: bool = False
+
+    async def view(self, *, clients: bool) -> StateView:
+        found = await self.state.view(clients=clients)
+        return found._replace(doubts=(Doubt(None, 1.0),)) if self.away else found
+
+    async def history(self, query: HistoryQuery) -> HistoryView:
+        assert query.span is not None
+        assert query.callers is not None
+        self.spans.append((query.span / DAY, query.callers / DAY))
+        if self.away:
+            return HistoryView(query, {}, time.time(), "a")
+        # As of a store: what was read before stays as it was.
+        return History(self.state.totals.history.rows()).view(query, time.time())
+
+
+def count(state: LocalState, days: int, clients: int, failed: int = 0) -> None:
+    """Count requests of so many days ago: one a client, each within 5 ms."""
+    at = time.time() - days * DAY
+    usages = [UsageDelta(*KEY, "/p", f"{days}-{c}", 1, 0, c < failed, 1) for c in range(clients)]
+    buckets = [clients, *[0] * len(BOUNDS)]
+    traffic = [TrafficDelta(*KEY, "/p", "GET", 200, "", buckets, 0.001, 0)]
+    state.absorb(Delta(at, usages, traffic, [], [], []))
+
+
+@pytest.fixture
+def watched() -> Watched:
+    """Return a state."""
+    rules = cast(Snapshot, None)  # nobody asks for them
+    return Watched(LocalState(StateWriter(None), "a", lambda: rules, lambda: "hash"))
+
+
+def standings(watched: Watched) -> Standings:
+    """Return the sums of a state."""
+    return Standings(cast(Operator, SimpleNamespace(state=watched)))
+
+
+async def latest(made: Standings) -> Standing:
+    """Return the sums of the version, as new as they can be."""
+    await made._make()
+    assert made._known is not None
+    return made._known[1][KEY]
+
+
+async def test_the_sums(watched: Watched) -> None:
+    for days, clients, failed in ((40, 9, 9), (29, 8, 4), (6, 3, 0), (1, 5, 1), (0, 2, 0)):
+        count(watched.state, days, clients, failed)
+    found = await latest(standings(watched))
+    assert (found.requests, found.failed, found.callers) == (18, 5, 5)
+    assert found.trend == (8, *[0] * 22, 3, *[0] * 4, 5, 2)
+    assert found.quick == pytest.approx(0.95 * BOUNDS[0])
+
+
+async def test_days_that_are_over_are_read_seldom(watched: Watched) -> None:
+    """What was counted late of them is in the sums once they are read again."""
+    made = standings(watched)
+    count(watched.state, 5, 1)
+    assert (await latest(made)).requests == 1
+    assert [*watched.spans[0]] == [standing.DAYS, 7]
+    count(watched.state, 0, 2)
+    count(watched.state, 5, 4)
+    assert (await latest(made)).requests == 3
+    assert set(watched.spans[1:]) == {(2, 7)}
+    made._whole_until = 0.0
+    assert (await latest(made)).requests == 7
+
+
+async def test_what_others_counted_stays_while_the_store_is_away(watched: Watched) -> None:
+    made = standings(watched)
+    count(watched.state, 5, 1)
+    assert (await latest(made)).requests == 1
+    watched.away = True
+    asked = len(watched.spans)
+    assert (await latest(made)).requests == 1
+    assert len(watched.spans) == asked
+
+
+async def test_the_history_of_one_replica_alone_is_not_kept(watched: Watched) -> None:
+    """As where the store goes away between two questions at the first view."""
+    made = standings(watched)
+    count(watched.state, 5, 1)
+    watched.away = True
+    assert (await made.latest())[1][KEY].requests == 0
+    watched.away = False
+    assert (await latest(made)).requests == 1

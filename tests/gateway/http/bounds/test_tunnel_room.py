@@ -1,0 +1,75 @@
+"""What waits in tunnels, and who gives way when that is too much."""
+
+import asyncio
+
+from gateway.http.bounds.tunnel_room import TunnelRoom
+
+
+class Tunnel:
+    """A tunnel whose receivers take what waits when the test says so.
+
+    Attributes:
+        gave_way: how often it was told to.
+    """
+
+    def __init__(self, room: TunnelRoom) -> None:
+        self.gave_way = 0
+        self._room = room
+        self._taken = asyncio.Event()
+        self._directions: list[asyncio.Task[None]] = []
+
+    async def pass_on(self, *sizes: int) -> None:
+        """Begin to pass pieces on in a direction."""
+        pieces = [*map(bytes, sizes), b""]
+
+        async def read() -> bytes:
+            return pieces.pop(0)
+
+        async def write(_: bytes) -> None:
+            await self._taken.wait()
+
+        task = asyncio.create_task(self._room.pass_on(read, write, self.give_way))
+        self._directions.append(task)
+        await asyncio.sleep(0)
+
+    async def take(self) -> None:
+        """Take all that was sent."""
+        self._taken.set()
+        await asyncio.gather(*self._directions)
+
+    def give_way(self) -> None:
+        """End."""
+        self.gave_way += 1
+        for task in self._directions:
+            task.cancel()
+
+
+async def test_the_one_that_has_waited_for_the_longest_gives_way() -> None:
+    room = TunnelRoom(most=10)
+    first, second, third, fourth = [Tunnel(room) for _ in range(4)]
+    for each in (first, second):
+        await each.pass_on(5)
+    assert (first.gave_way, second.gave_way) == (0, 0)
+    await third.pass_on(5)
+    assert (first.gave_way, second.gave_way, third.gave_way) == (1, 0, 0)
+    await fourth.pass_on(10)
+    assert (second.gave_way, third.gave_way, fourth.gave_way) == (1, 1, 0)
+    await fourth.take()
+
+
+async def test_what_is_taken_leaves_room() -> None:
+    room = TunnelRoom(most=10)
+    first, second = Tunnel(room), Tunnel(room)
+    await first.pass_on(10, 10)
+    await first.take()
+    await second.pass_on(5)
+    await second.pass_on(5)
+    assert (first.gave_way, second.gave_way) == (0, 0)
+    await second.take()
+
+
+async def test_a_piece_may_be_larger_than_the_room() -> None:
+    alone = Tunnel(TunnelRoom(most=10))
+    await alone.pass_on(11)
+    assert not alone.gave_way
+    await alone.take()

@@ -1,0 +1,137 @@
+"""A client's connection, over transports without sockets: what waits for all clients together."""
+
+import asyncio
+from typing import Any
+
+from gateway.http.bounds.waiting_bytes import WaitingBytes
+from gateway.http.client.client_server import ClientServer
+from gateway.http.turns.turn_writes import TurnWrites
+from tests.gateway.kit import rules
+from tests.gateway.proxy.wires import Gateway, Wire
+from tests.gateway.talk import ask
+
+
+def answer(size: int) -> bytes:
+    """Return an answer with a body of so many bytes."""
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (size, b"x" * size)
+
+
+class Socket:
+    """The socket of a client, of which nothing is unsent."""
+
+    family = 0
+
+    def fileno(self) -> int:
+        return -1
+
+    def setsockopt(self, *_: object) -> None:
+        """Take the option by which a close resets."""
+
+
+class Client(Wire):
+    """A client that takes nothing until it is told to, on a connection of its own."""
+
+    def __init__(self, server: ClientServer) -> None:
+        names = {"peername": ("192.0.2.1", 1), "sockname": ("127.0.0.1", 8080), "socket": Socket()}
+        super().__init__(self._look, **names)
+        self.cut = self.closing = False
+        self._high = 64 * 1024  # as of every transport
+        self._answered, self.ended = asyncio.Event(), asyncio.Event()
+        self.protocol = server()
+        self.protocol.connection_made(self)
+
+    def get_write_buffer_size(self) -> int:
+        return len(self.data)
+
+    def set_write_buffer_limits(self, *limits: Any, **_: object) -> None:
+        """Note from how many bytes on its protocol is to write no more."""
+        (self._high,) = limits
+
+    async def ask(self) -> None:
+        """Take what has come, ask for an answer, and return when all of it is written."""
+        if self.protocol.writing_paused:
+            self.protocol.resume_writing()
+        self.data = b""
+        self._answered.clear()
+        self.protocol.data_received(ask())
+        await self._answered.wait()
+
+    def close(self, *_: object, **__: object) -> None:
+        """Note that it ends as soon as all is sent."""
+        self.closing = True
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def abort(self, *_: object, **__: object) -> None:
+        """Note the end, and tell it."""
+        self.cut = True
+        self.ended.set()
+        asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
+
+    def _look(self, _: Wire) -> None:
+        if len(self.data) > self._high and not self.protocol.writing_paused:
+            self.protocol.pause_writing()
+        if self.data.endswith(b"x" * 1000):
+            self._answered.set()
+
+
+async def test_the_client_that_has_taken_nothing_for_the_longest_gives_way() -> None:
+    bounds: list[Any] = []
+    gateway = Gateway(rules(1), {1: lambda _: answer(600_000)})
+    server = ClientServer(gateway.handler, bounds.append, TurnWrites(asyncio.get_running_loop()))
+    server._totals.waiting = WaitingBytes(most=1_500_000)
+    clients = [Client(server) for _ in range(4)]
+    for client in clients[:2]:
+        await client.ask()
+    for client in (clients[0], *clients[2:]):  # the first has taken all of it, and asks for more
+        await client.ask()
+    await asyncio.sleep(0)  # the last one waits as well
+    assert [client.cut for client in clients] == [True, True, False, False]
+    assert bounds == ["slow", "slow"]
+    for client in clients[2:]:
+        client.protocol.connection_lost(None)
+    gateway.close()
+
+
+async def test_small_answers_that_nobody_takes_count() -> None:
+    """However small: ten thousand clients may each leave one to the gateway."""
+    bounds: list[Any] = []
+    gateway = Gateway(rules(1), {1: lambda _: answer(20_000)})
+    server = ClientServer(gateway.handler, bounds.append, TurnWrites(asyncio.get_running_loop()))
+    server._totals.waiting = WaitingBytes(most=50_000)
+    clients = [Client(server) for _ in range(4)]
+    for client in clients:
+        await client.ask()
+    await asyncio.sleep(0)  # the last one waits as well
+    assert [client.cut for client in clients] == [True, True, False, False]
+    for client in clients[2:]:
+        client.protocol.connection_lost(None)
+    gateway.close()
+
+
+async def test_who_takes_nothing_of_the_last_answer_is_cut() -> None:
+    """The connection is closing then, and would wait for the client without an end."""
+    bounds: list[Any] = []
+    limits = "limits: { header_seconds: 0.01, stall_seconds: 0.01 }\n"
+    gateway = Gateway(limits + rules(1), {})
+    server = ClientServer(gateway.handler, bounds.append, TurnWrites(asyncio.get_running_loop()))
+    client = Client(server)
+    client.protocol.data_received(b"GET / HTTP/1.1\r\n")
+    async with asyncio.timeout(20):
+        await client.ended.wait()
+    assert client.data.startswith(b"HTTP/1.1 408 ")
+    assert bounds == ["header_seconds", "stall_seconds"]
+    gateway.close()
+
+
+async def test_a_last_answer_that_is_sent_is_not_taken_back() -> None:
+    """A reset would drop what is on its way."""
+    gateway = Gateway(rules(1), {})
+    server = ClientServer(gateway.handler, lambda _: None, TurnWrites(asyncio.get_running_loop()))
+    client = Client(server)
+    client.protocol.finish()
+    client.protocol.cut()
+    assert (client.closing, client.cut) == (True, False)
+    client.protocol.connection_lost(None)
+    gateway.close()

@@ -1,0 +1,89 @@
+"""The states of a client's connection: the whole table, and random orders of events."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.http.client.client_state import BETWEEN, TRANSITIONS, ClientEvent, ClientState
+from gateway.http.transition_table import IllegalTransitionError
+
+S, E = ClientState, ClientEvent
+# What may happen in each state, and where it leads: the table, read the other way.
+LEGAL = {
+    S.IDLE: {
+        E.BYTES: S.HEAD,
+        E.REQUEST: S.ASKED,
+        E.REFUSE: S.ENDING,
+        E.FINISH: S.ENDING,
+        E.LOST: S.CLOSED,
+    },
+    S.HEAD: {
+        E.BYTES: S.HEAD,
+        E.REQUEST: S.ASKED,
+        E.REFUSE: S.ENDING,
+        E.FINISH: S.ENDING,
+        E.LOST: S.CLOSED,
+    },
+    S.ASKED: {E.TAKE: S.ANSWERING, E.FINISH: S.LAST_ASKED, E.LOST: S.CLOSED},
+    S.LAST_ASKED: {E.TAKE: S.LAST, E.FINISH: S.LAST_ASKED, E.LOST: S.CLOSED},
+    S.ANSWERING: {
+        E.SWITCH: S.TUNNEL,
+        E.ANSWERED: S.IDLE,
+        E.LAST_ANSWERED: S.ENDING,
+        E.FINISH: S.LAST,
+        E.LOST: S.CLOSED,
+    },
+    S.LAST: {
+        E.SWITCH: S.TUNNEL,
+        E.ANSWERED: S.ENDING,
+        E.LAST_ANSWERED: S.ENDING,
+        E.FINISH: S.LAST,
+        E.LOST: S.CLOSED,
+    },
+    S.TUNNEL: {E.LAST_ANSWERED: S.ENDING, E.FINISH: S.TUNNEL, E.LOST: S.CLOSED},
+    S.ENDING: {E.FINISH: S.ENDING, E.LOST: S.CLOSED},
+    S.CLOSED: {E.FINISH: S.CLOSED},
+}
+
+
+@pytest.mark.parametrize(("state", "event"), list(product(S, E)), ids=lambda each: each.name)
+def test_every_pair(state: ClientState, event: ClientEvent) -> None:
+    expected = LEGAL[state].get(event)
+    if expected is None:
+        with pytest.raises(IllegalTransitionError):
+            TRANSITIONS[state, event]
+    else:
+        assert TRANSITIONS[state, event] is expected
+
+
+@given(st.lists(st.sampled_from(E)))
+def test_any_order_of_events(events: list[ClientEvent]) -> None:
+    """Each request is answered once, in turn; none begins behind the last one."""
+    state, asked, taken, over, last = S.IDLE, 0, 0, 0, False
+    for event in events:
+        try:
+            state = TRANSITIONS[state, event]
+        except IllegalTransitionError:
+            continue
+        asked += event is E.REQUEST
+        taken += event is E.TAKE
+        over += event in (E.ANSWERED, E.LAST_ANSWERED)
+        assert over <= taken <= asked <= over + 1
+        assert not (last and event in (E.BYTES, E.REQUEST))
+        last |= event in (E.FINISH, E.LAST_ANSWERED, E.REFUSE, E.SWITCH, E.LOST)
+        assert not (last and state in BETWEEN)
+
+
+@pytest.mark.parametrize("state", S, ids=lambda state: state.name)
+def test_every_state_can_be_reached_and_left(state: ClientState) -> None:
+    assert state in _reached(S.IDLE)
+    assert S.CLOSED in _reached(state)
+
+
+def _reached(start: ClientState) -> set[ClientState]:
+    found: set[ClientState] = {start}
+    while fresh := {to for (at, _), to in TRANSITIONS.items() if at in found} - found:
+        found |= fresh
+    return found

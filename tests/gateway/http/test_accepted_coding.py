@@ -1,0 +1,46 @@
+"""The coding that a client prefers, by Accept-Encoding."""
+
+import pytest
+
+from gateway.http.accepted_coding import accepted_coding
+
+
+@pytest.mark.parametrize(
+    ("value", "coding"),
+    [
+        ("", None),
+        ("gzip", "gzip"),
+        ("GZIP", "gzip"),
+        ("x-gzip", "gzip"),
+        ("gzip, deflate, br, zstd", "zstd"),
+        ("gzip, deflate, br", "gzip"),
+        ("gzip;q=0.5, br ; Q=0.8", "br"),
+        ("br;q=1.000, gzip;q=0.999", "br"),
+        ("deflate", None),
+        ("identity", None),
+        ("*", "zstd"),
+        ("*;q=0.5, gzip", "gzip"),
+        ("*, zstd;q=0", "gzip"),
+        ("gzip;q=0", None),
+        ("gzip;q=0.0, *;q=0", None),
+        ("gzip;q=0.5, identity", None),
+        ("gzip;q=0.5, identity;q=0.5", "gzip"),
+        ("identity;q=0", None),
+        ("gzip;q=2, br;q=x, zstd;a=b", None),
+        (",, gzip ,", "gzip"),
+        ("gzip, gzip;q=0", "gzip"),
+        (f"{'a' * 300}, br", "br"),
+    ],
+)
+def test_accepted(value: str, coding: str | None) -> None:
+    assert accepted_coding([value]) == coding
+
+
+def test_several_lines_are_one_list() -> None:
+    assert accepted_coding(["deflate", "br;q=0.1", "gzip"]) == "gzip"
+    assert accepted_coding([]) is None
+
+
+def test_a_list_that_is_too_long_is_not_read() -> None:
+    assert accepted_coding(["a" * 1020 + ",gzip"]) is None
+    assert accepted_coding(["a" * 1019, "gzip"]) == "gzip"

@@ -1,0 +1,54 @@
+"""Set-Cookie: paths and domains of a service as those of the client."""
+
+import pytest
+
+from gateway.http.cookie import leaves, map_cookie, path_above
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("sid=a", "sid=a"),
+        ("sid=a; Path=/v2; HttpOnly", "sid=a; Path=/V2; HttpOnly"),
+        ("sid=a;PATH = /v2 ;Secure", "sid=a;PATH = /V2 ;Secure"),
+        ("sid=/v2; Path=v2; path", "sid=/v2; Path=v2; path"),
+        ("sid=Path=/v2; Max-Age=1", "sid=Path=/v2; Max-Age=1"),
+        ("sid=a; Domain=api.test; Path=/", "sid=a; Domain=api.test; Path=/"),
+        ("sid=a; domain=inside; Path=/", "sid=a; Path=/"),
+        ("", ""),
+    ],
+)
+def test_cookies(given: str, wanted: str) -> None:
+    assert map_cookie(given, str.upper, lambda domain: domain != "inside") == wanted
+
+
+@pytest.mark.parametrize(
+    ("public", "served", "prefix", "found"),
+    [
+        ("/v1/me", "/v2/me", "/v2", "/v1"),
+        ("/v1/clients/7", "/v2/customers/7", "/v2/customers", "/v1/clients"),
+        ("/person", "/v2/person", "/v2", "/"),
+        ("/v1/pay", "/v2/payments", "/v2/payments", "/v1/pay"),
+        ("/v1/pay", "/v2/payments", "/v2", None),
+        ("/v1/me", "/v2/me", "/v", None),
+        ("/v1/me", "/v2/me", "/other", None),
+    ],
+)
+def test_paths_above(public: str, served: str, prefix: str, found: str | None) -> None:
+    assert path_above(public, served, prefix) == found
+
+
+@pytest.mark.parametrize(
+    ("domain", "gone"),
+    [
+        ("api.test", False),
+        (".TEST", False),
+        ("inside.test", True),
+        (".inside.test", True),
+        ("x.inside.test", False),  # of no service: a client refuses it as before
+        ("side.test", False),
+        ("10.0.0.2", True),
+    ],
+)
+def test_domains(domain: str, gone: bool) -> None:
+    assert leaves(domain, "api.test", ["inside.test", "10.0.0.2"]) is gone

@@ -1,0 +1,76 @@
+"""Loop turns: what costs much on the event loop leaves others their turns."""
+
+import asyncio
+
+import pytest
+
+from gateway.base.errors import FaultError
+from gateway.http.turns import loop_turns
+from gateway.http.turns.loop_turns import LoopTurns
+from gateway.proxy.body.conversion_budget import overloaded
+
+
+class Costly:
+    """Calls of which each takes some seconds by the clock, and the turn in which each was made."""
+
+    def __init__(self, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1.0
+        self.made: list[tuple[str, int]] = []
+        self.turns = LoopTurns(60.0, overloaded)
+        self._seconds = seconds
+        self._turn = 0
+        monkeypatch.setattr(loop_turns, "perf_counter", lambda: self.now)
+
+    async def call(self, network: str) -> None:
+        """Make a call for a client of a network."""
+
+        def call() -> None:
+            self.now += self._seconds
+            self.made.append((network, self._turn))
+
+        await self.turns.run(call, lambda: network)
+
+    async def all(self, networks: str) -> list[tuple[str, int]]:
+        """Make a call for each letter at once; return them with the turns of the event loop."""
+        calls = asyncio.gather(*map(self.call, networks))
+        while not calls.done():
+            self._turn += 1
+            await asyncio.sleep(0)
+        return self.made
+
+
+async def test_each_costly_call_has_a_turn_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = await Costly(0.01, monkeypatch).all("aaaaa")
+    assert len({turn for _, turn in made}) == 5
+
+
+async def test_cheap_calls_share_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = await Costly(0.0001, monkeypatch).all("aaaaa")
+    assert len({turn for _, turn in made}) == 1
+
+
+async def test_networks_have_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = await Costly(0.01, monkeypatch).all("aaaab")
+    assert [network for network, _ in made] == ["a", "a", "b", "a", "a"]
+
+
+async def test_a_call_that_fails_ends_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    costly = Costly(0.01, monkeypatch)
+
+    def fail() -> None:
+        costly.now += 1.0
+        raise ValueError("no JSON")
+
+    with pytest.raises(ValueError, match="no JSON"):
+        await costly.turns.run(fail, lambda: "a")
+    assert [network for network, _ in await costly.all("bb")] == ["b", "b"]
+
+
+async def test_a_call_waits_for_so_long_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    costly = Costly(0.01, monkeypatch)
+    costly.turns = turns = LoopTurns(0.0, overloaded)
+    await costly.call("a")
+    with pytest.raises(FaultError, match="overloaded"):
+        await turns.run(lambda: pytest.fail("it was called"), lambda: "a")
+    await asyncio.sleep(0)
+    await costly.call("a")

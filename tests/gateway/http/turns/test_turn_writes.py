@@ -1,0 +1,155 @@
+"""What is written in a turn is sent at its end, in its order; nothing overtakes it or is lost."""
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from gateway.http.turns.turn_writes import TurnTransport, TurnWrites
+
+
+class Sent(asyncio.Transport):
+    """A transport that notes what is asked of it, in a list that all of a test share."""
+
+    def __init__(self, name: str, done: list[str]) -> None:
+        super().__init__({"socket": name})
+        self._name, self._done = name, done
+        self._closing = False
+
+    def write(self, data: Any) -> None:
+        self._done.append(f"{self._name} {len(data) if len(data) > 9 else data.decode()}")
+
+    def close(self) -> None:
+        self._done.append(f"{self._name} close")
+        self._closing = True
+
+    def abort(self) -> None:
+        self._done.append(f"{self._name} abort")
+        self._closing = True
+
+    def write_eof(self) -> None:
+        self._done.append(f"{self._name} eof")
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def get_write_buffer_size(self) -> int:
+        return 100
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._done.append(f"{self._name} limits {high} {low}")
+
+    def pause_reading(self) -> None:
+        self._done.append(f"{self._name} pause")
+
+    def resume_reading(self) -> None:
+        self._done.append(f"{self._name} resume")
+
+
+class Turn:
+    """Transports of one queue, and what was done with them."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.writes = TurnWrites(asyncio.get_running_loop())
+
+    def transport(self, name: str) -> TurnTransport:
+        """Return a transport of a name."""
+        return TurnTransport(Sent(name, self.done), self.writes)
+
+
+async def test_the_writes_of_a_turn_are_sent_at_its_end_in_their_order() -> None:
+    turn = Turn()
+    one, two = turn.transport("1"), turn.transport("2")
+    one.write_soon(b"a")
+    two.write_soon(b"b")
+    assert turn.done == []
+    await asyncio.sleep(0)
+    assert turn.done == ["1 a", "2 b"]
+    two.write_soon(b"c")
+    await asyncio.sleep(0)
+    assert turn.done == ["1 a", "2 b", "2 c"]
+
+
+async def test_a_second_write_of_a_turn_is_sent_behind_the_first_at_once() -> None:
+    turn = Turn()
+    one = turn.transport("1")
+    for data in (b"a", b"b", b"c"):
+        one.write_soon(data)
+    assert turn.done == ["1 a", "1 b"]
+    await asyncio.sleep(0)
+    assert turn.done == ["1 a", "1 b", "1 c"]
+
+
+async def test_many_bytes_are_sent_at_once_behind_what_was_kept() -> None:
+    turn = Turn()
+    one = turn.transport("1")
+    one.write_soon(b"a" * 65_537)
+    assert turn.done == ["1 65537"]
+    one.write_soon(b"b")
+    one.write_soon(b"c" * 65_537)
+    assert turn.done == ["1 65537", "1 b", "1 65537"]
+
+
+async def test_no_more_than_64_wait() -> None:
+    turn = Turn()
+    for number in range(65):
+        turn.transport(str(number)).write_soon(b"a")
+    assert turn.done == [f"{number} a" for number in range(64)]
+    await asyncio.sleep(0)
+    assert len(turn.done) == 65
+
+
+@pytest.mark.parametrize(
+    ("then", "done"),
+    [
+        (lambda one: one.write(b"b"), ["1 a", "1 b"]),
+        (lambda one: one.close(), ["1 a", "1 close"]),
+        (lambda one: one.write_eof(), ["1 a", "1 eof"]),
+        (lambda one: one.set_write_buffer_limits(0), ["1 a", "1 limits 0 None"]),
+        (lambda one: one.abort(), ["1 abort"]),
+        (lambda one: one.pause_reading(), ["1 pause", "1 a"]),
+        (lambda one: one.resume_reading(), ["1 resume", "1 a"]),
+    ],
+    ids=["write", "close", "eof", "limits", "abort", "pause", "resume"],
+)
+async def test_what_else_is_asked_of_a_transport_has_its_order(then: Any, done: list[str]) -> None:
+    turn = Turn()
+    one = turn.transport("1")
+    one.write_soon(b"a")
+    then(one)
+    await asyncio.sleep(0)
+    assert turn.done == done
+
+
+async def test_a_transport_that_closed_meanwhile_is_sent_nothing() -> None:
+    turn = Turn()
+    sent = Sent("1", turn.done)
+    one = TurnTransport(cast(asyncio.Transport, sent), turn.writes)
+    one.write_soon(b"a")
+    sent.abort()
+    await asyncio.sleep(0)
+    assert one.is_closing()
+    assert turn.done == ["1 abort"]
+
+
+async def test_one_that_takes_no_bytes_keeps_none_of_the_others_back() -> None:
+    turn = Turn()
+    broken = Sent("1", turn.done)
+    broken.write = {}.__getitem__  # type: ignore[method-assign, assignment]  # raises KeyError
+    for own in (broken, Sent("2", turn.done)):
+        TurnTransport(own, turn.writes).write_soon(b"a")
+    await asyncio.sleep(0)
+    assert turn.done == ["1 abort", "2 a"]
+
+
+async def test_what_waits_counts_as_not_sent() -> None:
+    turn = Turn()
+    one = turn.transport("1")
+    assert one.get_write_buffer_size() == 100
+    one.write_soon(b"abc")
+    assert one.get_write_buffer_size() == 103
+    await asyncio.sleep(0)
+    assert one.get_write_buffer_size() == 100
+    assert one.get_extra_info("socket") == "1"
+    assert one.get_extra_info("peername", "none") == "none"

@@ -1,0 +1,128 @@
+"""Small request bodies that are read before their service is asked."""
+
+import asyncio
+import tracemalloc
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from gateway.base.errors import FaultError
+from gateway.base.headers import HeaderFields
+from gateway.http.bounds import slow_pieces
+from gateway.http.bounds.limiter import ConcurrencyLimiter
+from gateway.http.upstream.body_ahead import ArrivingBody, BodiesAhead
+from gateway.http.upstream.upstream import UpstreamRequest
+
+
+async def comes(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+async def whole(body: bytes | AsyncIterator[bytes] | None) -> bytes:
+    assert isinstance(body, AsyncIterator)
+    pieces = [piece async for piece in body]
+    assert all(pieces)
+    return b"".join(pieces)
+
+
+async def test_a_body_of_a_length_is_whole() -> None:
+    request = UpstreamRequest("POST", "/", [], body=comes(b"ab", b"c"), length=3)
+    assert (await BodiesAhead().read(request)).body == b"abc"
+
+
+@pytest.mark.parametrize("pieces", [[], [b"ab", b"c"], [b"a" * 60_000, b"b" * 60_000, b"c"]])
+async def test_chunks_stay_chunks(pieces: list[bytes]) -> None:
+    """However much of them is read ahead."""
+    request = UpstreamRequest("POST", "/", [], body=comes(*pieces))
+    ahead = await BodiesAhead().read(request)
+    assert ahead.length is None
+    assert await whole(ahead.body) == b"".join(pieces)
+
+
+async def test_what_is_large_stays_as_it_is() -> None:
+    request = UpstreamRequest("POST", "/", [], body=comes(), length=70_000)
+    assert await BodiesAhead().read(request) is request
+
+
+async def test_who_waits_for_100_is_told() -> None:
+    told: list[int] = []
+
+    def inform(status: int, _: HeaderFields) -> None:
+        told.append(status)
+
+    fields = [(b"Expect", b"100-continue"), (b"X-A", b"1")]
+    request = UpstreamRequest("POST", "/", fields, body=comes(b"a"), length=1, informational=inform)
+    ahead = await BodiesAhead().read(request)
+    assert (told, ahead.fields) == ([100], [(b"X-A", b"1")])
+
+
+async def test_the_budget() -> None:
+    """What finds no room is streamed; what is sent makes room again."""
+    bodies = BodiesAhead()
+    bodies._held = 16 * 1024 * 1024
+    request = UpstreamRequest("POST", "/", [], body=comes(b"a", b"b"), length=2)
+    assert await whole((await bodies.read(request)).body) == b"ab"
+    assert bodies._held == 16 * 1024 * 1024
+    bodies._held -= 2
+    request = UpstreamRequest("POST", "/", [], body=comes(b"a", b"b"), length=2)
+    assert (await bodies.read(request)).body == b"ab"
+    assert bodies._held == 16 * 1024 * 1024 - 2
+
+
+@pytest.mark.parametrize("piece", [b"", b"%02d"])
+async def test_small_pieces_take_no_more_than_their_bytes(piece: bytes) -> None:
+    """The budget counts bytes; a piece of two of them would take forty."""
+
+    async def comes_slowly() -> AsyncIterator[bytes]:
+        for number in range(10_000):
+            await asyncio.sleep(0)
+            yield piece % number if piece else piece
+        held.append(tracemalloc.get_traced_memory()[0])
+
+    held: list[int] = []
+    tracemalloc.start()
+    try:
+        await BodiesAhead().read(UpstreamRequest("POST", "/", [], body=comes_slowly()))
+    finally:
+        tracemalloc.stop()
+    assert held[0] < 70_000
+
+
+async def test_a_slow_body_gives_way_to_one_that_finds_no_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(slow_pieces, "SLOW_SECONDS", 0.01)
+    bodies, is_slow = BodiesAhead(), asyncio.Event()
+    add = bodies._slow.add
+
+    def note(give_way: Callable[[], None]) -> None:
+        add(give_way)
+        is_slow.set()
+
+    monkeypatch.setattr(bodies._slow, "add", note)
+
+    async def stuck() -> AsyncIterator[bytes]:
+        yield b"a"
+        await asyncio.get_running_loop().create_future()
+
+    slow = UpstreamRequest("POST", "/", [], body=stuck(), length=2)
+    reading = asyncio.create_task(bodies.read(slow))
+    await is_slow.wait()
+    bodies._held += 16 * 1024 * 1024 - 1
+    await bodies.read(UpstreamRequest("POST", "/", [], body=comes(b"b"), length=1))
+    with pytest.raises(FaultError, match="overloaded"):
+        await reading
+    assert bodies._held == 16 * 1024 * 1024 - 1
+
+
+async def test_an_arriving_body_leaves_its_place_once() -> None:
+    places = ConcurrencyLimiter(1, 1, 1.0)
+    assert places.entered()
+    body = ArrivingBody(comes(b"a", b"b"), places)
+    assert await anext(body) == b"a"
+    assert not places.entered()
+    assert [piece async for piece in body] == [b"b"]
+    assert places.entered()
+    body.leave()
+    assert not places.entered()

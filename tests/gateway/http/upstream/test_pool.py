@@ -1,0 +1,149 @@
+"""The pool: room for the background, probes, and the health of targets."""
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from gateway.base.errors import FaultCode, FaultError
+from gateway.http.turns.turn_writes import TurnWrites
+from gateway.http.upstream.pool import Pool
+from gateway.http.upstream.service import Capacity, Service, Target
+from gateway.http.upstream.upstream import NoRoomError, UpstreamRequest
+from tests.gateway.kit import Scripted, StartUpstream
+from tests.gateway.talk import OK, Reader, Writer
+
+GET = UpstreamRequest("GET", "/", [])
+
+
+def service(port: int, in_flight: int = 4) -> Service:
+    """Return a service on this machine."""
+    return Service("s", (Target("127.0.0.1", port),), capacity=Capacity(in_flight, 0, 0.1))
+
+
+def pool_of(count: Callable[[str, str], None] = lambda *_: None) -> Pool:
+    """Return a pool without connections."""
+    return Pool(count, TurnWrites(asyncio.get_running_loop()))
+
+
+async def test_the_background_leaves_half_of_the_room(upstream: StartUpstream) -> None:
+    scripted = await upstream(OK)
+    asked, pool = service(scripted.port), pool_of()
+    one, other = await pool.send(asked, GET), await pool.send(asked, GET)
+    with pytest.raises(NoRoomError):
+        await pool.send(asked, GET, background=True)
+    one.abandon()
+    response = await pool.send(asked, GET, background=True)
+    assert await response.read() == b"ok"
+    response.abandon()
+    other.abandon()
+    assert pool._service_pool(asked).balancer.health_of(asked.targets[0]).in_flight == 0
+    pool.close()
+
+
+async def test_the_background_has_no_effect_on_the_health_of_a_target() -> None:
+    with socket.socket() as gone:
+        gone.bind(("127.0.0.1", 0))
+        asked, pool = service(gone.getsockname()[1]), pool_of()
+        standing = pool._service_pool(asked).balancer.health_of(asked.targets[0])
+        standing.failures = 3
+        with pytest.raises(FaultError) as failed:
+            await pool.send(asked, GET, background=True)
+        assert failed.value.fault.code is FaultCode.UPSTREAM_UNREACHABLE
+        assert (standing.failures, standing.in_flight) == (3, 0)
+        assert not pool._service_pool(asked).limiter.half_full
+
+
+@pytest.mark.parametrize("background", [False, True])
+async def test_no_target_is_up(background: bool) -> None:
+    asked, pool = service(1), pool_of()
+    pool.set_down(asked, asked.targets[0], down=True)
+    assert pool.is_down(asked, asked.targets[0])
+    with pytest.raises(FaultError) as failed:
+        await pool.send(asked, GET, background=background)
+    assert failed.value.fault.status == 503
+
+
+async def test_a_probe_reaches_a_target_that_is_down(upstream: StartUpstream) -> None:
+    """And one of a service that has no room: probes are outside of every limit."""
+    scripted = await upstream(OK)
+    asked, pool = service(scripted.port, in_flight=0), pool_of()
+    pool.set_down(asked, asked.targets[0], down=True)
+    response = await pool.probe(asked.targets[0], GET, asked.timeouts)
+    assert (response.status, await response.read()) == (200, b"ok")
+    response.abandon()
+    pool.close()
+
+
+async def test_a_probe_that_finds_nobody() -> None:
+    with socket.socket() as gone:
+        gone.bind(("127.0.0.1", 0))
+        asked = service(gone.getsockname()[1])
+        with pytest.raises(FaultError) as failed:
+            await pool_of().probe(asked.targets[0], GET, asked.timeouts)
+    assert failed.value.fault.code is FaultCode.UPSTREAM_UNREACHABLE
+
+
+async def test_health_is_kept_over_a_reload() -> None:
+    """A target that the rules name no more is forgotten, and begins anew if it comes back."""
+    asked, pool = service(1), pool_of()
+    target = asked.targets[0]
+    pool.set_down(asked, target, down=True)
+    again = service(1)
+    pool.follow([again])
+    assert pool.is_down(again, target)
+    pool.follow([service(2)])
+    assert not pool.is_down(service(1), target)
+
+
+async def test_requests_that_wait_are_counted(upstream: StartUpstream) -> None:
+    """For a place in flight of the service, or for a connection that others wait for before."""
+    counted: Counter[str] = Counter()
+    release = asyncio.Event()
+
+    async def held(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        while True:
+            await scripted.take(reader)
+            await release.wait()
+            writer.write(OK)
+
+    port = (await upstream(held)).port
+    asked = Service("s", (Target("127.0.0.1", port),), capacity=Capacity(40, 10, 5))
+    pool = pool_of(lambda kind, name: counted.update({f"{kind} {name}": 1}))
+    sent = [asyncio.create_task(pool.send(asked, GET)) for _ in range(43)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    waited = {"in_flight_waits s": 3, f"connection_waits 127.0.0.1:{port}": 40 - 16}
+    assert counted == waited
+    release.set()
+    for response in sent:
+        assert await (await response).read() == b"ok"
+        response.result().abandon()
+    pool.close()
+
+
+async def test_who_waits_for_a_connection_gives_way_to_another_network() -> None:
+    """The places are taken by requests that are not sent yet, of one network."""
+
+    async def hang(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    asyncio.get_running_loop().create_connection = hang  # type: ignore[method-assign, assignment]
+    asked = Service("s", (Target("127.0.0.1", 1),), capacity=Capacity(3, 9, 30))
+    pool = pool_of()
+    of_a, of_b = replace(GET, network=lambda: "a"), replace(GET, network=lambda: "b")
+    many = [asyncio.create_task(pool.send(asked, of_a)) for _ in range(3)]
+    await asyncio.sleep(0)
+    one = asyncio.create_task(pool.send(asked, of_b))
+    with pytest.raises(FaultError, match="overloaded"):
+        await many.pop()
+    await asyncio.sleep(0)
+    assert not pool._service_pool(asked).limiter._waiting.size
+    assert pool._connections(asked.targets[0])._waiting.size == 3
+    for each in (*many, one):
+        each.cancel()
+    await asyncio.gather(*many, one, return_exceptions=True)
+    pool.close()

@@ -1,0 +1,26 @@
+"""Long lines of the log: shortened to what the system keeps together in one write to a pipe."""
+
+import json
+
+import pytest
+
+from gateway.observe import log
+
+
+class _Pipe:
+    most = 200
+
+
+@pytest.mark.parametrize("length", [*range(150, 165), 1000])
+@pytest.mark.parametrize("status", [404, 4040])
+def test_a_line_has_no_more_bytes_than_one_write(
+    length: int, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "output", _Pipe)
+    line = {"event": "request", "path": "/" + "x" * length, "status": status}
+    whole = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+    text = log.fitting(line, whole)
+    assert len(text) <= _Pipe.most
+    assert text.endswith(b"\n")
+    assert (text == whole) == (len(whole) <= _Pipe.most)
+    assert json.loads(text)["status"] == status

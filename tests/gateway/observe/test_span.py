@@ -1,0 +1,16 @@
+"""Spans: their kinds have the numbers of OpenTelemetry's SDK, which exports them."""
+
+from opentelemetry.trace import SpanKind as Exported
+
+from gateway.base.span import Span, SpanKind
+
+
+def test_kinds() -> None:
+    ours = {name: value for name, value in vars(SpanKind).items() if name.isupper()}
+    assert ours == {name: Exported[name].value for name in ours}
+    assert len(ours) == 3
+
+
+def test_a_span_is_whole_with_what_begins_a_trace() -> None:
+    span = Span("1" * 32, "2" * 16, "", "GET", SpanKind.SERVER, 1, 2, {})
+    assert (span.failed, span.links) == (False, ())

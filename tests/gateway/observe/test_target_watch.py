@@ -1,0 +1,113 @@
+"""The target watch: what it reports and logs of targets that fail; the test turns the clocks."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from gateway.http.upstream.balancer import Balancer
+from gateway.http.upstream.service import Ejection, Service, Target
+from gateway.observe import log, target_watch
+from gateway.observe.target_watch import FailingTarget, TargetWatch
+
+A, B = Target("a", 1), Target("b", 1)
+SERVICE = Service("s", (A, B), ejection=Ejection(failures=1, seconds=10))
+CLOCK = 1_000_000.0
+
+
+class Watched:
+    """A service whose targets are watched, and what came of that."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.balancer = Balancer(SERVICE)
+        self.reported: list[list[FailingTarget]] = []
+        self.events: list[tuple[str, str, Any]] = []
+        self.watch = TargetWatch(lambda _: self.balancer, self.reported.append)
+
+        def event(name: str, level: str = "info", **fields: object) -> None:
+            self.events.append((name, level, fields))
+
+        monkeypatch.setattr(log, "event", event)
+
+    def ended(self, target: Target, now: float, *, failed: bool) -> None:
+        """Have a request end, and look at once."""
+        self.balancer.began(target)
+        self.balancer.ended(target, now, failed=failed, cause=f"{target.authority}: refused")
+        self.look(now)
+
+    def look(self, now: float, *services: Service) -> None:
+        """Look at the service, or at others."""
+        self.watch.look(services or [SERVICE], now, CLOCK + now)
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    return Watched(monkeypatch)
+
+
+def about(target: Target, **more: str) -> dict[str, str]:
+    return {"service": "s", "target": target.authority, **more}
+
+
+def test_only_changes_are_reported(watched: Watched) -> None:
+    watched.look(0)
+    watched.ended(A, 1, failed=False)
+    assert (watched.reported, watched.events) == ([], [])
+    watched.ended(A, 2, failed=True)
+    for now in (3, 4):
+        watched.look(now)
+    watched.ended(A, 12, failed=True)  # a trial: it has failed since the first time
+    assert watched.reported == [[FailingTarget("s", "a:1", "ejected", CLOCK + 2, "refused")]]
+    watched.ended(A, 32, failed=False)
+    assert watched.reported[1:] == [[]]
+    assert watched.events == [
+        ("target_ejected", "warning", about(A, reason="refused")),
+        ("target_recovered", "info", about(A)),
+    ]
+
+
+def test_a_target_that_is_ejected_later(watched: Watched) -> None:
+    """The last one that was available is not ejected; once another is, it is."""
+    watched.ended(A, 0, failed=True)
+    watched.ended(B, 0, failed=True)
+    watched.ended(A, 10, failed=False)
+    watched.ended(B, 11, failed=True)
+    assert [name for name, _, _ in watched.events] == [
+        *("target_ejected", "target_failing", "target_recovered", "target_ejected")
+    ]
+    assert watched.events[1] == ("target_failing", "warning", about(B, reason="refused"))
+    last = [FailingTarget("s", "b:1", "ejected", CLOCK, "refused")]
+    assert watched.reported[-1] == last
+
+
+def test_health_checks_log_what_they_find_themselves(watched: Watched) -> None:
+    health = watched.balancer.health_of(A)
+    health.down, health.down_cause = True, "status 404"
+    watched.look(0)
+    watched.balancer.health_of(A).down = False
+    watched.look(5)
+    assert watched.reported == [
+        [FailingTarget("s", "a:1", "down", CLOCK, "health check: status 404")],
+        [],
+    ]
+    assert watched.events == []
+
+
+def test_what_the_rules_have_no_more_does_not_fail(watched: Watched) -> None:
+    watched.ended(A, 0, failed=True)
+    watched.look(1, Service("s", (B,)))
+    assert watched.reported[-1] == []
+    assert watched.events[-1] == ("target_recovered", "info", about(A))
+
+
+async def test_it_looks_again_and_again(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target_watch, "_INTERVAL", 0.0)
+    services = [SERVICE]
+    running = asyncio.create_task(watched.watch.run(lambda: services))
+    for number, down in enumerate((True, False), start=1):
+        watched.balancer.health_of(A).down = down
+        async with asyncio.timeout(20):
+            while len(watched.reported) < number:  # noqa: ASYNC110  # nobody sets an event
+                await asyncio.sleep(0)
+    running.cancel()
+    assert [len(each) for each in watched.reported] == [1, 0]

@@ -1,0 +1,139 @@
+"""The budget of conversions: no more is held than there is, and none holds what others lack."""
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from gateway.base.errors import FaultError
+from gateway.proxy.body import conversion_budget
+from gateway.proxy.body.conversion_budget import AT_ONCE, ConversionBudget
+
+MOST = 64 * 1024 * 1024
+LITTLE = 8 * 1024 * 1024
+
+
+@dataclass
+class Body:
+    """A body that holds bytes of the budget."""
+
+    network: str = "192.0.2.1"
+    limit: int = MOST // 4
+    held: int = 0
+
+
+def test_what_is_held_is_given_back() -> None:
+    budget, first, second = ConversionBudget(), Body(), Body()
+    assert budget.take(first, MOST)
+    assert not budget.take(second, AT_ONCE + 1)
+    budget.give_back(first)
+    assert budget.take(second, MOST)
+
+
+def test_small_bodies_have_room_beside_large_ones() -> None:
+    budget, small = ConversionBudget(), Body()
+    assert budget.take(Body(), MOST)
+    assert budget.take(small, AT_ONCE)
+    assert not budget.take(small, 1)
+
+
+def test_a_single_body_may_be_as_large_as_the_limit() -> None:
+    budget, large = ConversionBudget(), Body(limit=2 * MOST)
+    assert budget.take(large, 2 * MOST)
+    assert not budget.take(large, 1)
+
+
+def test_those_who_hold_little_have_room_beside_those_who_hold_much() -> None:
+    budget, other = ConversionBudget(), Body("192.0.2.2")
+    assert budget.take(Body(), MOST)
+    assert not budget.take(Body(), LITTLE)
+    assert budget.take(other, LITTLE)
+    assert not budget.take(other, 1)  # it holds much itself now
+    assert budget.take(Body("192.0.2.3"), LITTLE)
+    assert not budget.take(Body("192.0.2.4"), LITTLE)
+
+
+async def test_waiting_for_room() -> None:
+    budget, first, second, third = ConversionBudget(), Body(), Body(), Body()
+    assert budget.take(first, MOST)
+    assert budget.take(second, 1)
+    waiting = asyncio.create_task(budget.wait(third, MOST))
+    await asyncio.sleep(0)
+    budget.give_back(first)
+    await asyncio.sleep(0)
+    assert not waiting.done()  # there is not enough yet
+    budget.give_back(second)
+    await waiting
+    assert third.held == MOST
+    assert not budget.take(second, MOST)
+
+
+async def test_who_holds_least_is_first() -> None:
+    budget = ConversionBudget()
+    held = [Body(), Body(), Body("192.0.2.2")]
+    for each, size in zip(held, (MOST // 2, MOST // 4, MOST // 4), strict=True):
+        assert budget.take(each, size)
+    much, less = Body(), Body("192.0.2.2", MOST)
+    order = []
+
+    async def wait(body: Body) -> None:
+        await budget.wait(body, MOST // 4)
+        order.append(body)
+
+    tasks = [asyncio.create_task(wait(each)) for each in (much, less)]
+    await asyncio.sleep(0)
+    budget.give_back(held[1])
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert order == [less]
+    assert not budget.take(Body(), AT_ONCE + 1)
+    budget.give_back(held[2])
+    await asyncio.gather(*tasks)
+    assert order == [less, much]
+
+
+async def test_what_is_free_is_left_to_those_who_hold_less() -> None:
+    budget, first = ConversionBudget(), Body()
+    assert budget.take(first, MOST - LITTLE)
+    waiting = asyncio.create_task(budget.wait(Body("192.0.2.2"), 4 * LITTLE))
+    await asyncio.sleep(0)
+    assert not budget.take(Body(), LITTLE)
+    assert budget.take(Body(), AT_ONCE)  # small bodies keep none out
+    budget.give_back(first)
+    await waiting
+
+
+async def test_who_waits_no_more_lets_others_have_it() -> None:
+    budget = ConversionBudget()
+    assert budget.take(Body(), MOST - LITTLE)
+    first = asyncio.create_task(budget.wait(Body("192.0.2.2"), 4 * LITTLE))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(budget.wait(Body(), LITTLE))
+    await asyncio.sleep(0)
+    first.cancel()
+    await second
+    assert first.cancelled()
+
+
+async def test_one_gives_up_where_none_could_become_whole() -> None:
+    budget = ConversionBudget()
+    bodies = [Body(), Body("192.0.2.2"), Body()]
+    for each, size in zip(bodies, (MOST // 2, MOST // 4, MOST // 4), strict=True):
+        assert budget.take(each, size)
+    tasks = [asyncio.create_task(budget.wait(each, MOST // 4)) for each in bodies]
+    with pytest.raises(FaultError, match="overloaded"):
+        await tasks[2]  # the last one of those who hold most
+    budget.give_back(bodies[2])
+    await tasks[1]
+    budget.give_back(bodies[1])
+    await tasks[0]
+
+
+async def test_waiting_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversion_budget, "PATIENCE", 0.01)
+    budget, first, second = ConversionBudget(), Body(), Body()
+    assert budget.take(first, MOST)
+    with pytest.raises(FaultError, match="overloaded"):
+        await budget.wait(second, MOST)
+    budget.give_back(first)
+    assert budget.take(second, MOST)

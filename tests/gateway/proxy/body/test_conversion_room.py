@@ -1,0 +1,70 @@
+"""The room for conversions: a body is held while it is gathered, and until it is released."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gateway.base.errors import FaultError
+from gateway.http.bounds import slow_pieces
+from gateway.proxy.body.conversion_room import ConversionRoom
+
+PIECE = bytes(60_000)
+MOST = 64 * 1024 * 1024
+
+
+async def pieces(number: int) -> AsyncIterator[bytes]:
+    """Yield some pieces."""
+    for _ in range(number):
+        yield PIECE
+
+
+async def test_a_body_is_gathered() -> None:
+    room = ConversionRoom(MOST, 10)
+    assert await room.gather(pieces(5)) == PIECE * 5
+    assert room.held == 5 * len(PIECE)
+    await room.grow(6 * len(PIECE))
+    assert room.held == 6 * len(PIECE)
+    room.release()
+    assert room.held == 0
+
+
+async def test_a_declared_length_is_held_at_once() -> None:
+    room = ConversionRoom(MOST, 10)
+    await room.grow(7)  # of the body before
+
+    async def come() -> AsyncIterator[bytes]:
+        assert room.held == 7 + 3 * len(PIECE)
+        async for piece in pieces(3):
+            yield piece
+            assert room.held == 7 + 3 * len(PIECE)
+
+    assert await room.gather(come(), 3 * len(PIECE)) == PIECE * 3
+    room.release()
+
+
+async def test_who_comes_slowly_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slow_pieces, "SLOW_SECONDS", 0.01)
+    slow, other = ConversionRoom(MOST, 10), ConversionRoom(MOST, 10)
+    await slow.grow(MOST)
+
+    async def stuck() -> AsyncIterator[bytes]:
+        yield b""
+        await asyncio.get_running_loop().create_future()
+
+    waiting = asyncio.create_task(other.grow(MOST))
+    with pytest.raises(FaultError, match="overloaded"):
+        await slow.gather(stuck())
+    slow.release()
+    await waiting
+    other.release()
+
+
+async def test_who_shares_an_address_shares_its_part() -> None:
+    class Sender:
+        def network(self) -> str:
+            return "2001:db8::/64"
+
+    room = ConversionRoom(MOST, 10, Sender())
+    assert room.network == "2001:db8::/64"
+    assert ConversionRoom(MOST, 10).network == ""

@@ -1,0 +1,180 @@
+"""The recorder counts requests, and hands a report on when it is due."""
+
+import asyncio
+from time import perf_counter
+
+import pytest
+
+from gateway.base.errors import FAULT_KINDS, Blame, FaultCode
+from gateway.proxy.exchange import Exchange
+from gateway.proxy.recorder import Recorder, version_label
+from gateway.routing.plan import Plan, plan
+from gateway.usage.delta import BOUNDS, CounterDelta, Delta, SampleDelta, UsageDelta
+from gateway.versions.version import Version
+from tests.gateway.proxy import wires
+from tests.gateway.talk import soon
+from tests.gateway.world import PATH, head, person, snapshot
+
+RULES = snapshot([person("/v{version}/person", PATH)])
+
+
+def recorded(*exchanges: tuple[Exchange, int]) -> Delta:
+    """Return the report of these exchanges, each with the status of its response."""
+    reports: list[Delta] = []
+    loop = asyncio.new_event_loop()
+    recorder = Recorder(loop, reports.append)
+    for exchange, status in exchanges:
+        exchange.status, exchange.ended = status, perf_counter()
+        recorder.record(exchange)
+    recorder.flush()
+    recorder.flush()  # nothing was counted since: no report
+    loop.close()
+    (report,) = reports
+    return report
+
+
+def planned(client: str = "", code: FaultCode | None = None) -> Exchange:
+    chosen = plan(RULES, head("/v1/person"))
+    assert isinstance(chosen, Plan)
+    exchange = wires.exchange()
+    exchange.client = client
+    exchange.plan, exchange.endpoint, exchange.version = chosen, chosen.endpoint, Version(1)
+    exchange.code = None if code is None else code.value
+    return exchange
+
+
+def test_who_asked_for_what_and_to_what_end() -> None:
+    upstream = next(code for code in FaultCode if FAULT_KINDS[code].blame is Blame.UPSTREAM)
+    report = recorded(
+        (planned("acme"), 200),
+        (planned("acme"), 503),
+        (planned("acme", upstream), 504),
+        (planned(), 304),
+    )
+    place = ("person", "1", "/v{version}/person")
+    assert report.usages == [
+        UsageDelta(*place, "acme", 3, 0, 2, 3),
+        UsageDelta(*place, "", 1, 0, 0, 1),
+    ]
+    assert [(each.method, each.status, each.error) for each in report.traffic] == [
+        ("GET", 200, ""),
+        ("GET", 503, "503"),
+        ("GET", 504, upstream.value),
+        ("GET", 304, ""),
+    ]
+    assert all(sum(each.buckets) == 1 for each in report.traffic)
+    assert report.counts == [CounterDelta("upstream_errors", ("person_v1", upstream.value), 1)]
+
+
+def test_what_was_refused_was_not_served() -> None:
+    """Neither before there was a plan, nor after, as a body that cannot be converted."""
+    report = recorded(
+        (planned("acme", FaultCode.UNCONVERTIBLE_REQUEST), 400),
+        (planned("acme", FaultCode.BODY_TOO_LARGE), 413),
+        (planned("acme", FaultCode.CONVERSION_FAILED), 502),
+        (planned("acme"), 404),
+    )
+    place = ("person", "1", "/v{version}/person")
+    assert report.usages == [UsageDelta(*place, "acme", 4, 2, 1, 2)]
+
+
+def test_methods_that_clients_invent_are_one() -> None:
+    inventions = [planned() for _ in range(3)]
+    for number, exchange in enumerate(inventions):
+        exchange.method = f"INVENTED{number}"
+    report = recorded(*((exchange, 200) for exchange in inventions))
+    (traffic,) = report.traffic
+    assert (traffic.method, sum(traffic.buckets)) == ("_OTHER", 3)
+
+
+def test_requests_to_services() -> None:
+    """By the address that answered or failed; requests that reached none are left out."""
+    answered, failed, unsent = (planned() for _ in range(3))
+    for exchange in (answered, failed):
+        exchange.target = "h:1"
+        exchange.began -= 2.0
+        exchange.sent = exchange.began + 0.5
+    answered.answered = answered.sent + 0.07
+    answered.service_status = 404
+    failed.code = FaultCode.UPSTREAM_TIMEOUT.value
+    report = recorded((answered, 200), (failed, 504), (unsent, 503))
+    found = [(each.target, each.status, each.error) for each in report.upstream]
+    assert found == [("h:1", 404, "404"), ("h:1", 0, "upstream_timeout")]
+    quick, slow = report.upstream
+    assert quick.buckets[BOUNDS.index(0.075)] == 1
+    assert quick.seconds == pytest.approx(0.07)
+    assert slow.buckets[BOUNDS.index(2.5)] == 1
+    assert slow.seconds >= 1.5
+    assert all(each.buckets[BOUNDS.index(2.5)] == 1 for each in report.traffic[:2])
+
+
+def test_a_path_of_no_endpoint_is_counted_by_its_code_alone() -> None:
+    code = next(code for code in FaultCode if "not_found" in code.value)
+    exchange = wires.exchange()
+    exchange.client = "acme"
+    exchange.code = code.value
+    report = recorded((exchange, 404))
+    assert report.usages == []
+    (traffic,) = report.traffic
+    assert (traffic.endpoint, traffic.status, traffic.error) == ("", 404, "")
+    assert report.counts == [CounterDelta("refusals", ("", "", code.value), 1)]
+
+
+async def test_a_report_is_handed_on_when_it_is_due() -> None:
+    reports: list[Delta] = []
+    recorder = Recorder(asyncio.get_running_loop(), reports.append)
+    recorder.count("compared", "person", "1")
+    recorder.count("compared", "person", "1", times=2)
+    assert reports == []
+    await soon(lambda: bool(reports))
+    (report,) = reports
+    assert report.counts == [CounterDelta("compared", ("person", "1"), 3)]
+
+
+async def test_labels_and_samples_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More labels are handed on early: a verdict must not miss one; samples are examples."""
+    monkeypatch.setattr("gateway.proxy.recorder._INTERVAL", 60.0)  # on a slow machine, too
+    reports: list[Delta] = []
+    recorder = Recorder(asyncio.get_running_loop(), reports.append)
+    met = 0
+    for several in range(250):  # the answers of a turn
+        for number in range(20 * several, 20 * several + 20):
+            recorder.count("differences", "person", "1", f"/{number}")
+            assert number > 4000 or recorder.takes_samples is (number < 16)
+            recorder.sample("differences", "person", "1", number, {"path": "/"})
+            recorder.count("differences", "person", "1", "/0")
+            met += 1
+        await asyncio.sleep(0)
+    assert len(reports) == 1
+    recorder.flush()
+    first, rest = reports
+    assert 4096 <= len(first.counts) < 4096 + 20
+    labels = {each.labels[-1] for each in (*first.counts, *rest.counts)}
+    assert len(labels) == met == 5000
+    assert sum(each.count for each in (*first.counts, *rest.counts)) == 2 * met
+    assert first.samples == [
+        SampleDelta("differences", "person", "1", n, {"path": "/"}) for n in range(16)
+    ]
+
+
+def test_times_of_both_services() -> None:
+    reports: list[Delta] = []
+    loop = asyncio.new_event_loop()
+    recorder = Recorder(loop, reports.append)
+    for old in (0.001, 0.001, 1.0):
+        recorder.latency("person", "1", old, 0.5)
+    recorder.flush()
+    recorder.latency("person", "1", 0.001, 0.5)
+    recorder.flush()
+    loop.close()
+    before, after = (
+        {(each.route, *found) for each in report.latencies for found in each.buckets.items()}
+        for report in reports
+    )
+    assert before == {("old", 25, 2), ("old", 97, 1), ("new", 90, 3)}
+    assert after == {("old", 25, 1), ("new", 90, 1)}
+
+
+@pytest.mark.parametrize(("version", "label"), [(None, ""), (Version(1), "1")])
+def test_labels(version: Version | None, label: str) -> None:
+    assert version_label(version) == label

@@ -1,0 +1,118 @@
+"""Cutover: who is moved, the same ones always, and more of them as it grows."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.base.context import ANONYMOUS_CONTEXT, RequestContext
+from gateway.base.overrides import NO_OVERRIDES, Overrides
+from gateway.rollout.cutover import (
+    BUCKETS,
+    Cutover,
+    CutoverRoute,
+    StickyBy,
+    bucket,
+    first,
+    in_force,
+)
+from gateway.rollout.route_outcomes import UNCELLED
+from tests.gateway.world import LAW
+
+SERVED = ("person", "1")
+HALF = Cutover(SERVED, "2", 50.0)
+NAMES = st.text(max_size=20)
+PERCENTS = st.floats(0, 100)
+
+
+def moved(cutover: Cutover, client: str) -> bool:
+    """Whether a client goes the new route."""
+    return cutover.route_for(RequestContext(client)) is CutoverRoute.NEW
+
+
+def test_a_bucket_is_for_ever() -> None:
+    """Another one would move clients back and forth at an upgrade of the gateway."""
+    assert [bucket(SERVED, name) for name in ("a", "b", "")] == [3414, 7206, 6420]
+
+
+def test_every_version_has_a_shuffle_of_its_own() -> None:
+    names = [str(number) for number in range(2000)]
+    one = {name for name in names if bucket(SERVED, name) < BUCKETS / 2}
+    other = {name for name in names if bucket(("person", "2"), name) < BUCKETS / 2}
+    assert all(900 < len(some) < 1100 for some in (one, other))
+    assert 400 < len(one & other) < 600
+
+
+@LAW
+@given(NAMES)
+def test_a_bucket_is_one_of_them(name: str) -> None:
+    assert 0 <= bucket(SERVED, name) < BUCKETS
+
+
+@LAW
+@given(NAMES, PERCENTS, PERCENTS)
+def test_a_higher_percentage_moves_nobody_back(name: str, one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    if moved(replace(HALF, percent=low), name):
+        assert moved(replace(HALF, percent=high), name)
+
+
+@LAW
+@given(NAMES)
+def test_nobody_and_everybody(name: str) -> None:
+    assert not moved(replace(HALF, percent=0), name)
+    assert moved(replace(HALF, percent=100), name)
+
+
+def test_who_has_no_name_goes_last() -> None:
+    assert not moved(replace(HALF, percent=99.99), "")
+    assert moved(replace(HALF, percent=100), "")
+
+
+@pytest.mark.parametrize(
+    ("draw", "route"),
+    [
+        (0.0, CutoverRoute.NEW),
+        (0.49, CutoverRoute.NEW),
+        (0.5, CutoverRoute.OLD),
+        (1.0, CutoverRoute.OLD),
+    ],
+)
+def test_requests_by_themselves(draw: float, route: CutoverRoute) -> None:
+    cutover = replace(HALF, sticky=StickyBy.REQUEST)
+    assert cutover.route_for(RequestContext("a", cutover_draw=draw)) is route
+
+
+def test_requests_that_a_brownout_spares_are_moved_in_the_same_share() -> None:
+    """The draw of a cutover is its own."""
+    cutover = replace(HALF, percent=20, sticky=StickyBy.REQUEST)
+    spared = [RequestContext("a", 0.0, NO_OVERRIDES, 0.99, number / 7919) for number in range(7919)]
+    new = sum(cutover.route_for(context) is CutoverRoute.NEW for context in spared)
+    assert 0.19 < new / len(spared) < 0.21
+
+
+def test_orders_are_before_rules() -> None:
+    overrides = Overrides(percents={SERVED: 100.0})
+    assert HALF.route_for(RequestContext("b", overrides=overrides)) is CutoverRoute.NEW
+    assert in_force(HALF, overrides) == 100
+    assert in_force(HALF, ANONYMOUS_CONTEXT.overrides) == 50
+    assert in_force(HALF, Overrides(percents={SERVED: 0.0})) == 0
+
+
+def test_it_begins_with_the_first_step() -> None:
+    assert first(HALF) == 50
+    assert first(replace(HALF, steps=(5.0, 50.0))) == 5
+
+
+@LAW
+@given(NAMES)
+def test_a_percentage_moves_whole_cells(name: str) -> None:
+    cell = HALF.cell_of(name)
+    if not name:
+        assert cell == UNCELLED
+        return
+    assert 0 <= cell < 100
+    assert not moved(replace(HALF, percent=float(cell)), name)
+    assert moved(replace(HALF, percent=float(cell + 1)), name)
+    assert replace(HALF, sticky=StickyBy.REQUEST).cell_of(name) == UNCELLED

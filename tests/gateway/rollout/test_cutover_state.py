@@ -1,0 +1,248 @@
+"""How a cutover stands: a table of what happens to it, and what is said of it."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.rollout.cutover import Cutover
+from gateway.rollout.cutover_state import (
+    CutoverState,
+    DecidedBy,
+    advance,
+    awaited,
+    ordered,
+    outlook,
+)
+from gateway.rollout.gates import GateAction, GateEvidence, Gates
+from tests.gateway.rollout.outcomes import outcomes
+from tests.gateway.world import LAW
+
+GATES = Gates(errors=0.01, minimum=10)
+CUTOVER = Cutover(("person", "1"), "2", 50.0, gates=GATES)
+HOLDING = replace(CUTOVER, gates=replace(GATES, then=GateAction.HOLD))
+STEPS = replace(CUTOVER, percent=100.0, steps=(1.0, 25.0, 100.0), every=60.0)
+BARE = replace(STEPS, gates=None)
+DOUBT = GateEvidence(outcomes(100), outcomes(12, _5xx=2), served_new=outcomes(12, _5xx=2))
+GOOD = GateEvidence(new=outcomes(100))
+BAD = GateEvidence(new=outcomes(100, _5xx=50))
+NONE = GateEvidence()
+DRY = replace(STEPS, gates=replace(GATES, dry_run=True))
+HELD_BY_LITTLE = replace(STEPS, gates=replace(GATES, inconclusive=GateAction.HOLD))
+LITTLE = "without 10 more requests on the new route by then"
+BACK_BY_LITTLE = replace(STEPS, gates=replace(GATES, inconclusive=GateAction.ROLL_BACK))
+
+
+def at(
+    percent: float, word: DecidedBy = DecidedBy.RULES, why: str = "the rules say so"
+) -> CutoverState:
+    """Return how a cutover stands since the beginning of time."""
+    return CutoverState(percent, word, why, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("cutover", "before", "evidence", "now", "after"),
+    [
+        pytest.param(CUTOVER, None, NONE, 5, (50, DecidedBy.RULES, 5), id="it begins"),
+        pytest.param(STEPS, None, BAD, 5, (1, DecidedBy.RULES, 5), id="with the first step"),
+        pytest.param(CUTOVER, at(50), GOOD, 5, (50, DecidedBy.RULES, 0), id="all is well"),
+        pytest.param(
+            CUTOVER, at(50), BAD, 5, (0, DecidedBy.ROLLED_BACK, 5), id="it is rolled back"
+        ),
+        pytest.param(
+            CUTOVER, at(0, DecidedBy.ROLLED_BACK), GOOD, 5, (0, DecidedBy.ROLLED_BACK, 0), id="so"
+        ),
+        pytest.param(
+            CUTOVER, at(70, DecidedBy.OPERATOR), BAD, 5, (70, DecidedBy.OPERATOR, 0), id="ordered"
+        ),
+        pytest.param(HOLDING, at(50), BAD, 5, (50, DecidedBy.HELD, 0), id="it is held"),
+        pytest.param(
+            HOLDING, at(50, DecidedBy.HELD), BAD, 5, (50, DecidedBy.HELD, 0), id="and stays held"
+        ),
+        pytest.param(
+            HOLDING, at(50, DecidedBy.HELD), GOOD, 5, (50, DecidedBy.RULES, 0), id="let go"
+        ),
+        pytest.param(
+            HOLDING, at(20, DecidedBy.HELD), BAD, 5, (20, DecidedBy.HELD, 0), id="it cannot rise"
+        ),
+        pytest.param(
+            HOLDING, at(20, DecidedBy.HELD), GOOD, 5, (50, DecidedBy.RULES, 5), id="now it can"
+        ),
+        pytest.param(
+            HOLDING, at(80, DecidedBy.HELD), BAD, 5, (50, DecidedBy.RULES, 5), id="it can fall"
+        ),
+        pytest.param(CUTOVER, at(0), BAD, 5, (0, DecidedBy.HELD, 0), id="nobody to take back"),
+        pytest.param(
+            CUTOVER, at(20), GOOD, 5, (50, DecidedBy.RULES, 5), id="the rules have changed"
+        ),
+        pytest.param(STEPS, at(1), GOOD, 59, (1, DecidedBy.RULES, 0), id="too early"),
+        pytest.param(STEPS, at(1), NONE, 60, (1, DecidedBy.RULES, 0), id="too little seen"),
+        pytest.param(STEPS, at(1), GOOD, 60, (25, DecidedBy.RULES, 60), id="a step"),
+        pytest.param(STEPS, at(25), GOOD, 60, (100, DecidedBy.RULES, 60), id="the last step"),
+        pytest.param(STEPS, at(100), GOOD, 60, (100, DecidedBy.RULES, 0), id="it has arrived"),
+        pytest.param(BARE, at(1), NONE, 60, (25, DecidedBy.RULES, 60), id="no gates, no evidence"),
+        pytest.param(DRY, at(1), BAD, 59, (1, DecidedBy.RULES, 0), id="a dry run has no effect"),
+        pytest.param(DRY, at(1), BAD, 60, (25, DecidedBy.RULES, 60), id="and goes on"),
+        pytest.param(
+            HELD_BY_LITTLE, at(1), NONE, 59, (1, DecidedBy.RULES, 0), id="it is too early to judge"
+        ),
+        pytest.param(
+            HELD_BY_LITTLE, at(1), NONE, 60, (1, DecidedBy.HELD, 0), id="held by too little"
+        ),
+        pytest.param(
+            HELD_BY_LITTLE, at(1, DecidedBy.HELD), GOOD, 61, (25, DecidedBy.RULES, 61), id="enough"
+        ),
+        pytest.param(
+            HELD_BY_LITTLE, at(100), NONE, 60, (100, DecidedBy.RULES, 0), id="nothing to decide"
+        ),
+        pytest.param(
+            BACK_BY_LITTLE, at(1), NONE, 60, (0, DecidedBy.ROLLED_BACK, 60), id="back by too little"
+        ),
+        pytest.param(STEPS, at(0.5), GOOD, 5, (1, DecidedBy.RULES, 5), id="below the first step"),
+    ],
+)
+def test_advance(
+    cutover: Cutover,
+    before: CutoverState | None,
+    evidence: GateEvidence,
+    now: float,
+    after: tuple[float, DecidedBy, float],
+) -> None:
+    stands = advance(cutover, before, evidence, now)
+    assert (stands.percent, stands.decided_by, stands.since) == after
+
+
+@pytest.mark.parametrize("cutover", [CUTOVER, HOLDING])
+def test_it_says_why(cutover: Cutover) -> None:
+    assert advance(cutover, at(50), BAD, 5).why.startswith("errors (5xx): 50 of 100 requests")
+
+
+def test_it_keeps_what_the_gates_rolled_it_back_for() -> None:
+    back = advance(CUTOVER, at(50), BAD, 5)
+    assert [each.text for each in back.results if each.outcome == "exceeded"] == [back.why]
+    assert advance(CUTOVER, back, NONE, 6) == back
+    for other in (advance(HOLDING, at(50), BAD, 5), advance(CUTOVER, at(50), GOOD, 5)):
+        assert other.results == ()
+
+
+def test_a_step_says_what_it_follows() -> None:
+    """Any other percentage of the rules is what they begin with, or have become."""
+    assert advance(STEPS, None, NONE, 5).why == "the rules say so"
+    assert advance(STEPS, at(1), GOOD, 60).why == "the step after 1%"
+    assert advance(CUTOVER, at(80), GOOD, 5).why == "the rules say so"
+
+
+def test_too_little_is_a_reason() -> None:
+    why = "inconclusive: after 60 s, it still took 10 more requests on the new route"
+    for cutover in (HELD_BY_LITTLE, BACK_BY_LITTLE):
+        assert advance(cutover, at(1), NONE, 60).why == why
+
+
+@pytest.mark.parametrize(
+    ("cutover", "decided_by"),
+    [
+        (STEPS, DecidedBy.RULES),
+        (HELD_BY_LITTLE, DecidedBy.HELD),
+        (BACK_BY_LITTLE, DecidedBy.HELD),  # a healthy route leaves doubt, too
+    ],
+)
+def test_doubt_keeps_a_step(cutover: Cutover, decided_by: DecidedBy) -> None:
+    found = advance(cutover, at(1), DOUBT, 60)
+    assert (found.percent, found.decided_by) == (1, decided_by)
+    if decided_by is DecidedBy.HELD:
+        assert found.why.startswith(
+            "inconclusive: after 60 s, it still took more requests, since they leave doubt:"
+            " errors (5xx): 2 of 12 requests"
+        )
+
+
+@pytest.mark.parametrize(
+    ("cutover", "standing", "evidence", "said"),
+    [
+        (CUTOVER, ordered(5, 0), GOOD, "stays until it is cleared"),
+        (CUTOVER, at(0, DecidedBy.ROLLED_BACK), GOOD, "stays at 0% until it is cleared or set"),
+        (HOLDING, at(50, DecidedBy.HELD), BAD, "is held as long as a gate is exceeded"),
+        (
+            replace(HELD_BY_LITTLE, every=10),
+            at(1, DecidedBy.HELD),
+            NONE,
+            "is held, and goes to 25% after 10 more requests on the new route",
+        ),
+        (replace(HELD_BY_LITTLE, every=10), at(1, DecidedBy.HELD), GOOD, "goes to 25% now"),
+        (
+            HELD_BY_LITTLE,
+            at(1),
+            NONE,
+            f"goes to 25% in 50 s at the earliest; {LITTLE}, it is held",
+        ),
+        (
+            BACK_BY_LITTLE,
+            at(1),
+            NONE,
+            f"goes to 25% in 50 s at the earliest; {LITTLE}, it goes back to 0%",
+        ),
+        (HELD_BY_LITTLE, at(1), GOOD, "goes to 25% in 50 s at the earliest"),
+        (STEPS, at(1), NONE, "goes to 25% in 50 s at the earliest"),
+        (CUTOVER, at(50), GOOD, "is where the rules end"),
+        (STEPS, at(100), GOOD, "has arrived"),
+        (STEPS, at(1), GOOD, "goes to 25% in 50 s at the earliest"),
+        (replace(STEPS, every=3600), at(1), GOOD, "goes to 25% in 60 min at the earliest"),
+        (replace(STEPS, every=86_400), at(1), GOOD, "goes to 25% in 24 h at the earliest"),
+        (
+            replace(STEPS, every=10),
+            at(1),
+            GateEvidence(),
+            "goes to 25% after 10 more requests on the new route",
+        ),
+        (replace(STEPS, every=10), at(1), GOOD, "goes to 25% now"),
+        (replace(DRY, every=10), at(1), NONE, "goes to 25% now"),
+    ],
+)
+def test_outlook(
+    cutover: Cutover, standing: CutoverState, evidence: GateEvidence, said: str
+) -> None:
+    assert outlook(cutover, standing, evidence, 10) == said
+
+
+@LAW
+@given(
+    st.sampled_from([CUTOVER, HOLDING, STEPS, BARE]),
+    st.lists(st.tuples(st.sampled_from([GOOD, BAD, NONE]), st.floats(0, 100)), max_size=20),
+)
+def test_it_never_goes_beyond_the_rules(
+    cutover: Cutover, seen: list[tuple[GateEvidence, float]]
+) -> None:
+    """Left to itself, it climbs step by step, and what speaks against it never moves more."""
+    standing: CutoverState | None = None
+    now = 0.0
+    for evidence, passed in seen:
+        now += passed
+        before, standing = standing, advance(cutover, standing, evidence, now)
+        assert 0 <= standing.percent <= cutover.percent
+        if before is not None and evidence is BAD and cutover.gates is not None:
+            assert standing.percent <= before.percent
+        assert advance(cutover, standing, NONE, now).percent == standing.percent
+
+
+def test_states_are_told_apart_by_a_word() -> None:
+    """Not by their reason or time: those change while nothing is decided."""
+    assert at(50).word == at(50, why="it goes on")._replace(since=9.0).word == "50-rules"
+    assert at(2.5, DecidedBy.OPERATOR).word == "2.5-operator"
+
+
+@pytest.mark.parametrize(
+    ("cutover", "standing", "evidence", "now", "more"),
+    [
+        (STEPS, at(1), NONE, 59, None),
+        (STEPS, at(1), NONE, 60, "10 more requests on the new route"),
+        (STEPS, at(1), GOOD, 60, None),
+        (STEPS, at(100), NONE, 60, None),
+        (BARE, at(1), NONE, 60, None),
+        (DRY, at(1), NONE, 60, None),
+    ],
+)
+def test_what_a_step_needs(
+    cutover: Cutover, standing: CutoverState, evidence: GateEvidence, now: float, more: str | None
+) -> None:
+    assert awaited(cutover, standing, evidence, now) == more

@@ -1,0 +1,149 @@
+"""One operation of many that fails on the new route, and what is no fault of it."""
+
+from typing import Any
+
+import pytest
+
+from gateway.rollout.failing_operations import (
+    KINDS,
+    CountedOperation,
+    Failing,
+    failing,
+    worst_operation,
+)
+from gateway.rollout.gates import GateEvidence, GateOutcome, Gates
+from gateway.rollout.judgement import judge
+from gateway.rollout.route_outcomes import UNCELLED, RouteOutcomes
+from tests.gateway.rollout.outcomes import outcomes
+
+NONE = CountedOperation()
+LIMITS = dict.fromkeys(KINDS, 0.01)
+
+
+def found(
+    new: dict[int, RouteOutcomes],
+    old: RouteOutcomes,
+    known: dict[int, RouteOutcomes] | None = None,
+    earlier: list[tuple[float, CountedOperation]] | None = None,
+) -> tuple[Failing, ...]:
+    """Return how `POST /orders` fails; the clients of the old route are not those of the new one.
+
+    Args:
+        new: the outcomes on the new route, by cell.
+        old: the same on the old route.
+        known: what is known of the old route; without it, as much as is usual, all good.
+        earlier: what was counted before; without it, nothing, 12 s ago.
+    """
+    total = RouteOutcomes()
+    for each in new.values():
+        total = total.plus(each)
+    known = {50: outcomes(200), 60: outcomes(200)} if known is None else known
+    before = earlier or [(12.0, NONE)]
+    return tuple(
+        failing("POST /orders", CountedOperation(old, total, new), before, known, LIMITS, 30.0)
+    )
+
+
+def worst(*of: Any, measure: str = "404", minimum: int = 20, **more: Any) -> Failing | None:
+    """Return what fails beyond a limit of 1 %."""
+    return worst_operation(found(*of, **more), measure, 0.01, minimum)
+
+
+def bad(number: int, good: int = 0, **ends: int) -> RouteOutcomes:
+    """Return the outcomes of requests that are answered 404."""
+    return outcomes(number + good, _404=number, **ends)
+
+
+BESIDE = outcomes(40)
+
+
+def test_few_that_all_fail_are_enough() -> None:
+    """It takes five, of which one hundredth of the clients has three at most."""
+    assert worst({1: bad(9), 2: bad(1), 3: bad(1)}, BESIDE) == Failing(
+        "POST /orders", "404", (11, 11), 6, (0, 40), (0, 400), 12.0
+    )
+    assert worst({1: bad(1), 2: bad(2), 3: bad(1)}, BESIDE) is None
+    assert worst({UNCELLED: bad(5)}, BESIDE)
+    assert worst({UNCELLED: bad(4)}, BESIDE) is None
+    assert worst({UNCELLED: bad(5)}, BESIDE, measure="403") is None
+
+
+def test_one_client_is_not_enough() -> None:
+    """It may have begun to fail by itself."""
+    assert worst({1: bad(50), 2: outcomes(50)}, BESIDE) is None
+    assert worst({1: bad(50)}, BESIDE) is None
+    assert worst({1: bad(50), 2: bad(1)}, BESIDE) is None
+    (of_it,) = found({1: bad(50), 2: bad(40)}, BESIDE)
+    assert of_it.lone == 50
+
+
+def test_what_strikes_both_routes_is_no_fault_of_the_new_one() -> None:
+    assert worst({UNCELLED: bad(30)}, bad(40)) is None
+    assert worst({UNCELLED: bad(9)}, outcomes(3)) is None  # too few to tell
+
+
+@pytest.mark.parametrize(
+    ("number", "good", "enough"), [(14, 0, True), (9, 0, False), (30, 70, False)]
+)
+def test_without_the_old_route_beside_it(number: int, good: int, enough: bool) -> None:
+    """What is usual may have changed since, so that only a large share counts."""
+    assert (worst({UNCELLED: bad(number, good)}, RouteOutcomes()) is not None) is enough
+
+
+def test_nothing_is_known_of_what_the_old_route_never_served() -> None:
+    assert found({UNCELLED: bad(50)}, RouteOutcomes(), {}) == ()
+
+
+def test_what_is_usual_depends_on_the_clients() -> None:
+    """Those that always fail are moved; unknown ones may be such."""
+    known = {1: bad(100), 2: outcomes(900)}
+    (of_it,) = found({1: bad(30), 2: outcomes(30)}, outcomes(90), known)
+    assert (of_it.new, of_it.usual) == ((30, 60), (460, 1000))
+    assert worst({1: bad(30), 2: bad(30)}, outcomes(90), known)
+    (of_it,) = found({7: bad(30), 8: bad(30)}, outcomes(90), known)
+    assert of_it.usual == (918, 1000)
+    assert worst({7: bad(30), 8: bad(30)}, outcomes(90), known) is None
+    by_chance = {1: bad(2, good=8), 2: bad(1, good=9), 3: outcomes(280)}
+    (of_it,) = found({7: bad(30)}, outcomes(90), by_chance)
+    assert of_it.usual == (3, 300)
+
+
+def test_missing_requests_count_as_good() -> None:
+    assert worst({UNCELLED: bad(6)}, BESIDE, minimum=500)
+    assert worst({UNCELLED: bad(6)}, BESIDE, minimum=600) is None
+
+
+def test_the_span_that_shows_it_best() -> None:
+    """In the window, and for longer where there are few requests."""
+    now, old = {UNCELLED: bad(9, good=60)}, outcomes(99)
+    good = CountedOperation(outcomes(80), outcomes(60), {UNCELLED: outcomes(60)})
+    half = CountedOperation(outcomes(80), bad(3, good=60), {UNCELLED: bad(3, good=60)})
+    (of_it,) = found(now, old, earlier=[(90.0, NONE), (40.0, good), (5.0, half)])
+    assert (of_it.span, of_it.new, of_it.old) == (40.0, (9, 9), (0, 19))
+    late = CountedOperation(now[UNCELLED], now[UNCELLED], now)
+    assert found(now, old, earlier=[(3.0, late)]) == ()
+    many = {UNCELLED: bad(60, good=60)}
+    assert found(many, old, earlier=[(90.0, NONE)]) == ()
+    assert found(many, old, earlier=[(30.0, NONE)]) != ()
+
+
+def test_a_machine_that_stands_still() -> None:
+    """It looks like a slow route where there is nothing to compare with at the same time."""
+    late = {UNCELLED: outcomes(30, overdue=30)}
+    assert worst(late, BESIDE, measure="overdue")
+    assert worst(late, RouteOutcomes(), measure="overdue") is None
+    assert worst(late, RouteOutcomes(), measure="overdue", earlier=[(20.0, NONE)])
+
+
+def test_the_text_names_the_operation() -> None:
+    served = outcomes(300), bad(8, good=292)
+    of_it = found({UNCELLED: bad(8)}, BESIDE)
+    seen = GateEvidence(*served, served_old=served[0], served_new=served[1], failing=of_it)
+    gates = Gates(errors=0.01, minimum=20)
+    exceeded = [each for each in judge(gates, seen) if each.outcome is GateOutcome.EXCEEDED]
+    (text,) = (each.text for each in exceeded)
+    assert text == (
+        "errors (404): 8 of 8 requests POST /orders (100%) were answered 404 on the new route, 0 of"
+        " 400 requests POST /orders (0%) on the old route so far, within 12 s; 1% more may"
+    )
+    assert (exceeded[0].new_count, exceeded[0].old_requests) == (8, 400)

@@ -1,0 +1,393 @@
+"""The judgement of gates: what speaks against on the new route, word for word."""
+
+from dataclasses import replace
+from functools import reduce
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.rollout.gates import MEASURES, GateEvidence, GateOutcome, Gates
+from gateway.rollout.judgement import doubt, judge, missing, objection
+from gateway.rollout.route_outcomes import RouteOutcomes
+from tests.gateway.rollout.outcomes import outcomes
+from tests.gateway.world import LAW
+
+GATES = Gates(differences=0.01, errors=0.02, latency=1.5, minimum=100)
+LATE = (
+    "latency: a request takes 16.0 ms on the new route (200 requests), 10.0 ms on the old route"
+    " (100 requests), within 300 s; 1.5x is allowed"
+)
+NOBODY = RouteOutcomes()
+WRITTEN = outcomes(100, writes=100)
+
+
+def against(gates: Gates | None, evidence: GateEvidence) -> str | None:
+    return objection(judge(gates, evidence))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "said"),
+    [
+        (GateEvidence(), None),
+        # Few answers that differ may be chance; so many are not.
+        (GateEvidence(compared=10, differing=2), None),
+        (
+            GateEvidence(compared=10, differing=5),
+            "differences: 5 of 10 compared answers differ (50%), within 300 s; 1% may",
+        ),
+        (GateEvidence(compared=1000, differing=10), None),
+        (GateEvidence(compared=1000, differing=11), None),
+        (
+            GateEvidence(compared=1000, differing=40),
+            "differences: 40 of 1000 compared answers differ (4%), within 300 s; 1% may",
+        ),
+        (GateEvidence(new=outcomes(3, _5xx=3)), None),
+        (
+            GateEvidence(new=outcomes(4, _5xx=4)),
+            (
+                "errors (5xx): 4 of 4 requests (100%) were answered 5xx or broke off on the new"
+                " route, 0 of 0 requests (none seen) on the old route, within 300 s; 2% more may"
+            ),
+        ),
+        (GateEvidence(outcomes(100, _5xx=10), outcomes(100, _5xx=13)), None),
+        (
+            GateEvidence(outcomes(1000, _5xx=100), outcomes(1000, _5xx=200)),
+            (
+                "errors (5xx): 200 of 1000 requests (20%) were answered 5xx or broke off on the new"
+                " route, 100 of 1000 requests (10%) on the old route, within 300 s; 2% more may"
+            ),
+        ),
+        (
+            GateEvidence(outcomes(400, _404=4), outcomes(20, _404=12)),
+            (
+                "errors (404): 12 of 20 requests (60%) were answered 404 on the new route,"
+                " 4 of 400 requests (1%) on the old route, within 300 s; 2% more may"
+            ),
+        ),
+        (
+            # As many 4xx as before, and other ones.
+            GateEvidence(outcomes(400, _401=200), outcomes(400, _404=200)),
+            (
+                "errors (404): 200 of 400 requests (50%) were answered 404 on the new route,"
+                " 0 of 400 requests (0%) on the old route, within 300 s; 2% more may"
+            ),
+        ),
+        (
+            GateEvidence(outcomes(400), outcomes(20, _conversion=20)),
+            (
+                "errors (conversion): 20 of 20 requests (100%) could not be converted on the new"
+                " route, 0 of 400 requests (0%) on the old route, within 300 s; 2% more may"
+            ),
+        ),
+        (
+            # The old route converts nothing, so that few are enough.
+            GateEvidence(outcomes(125), outcomes(125, _conversion=15)),
+            (
+                "errors (conversion): 15 of 125 requests (12%) could not be converted on the new"
+                " route, 0 of 125 requests (0%) on the old route, within 300 s; 2% more may"
+            ),
+        ),
+        (
+            GateEvidence(outcomes(400), outcomes(20, overdue=20)),
+            (
+                "errors (overdue): 20 of 20 requests (100%) took longer than 10 s on the new route,"
+                " 0 of 400 requests (0%) on the old route, within 300 s; 2% more may"
+            ),
+        ),
+        # Without on the old route, nobody knows how many 404 are usual.
+        (GateEvidence(new=outcomes(500, _404=500, overdue=500)), None),
+        (GateEvidence(outcomes(1, _404=0), outcomes(500, _404=500)), None),
+        # A client that is refused everywhere is refused on the new route too.
+        (GateEvidence(outcomes(900), outcomes(100, _401=50), before=outcomes(100, _401=50)), None),
+        (
+            GateEvidence(outcomes(900), outcomes(100, _401=50), before=outcomes(100, _401=1)),
+            (
+                "errors (401): 50 of 100 requests (50%) were answered 401 on the new route,"
+                " 0 of 900 requests (0%) on the old route, within 300 s; 2% more may"
+            ),
+        ),
+        (
+            # Too little is known of the moved clients.
+            GateEvidence(outcomes(900), outcomes(100, _401=50), before=outcomes(99, _401=50)),
+            (
+                "errors (401): 50 of 100 requests (50%) were answered 401 on the new route,"
+                " 0 of 900 requests (0%) on the old route, within 300 s; 2% more may"
+            ),
+        ),
+        (GateEvidence(outcomes(100), outcomes(100, 0.015)), None),
+        (GateEvidence(outcomes(99), outcomes(100, 0.09)), None),
+        (GateEvidence(outcomes(100), outcomes(99, 0.09)), None),
+        (GateEvidence(outcomes(100, spread=0.001), outcomes(200, 0.016, spread=0.001)), LATE),
+        (GateEvidence(outcomes(100, spread=0.1), outcomes(200, 0.016, spread=0.1)), None),
+    ],
+)
+def test_objection(evidence: GateEvidence, said: str | None) -> None:
+    assert against(GATES, evidence) == said
+
+
+def test_outcomes_of_overdue_requests_come_later() -> None:
+    """Maybe when nothing else is counted any more, so that they are a share of the ended ones."""
+    late = outcomes(500)._replace(requests=0, overdue=0, ends=outcomes(9, _5xx=9).ends)
+    found = {result.measure: result for result in judge(GATES, GateEvidence(outcomes(500), late))}
+    assert (found["5xx"].new_count, found["5xx"].new_requests) == (9, 9)
+    assert found["5xx"].outcome is GateOutcome.EXCEEDED
+    assert found["overdue"].new is None
+
+
+def test_few_clients_may_be_unlike_the_rest() -> None:
+    """Half of the clients are always refused, or slow: two of them prove nothing."""
+    rest = GateEvidence(outcomes(1000, 0.1, spread=0.1, _403=500), compared=1000)
+    unlike = tuple(outcomes(50, 0.2 * (number % 2), _403=50 * (number % 2)) for number in range(20))
+    alike = tuple(outcomes(50, 0.1, spread=0.1, _403=25) for _ in range(20))
+    for new, gate in (
+        (outcomes(100, 0.1, spread=0.1, _403=100), "errors"),
+        (outcomes(100, 0.3, spread=0.1, _403=50), "latency"),
+    ):
+        assert against(GATES, rest._replace(new=new, cells=unlike)) is None
+        assert str(against(GATES, rest._replace(new=new, cells=alike))).startswith(gate)
+
+
+def of_measure(measure: str, requests: int) -> RouteOutcomes:
+    """Return the outcomes of requests that are all of a measure."""
+    if measure == "overdue":
+        return outcomes(requests, overdue=requests)
+    if measure == "writes":
+        return outcomes(requests, writes=requests, failed_writes=requests)
+    return outcomes(requests, **{f"_{measure.removeprefix('other ')}": requests})
+
+
+def test_every_measure_is_compared() -> None:
+    for measure in MEASURES:
+        seen = GateEvidence(outcomes(500, writes=500), of_measure(measure, 50))
+        exceeded = [
+            result for result in judge(GATES, seen) if result.outcome is GateOutcome.EXCEEDED
+        ]
+        assert measure in [result.measure for result in exceeded]
+        for result in exceeded:
+            assert (result.gate, result.new, result.old, result.limit) == ("errors", 1, 0, 0.02)
+            counts = result.new_count, result.new_requests, result.old_count, result.old_requests
+            assert (*counts, result.window) == (50, 50, 0, 500, 300)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "outcome"),
+    [
+        (GateEvidence(WRITTEN, WRITTEN, 100), GateOutcome.PASSED),
+        (GateEvidence(outcomes(100), outcomes(99), 99), GateOutcome.INCONCLUSIVE),
+    ],
+)
+def test_too_little_is_inconclusive(evidence: GateEvidence, outcome: GateOutcome) -> None:
+    results = judge(GATES, evidence)
+    assert {result.outcome for result in results} == {outcome}
+    assert [result.gate for result in results] == ["errors"] * 12 + ["latency", "differences"]
+
+
+def test_what_is_missing() -> None:
+    slow, few = Gates(latency=2, minimum=10), outcomes(9)
+    assert missing(slow, GateEvidence(few, outcomes(8))) == "2 more requests on the new route"
+    assert missing(slow, GateEvidence(few, outcomes(10))) == "1 more request on the old route"
+    assert missing(slow, GateEvidence(outcomes(10), outcomes(10))) is None
+    assert missing(GATES, GateEvidence(new=outcomes(99))) == "1 more request on the new route"
+    quiet = GateEvidence(few, few, served_old=outcomes(10), served_new=outcomes(10))
+    assert missing(slow, quiet) is None  # all of the step count, however few the window has
+    errors = replace(GATES, latency=None, differences=None)
+    assert missing(errors, GateEvidence(new=outcomes(100))) is None
+    compared = replace(GATES, latency=None)
+    left = missing(compared, GateEvidence(new=outcomes(100), compared=99))
+    assert left == "1 more comparisons of the shadow"
+    assert missing(compared, GateEvidence(new=outcomes(100), compared=100)) is None
+
+
+def exceeded(gates: Gates, seen: GateEvidence) -> dict[str, str]:
+    """Return the texts of the comparisons that exceed their limits."""
+    found = judge(gates, seen)
+    return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
+
+
+def test_other_4xx_show_beside_usual_404() -> None:
+    """Where each service has data of its own, as many 404 end as 422 begin."""
+    seen = GateEvidence(outcomes(400, _404=80), outcomes(400, _404=10, _4xx=70))
+    assert list(exceeded(GATES, seen)) == ["other 4xx"]
+
+
+def test_writes_show_beside_many_reads() -> None:
+    """All writes fail, and that is one request of a hundred."""
+    old, new = outcomes(900, writes=10), outcomes(900, writes=9, failed_writes=9, _404=9)
+    assert exceeded(GATES, GateEvidence(old, new)) == {
+        "writes": (
+            "errors (writes): 9 of 9 writes (100%) were answered 4xx or 5xx on the new route,"
+            " 0 of 10 writes (0%) on the old route, within 300 s; 2% more may;"
+            " 9 of all 900 requests were answered 404"
+        )
+    }
+
+
+def test_few_writes_are_compared_with_those_of_a_longer_time() -> None:
+    old, new = outcomes(900, writes=2), outcomes(900, writes=9, failed_writes=9)
+    assert exceeded(GATES, GateEvidence(old, new)) == {}  # writes are few, and all else as usual
+    longer = GateEvidence(old, new, served_old=outcomes(9000, writes=40))
+    assert list(exceeded(GATES, longer)) == ["writes"]
+    # Nor are the moved clients known by as few writes.
+    known = longer._replace(before=outcomes(200, writes=2))
+    assert list(exceeded(GATES, known)) == ["writes"]
+    unlike = longer._replace(before=outcomes(200, writes=100, failed_writes=100))
+    assert exceeded(GATES, unlike) == {}
+
+
+def test_what_a_window_has_few_of_is_judged_since_the_percentage_was_set() -> None:
+    """One request a minute fails, of two: no window is convincing, and an hour is."""
+    since = "since the percentage was set"
+    errors = outcomes(5, _5xx=2), outcomes(60, _5xx=30)
+    slow = outcomes(5, 0.1), outcomes(100, 0.1, spread=0.01)
+    rare = outcomes(500), outcomes(900, _404=9, writes=9, failed_writes=9)
+    old = outcomes(500, spread=0.001, writes=50)
+    for measure, (new, longer) in (("5xx", errors), ("mean", slow), ("writes", rare)):
+        seen = GateEvidence(old, new, served_new=longer, outlasts=True)
+        assert since in exceeded(GATES, seen)[measure]
+        assert exceeded(GATES, seen._replace(outlasts=False)) == {}
+        assert exceeded(GATES, seen._replace(served_new=seen.new)) == {}
+    many = GateEvidence(old, WRITTEN, served_new=outcomes(900, _5xx=90), outlasts=True)
+    assert exceeded(GATES, many) == {}
+
+
+def test_a_step_waits_for_the_writes_that_leave_doubt() -> None:
+    new = outcomes(900, writes=3, failed_writes=2)
+    seen = GateEvidence(outcomes(900, writes=90, failed_writes=1), new, served_new=new)
+    assert exceeded(SMALL, seen) == {}
+    assert "errors (writes): 2 of 3 writes (66.7%)" in str(doubt(SMALL, seen))
+
+
+def test_durations_of_long_ago_are_not_compared() -> None:
+    """Shares are: what is refused depends on the time of day less than how long it takes."""
+    slow = GateEvidence(outcomes(100, spread=0.001), outcomes(200, 0.016, spread=0.001, _5xx=99))
+    assert list(exceeded(GATES, slow)) == ["5xx", "mean"]
+    ceased = slow._replace(old_ceased=True)
+    assert list(exceeded(GATES, ceased)) == ["5xx"]
+    (latency,) = (each for each in judge(GATES, ceased) if each.gate == "latency")
+    assert latency.outcome is GateOutcome.INCONCLUSIVE
+    assert latency.text == f"{LATE}, but those were too long ago"
+
+
+def test_a_machine_that_stands_still_is_no_slow_route() -> None:
+    """Where nothing is to compare with at the same time, durations exceed it for most of a time."""
+    still = (*[outcomes(20)] * 8, outcomes(20, 1.0, spread=0.5), outcomes(20, 0.5, spread=0.5))
+    for parts, slow in ((still, []), ([outcomes(20, 0.07)] * 6 + [outcomes(10)] * 4, ["mean"])):
+        new = reduce(RouteOutcomes.plus, parts)
+        seen = GateEvidence(outcomes(1000, spread=0.001), new, parts=tuple(parts))
+        assert list(exceeded(GATES, seen)) == slow
+        assert list(exceeded(GATES, seen._replace(parts=()))) == ["mean"]
+    seen = GateEvidence(outcomes(1000, spread=0.001), new, parts=(outcomes(0), outcomes(20, 0.07)))
+    assert list(exceeded(GATES, seen)) == ["mean"]
+
+
+@pytest.mark.parametrize("ends", [{"overdue": 9}, {"_abandoned": 9}])
+def test_what_strikes_at_one_time_alone_may_be_a_machine_that_stands_still(
+    ends: dict[str, int],
+) -> None:
+    gates = Gates(errors=0.01)
+    for parts, count in (([9, 9], 0), ([9, 9, 9, 9], 1)):
+        bad = [outcomes(20, **ends)] * len(parts)
+        parts_of_it = (*bad, *[outcomes(20)] * (10 - len(bad)))
+        new = reduce(RouteOutcomes.plus, parts_of_it)
+        seen = GateEvidence(outcomes(1000), new, parts=parts_of_it)
+        assert len(exceeded(gates, seen)) == count
+        assert len(exceeded(gates, seen._replace(parts=()))) == 1
+
+
+SMALL = Gates(errors=0.01, minimum=5)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "left"),
+    [
+        (outcomes(8), outcomes(5, _404=3), "errors (404): 3 of 5 requests (60%)"),
+        (outcomes(5), outcomes(5, _404=1), "errors (404): 1 of 5 requests (20%)"),
+        (outcomes(8), outcomes(5, _5xx=1), "errors (5xx): 1 of 5 requests (20%)"),
+        (outcomes(150, _404=1), outcomes(100, _404=2), None),
+        (outcomes(8, _404=5), outcomes(5, _404=3), None),
+        (outcomes(8), outcomes(5), None),
+        (NOBODY, outcomes(5, _404=5), None),  # nobody knows how many are usual
+    ],
+)
+def test_few_requests_that_leave_doubt(
+    old: RouteOutcomes, new: RouteOutcomes, left: str | None
+) -> None:
+    """They are not convincing, and a step does not go on by them."""
+    for seen in (GateEvidence(old, new), GateEvidence(NOBODY, outcomes(5), served_old=old)):
+        seen = seen._replace(served_new=new)
+        assert against(SMALL, seen) is None
+        assert missing(SMALL, seen) is None
+        found = doubt(SMALL, seen)
+        if left is None:
+            assert found is None
+            continue
+        assert str(found).startswith(f"more requests, since they leave doubt: {left}")
+        assert "since the percentage was set; 1% more may" in str(found)
+        measure = left.partition("(")[2].partition(")")[0]
+        outcome = next(each.outcome for each in judge(SMALL, seen) if each.measure == measure)
+        assert outcome is GateOutcome.INCONCLUSIVE
+
+
+def test_few_durations_and_comparisons_that_leave_doubt() -> None:
+    gates = Gates(differences=0.01, latency=1.5, minimum=5)
+    slow = GateEvidence(outcomes(5, 0.01), outcomes(5, 0.1, spread=0.05), 5)
+    seen = slow._replace(served_new=slow.new)
+    assert against(gates, seen) is None
+    assert str(doubt(gates, seen)).startswith("more requests, since they leave doubt: latency: a")
+    results = {each.gate: each.outcome for each in judge(gates, seen)}
+    assert results == {"latency": GateOutcome.INCONCLUSIVE, "differences": GateOutcome.PASSED}
+    for compared, differing, leaves in (
+        (5, 1, True),
+        (50, 1, False),
+        (99, 3, True),
+        (100, 3, False),
+    ):
+        differs = GateEvidence(outcomes(100), outcomes(100), compared, differing)
+        assert against(gates, differs) is None
+        assert (doubt(gates, differs) is not None) is leaves
+        (outcome,) = (e.outcome for e in judge(gates, differs) if e.gate == "differences")
+        assert outcome is (GateOutcome.INCONCLUSIVE if leaves else GateOutcome.PASSED)
+
+
+def test_many_requests_leave_no_doubt() -> None:
+    seen = GateEvidence(outcomes(100), outcomes(100, _404=3))
+    assert doubt(SMALL, seen._replace(served_new=seen.new)) is None
+    few = GateEvidence(outcomes(99), outcomes(99, _404=4))
+    assert doubt(SMALL, few._replace(served_new=few.new)) is not None
+
+
+def test_who_may_be_unlike_the_rest_leaves_no_doubt() -> None:
+    rest = GateEvidence(outcomes(1000, _403=300), outcomes(10, _403=6))
+    unlike = tuple(outcomes(50, _403=50 * (number < 6)) for number in range(20))
+    alike = tuple(outcomes(50, _403=15) for _ in range(20))
+    for cells, leaves in ((unlike, False), (alike, True)):
+        seen = rest._replace(served_new=rest.new, cells=cells)
+        assert (doubt(SMALL, seen) is not None) is leaves
+
+
+WORST = GateEvidence(outcomes(100), outcomes(100, 9.0, _5xx=100), 100, 100)
+
+
+@pytest.mark.parametrize("gates", [None, Gates()])
+def test_who_looks_at_nothing_objects_to_nothing(gates: Gates | None) -> None:
+    assert against(gates, WORST) is None
+
+
+def test_each_looks_at_its_own() -> None:
+    for name, gates in {
+        "differences": replace(GATES, errors=None, latency=None),
+        "errors": replace(GATES, differences=None, latency=None),
+        "latency": replace(GATES, differences=None, errors=None),
+    }.items():
+        assert str(against(gates, WORST)).startswith(name)
+
+
+@LAW
+@given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 300))
+def test_good_answers_speak_for_it(requests: int, failures: int, more: int) -> None:
+    """What is not objected to is not objected to either once more requests went well."""
+    failures = min(failures, requests)
+    if against(GATES, GateEvidence(new=outcomes(requests, _5xx=failures))) is None:
+        new = outcomes(requests + more, _5xx=failures)
+        assert against(GATES, GateEvidence(new=new)) is None

@@ -1,0 +1,170 @@
+"""Errors in the shape of a version."""
+
+import pytest
+
+from gateway.base.errors import Fault, FaultCode, not_offered
+from gateway.routing.error_template import PLACEHOLDERS, ErrorTemplate, placeholders
+
+GONE = Fault(
+    FaultCode.VERSION_RETIRED,
+    'Version 1 was "retired".',
+    supported=("2", "3"),
+    successor={"version": "2"},
+).problem("/v1/person")
+UNFIT = Fault(FaultCode.UNCONVERTIBLE_REQUEST, "No: /a/b: bad.").problem("/x")
+MISFIT = {"field": "a.b", "pointer": "/a/b", "reason": "bad"}
+MISSING = Fault(FaultCode.NOT_FOUND, "No.").problem("/x")
+
+
+@pytest.mark.parametrize(
+    ("template", "gone", "missing"),
+    [
+        ("{code}", "version_retired", "not_found"),
+        ("{status}", 410, 404),
+        ("{status} {title}", "410 Version retired", "404 No such resource"),
+        ({"a": ["{supportedVersions}", 1]}, {"a": [["2", "3"], 1]}, {"a": [1]}),
+        (
+            {"a": [{"b": "{successor}"}], "c": []},
+            {"a": [{"b": {"version": "2"}}], "c": []},
+            {"c": []},
+        ),
+        ({"a": {"b": "{successor}"}}, {"a": {"b": {"version": "2"}}}, {}),
+        ("use {supportedVersions}", "use 2, 3", "use "),
+        ("{request_id}", "id", "id"),
+        ({"error": "{phrase}", "is": "{title}"}, {"error": "Gone", "is": "Version retired"}, None),
+        ("{{code}} {{}} {", "{code} {} {", "{code} {} {"),
+        ("{{status}}", "{status}", "{status}"),
+        ("", "", ""),
+        ({"a": {"b": ["{status}", 1, None, True]}}, {"a": {"b": [410, 1, None, True]}}, None),
+        ({"a": "{supportedVersions}", "b": 1.5}, {"a": ["2", "3"], "b": 1.5}, {"b": 1.5}),
+        ({"a": "{detail}"}, {"a": 'Version 1 was "retired".'}, {"a": "No."}),
+        (
+            {"a": [{"b": "of {supportedVersions}", "c": 1}, {"c": 2}]},
+            {"a": [{"b": "of 2, 3", "c": 1}, {"c": 2}]},
+            {"a": [{"c": 2}]},
+        ),
+        ({"a": {"b": "{successor}", "c": 1}}, None, {"a": {"c": 1}}),
+        ({"{code}!": "{status}", "{{x}}": 1}, {"version_retired!": 410, "{x}": 1}, None),
+        ({"a": {"{successor}": "bad"}, "{supportedVersions}": 1, "b": 2}, None, {"b": 2}),
+    ],
+)
+def test_rendered(template: object, gone: object, missing: object) -> None:
+    error = ErrorTemplate("application/json", template)
+    if gone is not None:
+        assert error.render(GONE, "id") == gone
+    if missing is not None:
+        assert error.render(MISSING, "id") == missing
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(404, "Not Found"), (422, "Unprocessable Content"), (413, "Content Too Large"), (499, "")],
+)
+def test_the_phrase_of_the_status(status: int, expected: str) -> None:
+    """One that HTTP does not have is left out, as any placeholder without a value."""
+    fault = Fault(FaultCode.OPERATION_MISSING, "No.", status_override=status).problem("/x")
+    found = ErrorTemplate("application/json", {"s": "{status}", "p": "{phrase}"}).render(fault, "i")
+    assert found == ({"s": status, "p": expected} if expected else {"s": status})
+
+
+def test_header_fields_of_the_version() -> None:
+    own: dict[str, str | None] = {"cache-control": None, "RETRY-AFTER": "9", "X-A": "b"}
+    fields = [(b"Cache-Control", b"no-store"), (b"Retry-After", b"5"), (b"Allow", b"GET")]
+    dressed = [(b"Allow", b"GET"), (b"RETRY-AFTER", b"9"), (b"X-A", b"b")]
+    template = ErrorTemplate("application/json", headers={"method_not_allowed": own})
+    assert template.dress(FaultCode.METHOD_NOT_ALLOWED, fields) == dressed
+    assert template.dress(FaultCode.INTERNAL, fields) == fields
+    assert ErrorTemplate("application/json").dress(FaultCode.INTERNAL, fields) == fields
+
+
+CODES: dict[str, str | int] = {"version_retired": 4100, "internal": "E1"}
+
+
+@pytest.mark.parametrize(
+    ("template", "default", "gone", "missing"),
+    [
+        ("{code}", None, 4100, "not_found"),
+        ("{code}", 5000, 4100, 5000),
+        ("E-{code}", 0, "E-4100", "E-0"),
+        (
+            {"errors": [{"code": "{code}", "message": "{detail}"}]},
+            "",
+            {"errors": [{"code": 4100, "message": 'Version 1 was "retired".'}]},
+            {"errors": [{"code": "", "message": "No."}]},
+        ),
+        (None, 5000, {**GONE, "code": 4100}, {**MISSING, "code": 5000}),
+    ],
+)
+def test_codes_of_the_version(
+    template: object, default: str | int | None, gone: object, missing: object
+) -> None:
+    error = ErrorTemplate("application/json", template, CODES, default)
+    assert error.render(GONE, "id") == gone
+    assert error.render(MISSING, "id") == missing
+    assert GONE["code"] == "version_retired"
+
+
+def test_what_the_rules_give_for_one_refusal_alone() -> None:
+    details = {"operation_missing": "No."}
+    error = ErrorTemplate("a/json", None, {"operation_missing": "NONE"}, None, details)
+    for fault, code, detail in (
+        (not_offered(404, "Usual."), "NONE", "No."),
+        (not_offered(404, "Usual.", "", "GONE"), "GONE", "No."),
+        (not_offered(404, "Usual.", "Write."), "NONE", "Write."),
+        (not_offered(404, "Usual.", "Write.", 7), 7, "Write."),
+    ):
+        given = fault.problem("/x")
+        shown = {**given, "code": code, "detail": detail}
+        assert error.render(given, "id", None, fault.own) == shown
+
+
+def test_without_a_template_it_is_the_problem_detail() -> None:
+    assert ErrorTemplate("application/json").render(GONE, "id") == GONE
+
+
+def test_every_member_of_a_problem_detail_is_a_placeholder() -> None:
+    assert {*GONE, "request_id", "phrase", *MISFIT} == {*PLACEHOLDERS}
+
+
+LIST = {
+    "message": "{detail}",
+    "fields": [{"name": "{field}", "at": "{pointer}", "why": "{reason}"}],
+}
+
+
+def test_what_a_request_does_not_fit_with() -> None:
+    error = ErrorTemplate("application/json", LIST)
+    assert error.render(UNFIT, "id", MISFIT) == {
+        "message": "No: /a/b: bad.",
+        "fields": [{"name": "a.b", "at": "/a/b", "why": "bad"}],
+    }
+    assert error.render(UNFIT, "id", {"field": "page", "reason": "bad"}) == {
+        "message": "No: /a/b: bad.",
+        "fields": [{"name": "page", "why": "bad"}],
+    }
+    assert error.render(UNFIT, "id") == {"message": "No: /a/b: bad."}
+
+
+@pytest.mark.parametrize(
+    ("template", "rendered"),
+    [
+        (None, {**UNFIT, "code": 7, "detail": "7: 'a.b' bad {x}"}),
+        ({"m": "{detail}"}, {"m": "7: 'a.b' bad {x}"}),
+    ],
+)
+def test_sentences_of_the_version(template: object, rendered: object) -> None:
+    details = {"unconvertible_request": "{code}: '{field}' {reason} {{x}}", "internal": "Oh."}
+    error = ErrorTemplate("application/json", template, {}, 7, details)
+    assert error.render(UNFIT, "id", MISFIT) == rendered
+    kept = error.render(UNFIT, "id")
+    assert isinstance(kept, dict)
+    assert "No: /a/b: bad." in kept.values()
+    assert ErrorTemplate("a/json", {"m": "{detail}"}, {}, None, details).render(GONE, "id") == {
+        "m": 'Version 1 was "retired".'
+    }
+
+
+def test_the_placeholders_of_a_template() -> None:
+    template = {"{x}": ["{a} {b}{{c}}", {"d": "{e}", "f": 1}], "g": None}
+    assert list(placeholders(template)) == ["x", "a", "b", "e"]
+    assert list(placeholders(None)) == []

@@ -1,0 +1,855 @@
+"""The plan: every row of the decisions on choosing a version, from a head to what will be done."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.base import headers
+from gateway.base.context import RequestContext
+from gateway.base.errors import FaultCode
+from gateway.base.path_templates import parse_template
+from gateway.base.request import RequestHead
+from gateway.conversion.chain import Conversion
+from gateway.conversion.changes.default import Added
+from gateway.conversion.changes.rename import Renamed
+from gateway.conversion.version_link import Direction, VersionLink
+from gateway.lifecycle.brownout import Brownout, Window
+from gateway.lifecycle.lifecycle import Lifecycle, Successor, Terms, lifecycle
+from gateway.routing.plan import Decision, Options, Plan, Refusal, plan
+from gateway.routing.snapshot import Endpoint, Route, Snapshot
+from gateway.versions.chosen_by import ChosenBy
+from gateway.versions.matching import Matching
+from gateway.versions.mechanisms.header_reader import HeaderReader
+from gateway.versions.rewriting import VersionRewrite
+from gateway.versions.selection import Selector
+from gateway.versions.version import Version
+from tests.gateway.world import (
+    ACCEPT,
+    HEADER,
+    LAW,
+    PATH,
+    PERSON_V1,
+    PERSON_V2,
+    QUERY,
+    SUPPORTED,
+    USERS,
+    V1,
+    V2,
+    VENDOR,
+    head,
+    person,
+    snapshot,
+    users,
+)
+
+BY_PATH = person("/v{version}/person", PATH)
+BY_QUERY = person("/person/param", QUERY)
+BY_HEADER = person("/person/header", HEADER, vary=("X-API-VERSION",))
+BY_ACCEPT = person("/person/accept", ACCEPT, vary=("Accept",))
+ANY_OF = person("/any", QUERY, HEADER, ACCEPT, vary=("X-API-VERSION", "Accept"))
+ANY_PATH = person("/any/v{version}", PATH, QUERY, HEADER, ACCEPT, vary=("X-API-VERSION", "Accept"))
+ACCEPT_OR_1 = person("/default/accept", ACCEPT, default=V1, vary=("Accept",))
+HEADER_OR_1 = person(
+    "/default/header", HEADER, ACCEPT, default=V1, vary=("X-API-VERSION", "Accept")
+)
+BY_DEFAULT = person("/default", QUERY, HEADER, default=V1, vary=("X-API-VERSION",))
+OPEN = person("/open", HEADER, methods=None, vary=("X-API-VERSION",))
+OWN_OPTIONS = person("/own", QUERY, methods=("GET", "OPTIONS"))
+USERS_POST = users("/users", ("POST",))
+USERS_GET = users("/users/{id}", ("GET", "HEAD"))
+FILES = users("/files/{rest*}")
+WORLD = snapshot(
+    [
+        *(BY_PATH, BY_QUERY, BY_HEADER, BY_ACCEPT, ANY_OF, ANY_PATH, BY_DEFAULT, OPEN, OWN_OPTIONS),
+        *(ACCEPT_OR_1, HEADER_OR_1, USERS_POST, USERS_GET, FILES),
+    ]
+)
+FOUR = {"path": BY_PATH, "query": BY_QUERY, "header": BY_HEADER, "accept": BY_ACCEPT}
+MECHANISMS = pytest.mark.parametrize("mechanism", FOUR)
+
+
+def ask(mechanism: str, *values: str, method: str = "GET") -> RequestHead:
+    """Return a request that names these versions by one of the four mechanisms."""
+    match mechanism:
+        case "path":
+            return head(f"/v{values[0]}/person", method=method)
+        case "query":
+            query = "&".join(f"version={value}" for value in values)
+            return head(f"/person/param?{query}", method=method)
+        case "header":
+            fields = (("x-api-version", value) for value in values)
+            return head("/person/header", *fields, method=method)
+        case _:
+            fields = (("Accept", VENDOR.format(value)) for value in values)
+            return head("/person/accept", *fields, method=method)
+
+
+def served(outcome: Decision) -> tuple[str, str | None, str]:
+    """Check that a request is served; return the version, what named it, and what is asked for."""
+    assert isinstance(outcome, Plan), outcome
+    return str(outcome.route.version), outcome.chosen_by, outcome.target
+
+
+def refused(outcome: Decision) -> tuple[int, FaultCode]:
+    """Check that a request is refused for its version; return the status and the code."""
+    assert isinstance(outcome, Refusal), outcome
+    assert outcome.fault.supported == ("1", "2")
+    return outcome.fault.status, outcome.fault.code
+
+
+class TestChoosing:
+    """The table, a row a test."""
+
+    @MECHANISMS
+    @pytest.mark.parametrize(("version", "service"), [("1", PERSON_V1), ("2", PERSON_V2)])
+    def test_named(self, mechanism: str, version: str, service: object) -> None:
+        outcome = plan(WORLD, ask(mechanism, version))
+        query = f"?version={version}" if mechanism == "query" else ""
+        assert served(outcome) == (version, mechanism, f"/person{query}")
+        assert isinstance(outcome, Plan)
+        assert outcome.endpoint is FOUR[mechanism]
+        assert outcome.route.service is service
+
+    @pytest.mark.parametrize(
+        ("request_head", "expected"),
+        [
+            (head("/person/param"), (400, FaultCode.VERSION_MISSING)),
+            (head("/person/param?"), (400, FaultCode.VERSION_MISSING)),
+            (head("/person/param?Version=1"), (400, FaultCode.VERSION_MALFORMED)),
+            (head("/person/header"), (400, FaultCode.VERSION_MISSING)),
+            (head("/person/accept"), (406, FaultCode.VERSION_MISSING)),
+            (head("/person/accept", ("Accept", "*/*")), (406, FaultCode.VERSION_MISSING)),
+            (head("/person/accept", ("Accept", "application/*")), (406, FaultCode.VERSION_MISSING)),
+            (
+                head("/person/accept", ("Accept", "application/json")),
+                (406, FaultCode.VERSION_MISSING),
+            ),
+            (
+                head("/person/accept", ("Accept", f"{VENDOR.format(1)};q=0")),
+                (406, FaultCode.VERSION_MISSING),
+            ),
+            (
+                head("/person/accept", ("Accept", "application/vnd.comp.app-v1+xml")),
+                (406, FaultCode.VERSION_MISSING),
+            ),
+        ],
+    )
+    def test_missing(self, request_head: RequestHead, expected: tuple[int, FaultCode]) -> None:
+        assert refused(plan(WORLD, request_head)) == expected
+
+    @pytest.mark.parametrize("path", ["/person", "/v/person", "/person/", "/v1"])
+    def test_missing_from_the_path_is_no_path_at_all(self, path: str) -> None:
+        outcome = plan(WORLD, head(path))
+        assert isinstance(outcome, Refusal)
+        assert (outcome.endpoint, outcome.fault.status) == (None, 404)
+        assert outcome.fault.code is FaultCode.NOT_FOUND
+
+    @MECHANISMS
+    @pytest.mark.parametrize("version", ["0", "3", "12", "21", "999999999"])
+    def test_unknown(self, mechanism: str, version: str) -> None:
+        status = {"path": 404, "accept": 406}.get(mechanism, 400)
+        assert refused(plan(WORLD, ask(mechanism, version))) == (status, FaultCode.VERSION_UNKNOWN)
+
+    @MECHANISMS
+    @pytest.mark.parametrize(
+        "version", ["01", "1.0", "v1", "foo1", "1_0", "0x1", "1e0", "-1", "1000000000"]
+    )
+    def test_malformed(self, mechanism: str, version: str) -> None:
+        status = {"path": 404, "accept": 406}.get(mechanism, 400)
+        assert refused(plan(WORLD, ask(mechanism, version))) == (
+            status,
+            FaultCode.VERSION_MALFORMED,
+        )
+
+    @pytest.mark.parametrize(
+        "version", ["1,2", "1,1", "1 2", "\u0661", "\uff11", "%31", "1%20", "+1"]
+    )
+    @pytest.mark.parametrize("mechanism", ["path", "header"])
+    def test_malformed_where_nothing_is_decoded(self, mechanism: str, version: str) -> None:
+        status = {"path": 404}.get(mechanism, 400)
+        assert refused(plan(WORLD, ask(mechanism, version))) == (
+            status,
+            FaultCode.VERSION_MALFORMED,
+        )
+
+    @pytest.mark.parametrize(
+        "version", ["", "+1", "1+", "%D9%A1", "%EF%BC%91", "1%2C2", "1,2", "%201", "1%00", "%FF"]
+    )
+    def test_malformed_in_the_query(self, version: str) -> None:
+        assert refused(plan(WORLD, ask("query", version))) == (400, FaultCode.VERSION_MALFORMED)
+
+    @pytest.mark.parametrize("version", [" 1", "1 ", "\t1\t"])
+    def test_the_white_space_that_http_allows_in_a_header(self, version: str) -> None:
+        assert served(plan(WORLD, ask("header", version))) == ("1", "header", "/person")
+
+    @pytest.mark.parametrize("mechanism", ["query", "header"])
+    @pytest.mark.parametrize("versions", [("1", "2"), ("2", "1"), ("1", ""), ("1", "01")])
+    def test_several_that_differ(self, mechanism: str, versions: tuple[str, str]) -> None:
+        assert refused(plan(WORLD, ask(mechanism, *versions))) == (400, FaultCode.VERSION_CONFLICT)
+
+    @pytest.mark.parametrize("mechanism", ["query", "header", "accept"])
+    def test_several_that_agree(self, mechanism: str) -> None:
+        assert served(plan(WORLD, ask(mechanism, "2", "2")))[:2] == ("2", mechanism)
+
+    @pytest.mark.parametrize(
+        ("weights", "version"),
+        [
+            (("", ""), "1"),
+            ((";q=0.5", ";q=0.5"), "1"),
+            ((";q=0.5", ""), "2"),
+            ((";q=0.5", ";q=0.6"), "2"),
+            ((";q=0.6", ";q=0.5"), "1"),
+            ((";q=0", ";q=0.001"), "2"),
+            ((";q=0.9;x=y", ";x=y;q=0.8"), "1"),
+            ((";q=1.1", ""), "2"),
+            ((";q=nonsense", ";q=0.1"), "2"),
+        ],
+    )
+    @pytest.mark.parametrize("lines", [1, 2])
+    def test_several_media_types(self, weights: tuple[str, str], version: str, lines: int) -> None:
+        members = [f"{VENDOR.format(1)}{weights[0]}", f"{VENDOR.format(2)}{weights[1]}"]
+        values = members if lines == 2 else [f"text/html, garbage, {members[0]} ,, {members[1]}"]
+        fields = (("Accept", value) for value in values)
+        outcome = plan(WORLD, head("/person/accept", *fields))
+        assert served(outcome) == (version, "accept", "/person")
+
+    @pytest.mark.parametrize(
+        ("target", "others", "expected"),
+        [
+            ("/v1/person?version=2", (2, 2), ("1", "path")),
+            ("/v1/person?version=x", ("x", "x"), ("1", "path")),
+            ("/person/param?version=1", (2, 2), ("1", "query")),
+            ("/person/param?version=1", ("x", "x"), ("1", "query")),
+            ("/person/header?version=2", (1, 2), ("1", "header")),
+            ("/person/header?version=x", (1, "x"), ("1", "header")),
+            ("/person/accept?version=2", (2, 1), ("1", "accept")),
+            ("/person/accept?version=x", ("x", 1), ("1", "accept")),
+        ],
+    )
+    def test_what_the_other_mechanisms_say_is_ignored(
+        self, target: str, others: tuple[object, object], expected: tuple[str, str]
+    ) -> None:
+        fields = ("X-API-VERSION", str(others[0])), ("Accept", VENDOR.format(others[1]))
+        assert served(plan(WORLD, head(target, *fields)))[:2] == expected
+
+
+class TestDefault:
+    """A default is for who says nothing, not for who says no."""
+
+    @pytest.mark.parametrize(
+        ("accept", "version"),
+        [
+            ("*/*", "1"),
+            ("application/json", "1"),
+            ("*/*;q=0", "1"),
+            (f"{VENDOR.format(2)};q=0", "1"),
+            (f"{VENDOR.format('01')};q=0, */*", "1"),
+            (f"{VENDOR.format(1)};q=0.001", "1"),
+        ],
+    )
+    @pytest.mark.parametrize("path", ["/default/accept", "/default/header"])
+    def test_serves_who_names_no_version(self, path: str, accept: str, version: str) -> None:
+        chosen = served(plan(WORLD, head(path, ("Accept", accept))))
+        assert chosen[0] == version
+        assert chosen[1] == ("accept" if "q=0.001" in accept else "default")
+
+    @pytest.mark.parametrize("accept", [VENDOR.format(1) + ";q=0", VENDOR.format(1) + ";q=0, */*"])
+    def test_serves_nobody_who_refuses_it(self, accept: str) -> None:
+        outcome = plan(WORLD, head("/default/accept", ("Accept", accept)))
+        assert refused(outcome) == (406, FaultCode.VERSION_MISSING)
+        outcome = plan(WORLD, head("/default/header", ("Accept", accept)))
+        assert refused(outcome) == (400, FaultCode.VERSION_MISSING)
+
+    @pytest.mark.parametrize(
+        ("accept", "called"), [("*/*", None), (VENDOR.format(1), VENDOR.format(1))]
+    )
+    def test_has_no_media_type_that_nobody_named(self, accept: str, called: str | None) -> None:
+        endpoint = person("/typed", ACCEPT, QUERY, default=V1)
+        routes = {
+            version: replace(route, content_type=VENDOR.format(version))
+            for version, route in endpoint.routes.items()
+        }
+        world = snapshot([replace(endpoint, routes=routes)])
+        todo = plan(world, head("/typed", ("Accept", accept)))
+        assert isinstance(todo, Plan)
+        assert todo.content_type == called
+        todo = plan(world, head("/typed?version=1", ("Accept", "application/json")))
+        assert isinstance(todo, Plan)
+        assert todo.content_type is None
+        todo = plan(world, head("/typed?version=1"))
+        assert isinstance(todo, Plan)
+        assert todo.content_type == VENDOR.format(1)
+
+    def test_has_the_media_type_of_the_only_pattern(self) -> None:
+        endpoint = person("/typed", ACCEPT)
+        routes = {
+            version: replace(route, content_type=VENDOR.format(version))
+            for version, route in endpoint.routes.items()
+        }
+        world = snapshot([replace(endpoint, routes=routes)])
+        todo = plan(world, head("/typed", ("Accept", VENDOR.format(2))))
+        assert isinstance(todo, Plan)
+        assert todo.content_type == VENDOR.format(2)
+
+    def test_a_version_that_is_named_elsewhere_is_no_default(self) -> None:
+        fields = ("X-API-VERSION", "1"), ("Accept", f"{VENDOR.format(1)};q=0")
+        assert served(plan(WORLD, head("/default/header", *fields)))[:2] == ("1", "header")
+
+    def test_the_other_version_is_still_to_be_had(self) -> None:
+        accept = f"{VENDOR.format(1)};q=0, {VENDOR.format(2)}"
+        assert served(plan(WORLD, head("/default/accept", ("Accept", accept))))[0] == "2"
+
+
+class TestSeveralMechanisms:
+    """Configuration may name several for one endpoint: all that speak must agree."""
+
+    @pytest.mark.parametrize(
+        ("target", "fields", "expected"),
+        [
+            ("/any?version=1", (), ("1", "query")),
+            ("/any", (("X-API-VERSION", "1"),), ("1", "header")),
+            ("/any", (("Accept", VENDOR.format(1)),), ("1", "accept")),
+            ("/any?version=2", (("Accept", VENDOR.format(2)),), ("2", "query")),
+            ("/any?version=2", (("X-API-VERSION", "2"), ("Accept", "*/*")), ("2", "query")),
+            ("/any/v1", (), ("1", "path")),
+            ("/any/v1?version=1", (("Accept", "application/json"),), ("1", "path")),
+            ("/any/v1", (("X-API-VERSION", "1"), ("Accept", VENDOR.format(1))), ("1", "path")),
+            ("/default", (), ("1", "default")),
+            ("/default?version=2", (), ("2", "query")),
+            ("/default", (("X-API-VERSION", "2"),), ("2", "header")),
+        ],
+    )
+    def test_agreement(
+        self, target: str, fields: tuple[tuple[str, str], ...], expected: tuple[str, str]
+    ) -> None:
+        assert served(plan(WORLD, head(target, *fields)))[:2] == expected
+
+    @pytest.mark.parametrize(
+        ("target", "fields"),
+        [
+            ("/any?version=1", (("X-API-VERSION", "2"),)),
+            ("/any?version=1", (("Accept", VENDOR.format(2)),)),
+            ("/any", (("X-API-VERSION", "1"), ("Accept", VENDOR.format(2)))),
+            ("/any/v1?version=2", ()),
+            ("/any/v1", (("Accept", VENDOR.format(2)),)),
+            ("/any/v1?version=1", (("X-API-VERSION", "1"), ("Accept", VENDOR.format(2)))),
+            ("/default?version=1", (("X-API-VERSION", "2"),)),
+        ],
+    )
+    def test_disagreement_is_a_bad_request(
+        self, target: str, fields: tuple[tuple[str, str], ...]
+    ) -> None:
+        outcome = plan(WORLD, head(target, *fields))
+        assert refused(outcome) == (400, FaultCode.VERSION_CONFLICT)
+
+    @pytest.mark.parametrize(
+        ("target", "fields", "expected"),
+        [
+            ("/any", (), (400, FaultCode.VERSION_MISSING)),
+            ("/any?version=3", (("X-API-VERSION", "1"),), (400, FaultCode.VERSION_UNKNOWN)),
+            ("/any?version=1", (("X-API-VERSION", "x"),), (400, FaultCode.VERSION_MALFORMED)),
+            ("/any?version=1", (("Accept", VENDOR.format(3)),), (406, FaultCode.VERSION_UNKNOWN)),
+            ("/any/v3?version=1", (), (404, FaultCode.VERSION_UNKNOWN)),
+            ("/default?version=3", (), (400, FaultCode.VERSION_UNKNOWN)),
+            ("/default?version=", (), (400, FaultCode.VERSION_MALFORMED)),
+        ],
+    )
+    def test_a_mistake_is_refused_as_its_mechanism_refuses(
+        self, target: str, fields: tuple[tuple[str, str], ...], expected: tuple[int, FaultCode]
+    ) -> None:
+        assert refused(plan(WORLD, head(target, *fields))) == expected
+
+
+class TestMethods:
+    """HEAD where GET is, OPTIONS a 204, anything else a 405; Allow says what there is."""
+
+    @MECHANISMS
+    @pytest.mark.parametrize("method", ["GET", "HEAD"])
+    def test_get_and_head_are_planned_alike(self, mechanism: str, method: str) -> None:
+        outcome = plan(WORLD, ask(mechanism, "2", method=method))
+        assert outcome == plan(WORLD, ask(mechanism, "2"))
+        assert served(outcome)[0] == "2"
+
+    @pytest.mark.parametrize("version", ["1", "2", "3", "x"])
+    @pytest.mark.parametrize("mechanism", ["query", "header", "accept"])
+    def test_options_needs_no_version(self, mechanism: str, version: str) -> None:
+        outcome = plan(WORLD, ask(mechanism, version, method="OPTIONS"))
+        assert outcome == Options(FOUR[mechanism], "GET, HEAD, OPTIONS", SUPPORTED.get(version))
+
+    @pytest.mark.parametrize("version", ["1", "2"])
+    def test_options_of_a_path_that_exists(self, version: str) -> None:
+        outcome = plan(WORLD, ask("path", version, method="OPTIONS"))
+        assert outcome == Options(BY_PATH, "GET, HEAD, OPTIONS", SUPPORTED[version])
+
+    @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE"])
+    @pytest.mark.parametrize(
+        ("version", "code"), [("3", FaultCode.VERSION_UNKNOWN), ("x", FaultCode.VERSION_MALFORMED)]
+    )
+    def test_no_method_makes_a_path_exist(self, version: str, code: FaultCode, method: str) -> None:
+        assert refused(plan(WORLD, ask("path", version, method=method))) == (404, code)
+
+    @MECHANISMS
+    @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "TRACE", "get", "X", ""])
+    def test_any_other_method(self, mechanism: str, method: str) -> None:
+        outcome = plan(WORLD, ask(mechanism, "1", method=method))
+        assert isinstance(outcome, Refusal)
+        assert outcome.endpoint is FOUR[mechanism]
+        assert (outcome.fault.status, outcome.fault.code) == (405, FaultCode.METHOD_NOT_ALLOWED)
+        assert outcome.fault.fields == ((b"Allow", b"GET, HEAD, OPTIONS"),)
+        assert outcome.fault.detail == "This endpoint answers GET, HEAD, OPTIONS."
+        assert outcome.fault.supported is None
+
+    @pytest.mark.parametrize(
+        ("path", "method", "allow"),
+        [
+            ("/users", "OPTIONS", "POST, OPTIONS"),
+            ("/users", "GET", "POST, OPTIONS"),
+            ("/users", "HEAD", "POST, OPTIONS"),
+            ("/users/7", "OPTIONS", "GET, HEAD, OPTIONS"),
+            ("/users/7", "DELETE", "GET, HEAD, OPTIONS"),
+            ("/own", "POST", "GET, OPTIONS"),
+        ],
+    )
+    def test_allow(self, path: str, method: str, allow: str) -> None:
+        outcome = plan(WORLD, head(path, method=method))
+        if method == "OPTIONS":
+            assert isinstance(outcome, Options)
+            assert outcome.allow == allow
+        else:
+            assert isinstance(outcome, Refusal)
+            assert outcome.fault.fields == ((b"Allow", allow.encode()),)
+
+    @pytest.mark.parametrize(
+        ("path", "method", "allow"),
+        [
+            ("/own?version=1", "OPTIONS", "GET, OPTIONS"),
+            ("/files/a", "OPTIONS", ""),
+            ("/files/a", "TRACE", "OPTIONS"),
+            ("/users", "TRACE", "POST, OPTIONS"),
+            ("/traced", "OPTIONS", "TRACE, OPTIONS"),
+            ("/traced", "TRACE", "OPTIONS"),
+        ],
+    )
+    def test_the_last_forward(self, path: str, method: str, allow: str) -> None:
+        """RFC 9110, section 7.6.2; only OPTIONS and TRACE are bounded."""
+        world = snapshot([OWN_OPTIONS, FILES, USERS_POST, users("/traced", ("TRACE",))])
+        last = "Max-Forwards", "0"
+        outcome = plan(world, head(path, last, method=method))
+        if method == "OPTIONS":
+            assert isinstance(outcome, Options)
+            assert outcome.allow == allow
+        else:
+            assert isinstance(outcome, Refusal)
+            assert outcome.fault.status == 405
+            assert outcome.fault.fields == ((b"Allow", allow.encode()),)
+        assert plan(world, head("/own?version=1", last)) == plan(world, head("/own?version=1"))
+        assert isinstance(plan(world, head("/files/a", ("Max-Forwards", "1"), method=method)), Plan)
+
+    @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS", "PROPFIND"])
+    def test_a_service_may_decide_for_itself(self, method: str) -> None:
+        outcome = plan(WORLD, head("/files/a/b?", method=method))
+        assert isinstance(outcome, Plan)
+        assert (outcome.chosen_by, outcome.target) == (None, "/files/a/b?")
+
+    @pytest.mark.parametrize("path", ["/open", "/own"])
+    def test_options_that_goes_to_a_service_goes_to_the_newest_version(self, path: str) -> None:
+        assert served(plan(WORLD, head(path, method="OPTIONS"))) == ("2", "newest", "/person")
+
+    @pytest.mark.parametrize(
+        ("target", "fields", "version"),
+        [
+            ("/open", (("X-API-VERSION", "1"),), "1"),
+            ("/own?version=1", (), "1"),
+        ],
+    )
+    def test_but_to_the_version_that_it_names(
+        self, target: str, fields: tuple[tuple[str, str], ...], version: str
+    ) -> None:
+        assert served(plan(WORLD, head(target, *fields, method="OPTIONS")))[0] == version
+
+    @pytest.mark.parametrize(
+        ("target", "code"),
+        [
+            ("/own?version=3", FaultCode.VERSION_UNKNOWN),
+            ("/own?version=x", FaultCode.VERSION_MALFORMED),
+        ],
+    )
+    def test_and_a_mistake_stays_one(self, target: str, code: FaultCode) -> None:
+        assert refused(plan(WORLD, head(target, method="OPTIONS"))) == (400, code)
+
+    def test_any_other_method_needs_its_version(self) -> None:
+        assert refused(plan(WORLD, head("/open", method="POST"))) == (
+            400,
+            FaultCode.VERSION_MISSING,
+        )
+
+
+class TestVary:
+    """Every response of an endpoint, refusals included, says what the choice depends on."""
+
+    @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE"])
+    @pytest.mark.parametrize("version", ["1", "3", "01"])
+    @pytest.mark.parametrize(
+        ("mechanism", "vary"),
+        [("path", None), ("query", None), ("header", b"X-API-VERSION"), ("accept", b"Accept")],
+    )
+    def test_every_outcome_knows_its_endpoint(
+        self, mechanism: str, vary: bytes | None, version: str, method: str
+    ) -> None:
+        outcome = plan(WORLD, ask(mechanism, version, method=method))
+        assert outcome.endpoint is not None
+        expected = [] if vary is None else [(b"Vary", vary)]
+        assert headers.vary([], outcome.endpoint.vary_of(outcome.version)) == expected
+
+
+class TestPaths:
+    """Paths match exactly."""
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            *("", "/", "*", "/v1/person/", "/v1//person", "//v1/person", "/v1/./person"),
+            *("/x/../v1/person", "/v1/person/..", "/v1/%70erson", "/v1/Person", "/V1/person"),
+            *("/person/param/", "/person//param", "/person/./param", "/person/header/x", "/person"),
+            *("/users/", "/users//", "/users/7/", "/users/..", "/users/%2e%2E", "/healthz"),
+        ],
+    )
+    @pytest.mark.parametrize("method", ["GET", "OPTIONS", "DELETE"])
+    def test_no_endpoint(self, path: str, method: str) -> None:
+        outcome = plan(WORLD, head(f"{path}?version=1", method=method))
+        assert isinstance(outcome, Refusal)
+        assert outcome.endpoint is None
+        assert (outcome.fault.status, outcome.fault.code) == (404, FaultCode.NOT_FOUND)
+        assert outcome.fault.detail == "No endpoint has this path."
+        assert outcome.fault.supported is None
+
+
+class TestTargets:
+    """What the service is asked for."""
+
+    @pytest.mark.parametrize(
+        ("target", "asked"),
+        [
+            ("/users/7", "/users/7"),
+            ("/users/7?", "/users/7?"),
+            ("/users/7?a=1&a=2#", "/users/7?a=1&a=2#"),
+            ("/users/7?a=%2f&b=+&c", "/users/7?a=%2f&b=+&c"),
+            ("/users/7?a?b", "/users/7?a?b"),
+            ("/users/a%2Fb%7e", "/users/a%2Fb%7e"),
+            ("/files/a/b%20c/é", "/files/a/b%20c/é"),
+            ("/v1/person?x=%31", "/person?x=%31"),
+            ("/v1/person?", "/person?"),
+        ],
+    )
+    def test_path_and_query_pass_byte_for_byte(self, target: str, asked: str) -> None:
+        outcome = plan(WORLD, head(target))
+        assert isinstance(outcome, Plan)
+        assert outcome.target == asked
+
+    @pytest.mark.parametrize(
+        ("upstream", "target", "asked"),
+        [
+            ("/person", "/v1/x/a%2F?q", "/person?q"),
+            ("/v{version}/{kind}", "/v1/x/a%2F?q", "/v2/x?q"),
+            ("/{id}-/{kind}/{version}", "/v1/x/a%2F", "/a%2F-/x/2"),
+            (None, "/v1/x/a%2F?q", "/v1/x/a%2F?q"),
+        ],
+    )
+    def test_a_service_is_asked_for_the_version_that_it_speaks(
+        self, upstream: str | None, target: str, asked: str
+    ) -> None:
+        link = VersionLink(V1, V2, ())
+        route = Route(
+            *(V1, V2, PERSON_V2, None if upstream is None else parse_template(upstream)),
+            request=Conversion((link,), Direction.UP),
+            response=Conversion((link,), Direction.DOWN),
+        )
+        endpoint = replace(person("/v{version}/{kind}/{id}", PATH), routes={V1: route})
+        outcome = plan(snapshot([endpoint]), head(target))
+        assert outcome == Plan(endpoint, route, ChosenBy.PATH, asked)
+
+    def test_its_query_names_that_version_too(self) -> None:
+        endpoint = person("/person", QUERY)
+        route = replace(
+            endpoint.routes[V1],
+            service_version=V2,
+            request=Conversion((VersionLink(V1, V2, ()),), Direction.UP),
+            request_rewrite=VersionRewrite.of((QUERY,), "2"),
+        )
+        outcome = plan(
+            snapshot([replace(endpoint, routes={V1: route})]), head("/person?a&version=1")
+        )
+        assert isinstance(outcome, Plan)
+        assert outcome.target == "/person?a&version=2"
+
+    def test_an_api_without_versions_has_one_leg(self) -> None:
+        outcome = plan(WORLD, head("/users", method="POST"))
+        assert outcome == Plan(USERS_POST, Route(None, None, USERS), None, "/users")
+
+
+def test_two_readers_of_one_mechanism_are_both_heard() -> None:
+    world = snapshot([person("/two", HEADER, HeaderReader("X-Other"))])
+    both = ("X-API-VERSION", "1"), ("X-Other", "1")
+    assert served(plan(world, head("/two", *both)))[0] == "1"
+    both = ("X-API-VERSION", "1"), ("X-Other", "2")
+    assert refused(plan(world, head("/two", *both))) == (400, FaultCode.VERSION_CONFLICT)
+
+
+paths = st.sampled_from(
+    ["/v1/person", "/person/param", "/person/header", "/person/accept", "/any", "/open"]
+)
+texts = st.text(st.sampled_from('/v12.%{}?&=,;+- "\\é\0')) | st.text()
+
+
+class TestFields:
+    """What a route has to say is carried by every answer."""
+
+    SAID = ((b"Warning", b"1"),)
+
+    def saying(self) -> Snapshot:
+        """Return a world in which version 1 has something to say."""
+        endpoint = person("/person", QUERY, methods=("GET",))
+        route = replace(endpoint.routes[V1], fields=self.SAID)
+        return snapshot([replace(endpoint, routes={**endpoint.routes, V1: route})])
+
+    @pytest.mark.parametrize("method", ["GET", "OPTIONS", "PUT"])
+    def test_whatever_is_asked(self, method: str) -> None:
+        for version, said in (("1", self.SAID), ("2", ())):
+            outcome = plan(self.saying(), head(f"/person?version={version}", method=method))
+            assert (outcome.version, outcome.fields) == (SUPPORTED[version], said)
+
+    @pytest.mark.parametrize("method", ["GET", "OPTIONS", "PUT"])
+    def test_where_no_version_is_chosen_nothing_is_said(self, method: str) -> None:
+        outcome = plan(self.saying(), head("/person?version=3", method=method))
+        assert (outcome.version, outcome.fields) == (None, ())
+
+
+class TestEnding:
+    """Versions that end: announced, browned out, over; each for who asks and when."""
+
+    TERMS = Terms(V1, 50.0, 100.0, exempt={"acme": 200.0})
+    NEXT = Successor(V2, None, parse_template("/v{version}/person"))
+    SAID = ((b"Deprecation", b"@50"), (b"Sunset", b"Thu, 01 Jan 1970 00:01:40 GMT"))
+    LINK = ((b"Link", b'</v2/person>; rel="successor-version"'),)
+
+    def ending(self, *windows: Window, served: bool = True) -> Snapshot:
+        """Return a world in which version 1 ends at 100."""
+        endpoint = person("/v{version}/person", PATH, methods=("GET", "POST"))
+        ending = lifecycle(self.TERMS, (self.NEXT,))
+        brownout = Brownout(("person", "1"), windows) if windows else None
+        route = replace(endpoint.routes[V1], lifecycle=ending, brownout=brownout)
+        routes: dict[Version | None, Route] = {**endpoint.routes, V1: route}
+        if not served:
+            del routes[V1]
+        selector = Selector((PATH,), SUPPORTED, terms={"1": self.TERMS})
+        retired: dict[Version | None, Lifecycle] = {} if served else {V1: ending}
+        return snapshot([replace(endpoint, routes=routes, selector=selector, retired=retired)])
+
+    @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "OPTIONS"])
+    @pytest.mark.parametrize("now", [0, 99, 100])
+    def test_every_answer_announces_it(self, now: float, method: str) -> None:
+        outcome = plan(self.ending(), head("/v1/person", method=method), RequestContext("", now))
+        assert (outcome.version, outcome.fields) == (V1, self.SAID + self.LINK)
+        outcome = plan(self.ending(), head("/v2/person", method=method), RequestContext("", now))
+        assert (outcome.version, outcome.fields) == (V2, ())
+
+    @pytest.mark.parametrize(
+        ("client", "now", "over"),
+        [("", 99, False), ("", 100, True), ("acme", 199, False), ("acme", 200, True)],
+    )
+    def test_it_is_over(self, client: str, now: float, over: bool) -> None:
+        outcome = plan(self.ending(), head("/v1/person"), RequestContext(client, now))
+        assert isinstance(outcome, Refusal if over else Plan)
+        if isinstance(outcome, Refusal):
+            assert outcome.fault.code is FaultCode.VERSION_RETIRED
+            assert outcome.fault.supported == ("2",)
+            assert outcome.fault.successor == {"version": "2", "path": "/v2/person"}
+            assert outcome.version == V1
+
+    def test_nobody_needs_to_serve_it_then(self) -> None:
+        world = self.ending(served=False)
+        outcome = plan(world, head("/v1/person"), RequestContext("", 100))
+        assert isinstance(outcome, Refusal)
+        assert outcome[1:] == plan(self.ending(), head("/v1/person"), RequestContext("", 100))[1:]
+        allowed = plan(world, head("/v1/person", method="OPTIONS"), RequestContext("", 100))
+        assert isinstance(allowed, Options)
+
+    def test_a_brownout_refuses(self) -> None:
+        world = self.ending(Window(10, 20))
+        for now in (9, 20):
+            assert isinstance(plan(world, head("/v1/person"), RequestContext("", now)), Plan)
+        outcome = plan(world, head("/v1/person"), RequestContext("", 10))
+        assert isinstance(outcome, Refusal)
+        assert (outcome.fault.status, outcome.fault.code) == (503, FaultCode.VERSION_BROWNOUT)
+        assert outcome.fault.fields == ((b"Retry-After", b"10"),)
+        assert outcome.fault.successor == {"version": "2", "path": "/v2/person"}
+        assert (outcome.version, outcome.fields) == (V1, self.SAID + self.LINK)
+
+    def test_what_is_over_is_not_browned_out(self) -> None:
+        outcome = plan(self.ending(Window(10, 200)), head("/v1/person"), RequestContext("", 150))
+        assert isinstance(outcome, Refusal)
+        assert outcome.fault.code is FaultCode.VERSION_RETIRED
+
+    def test_a_brownout_needs_no_lifecycle(self) -> None:
+        endpoint = person("/person", QUERY)
+        route = replace(endpoint.routes[V1], brownout=Brownout(("person", "1"), (Window(0, 10),)))
+        world = snapshot([replace(endpoint, routes={**endpoint.routes, V1: route})])
+        outcome = plan(world, head("/person?version=1"))
+        assert isinstance(outcome, Refusal)
+        assert outcome.fault.successor is None
+
+    def test_options_that_name_no_version_get_the_newest_that_is_left(self) -> None:
+        endpoint = person("/person", QUERY, methods=None)
+        for over, version in ((("2",), V1), (("1",), V2), (("1", "2"), V2), ((), V2)):
+            terms = {label: Terms(SUPPORTED[label], sunset=100) for label in over}
+            selector = Selector((QUERY,), SUPPORTED, terms=terms)
+            world = snapshot([replace(endpoint, selector=selector)])
+            outcome = plan(world, head("/person", method="OPTIONS"), RequestContext("", 100))
+            assert outcome.version == version
+
+
+@LAW
+@given(
+    st.sampled_from(["GET", "HEAD", "OPTIONS", "POST"]) | texts,
+    paths | texts,
+    st.none() | texts | st.just("version=1"),
+    st.lists(
+        st.tuples(st.sampled_from(["X-API-VERSION", "Accept"]), st.just("1") | texts),
+        max_size=3,
+    ),
+)
+def test_any_head_has_a_plan(
+    method: str, path: str, query: str | None, fields: list[tuple[str, str]]
+) -> None:
+    request = head("/", *fields)._replace(method=method, path=path, query=query)
+    outcome = plan(WORLD, request)
+    assert outcome == plan(WORLD, request)
+    if isinstance(outcome, Refusal):
+        assert 400 <= outcome.fault.status < 500
+    elif isinstance(outcome, Plan):
+        assert outcome.route in outcome.endpoint.routes.values()
+        assert outcome.target.partition("?")[2] == (query or "")
+
+
+def pinned() -> Snapshot:
+    """Return a world in which acme gets version 1 where it names none, and others version 2."""
+    endpoints = []
+    for endpoint in (BY_QUERY, BY_ACCEPT):
+        assert endpoint.selector is not None
+        selector = replace(endpoint.selector, default=V2, pins={"acme": V1})
+        endpoints.append(replace(endpoint, selector=selector))
+    return snapshot(endpoints)
+
+
+class TestPins:
+    """Who asks decides where the request does not."""
+
+    @pytest.mark.parametrize(
+        ("target", "client", "version", "mechanism"),
+        [
+            ("/person/param", "acme", V1, "pin"),
+            ("/person/param", "other", V2, "default"),
+            ("/person/param", "", V2, "default"),
+            ("/person/param?version=2", "acme", V2, "query"),
+            ("/person/accept", "acme", V1, "pin"),
+        ],
+    )
+    def test_a_pin_beats_the_default_and_a_word_beats_both(
+        self, target: str, client: str, version: Version, mechanism: str
+    ) -> None:
+        chosen = plan(pinned(), head(target), RequestContext(client))
+        assert isinstance(chosen, Plan)
+        assert (chosen.version, chosen.chosen_by) == (version, mechanism)
+
+    def test_it_is_for_who_says_nothing_and_not_for_who_says_no(self) -> None:
+        no = head("/person/accept", ("Accept", f"{VENDOR.format(1)};q=0"))
+        assert refused(plan(pinned(), no, RequestContext("acme"))) == (
+            406,
+            FaultCode.VERSION_MISSING,
+        )
+        assert isinstance(plan(pinned(), no, RequestContext("other")), Plan)
+
+    def test_options_is_asked_of_the_pinned_version(self) -> None:
+        chosen = plan(pinned(), head("/person/param", method="OPTIONS"), RequestContext("acme"))
+        assert isinstance(chosen, Options)
+        assert chosen.version == V1
+
+
+class TestMatched:
+    """A version that is not on offer is served from another one, where there is leave."""
+
+    def nearest(self, endpoint: Endpoint, **aliases: Version) -> Snapshot:
+        assert endpoint.selector is not None
+        matching = Matching((V1, V2), nearest_lower=True, aliases=aliases)
+        template = endpoint.template if "version" in endpoint.template.captures else None
+        routes = {
+            key: replace(route, upstream_path=template) for key, route in endpoint.routes.items()
+        }
+        selector = replace(endpoint.selector, matching=matching)
+        return snapshot([replace(endpoint, selector=selector, routes=routes)])
+
+    def test_the_service_is_asked_for_its_own_version(self) -> None:
+        chosen = plan(self.nearest(BY_PATH), head("/v9/person"))
+        assert isinstance(chosen, Plan)
+        assert (chosen.version, chosen.chosen_by, chosen.target) == (V2, "path", "/v2/person")
+
+    @pytest.mark.parametrize(
+        ("wants", "called"),
+        [
+            (VENDOR.format(9), 2),
+            (VENDOR.format("latest"), "latest"),
+            (f"{VENDOR.format(2)};q=0.1, {VENDOR.format('latest')};q=0.2", "latest"),
+            (f"{VENDOR.format('latest')};q=0.1, {VENDOR.format(2)}", 2),
+            (f"{VENDOR.format('foo')}, {VENDOR.format('latest')};q=0.5", "latest"),
+        ],
+    )
+    def test_an_answer_has_the_name_of_its_version_that_was_accepted(
+        self, wants: str, called: int | str
+    ) -> None:
+        routes = BY_ACCEPT.routes.items()
+        typed = {key: replace(route, content_type=VENDOR.format(2)) for key, route in routes}
+        named = self.nearest(replace(BY_ACCEPT, routes=typed), latest=V2)
+        chosen = plan(named, head("/person/accept", ("Accept", wants)))
+        assert isinstance(chosen, Plan)
+        assert (chosen.version, chosen.content_type) == (V2, VENDOR.format(called))
+
+    def test_nobody_gets_what_he_refuses(self) -> None:
+        wants = f"{VENDOR.format(9)}, {VENDOR.format(2)};q=0"
+        outcome = plan(self.nearest(BY_ACCEPT), head("/person/accept", ("Accept", wants)))
+        assert refused(outcome) == (406, FaultCode.VERSION_MISSING)
+
+
+class TestConverted:
+    """The query that the service is asked with is that of its version."""
+
+    LINK = VersionLink(V1, V2, (), query=(Renamed("page", "p"), Added("size", "20")))
+
+    def rules(self) -> Snapshot:
+        route = replace(BY_PATH.routes[V1], request=Conversion((self.LINK,), Direction.UP))
+        return snapshot([replace(BY_PATH, routes={**BY_PATH.routes, V1: route})])
+
+    @pytest.mark.parametrize(
+        ("asked", "target"),
+        [
+            ("/v1/person", "/person?size=20"),
+            ("/v1/person?p=1&x=%41", "/person?page=1&x=%41&size=20"),
+            ("/v1/person?p&size=", "/person?page&size="),
+            ("/v2/person?p=1", "/person?p=1"),
+        ],
+    )
+    def test_target(self, asked: str, target: str) -> None:
+        chosen = plan(self.rules(), head(asked))
+        assert isinstance(chosen, Plan)
+        assert chosen.target == target
+
+    def test_refused(self) -> None:
+        outcome = plan(self.rules(), head("/v1/person?p=1&page=secret"))
+        assert isinstance(outcome, Refusal)
+        assert (outcome.fault.status, outcome.fault.code) == (400, FaultCode.UNCONVERTIBLE_REQUEST)
+        assert outcome.version == V1
+        assert outcome.fault.detail == (
+            "The request does not fit this version: the query parameter 'page': is there already,"
+            " and the query parameter 'p' is to become it."
+        )

@@ -1,0 +1,231 @@
+"""A preflight, which names no version, is answered by one that is on offer."""
+
+import re
+from functools import partial
+
+import pytest
+
+from gateway.base.context import RequestContext
+from gateway.base.errors import FaultCode
+from gateway.routing.plan import Decision, Plan, Refusal, plan
+from gateway.routing.snapshot import Snapshot
+from gateway.rules.load import load
+from tests.gateway.calls import calls
+from tests.gateway.world import head
+
+RULES = b"""\
+services: { new: { targets: ["http://new:1"] } }
+apis:
+  bank:
+    default_version: "1"
+    versions:
+      "0": { lifecycle: { sunset: 2020-01-01, successor: "1" } }
+      "1":
+        via: "2"
+        lifecycle: { sunset: 2027-01-01, successor: "2" }
+        brownout: { windows: [ { to: 2026-02-01 } ] }
+      "2": { via: "3" }
+      "3": { service: new }
+    endpoints: [ { path: "/{rest*}", version: { in: header, name: V } } ]
+    conversions:
+      - between: ["1", "2"]
+        operations:
+          - { older: "POST /pay/{id}", newer: "POST /payments/{id}" }
+          - { older: POST /fax, refuse: {} }
+      - between: ["2", "3"]
+        operations: [ { older: "POST /payments/{id}", newer: "POST /orders/{id}" } ]
+"""
+
+
+class TestPreflight:
+    """A preflight cannot name a version in a header field: some version has to answer it."""
+
+    SNAPSHOT = load(RULES, "browsed.yaml", {})
+    BROWNED_OUT, BEFORE, AFTER = 1_768_000_000.0, 1_780_272_000.0, 1_830_000_000.0
+
+    def answered(self, now: float, target: str, *fields: tuple[str, str]) -> tuple[str, str, str]:
+        """Return the version of the answer, what chose it, and what the service is asked for."""
+        found = plan(
+            self.SNAPSHOT, head(target, *fields, method="OPTIONS"), RequestContext(now=now)
+        )
+        assert isinstance(found, Plan)
+        return str(found.version), str(found.chosen_by), found.target
+
+    @pytest.mark.parametrize(
+        ("now", "target", "answer"),
+        [
+            (BEFORE, "/pay/7", ("1", "default", "/orders/7")),
+            (BEFORE, "/payments/7", ("1", "default", "/orders/7")),
+            (BEFORE, "/other", ("1", "default", "/other")),
+            (BEFORE, "/fax", ("3", "newest", "/fax")),
+            (AFTER, "/payments/7", ("2", "newest", "/orders/7")),
+            (AFTER, "/orders/7", ("3", "newest", "/orders/7")),
+            (AFTER, "/other", ("3", "newest", "/other")),
+            (BROWNED_OUT, "/payments/7", ("2", "newest", "/orders/7")),
+            (BROWNED_OUT, "/other", ("3", "newest", "/other")),
+        ],
+    )
+    def test_one_that_has_the_operation_answers(
+        self, now: float, target: str, answer: tuple[str, str, str]
+    ) -> None:
+        assert self.answered(now, target, ("Access-Control-Request-Method", "POST")) == answer
+
+    @pytest.mark.parametrize(
+        ("now", "answer"),
+        [
+            (BEFORE, ("1", "default", "/orders/7")),
+            (AFTER, ("3", "newest", "/payments/7")),
+            (BROWNED_OUT, ("3", "newest", "/payments/7")),
+        ],
+    )
+    def test_without_a_method_any_that_answers(
+        self, now: float, answer: tuple[str, str, str]
+    ) -> None:
+        assert self.answered(now, "/payments/7") == answer
+
+    def test_a_version_that_is_named_answers_for_itself(self) -> None:
+        over = head("/payments/7", ("V", "1"), method="OPTIONS")
+        found = plan(self.SNAPSHOT, over, RequestContext(now=self.AFTER))
+        assert isinstance(found, Refusal)
+        assert found.fault.code is FaultCode.VERSION_RETIRED
+
+
+def chain(count: int, default: str = "") -> str:
+    """Return rules of so many versions, each served via the next one; the last has a service."""
+    versions = "".join(f'      "{each}": {{ via: "{each + 1}" }}\n' for each in range(1, count))
+    hops = "".join(
+        f"""\
+      - between: ["{each}", "{each + 1}"]
+        operations:
+          - {{ older: "POST /pay{each}/{{id}}", newer: "POST /pay{each + 1}/{{id}}" }}
+          - {{ older: POST /fax{each}, refuse: {{}} }}
+"""
+        for each in range(1, count)
+    )
+    return f"""\
+services: {{ new: {{ targets: ["http://new:1"] }} }}
+apis:
+  bank:
+    {default}
+    versions:
+{versions}
+      "{count}": {{ service: new }}
+    endpoints: [ {{ path: "/{{rest*}}", version: {{ in: header, name: V }} }} ]
+    conversions:
+{hops}"""
+
+
+def decide(snapshot: Snapshot, path: str) -> Decision:
+    """Return the decision about a preflight of a POST."""
+    asked = head(path, ("Access-Control-Request-Method", "POST"), method="OPTIONS")
+    return plan(snapshot, asked, RequestContext(now=0.0))
+
+
+def answer(snapshot: Snapshot, path: str) -> str:
+    """Return the version that answers a preflight of a POST."""
+    found = decide(snapshot, path)
+    assert isinstance(found, Plan)
+    return str(found.version)
+
+
+class TestWork:
+    """However many versions there are, a preflight looks through each of them once."""
+
+    @pytest.mark.parametrize(
+        ("default", "each"),
+        [
+            # path, version, and a bound on the calls: there were 20,000 to 55,000
+            ("", [("/other", "50", 2_000), ("/fax25", "50", 2_000), ("/pay1/7", "1", 8_000)]),
+            (
+                'default_version: "1"',
+                [("/other", "1", 6_000), ("/fax25", "50", 4_000), ("/pay1/7", "1", 8_000)],
+            ),
+        ],
+    )
+    def test_calls(self, default: str, each: list[tuple[str, str, int]]) -> None:
+        snapshot = load(chain(50, default).encode(), "long.yaml", {})
+        for path, version, most in each:
+            assert answer(snapshot, path) == version
+            assert calls(partial(decide, snapshot, path)) < most
+
+    # The newest version refuses for a while, so that it is left out.
+    SHUT = '"12": { service: new, brownout: { windows: [ { to: 2026-02-01 } ] } }'
+
+    def test_versions_on_the_way_to_one_refusal_are_tried_once(self) -> None:
+        text = chain(12).replace('"12": { service: new }', self.SHUT)
+        text = text.replace('"1": { via: "2" }', '"1": { service: new }')
+        text = text.replace("POST /fax11", "POST /fax")
+        assert answer(load(text.encode(), "one.yaml", {}), "/fax") == "1"
+
+    def test_no_more_than_eight_are_tried(self) -> None:
+        text = chain(12).replace('"12": { service: new }', self.SHUT)
+        text = text.replace('"1": { via: "2" }', '"1": { service: new }')
+        text = re.sub(r"POST /fax\d+", "POST /fax", text)
+        found = decide(load(text.encode(), "many.yaml", {}), "/fax")
+        assert isinstance(found, Refusal)
+        assert (str(found.version), found.fault.code) == ("12", FaultCode.VERSION_BROWNOUT)
+
+
+METHODS = """\
+services: { s: { targets: ["http://s:1"] } }
+clients: { by: [ { header: X-Client } ] }
+CORS
+apis:
+  a:
+    endpoints: [ { path: "/v{version}/o", version: { in: path }, methods: [GET] } ]
+    versions:
+      "1": { service: s, lifecycle: { sunset: 2020-01-01 } }
+      "2":
+        service: s
+        lifecycle: { sunset: 2020-01-01, exempt: [ { client: vip, until: 2099-01-01 } ] }
+        brownout: { percent: 100, exempt: [ { client: vip } ] }
+      "3": { service: s, brownout: { percent: 100 } }
+      "4": { service: s, brownout: { percent: 50 } }
+      "5": { lifecycle: { sunset: 2020-01-01 } }
+      "6": { service: s }
+"""
+ORIGIN = ("Origin", "https://app.example")
+GET = ("Access-Control-Request-Method", "GET")
+CORS = "cors: { origins: [https://app.example] }"
+
+
+class TestMethods:
+    """A preflight for an allowed method is the service's to answer, OPTIONS is not."""
+
+    NOW = 1_800_000_000.0
+
+    def decided(
+        self, version: int, *fields: tuple[str, str], method: str = "OPTIONS", cors: str = ""
+    ) -> str:
+        snapshot = load(METHODS.replace("CORS", cors).encode(), "gateway.yaml", {})
+        asked = head(f"/v{version}/o", *fields, method=method)
+        found = plan(snapshot, asked, RequestContext(now=self.NOW, brownout_draw=0.0))
+        return str(found.fault.code) if isinstance(found, Refusal) else type(found).__name__
+
+    @pytest.mark.parametrize(
+        ("version", "decision"),
+        [
+            (1, "version_retired"),
+            (2, "Plan"),  # a client that the preflight does not name is exempt
+            (3, "version_brownout"),
+            (4, "Plan"),  # another draw decides on the request
+            (5, "version_retired"),
+            (6, "Plan"),
+        ],
+    )
+    def test_it_is_refused_where_every_request_would_be(self, version: int, decision: str) -> None:
+        assert self.decided(version, ORIGIN, GET) == decision
+
+    @pytest.mark.parametrize("fields", [(), (ORIGIN,), (GET,)])
+    def test_other_options_are_answered_by_the_gateway(
+        self, fields: tuple[tuple[str, str], ...]
+    ) -> None:
+        assert self.decided(6, *fields) == "Options"
+
+    def test_a_method_that_is_not_allowed_is_not_asked_about(self) -> None:
+        assert self.decided(6, ORIGIN, (GET[0], "PUT")) == "Options"
+        assert self.decided(6, ORIGIN, GET, method="PUT") == "method_not_allowed"
+
+    def test_cors_answers_for_its_origins(self) -> None:
+        assert self.decided(6, ORIGIN, GET, cors=CORS) == "Options"
+        assert self.decided(6, ("Origin", "https://other.example"), GET, cors=CORS) == "Plan"

@@ -1,0 +1,175 @@
+"""Endpoints where a client overwrites what its version does not have are warned of."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from gateway.rules.checks.conversion_check import check_conversions
+from gateway.rules.load import load_file
+
+RULES = """\
+services: {{ v2: {{ targets: ["http://127.0.0.1:9"] }} }}
+apis:
+  orders:
+    endpoints:
+      - {{ path: "/v{{version}}/orders/{{id}}", version: {{ in: path }}{endpoint} }}
+    versions:
+      {versions}
+    conversions:
+      - between: ["1", "2"]
+        {conversion}
+    groups:
+      item: [ default: {{ field: note, value: "" }} ]
+"""
+OLD = '"1": { via: "2" }\n      "2": { service: v2 }'
+NEW = '"1": { service: v2 }\n      "2": { via: "1" }'
+CUTOVER = '"1": { service: v2, cutover: { via: "2", percent: 5 } }\n      "2": { service: v2 }'
+OWN = '"1": { service: v2 }\n      "2": { service: v2 }'
+DEFAULT = "default: { field: channel, value: web }"
+LEFT_OUT = "'channel' is left out"
+ORDERS = "/v{version}/orders/{id}"
+
+
+def warned(folder: Path, conversion: str, versions: str = OLD, endpoint: str = "") -> list[str]:
+    """Return the warnings about the endpoint."""
+    rules = RULES.format(endpoint=endpoint, versions=versions, conversion=conversion)
+    path = folder / "gateway.yaml"
+    path.write_text(rules)
+    found = check_conversions(path, {}, load_file(path, {}))
+    return [issue.text for issue in found if issue.place == "apis.orders.endpoints[0]"]
+
+
+def warning(methods: str, *lost: str, old: int = 1, new: int = 2, path: str = ORDERS) -> str:
+    return (
+        f"warning: a {methods} to {path} by a client of version {old} destroys data of version"
+        f" {new}: {'; '.join(lost)}. Let version {old} see it, as by keep: true, or refuse"
+        f" {methods} of version {old} here"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (DEFAULT, [("PUT", LEFT_OUT)]),
+        ("default: { field: channel, value: web, keep: true }", []),
+        ("default: { field: 'lines[].note', value: '' }", [("PUT or PATCH", "'lines[].note' is")]),
+        ("unwrap: { field: rules }", [("PUT or PATCH", "of several elements, 'rules' keeps")]),
+        ("unwrap: { field: rules, many: refuse }", []),
+        ("wrap: { field: rules }", []),
+        ("extract: { field: customer, key: id }", [("PUT", "the other fields of 'customer'")]),
+        ("extract: { field: customer, key: id, others: refuse }", []),
+        ("round: { field: price, digits: 1 }", [("PUT", "'price' is rounded to 1 digit")]),
+        ("use: { group: item, at: ['items[]'] }", [("PUT or PATCH", "'note' is left out in")]),
+        ("remove: { field: channel }", []),
+        ("rename: { field: a, to: b }", []),
+        ("join: { fields: [a, b], into: c }", []),
+        (f"{DEFAULT}, default: {{ field: x, value: 1 }}", None),
+    ],
+)
+def test_what_a_client_of_the_older_version_overwrites(
+    tmp_path: Path, change: str, expected: list[tuple[str, str]] | None
+) -> None:
+    if expected is None:
+        changes = change.replace(", default", " }, { default")
+        lost = "'x' is left out", LEFT_OUT
+        assert warned(tmp_path, f"changes: [ {{ {changes} }} ]") == [warning("PUT", *lost)]
+        return
+    found = warned(tmp_path, f"changes: [ {change} ]")
+    assert len(found) == len(expected)
+    for text, (methods, lost_text) in zip(found, expected, strict=True):
+        assert text.startswith(f"warning: a {methods} to {ORDERS} by a client of version 1 dest")
+        assert f"version 2: {lost_text}" in text
+
+
+@pytest.mark.parametrize(
+    ("versions", "change", "expected"),
+    [
+        (OWN, DEFAULT, []),
+        (CUTOVER, DEFAULT, [warning("PUT", LEFT_OUT)]),
+        (NEW, DEFAULT, []),
+        (NEW, "remove: { field: channel }", [warning("PUT", LEFT_OUT, old=2, new=1)]),
+    ],
+    ids=["own services", "cutover", "newer by default", "newer by remove"],
+)
+def test_it_depends_on_the_version_of_the_service(
+    tmp_path: Path, versions: str, change: str, expected: list[str]
+) -> None:
+    assert warned(tmp_path, f"changes: [ {change} ]", versions) == expected
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "conversion", "expected"),
+    [
+        (", methods: [GET]", "", []),
+        (", methods: [GET, POST, DELETE]", "", []),
+        (", methods: [GET, PATCH]", "", []),
+        (", methods: [PUT]", "", [warning("PUT", LEFT_OUT)]),
+        ("", "methods: [GET]", [warning("PUT", LEFT_OUT)]),
+        ("", "methods: [POST]", []),
+        ("", "on: errors\n        statuses: [4xx]", []),
+        ("", f'operations: [ "PUT {ORDERS}" ]', [warning("PUT", LEFT_OUT)]),
+        ("", f'operations: [ "GET {ORDERS}" ]', []),
+        (", methods: [GET]", f'operations: [ "PUT {ORDERS}" ]', []),
+        (
+            "",
+            f'operations: [ {{ newer: "PATCH {ORDERS}", older: "PUT {ORDERS}" }} ]',
+            [],
+        ),
+    ],
+)
+def test_it_depends_on_the_methods(
+    tmp_path: Path, endpoint: str, conversion: str, expected: list[str]
+) -> None:
+    keys = f"{conversion}\n        " if conversion else ""
+    found = warned(tmp_path, f"{keys}changes: [ {DEFAULT} ]", endpoint=endpoint)
+    assert found == expected
+
+
+def described(**methods: list[str]) -> dict[str, object]:
+    """Return a document with operations of `/orders/{id}`, by the fields of their bodies."""
+
+    def operation(fields: list[str]) -> dict[str, object]:
+        schema = {"type": "object", "properties": {key: {"type": "string"} for key in fields}}
+        content = {"content": {"application/json": {"schema": schema}}}
+        return {"requestBody": content, "responses": {"200": {**content, "description": ""}}}
+
+    of_methods = {method: operation(fields) for method, fields in methods.items()}
+    return {"openapi": "3.1.0", "paths": {"/orders/{id}": of_methods}}
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "expected"),
+    [
+        (described(put=["id"]), described(put=["id", "channel"]), [warning("PUT", LEFT_OUT)]),
+        (described(put=["id"]), described(put=["id"]), []),
+        (described(get=["id"]), described(get=["id"], put=["id", "channel"]), []),
+        (described(put=["id"], get=["id"]), described(get=["id", "channel"]), []),
+        (None, described(put=["id", "channel"]), [warning("PUT", LEFT_OUT)]),
+        (described(put=["id"]), None, [warning("PUT", LEFT_OUT)]),
+    ],
+)
+def test_documents_show_which_operations_have_the_field(
+    tmp_path: Path,
+    older: Mapping[str, object] | None,
+    newer: Mapping[str, object] | None,
+    expected: list[str],
+) -> None:
+    versions = OLD
+    for label, document in (("1", older), ("2", newer)):
+        if document is not None:
+            (tmp_path / f"v{label}.json").write_text(json.dumps(document))
+            line = f'"{label}": {{ '
+            versions = versions.replace(line, f"{line}schema: v{label}.json, ")
+    assert warned(tmp_path, f"changes: [ {DEFAULT} ]", versions) == expected
+
+
+def test_an_endpoint_of_many_operations_names_each(tmp_path: Path) -> None:
+    (tmp_path / "v2.json").write_text(json.dumps(described(put=["id", "channel"])))
+    versions = OLD.replace('"2": {', '"2": { schema: v2.json,')
+    rules = RULES.format(endpoint="", versions=versions, conversion=f"changes: [ {DEFAULT} ]")
+    path = tmp_path / "gateway.yaml"
+    path.write_text(rules.replace(ORDERS, "/v{version}/{rest*}"))
+    found = [issue.text for issue in check_conversions(path, {}, load_file(path, {}))]
+    assert found == [warning("PUT", LEFT_OUT, path="/orders/{id}")]

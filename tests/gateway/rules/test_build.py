@@ -1,0 +1,28 @@
+"""Building the Snapshot: the map of paths, and warnings about the configuration as a whole."""
+
+import pytest
+
+from gateway.rules.load import check
+from tests.gateway.rules.rules import RULES, edited, loaded
+
+
+@pytest.mark.parametrize(
+    ("path", "endpoint"),
+    [
+        ("/v1/person", ("person", "/v{version}/person")),
+        ("/param", ("person", "/param")),
+        ("/users", ("users", "/users")),
+        ("/users/", None),
+    ],
+)
+def test_paths(path: str, endpoint: tuple[str, str] | None) -> None:
+    found = loaded(RULES).router.find(path)
+    assert endpoint == (found and (found[0].api, found[0].template.text))
+
+
+@pytest.mark.parametrize(("state", "warned"), [("", 1), ("state: ''", 1), ("state: a.db", 0)])
+def test_a_cutover_that_a_restart_forgets_is_warned_of(state: str, warned: int) -> None:
+    cutover = 'service: old, cutover: { via: "2", percent: 25, sticky_by: request } }'
+    text = f"{state}\n{edited('service: old }', cutover)}"
+    _, warnings = check(text.encode(), "gateway.yaml", {})
+    assert sum("state: FILE" in issue.text for issue in warnings) == warned

@@ -1,0 +1,136 @@
+"""The JSON Schema for editors: committed, true, and agreeing with what the gateway takes."""
+
+import json
+import os
+import re
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from gateway.rules.editor_schema import json_schema
+from gateway.rules.source import read
+from tests.gateway.kit import ROOT
+from tests.gateway.rules.keys import COMMITTED, KEYS, MODELS, SCHEMA, Key
+from tests.gateway.rules.rules import RULES, edited, loaded, report
+
+SHIPPED = ROOT / "gateway.yaml"
+# The unit that the description of a key has to name.
+UNITS = {
+    "percentage": ("percent", "steps"),
+    "minutes": ("minutes",),
+    "bits": ("ipv4", "ipv6"),
+    "bytes": ("convert", "body", "target", "header_bytes", "max_body"),
+    "seconds": (
+        *("connect", "first_byte", "between_bytes", "whole", "seconds", "longest", "patience"),
+        *("interval", "timeout", "timeouts", "window", "every"),
+        *("header_seconds", "idle_seconds", "stall_seconds"),
+    ),
+}
+
+
+def accepts(data: Any) -> bool:
+    """Whether an editor would find nothing wrong."""
+    return jsonschema.Draft202012Validator(SCHEMA).is_valid(data)
+
+
+def test_the_committed_copy_is_true() -> None:
+    """If not: `python -m gateway schema > gateway.schema.json`."""
+    assert COMMITTED.read_text() == json.dumps(json_schema(), indent=2) + "\n"
+
+
+def test_it_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_the_first_line_points_editors_at_it() -> None:
+    first = SHIPPED.read_text().partition("\n")[0]
+    assert first == "# yaml-language-server: $schema=gateway.schema.json"
+    assert (SHIPPED.parent / first.partition("=")[2]).samefile(COMMITTED)
+
+
+@pytest.mark.parametrize("text", [SHIPPED.read_text(), RULES], ids=["shipped", "of the tests"])
+def test_rules_are_right_for_editors_and_after_variables(text: str) -> None:
+    assert accepts(yaml.safe_load(text))
+    assert accepts(read(text.encode(), "gateway.yaml", os.environ).data)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('8001"] }', '8001"], timeouts: { connect: "${X:-1.5}", first_byte: "${X:-2}" } }'),
+        ("services:\n", "limits:\n  convert: ${X:-1}\nservices:\n"),
+        ("services:\n", 'limits: { convert: "${X:-1}" }\nservices:\n'),
+        ("services:\n", 'trusted_proxies: ["${X:-::1}"]\nservices:\n'),
+        ("changes:", 'statuses: ["${X:-404}"]\n        changes:'),
+        ("[POST]", '["${X:-POST}"]'),
+        ("X-API-VERSION", '"${X:-X-API-VERSION}"'),
+    ],
+)
+def test_a_variable_where_a_number_or_a_certain_text_is_wanted(old: str, new: str) -> None:
+    text = edited(old, new)
+    assert accepts(yaml.safe_load(text))
+    assert loaded(text).summary == "2 services, 5 endpoints"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("{ service: new }", "{ service: new, port: 1 }"),
+        ('8001"] }', '8001"], timeouts: { connect: 0 } }'),
+        ('8001"] }', '8001"], timeouts: { connect: 1s } }'),
+        ("[POST]", "[post]"),
+        ("[POST]", "[]"),
+        ("  old:", '  "o ld":'),
+        ("X-API-VERSION", "X API"),
+        ("in: query, name: version", "in: query"),
+        ("in: path", "in: body"),
+        ('["1", "2"]', '["1"]'),
+        ("changes:", "statuses: [200]\n        changes:"),
+    ],
+)
+def test_editors_find_what_the_gateway_refuses(old: str, new: str) -> None:
+    text = edited(old, new)
+    assert not accepts(yaml.safe_load(text))
+    assert report(text)
+
+
+def is_sentence(text: str) -> bool:
+    """Whether a text is long enough to make sense alone, and begins and ends as a sentence."""
+    return bool(re.match(r"[A-Z`]", text)) and text.endswith(".") and len(text.split()) >= 5
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.path)
+def test_a_description_makes_sense_alone(key: Key) -> None:
+    assert is_sentence(key.description), key.description
+
+
+def test_every_section_has_a_description() -> None:
+    sections = {
+        name: model["description"]
+        for name, model in MODELS.items()
+        if name == "Config" or any(key.schema in model["properties"].values() for key in KEYS)
+    }
+    assert len(sections) > 20
+    assert all(is_sentence(text) for text in sections.values())
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key.default], ids=lambda key: key.path)
+def test_a_description_gives_the_default(key: Key) -> None:
+    assert re.search(rf"The default is {re.escape(key.default)}[.,]", key.description)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_description_gives_the_unit(unit: str) -> None:
+    described = [key for key in KEYS if key.path.rpartition(".")[2] in UNITS[unit]]
+    described = [key for key in described if not key.path.endswith(".errors.body")]  # a template
+    assert {key.path.rpartition(".")[2] for key in described} == {*UNITS[unit]}
+    assert [key.path for key in described if unit not in key.description] == []
+
+
+def test_two_keys_share_no_description() -> None:
+    named: dict[str, set[str]] = {}
+    for key in KEYS:
+        named.setdefault(key.description, set()).add(key.path.rpartition(".")[2])
+    assert [names for names in named.values() if len(names) > 1] == []

@@ -1,0 +1,241 @@
+"""From the text to data: the values of YAML 1.2, aliases and merges, and where each part stands."""
+
+from typing import Any
+
+import pytest
+
+from gateway.rules.source import YamlDocument, read
+from tests.gateway.rules.rules import RULES, edited, loaded, report
+
+
+def document(text: str, **environment: str) -> YamlDocument:
+    return read(text.encode(), "gateway.yaml", environment)
+
+
+def data(text: str, **environment: str) -> Any:
+    return document(text, **environment).data
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("text", "text"),
+        ("", None),
+        ("~", None),
+        ("null", None),
+        ("true", True),
+        ("False", False),
+        ("404", 404),
+        ("-1", -1),
+        ("010", 10),
+        ("1.5", 1.5),
+        (".5", 0.5),
+        ("1e3", 1000.0),
+        ("123456789012345678", 123456789012345678),
+        # texts that YAML 1.1 takes for something else
+        ("no", "no"),
+        ("on", "on"),
+        ("2026-01-31", "2026-01-31"),
+        ("12:30:45", "12:30:45"),
+        ("0x1f", "0x1f"),
+        ("0o17", "0o17"),
+        (".inf", ".inf"),
+        (".nan", ".nan"),
+        ("1_000", "1_000"),
+        ("=", "="),
+        ("\u0661", "\u0661"),
+        # quotes and tags make texts
+        ("'1'", "1"),
+        ('"true"', "true"),
+        ("!!str 1", "1"),
+        ("!!str", ""),
+        ("|\n  two\n  lines", "two\nlines"),
+        (">\n  one\n  line", "one line"),
+        (r'"\t\u00e9"', "\té"),
+    ],
+)
+def test_scalar(written: str, value: object) -> None:
+    found = data(f"key: {written}")
+    assert found == {"key": value}
+    assert type(found["key"]) is type(value)
+
+
+@pytest.mark.parametrize("number", ["1234567890123456789", "-123456789012345678", "1e999"])
+def test_a_number_too_large(number: str) -> None:
+    assert report(f"key: {number}") == [
+        "1:6: key: too large a number; write it in quotes if it is a text"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("${N}", 5),
+        ('"${N}"', "5"),
+        ("${N}5", 55),
+        ("${N}s", "5s"),
+        ("${EMPTY}", None),
+        ("${TRUE}", True),
+        # what a value holds is never structure
+        ("${YAML}", "{a: 1} # b"),
+        ("['${YAML}', 1]", ["{a: 1} # b", 1]),
+        ("$$5", "$5"),
+    ],
+)
+def test_variables_are_put_in_after_parsing(written: str, value: object) -> None:
+    found = data(f"key: {written}", N="5", EMPTY="", TRUE="true", YAML="{a: 1} # b")
+    assert found == {"key": value}
+
+
+def test_variables_of_one_run_are_reported_together() -> None:
+    one, two, three = report("a: ${ONE}\nb: [x, '${TWO', \"${THREE}\"]\n")
+    assert one.startswith("1:4: a: the environment variable ONE is not set; set it, or give")
+    assert two.startswith("2:8: b[1]: '${' begins no variable; write ${NAME}")
+    assert three.startswith("2:17: b[2]: the environment variable THREE is not set")
+
+
+def test_each_variable_that_a_text_lacks_is_reported() -> None:
+    host, port, other = report("a: http://${HOST}:${PORT}\nb: ${HOST}\n")
+    assert host.startswith("1:4: a: the environment variable HOST is not set")
+    assert port.startswith("1:4: a: the environment variable PORT is not set")
+    assert other.startswith("2:4: b: the environment variable HOST is not set")
+
+
+@pytest.mark.parametrize(
+    "text", [f"\ufeff{RULES}", RULES.replace("\n", "\r\n"), f"---\n{RULES}..."]
+)
+def test_how_editors_save(text: str) -> None:
+    assert loaded(text).summary == loaded(RULES).summary
+
+
+# Aliases and merges.
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param("a: &x [1]\nb: *x", {"a": [1], "b": [1]}, id="alias"),
+        pytest.param("a: &x 1\nb: &x 2\nc: *x", {"a": 1, "b": 2, "c": 2}, id="name used again"),
+        pytest.param(
+            "a: &x {k: 1, l: 2}\nb: {<<: *x, l: 3}",
+            {"a": {"k": 1, "l": 2}, "b": {"l": 3, "k": 1}},
+            id="what is written wins over what is merged",
+        ),
+        pytest.param(
+            "a: &x {k: 1}\nb: &y {k: 2, l: 2}\nc: {<<: [*x, *y]}",
+            {"a": {"k": 1}, "b": {"k": 2, "l": 2}, "c": {"k": 1, "l": 2}},
+            id="of several, the first wins",
+        ),
+        pytest.param(
+            "a: &x {k: 1}\nb: &y {<<: *x, l: 2}\nc: {<<: *y}",
+            {"a": {"k": 1}, "b": {"l": 2, "k": 1}, "c": {"l": 2, "k": 1}},
+            id="merges are merged",
+        ),
+        pytest.param("a: {<<: {k: 1}}", {"a": {"k": 1}}, id="merged on the spot"),
+        pytest.param("a: &x {<<: *x, k: 1}", {"a": {"k": 1}}, id="merged into itself"),
+        pytest.param("a: {'<<': 1}", {"a": {"<<": 1}}, id="in quotes it is a key"),
+    ],
+)
+def test_alias(text: str, value: object) -> None:
+    assert data(text) == value
+
+
+def test_a_service_like_another() -> None:
+    text = edited(
+        'old: { targets: ["http://127.0.0.1:8001"] }',
+        'old: &old { targets: ["http://127.0.0.1:8001"], timeouts: { connect: 1 } }',
+    ).replace("new: {", "new: { <<: *old,")
+    timeouts = [service.timeouts.connect for service in loaded(text).services.values()]
+    assert timeouts == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        pytest.param(
+            "a: &x 1\nb: {<<: *x}",
+            ["1:4: b.<<: merges mappings only, as in <<: *name"],
+            id="merging a number",
+        ),
+        pytest.param(
+            "a: {<<: [{k: 1}, 2]}",
+            ["1:9: a.<<: merges mappings only, as in <<: *name"],
+            id="merging a number among others",
+        ),
+        pytest.param(
+            "a: &x {k: 1, k: 2}\nb: *x\nc: {<<: *x}",
+            ["1:14: a.k: stands twice, first in line 1; keep one of the two"],
+            id="a mistake that is shared is told once",
+        ),
+        pytest.param(
+            "a: &x [*x]", ["1:4: unfolds without end; does an alias hold itself?"], id="itself"
+        ),
+        pytest.param(
+            "a: &x {b: {c: *x}}",
+            ["1:4: unfolds without end; does an alias hold itself?"],
+            id="itself, further in",
+        ),
+        pytest.param(
+            "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+            + "".join(
+                f"{new}: &{new} [{','.join([f'*{old}'] * 10)}]\n"
+                for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+            ),
+            ["1:22: its aliases unfold to more than 250000 values"],
+            id="a bomb",
+        ),
+        pytest.param(
+            "? &m0 {k: 0}\n: 1\n"
+            + "".join(f"? &m{n} {{<<: *m{n - 1}}}\n: 1\n" for n in range(1, 2000))
+            + "y: {<<: *m1999}",
+            ["3873:3: unfolds without end; does an alias hold itself?"],
+            id="a chain of merges",
+        ),
+    ],
+)
+def test_alias_gone_wrong(text: str, lines: list[str]) -> None:
+    assert report(text)[-len(lines) :] == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("a: 1\nb: 2\na: 3", ["3:1: a: stands twice, first in line 1; keep one of the two"]),
+        ("a: 1\n'a': 2", ["2:1: a: stands twice, first in line 1; keep one of the two"]),
+        ("1: a", ['1:1: 1: a key is a text; write it in quotes: "1"']),
+        ("1.0: a", ['1:1: 1.0: a key is a text; write it in quotes: "1.0"']),
+        ("~: a", ['1:1: ~: a key is a text; write it in quotes: "~"']),
+        ("? # empty\n: a", ['1:2: a key is a text; write it in quotes: ""']),
+        ("? [a]\n: b", ["1:3: a key is a text, not a list or mapping"]),
+        ("? {a: b}\n: c", ["1:3: a key is a text, not a list or mapping"]),
+        (
+            "a: !!python/object:os.system b",
+            ["1:4: a: the tag !!python/object:os.system has no meaning here; remove it"],
+        ),
+        ("a: !secret {b: 1}", ["1:4: a: the tag !secret has no meaning here; remove it"]),
+        ("a: !!set [b]", ["1:4: a: the tag !!set has no meaning here; remove it"]),
+    ],
+)
+def test_keys_and_tags(text: str, lines: list[str]) -> None:
+    assert report(text) == lines
+
+
+def test_positions() -> None:
+    """A key stands where it is written, an element where it begins; a missing part, around it."""
+    found = document("a:\n  - b: 1\n  -   [c, d]\n")
+    assert found.marks == {
+        (): (1, 1),
+        ("a",): (1, 1),
+        ("a", 0): (2, 5),
+        ("a", 0, "b"): (2, 5),
+        ("a", 1): (3, 7),
+        ("a", 1, 0): (3, 8),
+        ("a", 1, 1): (3, 11),
+    }
+    issue = found.issue(("a", 0, "x", "y"), "is missing")
+    assert (issue.line, issue.column, issue.place) == (2, 5, "a[0].x.y")
+
+
+def test_an_empty_file_has_a_position_too() -> None:
+    issue = document("").issue((), "is empty")
+    assert (issue.line, issue.column, issue.place) == (1, 1, "")

@@ -1,0 +1,167 @@
+"""Environment variables in texts: what each form becomes, and what reports show of it."""
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from gateway.base.mistakes import ConfigError
+from gateway.rules.variables import (
+    UnsetVariablesError,
+    fill,
+    hide,
+    hide_values,
+    names,
+    secrets,
+)
+from tests.gateway.rules.rules import edited, loaded
+
+SET = {"NAME": "value", "EMPTY": "", "DOLLAR": "${NAME}$$", "BYTES": "\udcff"}
+
+
+@pytest.mark.parametrize(
+    ("written", "filled"),
+    [
+        ("no variable", "no variable"),
+        ("${NAME}", "value"),
+        ("<${NAME}|${NAME}>", "<value|value>"),
+        ("${NAME:-default}", "value"),
+        ("${NAME-default}", "value"),
+        ("${UNSET:-default}", "default"),
+        ("${UNSET-default}", "default"),
+        ("${EMPTY:-default}", "default"),
+        ("${EMPTY-default}", ""),
+        ("${EMPTY}", ""),
+        ("${UNSET:-}", ""),
+        ("${UNSET:- }", " "),
+        ("${UNSET:-a:-b}", "a:-b"),
+        # a value is taken as it is
+        ("${DOLLAR}", "${NAME}$$"),
+        # a default may hold variables and pairs of braces
+        ("${UNSET:-${NAME}}", "value"),
+        ("${UNSET:-<${OTHER:-${NAME}}>}", "<value>"),
+        ("${UNSET:-/v{version}}/person", "/v{version}/person"),
+        ("${UNSET:-${OTHER:-/v{version}}}", "/v{version}"),
+        ("${NAME:-${UNSET}}", "value"),
+        # dollar signs
+        ("$$", "$"),
+        ("$${NAME}", "${NAME}"),
+        ("$$${NAME}", "$value"),
+        ("${UNSET:-$${NAME}}", "${NAME}"),
+        ("$NAME costs $5", "$NAME costs $5"),
+    ],
+)
+def test_filled(written: str, filled: str) -> None:
+    assert fill(written, SET) == filled
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "${",
+        "${}",
+        "${NAME",
+        "${NAME:-default",
+        "${NAME:-{}",
+        "${1NAME}",
+        "${NA ME}",
+        "${NÄME}",
+        "${NAME:default}",
+        "${NAME:?must be set}",
+        "${NAME:+instead}",
+        "${${NAME}}",
+    ],
+)
+def test_no_such_form(written: str) -> None:
+    with pytest.raises(ValueError, match=r"^'\$\{' begins no variable; write \$\{NAME\} or "):
+        fill(written, SET)
+
+
+UNSET = "the environment variable UNSET is not set; set it, or give a default: ${UNSET:-default}"
+
+
+@pytest.mark.parametrize(
+    ("written", "right"),
+    [
+        ("${UNSET}", UNSET),
+        ("${OTHER:-${UNSET}}", UNSET),
+        ("${BYTES}", "the environment variable BYTES is not UTF-8; set it to a text"),
+    ],
+)
+def test_no_value(written: str, right: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(right)}$"):
+        fill(written, SET)
+
+
+def test_all_that_is_lacking_is_reported_once() -> None:
+    with pytest.raises(UnsetVariablesError) as caught:
+        fill("${ONE}:${NAME}:${TWO:-${THREE}-${ONE}}", SET)
+    assert caught.value.names == ("ONE", "THREE")
+    assert [reason.split(" is ")[0] for reason in caught.value.reasons] == [
+        "the environment variable ONE",
+        "the environment variable THREE",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("message", "filled", "shown"),
+    [
+        ("no service is called 'hush'; add it", "hush", "no service is called '${X}'; add it"),
+        ("'hu' is a part of it", "hush", "'${X}' is a part of it"),
+        ("write '/hush'", "hush", "write '/${X}'"),
+        ("did you mean 'new'?", "hush", "did you mean 'new'?"),
+        ("'hu'sh' and 'new'", "hu'sh", "'${X}'"),
+        ("'' is not a path", "", "'' is not a path"),
+    ],
+)
+def test_what_is_quoted_is_shown_as_written(message: str, filled: str, shown: str) -> None:
+    assert hide(message, filled, "${X}") == shown
+
+
+SECRETS = [
+    ("http://127.0.0.1:8001", "${SECRET}"),
+    ("127.0.0.1:8001", "${SECRET}"),
+    ("upstream_path: /person", 'upstream_path: "${SECRET}"'),
+    ("/v{version}/person", "${SECRET}"),
+    ("/users,", '"/users/${SECRET}",'),
+    ("in: path", 'in: "${SECRET}"'),
+    ("name: version", 'name: "${SECRET}"'),
+    ("X-API-VERSION", '"${SECRET}"'),
+    ("a/b-v{version}+json", "${SECRET}"),
+    ("name: version", 'name: version, default: "${SECRET}"'),
+    ("{ service: new }", '{ service: "${SECRET}" }'),
+    ("{ service: new }", '{ via: "${SECRET}" }'),
+    ('"2"]', '"${SECRET}"]'),
+    ("name.last]", '"${SECRET}"]'),
+    ("into: name }", 'into: "${SECRET}" }'),
+    ("[POST]", '["${SECRET}"]'),
+    ("services:\n", 'trusted_proxies: ["${SECRET}"]\nservices:\n'),
+    ("services:\n", 'limits: { convert: "${SECRET}" }\nservices:\n'),
+]
+AROUND = st.text("/'\"{}[]:.,?*&$\\ \té\n", max_size=4)
+
+
+@given(st.sampled_from(SECRETS), AROUND, AROUND)
+@example(("127.0.0.1:8001", "${SECRET}"), "", "/:")  # a target with a path
+def test_no_report_shows_a_value(place: tuple[str, str], before: str, behind: str) -> None:
+    shown = ""
+    try:
+        loaded(edited(*place), SECRET=f"{before}hush{behind}")
+    except ConfigError as error:
+        shown = str(error)
+    assert "hush" not in shown
+
+
+def test_a_value_stands_in_no_message_about_another_text() -> None:
+    environment = {"PASSWORD": "hunter2", "LONG": "hunter2-long", "SHORT": "abc", "OTHER": "known"}
+    values = secrets(["${PASSWORD}", "x${LONG:-}", "${NONE:-${SHORT}}"], environment)
+    message = "no service is called 'x'; known: hunter2, hunter2-long, abc"
+    hidden = "no service is called 'x'; known: ${PASSWORD}, ${LONG}, abc"
+    assert hide_values(message, values) == hidden
+    assert hide_values("nothing", values) == "nothing"
+
+
+def test_the_names_of_variables_and_which_may_be_unset() -> None:
+    texts = ["${ONE}:${TWO:-${THREE}}", "$${FOUR} ${TWO}", "${FIVE-}${ONE:-1}"]
+    assert names(texts) == {"ONE": False, "TWO": False, "THREE": True, "FIVE": True}

@@ -1,0 +1,119 @@
+"""The history is the same in whatever order and by whatever way the counts come in."""
+
+from itertools import permutations
+
+import pytest
+
+from gateway.usage import history
+from gateway.usage.delta import BOUNDS, Delta, TrafficDelta, UsageDelta
+from gateway.usage.history import History, HistoryQuery, HistoryView
+from gateway.usage.interval import Resolution
+
+DAY, MINUTE = Resolution.DAY, Resolution.MINUTE
+NOON = 20_000 * 86_400 + 43_200.0
+NONE = [0] * (len(BOUNDS) + 1)
+
+
+def delta(at: float, *clients: str, version: str = "1", api: str = "person") -> Delta:
+    """Return one request of each client, of which one failed and one was refused."""
+    usages = [UsageDelta(api, version, "/p", client, 1, 0, 0, 1) for client in clients]
+    usages.append(UsageDelta(api, version, "/q", clients[0], 2, 1, 1, 1))
+    count = len(clients) + 2
+    traffic = [
+        TrafficDelta(api, version, "/p", "GET", 200, "", [count, *NONE[1:]], count * 0.5, 0),
+        TrafficDelta(api, "", "/p", "GET", 404, "not_found", [9, *NONE[1:]], 9.0, 0),
+    ]
+    return Delta(at, usages, traffic, [], [], [])
+
+
+def told(view: HistoryView) -> dict[tuple[str, str, int], tuple[int, ...]]:
+    """Return the numbers of each interval."""
+    return {
+        (*key, start): (
+            *(each.requests, each.errors, each.refused, each.callers.count),
+            *(sum(each.buckets), int(each.seconds * 2)),
+        )
+        for key, series in view.series.items()
+        for start, each in series.items()
+    }
+
+
+def asked(
+    found: History, by: Resolution, now: float = NOON + 600, **more: float
+) -> dict[tuple[str, str, int], tuple[int, ...]]:
+    return told(found.view(HistoryQuery(by, **more), now))  # type: ignore[arg-type]  # a span
+
+
+DELTAS = [
+    delta(NOON, "acme", "initech"),
+    delta(NOON + 1, "acme"),
+    delta(NOON + 60, "", "acme"),
+    delta(NOON, "acme", version="2"),
+]
+MINUTES = {
+    ("person", "1", int(NOON)): (7, 2, 2, 2, 7, 7),
+    ("person", "1", int(NOON) + 60): (4, 1, 1, 2, 4, 4),
+    ("person", "2", int(NOON)): (3, 1, 1, 1, 3, 3),
+}
+DAYS = {
+    ("person", "1", int(NOON) - 43_200): (11, 3, 3, 3, 11, 11),
+    ("person", "2", int(NOON) - 43_200): (3, 1, 1, 1, 3, 3),
+}
+
+
+def test_in_any_order_and_by_several_processes() -> None:
+    for order in permutations(DELTAS):
+        first, second = History(), History()
+        for place, one in enumerate(order):
+            (first, second)[place % 2].absorb(one)
+        both = History(first.take())
+        both.add(second.rows())
+        assert asked(both, MINUTE) == MINUTES
+        assert asked(both, DAY) == DAYS
+        assert first.rows() == []
+
+
+def test_what_is_asked_for() -> None:
+    found = History()
+    for one in (*DELTAS, delta(NOON, "acme", api="users", version="")):
+        found.absorb(one)
+    assert {key[0] for key in asked(found, MINUTE)} == {"person", "users"}
+    view = found.view(HistoryQuery(MINUTE, "person"), NOON, "a")
+    assert told(view) == MINUTES
+    assert (view.now, view.replica) == (NOON, "a")
+    assert asked(found, MINUTE, NOON + 60, span=1.0) == {
+        key: numbers for key, numbers in MINUTES.items() if key[2] > NOON
+    }
+    assert asked(found, MINUTE, NOON + 86_400 + 61) == {}
+    assert len(asked(found, DAY, NOON + 399 * 86_400)) == 3
+
+
+def test_the_first_interval_comes_first() -> None:
+    found = History()
+    for one in reversed(DELTAS):
+        found.absorb(one)
+    view = found.view(HistoryQuery(MINUTE), NOON + 600)
+    assert [*view.series["person", "1"]] == [int(NOON), int(NOON) + 60]
+
+
+def test_the_latest_are_kept_whatever_the_clock_does() -> None:
+    found = History()
+    for minute in range(1441):
+        found.absorb(delta(NOON + 60 * minute, "acme"))
+    ahead = NOON + 5_000_000_000.0
+    found.absorb(delta(ahead, "acme"))
+    kept = sorted(row.start for row in found.rows() if row.by == "minute")
+    assert len(kept) == 1440
+    assert (kept[0], kept[-2]) == (NOON + 120, NOON + 60 * 1440)
+    days = [row for row in found.rows() if row.by == "day"]
+    assert len(days) == 3
+
+
+def test_many_versions_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "_MOST", {MINUTE: 100, DAY: 100})
+    found = History()
+    for minute in range(20):
+        for version in range(50):
+            found.absorb(delta(NOON + 60 * minute, "acme", version=str(version)))
+    assert sum(row.by == "minute" for row in found.rows()) == 100
+    assert sum(row.by == "minute" for row in History(found.rows(), bounded=False).rows()) == 100

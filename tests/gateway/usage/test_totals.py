@@ -1,0 +1,202 @@
+"""Totals add up what processes report, in any order, and bound what has many names."""
+
+from itertools import permutations
+
+import msgspec
+import pytest
+
+from gateway.rollout.failing_operations import MOST_OPERATIONS
+from gateway.rollout.route_outcomes import OUTCOMES
+from gateway.usage.delta import (
+    BOUNDS,
+    CounterDelta,
+    CutoverDelta,
+    Delta,
+    LatencyDelta,
+    OperationDelta,
+    SampleDelta,
+    TrafficDelta,
+    UpstreamDelta,
+    UsageDelta,
+)
+from gateway.usage.state_changes import StateChanges
+from gateway.usage.totals import MAX_ENDINGS, OTHERS, OVERFLOW, Durations, Occurrences, Totals
+
+KEY = ("person", "1")
+ENDING = ("GET", 200, "")
+NOTHING = [0] * (len(BOUNDS) + 1)
+
+
+def counted(at: float, kind: str, *labels: str, times: int = 1) -> Delta:
+    return Delta(at, [], [], [CounterDelta(kind, labels, times)], [], [])
+
+
+def test_the_order_of_reports_does_not_matter() -> None:
+    traffic = TrafficDelta(*KEY, "/p", "GET", 200, "", [2, *NOTHING[1:]], 0.5, 1)
+    asked = UpstreamDelta(*KEY, "h:1", "GET", 200, "", [2, *NOTHING[1:]], 0.25)
+    reports = [
+        counted(1.0, "compared", *KEY, times=2),
+        counted(2.0, "compared", *KEY),
+        Delta(3.0, [], [traffic], [], [], [], upstream=[asked]),
+        Delta(4.0, [], [traffic], [], [], [], upstream=[asked]),
+    ]
+    results = []
+    for order in permutations(reports):
+        totals = Totals(StateChanges())
+        for report in order:
+            totals.absorb(report)
+        (total,), (upstream,) = totals.traffic.values(), totals.upstream.values()
+        assert upstream.endings == {ENDING: Durations([4, *NOTHING[1:]], 0.5)}
+        times = totals.counts["compared", KEY]
+        results.append((total.endings, total.converted, times.count, times.last))
+    expected = {ENDING: Durations([4, *NOTHING[1:]], 1.0)}
+    assert all(result == (expected, 2, 3, 2.0) for result in results)
+
+
+def test_so_many_endings_are_told_apart_and_the_rest_added_up() -> None:
+    """Whatever methods clients send, and whatever statuses they bring about."""
+    totals = Totals(StateChanges())
+    for status in range(200, 500):
+        traffic = TrafficDelta(*KEY, "/p", "GET", status, "", [1, *NOTHING[1:]], 0.5, 0)
+        totals.absorb(Delta(1.0, [], [traffic, traffic], [], [], []))
+    (total,) = totals.traffic.values()
+    assert len(total.endings) == MAX_ENDINGS + 1
+    assert total.endings["GET", 299, ""].buckets[0] == 2
+    assert total.endings[OVERFLOW] == Durations([400, *NOTHING[1:]], 200.0)
+
+
+def test_so_many_names_are_counted_apart_and_the_rest_together() -> None:
+    totals = Totals(StateChanges())
+    for number in range(300):
+        totals.absorb(counted(1.0, "differences", *KEY, f"/field{number}"))
+    names = [labels[-1] for labels, _ in totals.counted("differences", *KEY)]
+    assert len(names) == 257
+    assert totals.counts["differences", (*KEY, OTHERS)].count == 44
+    # Names that are known are counted on; another version has room of its own.
+    totals.absorb(counted(2.0, "differences", *KEY, "/field0"))
+    totals.absorb(counted(2.0, "differences", "person", "2", "/field299"))
+    assert totals.counts["differences", (*KEY, "/field0")] == Occurrences(2, 1.0, 2.0)
+    assert ("differences", ("person", "2", "/field299")) in totals.counts
+    # So it is with those that a store had, until they are deleted.
+    stored = Totals(totals.changes())
+    stored.absorb(counted(3.0, "differences", *KEY, "/field299"))
+    assert stored.counts["differences", (*KEY, OTHERS)].count == 45
+    stored.reset_shadow(KEY)
+    stored.absorb(counted(3.0, "differences", *KEY, "/field299"))
+    assert stored.counts["differences", (*KEY, "/field299")].count == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"), [((), 3), (("person",), 2), (KEY, 1), (("users",), 0)]
+)
+def test_counts_by_their_first_labels(labels: tuple[str, ...], expected: int) -> None:
+    totals = Totals(StateChanges())
+    for api, version in (KEY, ("person", "2"), ("things", "1")):
+        totals.absorb(counted(1.0, "compared", api, version))
+        totals.absorb(counted(1.0, "differing", api, version))
+    assert len(list(totals.counted("compared", *labels))) == expected
+
+
+def test_a_field_that_differs_often_leaves_room_for_others() -> None:
+    totals = Totals(StateChanges())
+    fields = ["status", *["/title"] * 30, "/pages", *["/title"] * 30]
+    for number, field in enumerate(fields):
+        document = {"field": field, "old": str(number)}
+        sample = SampleDelta("differences", *KEY, document, {})
+        totals.absorb(Delta(1.0, [], [], [], [], [sample]))
+    kept = [str(sample.document["field"]) for sample in totals.samples["differences", *KEY]]  # type: ignore[index]
+    assert (kept.count("status"), kept.count("/pages"), kept.count("/title")) == (1, 1, 18)
+
+
+def test_the_latest_samples_are_kept_and_none_twice() -> None:
+    totals = Totals(StateChanges())
+    for index, number in enumerate([*range(25), 10]):
+        sample = SampleDelta("differences", *KEY, {"n": number}, {"request_id": f"r{index}"})
+        totals.absorb(Delta(1.0, [], [], [], [], [sample]))
+    kept = totals.samples["differences", *KEY]
+    assert [each.document for each in kept] == [
+        {"n": n} for n in [*range(5, 10), *range(11, 25), 10]
+    ]
+    assert kept[-1].request == {"request_id": "r25"}
+
+
+def test_operations_are_not_added_up_with_others() -> None:
+    """Their number is that of the endpoints in the rules, however many these are."""
+    totals = Totals(StateChanges())
+    for number in range(300):
+        totals.absorb(counted(1.0, "operations", *KEY, "GET", f"/{number}"))
+        totals.absorb(counted(1.0, "differences", *KEY, f"/{number}"))
+    assert len(list(totals.counted("operations", *KEY))) == 300
+    assert len(list(totals.counted("differences", *KEY))) == 257
+
+
+def test_times_are_added_up_until_their_shadow_begins_anew() -> None:
+    totals = Totals(StateChanges())
+    for key in (KEY, ("person", "2")):
+        for buckets in ({3: 1, 7: 2}, {7: 1}):
+            latency = LatencyDelta(*key, "old", buckets)
+            totals.absorb(Delta(1.0, [], [], [], [], [], [latency]))
+    assert totals.latencies[*KEY, "old"] == {3: 1, 7: 3}
+    totals.reset_shadow(KEY)
+    assert totals.latencies == {("person", "2", "old"): {3: 1, 7: 3}}
+
+
+def test_a_shadow_that_is_forgotten_is_taken_out_of_the_state() -> None:
+    totals = Totals(StateChanges())
+    for kind in ("compared", "noise", "refusals"):
+        totals.absorb(counted(1.0, kind, *KEY, "x"))
+    totals.changes()
+    totals.reset_shadow(KEY)
+    changes = totals.changes()
+    assert sorted(changes.uncounted) == [("compared", (*KEY, "x")), ("noise", (*KEY, "x"))]
+    assert list(totals.counts) == [("refusals", (*KEY, "x"))]
+
+
+@pytest.mark.parametrize(("kept", "since"), [(7, 7.0), (7.5, 7.5), ("x", None), (None, None)])
+def test_since_when_it_was_counted(kept: object, since: float | None) -> None:
+    found = Totals(StateChanges(documents={"since": kept})).since
+    assert found == since or (since is None and found > 1_000_000_000)
+
+
+def test_totals_of_several_replicas_are_merged_in_any_order() -> None:
+    parts = []
+    for number in range(4):
+        part = Totals(StateChanges())
+        usage = UsageDelta(*KEY, "/p", f"client{number % 2}", number + 1, 0, 0, 1)
+        counts = [CounterDelta("compared", KEY, number)]
+        samples = [SampleDelta("differences", *KEY, {"n": number % 2}, {})]
+        part.absorb(Delta(float(number + 1), [usage], [], counts, [], samples))
+        parts.append(part)
+    results = []
+    for order in permutations(parts):
+        merged = Totals(StateChanges())
+        for part in order:
+            merged.merge(part)
+        rows = sorted((key, row) for key, row in merged.clients[KEY].rows.items())
+        kept = [str(sample.document) for sample in merged.samples["differences", *KEY]]
+        assert sorted(kept) == ["{'n': 0}", "{'n': 1}"]
+        results.append((str(rows), merged.counts))
+    assert all(result == results[0] for result in results)
+    assert results[0][1]["compared", KEY] == Occurrences(6, 1.0, 4.0)
+    assert "count=6" in results[0][0]
+
+
+def test_operations_of_a_cutover_are_told_apart_and_the_rest_added_up() -> None:
+    """In any order; a release that does not know operations counts none."""
+    ends = [0] * len(OUTCOMES)
+    bare = CutoverDelta(*KEY, "new", 4, 2, 0, [2, *ends[1:]], 0.0, 0.0, [], 0.0)
+    asked = OperationDelta(2, 1, [1, *ends[1:]], 2, 1)
+    deltas = [
+        msgspec.structs.replace(bare, operations={f"GET /{number}": asked, "GET /0": asked})
+        for number in range(70)
+    ]
+    for order in (deltas, deltas[:1] + deltas[:0:-1], [*deltas, bare]):
+        totals = Totals(StateChanges())
+        totals.absorb(Delta(1.0, [], [], [], order, []))
+        total = totals.outcomes[*KEY, "new"]
+        assert len(total.operations) == MOST_OPERATIONS + 1
+        assert total.operations["GET /0"].cells == {4: total.operations["GET /0"].outcomes}
+        assert total.operations["GET /0"].outcomes.requests == 140
+        others = total.operations[OTHERS].outcomes
+        assert (others.requests, others.overdue, others.ends[0]) == (12, 6, 6)
+        assert (others.checked, others.violating) == (12, 6)

@@ -1,0 +1,96 @@
+"""The media type of the body names the version, where there is a body."""
+
+import pytest
+
+from gateway.base.errors import FaultCode
+from gateway.routing.plan import Plan, Refusal, plan
+from gateway.versions.chosen_by import ChosenBy
+from gateway.versions.reader import VersionAddress
+from gateway.versions.rewriting import VersionRewrite
+from tests.gateway.world import ACCEPT, CONTENT_TYPE, V1, V2, VENDOR, head, person, snapshot
+
+V = VENDOR.format
+
+
+@pytest.mark.parametrize(
+    ("lines", "values"),
+    [
+        ((V(1),), ("1",)),
+        ((V(1).upper(),), ("1",)),
+        ((f" {V(1)} ; charset=utf-8; q=0",), ("1",)),
+        ((V(1), V(1)), ("1", "1")),
+        ((V(1), V(2)), ("1", "2")),
+        ((V(1), "application/json"), ("1",)),
+        ((V("01"),), ("01",)),
+        ((V(""),), ("",)),
+        ((f"{V(1)}, {V(2)}",), (f"1+json, {V(2)[:-5]}",)),
+        (("application/json",), ()),
+        (("",), ()),
+        ((), ()),
+    ],
+)
+def test_read(lines: tuple[str, ...], values: tuple[str, ...]) -> None:
+    fields = [("Content-Type", line) for line in lines]
+    assert CONTENT_TYPE.read(head("/", ("Content-Length", "2"), *fields), {}) == values
+
+
+@pytest.mark.parametrize(
+    ("fields", "values"),
+    [
+        ((), ()),
+        ((("Content-Length", "0"),), ()),
+        ((("Content-Length", "00"),), ()),
+        ((("Content-Length", "10"),), ("1",)),
+        ((("Transfer-Encoding", "chunked"),), ("1",)),
+    ],
+)
+def test_only_a_body_has_a_media_type(
+    fields: tuple[tuple[str, str], ...], values: tuple[str, ...]
+) -> None:
+    assert CONTENT_TYPE.read(head("/", ("Content-Type", V(1)), *fields), {}) == values
+
+
+def test_what_it_says_of_itself() -> None:
+    reader = CONTENT_TYPE
+    assert reader.place == f"the header Content-Type, as {V('<version>')}"
+    assert (reader.mechanism, reader.refusal_status) == (ChosenBy.CONTENT_TYPE, 415)
+    assert reader.vary == ("Content-Type",)
+    assert reader.address(V2) == VersionAddress(header=f"Content-Type: {V(2)}")
+    assert reader.content_type(V2) is None
+    assert not reader.refuses(head("/", ("Content-Type", f"{V(1)};q=0")), V1)
+
+
+def test_the_media_type_names_the_version_of_the_service() -> None:
+    rewrite = VersionRewrite.of((CONTENT_TYPE,), "2")
+    assert rewrite is not None
+    told = rewrite.fields([(b"content-type", f"{V(1)};a=b".encode()), (b"A", V(1).encode())])
+    assert told == [(b"content-type", f"{V(2)};a=b".encode()), (b"A", V(1).encode())]
+
+
+BOTH = person("/both", ACCEPT, CONTENT_TYPE, methods=None)
+WORLD = snapshot([person("/person", CONTENT_TYPE, methods=None), BOTH])
+BODY = ("Content-Length", "2")
+
+
+@pytest.mark.parametrize(
+    ("called", "code"),
+    [
+        ("application/json", FaultCode.VERSION_MISSING),
+        (V(3), FaultCode.VERSION_UNKNOWN),
+        (V("x"), FaultCode.VERSION_MALFORMED),
+    ],
+)
+def test_refusals(called: str, code: FaultCode) -> None:
+    outcome = plan(WORLD, head("/person", BODY, ("Content-Type", called), method="POST"))
+    assert isinstance(outcome, Refusal)
+    assert (outcome.fault.status, outcome.fault.code) == (415, code)
+
+
+def test_it_must_agree_with_accept() -> None:
+    fields = (BODY, ("Content-Type", V(1)))
+    outcome = plan(WORLD, head("/both", *fields, ("Accept", V(2)), method="POST"))
+    assert isinstance(outcome, Refusal)
+    assert outcome.fault.code is FaultCode.VERSION_CONFLICT
+    outcome = plan(WORLD, head("/both", *fields, ("Accept", "*/*"), method="POST"))
+    assert isinstance(outcome, Plan)
+    assert (outcome.version, outcome.chosen_by) == (V1, ChosenBy.CONTENT_TYPE)

@@ -1,0 +1,40 @@
+"""Every line of a header field is read."""
+
+import pytest
+
+from gateway.versions.mechanisms.header_reader import HeaderReader
+from tests.gateway.world import HEADER, head
+
+
+@pytest.mark.parametrize("name", ["X-API-VERSION", "x-api-version", "X-Api-Version"])
+def test_the_name_of_a_header_is_case_insensitive(name: str) -> None:
+    assert HEADER.read(head("/", (name, "1")), {}) == ("1",)
+    assert HeaderReader(name).read(head("/", ("x-aPI-vERSION", "1")), {}) == ("1",)
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("1", "1"),
+        (" 1", "1"),
+        ("1 \t ", "1"),
+        ("\t1", "1"),
+        ("", ""),
+        ("  ", ""),
+        ("1, 2", "1, 2"),
+        ("1 2", "1 2"),
+        ("X1X", "X1X"),
+        ("\x0b1", "\x0b1"),
+        ("1\x85", "1\x85"),
+        ("\xa01", "\xa01"),
+        ('"1"', '"1"'),
+    ],
+    ids=ascii,
+)
+def test_only_the_white_space_that_http_allows_is_taken_off(line: str, value: str) -> None:
+    assert HEADER.read(head("/", ("X-API-VERSION", line)), {}) == (value,)
+
+
+def test_every_line_of_the_header_is_read() -> None:
+    fields = (("X-API-VERSION", "2"), ("Accept", "*/*"), ("x-api-version", " 1 "))
+    assert HEADER.read(head("/", *fields), {}) == ("2", "1")

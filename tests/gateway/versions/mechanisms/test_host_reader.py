@@ -1,0 +1,115 @@
+"""The version is read in one label of the host name, whatever its case and port."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.base.errors import FaultCode
+from gateway.base.request import RequestHead
+from gateway.routing.plan import Plan, Refusal, plan
+from gateway.versions.chosen_by import ChosenBy
+from gateway.versions.mechanisms.host_reader import HostReader
+from gateway.versions.reader import VersionAddress
+from gateway.versions.rewriting import VersionRewrite
+from tests.gateway.world import HEADER, HOST, LAW, PATH, V1, V2, head, person, snapshot
+
+
+def asked(authority: str, target: str = "/", method: str = "GET") -> RequestHead:
+    """Return the head of a request to a host."""
+    return head(target, method=method)._replace(authority=authority)
+
+
+@pytest.mark.parametrize(
+    ("authority", "values"),
+    [
+        ("v1.api.example.com", ("1",)),
+        ("V1.API.Example.COM", ("1",)),
+        ("v1.api.example.com:8080", ("1",)),
+        ("v1.api.example.com:", ("1",)),
+        ("v1.api.example.com.", ("1",)),
+        ("v01.api.example.com", ("01",)),
+        ("v2026-01-31.api.example.com", ("2026-01-31",)),
+        ("vx.api.example.com", ("x",)),
+        ("v.api.example.com", ()),
+        ("1.api.example.com", ()),
+        ("api.example.com", ()),
+        ("v1.api.example.com.evil.test", ()),
+        ("x.v1.api.example.com", ()),
+        ("v1.x.api.example.com", ()),
+        ("v1.api.example.org", ()),
+        ("[::1]:80", ()),
+        ("", ()),
+    ],
+)
+def test_one_label_is_read(authority: str, values: tuple[str, ...]) -> None:
+    assert HOST.read(asked(authority), {}) == values
+
+
+def test_prefix_and_suffix_do_not_overlap() -> None:
+    assert HostReader("a1", "1b").read(asked("a1b"), {}) == ()
+    assert HostReader("a1", "1b").read(asked("a1x1b"), {}) == ("x",)
+
+
+def test_what_it_says_of_itself() -> None:
+    assert HOST.place == "the host name, as v<version>.api.example.com"
+    assert (HOST.mechanism, HOST.refusal_status, HOST.vary) == (ChosenBy.HOST, 404, ())
+    assert HOST.address(V2) == VersionAddress(host="v2.api.example.com")
+
+
+@pytest.mark.parametrize(
+    ("authority", "told"),
+    [
+        ("v1.api.example.com", "v2.api.example.com"),
+        ("V1.api.example.com:8080", "v2.api.example.com:8080"),
+        ("api.example.com:80", "api.example.com:80"),
+        ("[::1]:80", "[::1]:80"),
+    ],
+)
+def test_the_host_names_the_version_of_the_service(authority: str, told: str) -> None:
+    rewrite = VersionRewrite.of((PATH, HOST), "2")
+    assert rewrite is not None
+    assert rewrite.authority(authority) == told
+    assert (rewrite.query("v=1"), rewrite.fields([])) == ("v=1", [])
+
+
+@LAW
+@given(st.integers(0, 10**9))
+def test_a_reader_reads_the_host_that_it_leads_to(version: int) -> None:
+    address = HOST.address(V1._replace(value=version))
+    assert address.host is not None
+    assert HOST.read(asked(address.host), {}) == (str(version),)
+
+
+WORLD = snapshot([person("/person", HOST), person("/any", HOST, HEADER, vary=HEADER.vary)])
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_the_version_of_the_host_is_planned(method: str) -> None:
+    outcome = plan(WORLD, asked("v2.api.example.com", "/person", method))
+    assert isinstance(outcome, Plan)
+    assert (outcome.version, outcome.chosen_by) == (V2, ChosenBy.HOST)
+
+
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [
+        ("api.example.com", FaultCode.VERSION_MISSING),
+        ("v3.api.example.com", FaultCode.VERSION_UNKNOWN),
+        ("vx.api.example.com", FaultCode.VERSION_MALFORMED),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE"])
+def test_any_other_host_has_no_such_resource(host: str, code: FaultCode, method: str) -> None:
+    outcome = plan(WORLD, asked(host, "/person", method))
+    assert isinstance(outcome, Refusal)
+    assert (outcome.fault.status, outcome.fault.code) == (404, code)
+
+
+def test_it_must_agree_with_the_others() -> None:
+    request = head("/any", ("X-API-VERSION", "1"))
+    outcome = plan(WORLD, request._replace(authority="v2.api.example.com"))
+    assert isinstance(outcome, Refusal)
+    assert (outcome.fault.status, outcome.fault.code) == (400, FaultCode.VERSION_CONFLICT)
+    outcome = plan(WORLD, request._replace(authority="v1.api.example.com"))
+    assert isinstance(outcome, Plan)
+    assert outcome.version == V1

@@ -1,0 +1,76 @@
+"""Any pattern of a media type is read."""
+
+import pytest
+
+from gateway.versions.mechanisms.accept_reader import AcceptReader
+from gateway.versions.mechanisms.content_type_reader import ContentTypeReader
+from gateway.versions.version import Version
+from tests.gateway.world import HEADER, head
+
+JSON, RAW = AcceptReader("a/x.v", "+json"), AcceptReader("a/x.v", ".raw+json")
+XML = AcceptReader("a/xml.v", "", names_response=True)
+
+
+def test_a_media_type_is_of_the_pattern_with_the_most_literal_text() -> None:
+    for one, other in ((JSON, RAW), (RAW, JSON)):
+        both = one.joined(other)
+        assert isinstance(both, AcceptReader)
+        assert [reader.has_one_type for reader in (both, one, HEADER)] == [False, True, True]
+        fields = ("Accept", "a/x.v2.raw+json;q=0.5, a/x.v1+json;q=0.4, a/x.v3.raw+json;q=0")
+        assert both.read(head("/", fields), {}) == ("2", "1")
+        assert [both.refuses(head("/", fields), Version(one)) for one in (2, 3)] == [False, True]
+        written = both.rewrite_fields([(b"Accept", fields[1].encode())], "9")
+        assert written == [
+            (b"Accept", b"a/x.v9.raw+json;q=0.5, a/x.v9+json;q=0.4, a/x.v9.raw+json;q=0")
+        ]
+    assert JSON.joined(RAW) != RAW.joined(JSON)
+    assert JSON.joined(ContentTypeReader("a/x.v", "")) is None
+    assert HEADER.joined(JSON) is None
+
+
+def test_an_answer_has_the_type_of_the_pattern_that_was_asked_for() -> None:
+    both = JSON.joined(XML)
+    assert isinstance(both, AcceptReader)
+    assert both.place == "the header Accept, as a/x.v<version>+json or a/xml.v<version>"
+    assert both.content_type(Version(1)) == "a/xml.v1"
+    table = {"a/x.v1+json": None, "a/xml.v1": "a/xml.v1", "a/xml.v0": "a/xml.v1", "*/*": "a/xml.v1"}
+    for accept, called in table.items():
+        assert both.answers_with(head("/", ("Accept", accept)), Version(1), {}) == called
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "written"),
+    [
+        (b"Content-Type", b"a/x.v2.raw; charset=utf-8", b"a/x.v1.raw; charset=utf-8"),
+        (b"Content-Type", b"a/x.v2.0+xml", b"a/x.v1+xml"),
+        (b"Content-Type", b"a/x.v2", b"a/x.v1"),
+        (b"Content-Type", b"a/x.v2nd+xml", b"a/x.v2nd+xml"),
+        (b"Content-Type", b"a/x.vlatest+json", b"a/x.v1+json"),
+        (b"Content-Type", b"a/b.v2.raw", b"a/b.v2.raw"),
+        (b"Accept", b"a/x.v2+xml, a/x.v2+json", b"a/x.v2+xml, a/x.v1+json"),
+    ],
+)
+def test_the_version_of_a_body_is_written_whatever_its_format(
+    name: bytes, given: bytes, written: bytes
+) -> None:
+    assert JSON.rewrite_fields([(name, given)], "1") == [(name, written)]
+    long = b";" + b"x" * 300
+    assert JSON.rewrite_fields([(name, given + long)], "1") == [(name, written + long)]
+    assert AcceptReader("a/", "").rewrite_fields([(name, b"a/2.raw")], "1") == [(name, b"a/1")]
+
+
+@pytest.mark.parametrize(
+    ("reader", "accept", "values"),
+    [
+        (AcceptReader("application/vnd.x-v", ""), "application/vnd.x-v1", ("1",)),
+        (AcceptReader("application/vnd.x-v", ""), "application/vnd.x-v1+json", ("1+json",)),
+        (AcceptReader("application/", ".x+json"), "application/2.x+json", ("2",)),
+        (AcceptReader("a/x1", "1x"), "a/x1x", ()),
+        (AcceptReader("a/x1", "1x"), "a/x11x", ("",)),
+        (AcceptReader("a/x1", "1x"), "a/x111x", ("1",)),
+    ],
+)
+def test_any_pattern_of_a_media_type_is_read(
+    reader: AcceptReader, accept: str, values: tuple[str, ...]
+) -> None:
+    assert reader.read(head("/", ("Accept", accept)), {}) == values

@@ -1,0 +1,220 @@
+"""Accept: what RFC 9110 calls well-formed is read, the rest is skipped, in linear time."""
+
+import time
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from gateway.versions import accept
+from gateway.versions.accept import MediaRange
+from tests.gateway.world import LAW
+
+TCHARS = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def parse(lines: list[str], part: str = "/") -> list[MediaRange]:
+    """Return the members of Accept as a list."""
+    return list(accept.parse(lines, part))
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("a/b", ("a/b", 1.0)),
+        ("*/*", ("*/*", 1.0)),
+        ("text/*", ("text/*", 1.0)),
+        ("Application/VND.Comp.App-V1+JSON", ("application/vnd.comp.app-v1+json", 1.0)),
+        (" \t a/b \t ", ("a/b", 1.0)),
+        ("a/b;q=0.5", ("a/b", 0.5)),
+        ("a/b;Q=0.5", ("a/b", 0.5)),
+        ("a/b \t; \tq=0.5 ", ("a/b", 0.5)),
+        ("a/b;q=0", ("a/b", 0.0)),
+        ("a/b;q=0.", ("a/b", 0.0)),
+        ("a/b;q=0.000", ("a/b", 0.0)),
+        ("a/b;q=0.001", ("a/b", 0.001)),
+        ("a/b;q=1", ("a/b", 1.0)),
+        ("a/b;q=1.", ("a/b", 1.0)),
+        ("a/b;q=1.000", ("a/b", 1.0)),
+        ("a/b;level=1", ("a/b", 1.0)),
+        ("a/b;level=1;q=0.5", ("a/b", 0.5)),
+        ("a/b;q=0.5;extension=x", ("a/b", 0.5)),
+        ("a/b;q=0.5;q=1", ("a/b", 0.5)),
+        ("a/b;q=0.5;q=nonsense", ("a/b", 0.5)),
+        ("a/b;qq=0.5", ("a/b", 1.0)),
+        ("a/b;", ("a/b", 1.0)),
+        ("a/b;;q=0.3", ("a/b", 0.3)),
+        ("a/b; ;q=0.3; ", ("a/b", 0.3)),
+        ('a/b;x="y"', ("a/b", 1.0)),
+        ('a/b;x=""', ("a/b", 1.0)),
+        ('a/b;x="y,z";q=0.5', ("a/b", 0.5)),
+        ('a/b;x=";q=0.1";q=0.5', ("a/b", 0.5)),
+        (r'a/b;x="\"";q=0.5', ("a/b", 0.5)),
+        (r'a/b;x="\\";q=0.5', ("a/b", 0.5)),
+        (r'a/b;x="\",c/d";q=0.5', ("a/b", 0.5)),
+        ('a/b;x="é\n"', ("a/b", 1.0)),
+    ],
+)
+def test_a_well_formed_member(line: str, expected: tuple[str, float]) -> None:
+    assert parse([line]) == [MediaRange(*expected)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("", " ", ",", " , ,,\t", ";", "=", "/", "*", "a", "a/", "/b", "a/b/c", "a b", "a /b"),
+        *("a/ b", "a/b c", "a/b=c", "é/b", "a/é", "a/b\n", "\0a/b", "a/b{", "(a/b)", "a\\/b"),
+        *("a/b;x", "a/b;x=", "a/b;=y", "a/b;x =y", "a/b;x= y", "a/b;x=y z", "a/b;x=y=z", "a/b x=y"),
+        *("a/b;q", "a/b;q=", "a/b;q=.5", "a/b;q=1.001", "a/b;q=0.1234", "a/b;q=2", "a/b;q=-0"),
+        *("a/b;q=00", "a/b;q=1.0000", "a/b;q=0.5.", "a/b;q=high", 'a/b;q="0.5"', "a/b;q=\u0660"),
+        *("a/b;q=1e0", "a/b;q=+1", "a/b;q=0x1", "a/b;q=nan", "a/b;q=inf", "a/b;q=2;q=0.5"),
+        *('"a/b"', 'a/b"', '"', '""', 'a/b;x="y"z', 'a/b;x=y"z"', 'a/b;x="y', r'a/b;x="y\"'),
+    ],
+    ids=ascii,
+)
+def test_garbage_is_skipped(line: str) -> None:
+    assert parse([line]) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([], []),
+        (["a/b,c/d"], ["a/b", "c/d"]),
+        (["c/d", "a/b"], ["c/d", "a/b"]),
+        (["a/b , c/d", "", "e/f"], ["a/b", "c/d", "e/f"]),
+        ([",,a/b,,", ", c/d"], ["a/b", "c/d"]),
+        (["a/b, nonsense, c/d"], ["a/b", "c/d"]),
+        (["a/b;q=9, c/d;q"], []),
+        (["a/b;q=0,5, c/d"], ["a/b", "c/d"]),
+        (["a/b, a/b"], ["a/b", "a/b"]),
+        (['a/b;x="c/d, e/f", g/h'], ["a/b", "g/h"]),
+        (['x "c/d, e/f", g/h'], ["g/h"]),
+        (['a/b", c/d'], ["c/d"]),
+        (['", c/d'], ["c/d"]),
+        (['a/b, c/d;x="y, e/f'], ["a/b", "e/f"]),
+        (['a/b;x="y, z", c/d;x="y, e/f'], ["a/b", "e/f"]),
+        ([r'a/b;x="\", c/d, e/f;y="\", g/h'], ["g/h"]),
+        ([r'a/b;x="\", c/d, e/f;y=\", g/h'], ["c/d", "g/h"]),
+        (['a/b;x="y', 'c/d;x="z"'], ["c/d"]),
+    ],
+)
+def test_members_keep_the_order_of_the_request(lines: list[str], expected: list[str]) -> None:
+    assert [member.essence for member in parse(lines)] == expected
+
+
+# The grammar, as a generator ------------------------------------------------------------------
+
+tokens = st.text(st.sampled_from(TCHARS), min_size=1, max_size=6)
+quoted = st.text(st.sampled_from('ab ,;=/"\\é\t'), max_size=6).map(
+    lambda text: '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+)
+spaces = st.text(st.sampled_from(" \t"), max_size=2)
+names = tokens.filter(lambda name: name.lower() != "q")
+weights = st.integers(0, 1000).map(lambda number: number / 1000)
+
+
+@st.composite
+def members(draw: st.DrawFn, values: st.SearchStrategy[str] = tokens) -> tuple[str, MediaRange]:
+    """A well-formed member, and what it says."""
+    essence = f"{draw(tokens)}/{draw(tokens)}"
+    parameters = [f"{draw(names)}={draw(values)}" for _ in range(draw(st.integers(0, 3)))]
+    weight = draw(st.none() | weights)
+    if weight is not None:
+        spelling = draw(st.sampled_from(("{:.3f}", "{:g}")))
+        place = draw(st.integers(0, len(parameters)))
+        parameters.insert(place, f"{draw(st.sampled_from('qQ'))}={spelling.format(weight)}")
+    text = essence
+    for parameter in parameters:
+        text += f"{draw(spaces)};{draw(spaces)}{parameter}"
+    text = f"{draw(spaces)}{text}{draw(spaces)}"
+    return text, MediaRange(essence.lower(), 1.0 if weight is None else weight)
+
+
+def unquoted(text: str) -> bool:
+    """Whether a text is garbage whatever stands around it."""
+    return "," not in text and '"' not in text and not parse([text])
+
+
+garbage = st.text(st.sampled_from("ab/;=q019. é*\\\0"), max_size=8).filter(unquoted)
+
+
+@LAW
+@given(st.lists(st.lists(members(tokens | quoted), max_size=4), max_size=3))
+def test_what_is_well_formed_is_read_as_it_was_meant(
+    lines: list[list[tuple[str, MediaRange]]],
+) -> None:
+    written = [",".join(text for text, _ in line) for line in lines]
+    assert parse(written) == [meant for line in lines for _, meant in line]
+
+
+@LAW
+@given(st.lists(st.tuples(st.lists(garbage, max_size=2), members(tokens | quoted)), max_size=4))
+def test_garbage_touches_no_other_member(
+    mixed: list[tuple[list[str], tuple[str, MediaRange]]],
+) -> None:
+    written = ",".join(text for before, (member, _) in mixed for text in (*before, member))
+    assert parse([written]) == [meant for _, (_, meant) in mixed]
+
+
+@LAW
+@given(st.lists(members(), max_size=3), garbage, garbage, st.lists(members(), max_size=3))
+def test_a_quote_that_is_never_closed_spoils_its_own_member_only(
+    before: list[tuple[str, MediaRange]],
+    left: str,
+    right: str,
+    after: list[tuple[str, MediaRange]],
+) -> None:
+    texts = [text for text, _ in before] + [f'{left}"{right}'] + [text for text, _ in after]
+    assert parse([",".join(texts)]) == [meant for _, meant in (*before, *after)]
+
+
+@LAW
+@given(st.lists(st.text() | st.text(st.sampled_from('ab/;=q01.,"\\ \t*')), max_size=4))
+def test_any_text_is_read_without_a_fault(lines: list[str]) -> None:
+    for member in parse(lines):
+        assert 0.0 <= member.weight <= 1.0
+        assert member.essence == member.essence.lower()
+        assert member.essence.isascii()
+        assert member.essence.count("/") == 1
+
+
+@LAW
+@given(st.lists(st.text(st.sampled_from('ab/;=q01.,"\\ ')), max_size=4))
+def test_every_line_is_a_list_of_its_own(lines: list[str]) -> None:
+    assert parse(lines) == [member for line in lines for member in parse([line])]
+
+
+SIZE = 1 << 16
+bits = st.text(st.sampled_from('a/;="\\, \tq1\0'), max_size=6)
+
+
+@LAW
+@given(bits, bits, bits)
+def test_the_time_grows_with_the_length_and_no_faster(first: str, again: str, last: str) -> None:
+    """A bound with room for a slow machine; quadratic time would miss it by far at this size."""
+    assume(again)
+    line = first + again * (SIZE // len(again)) + last
+    began = time.thread_time()
+    parse([line])
+    assert time.thread_time() - began < 1
+
+
+@pytest.mark.parametrize("again", ['\\"', '\\",', '",', '"a', " ;", ';a="', 'a/b;x="\\",', "a/b;,"])
+def test_no_line_is_expensive(again: str) -> None:
+    for first in ("", '"', 'a/b;x="', "a/b"):
+        began = time.thread_time()
+        parse([first + again * (SIZE // len(again))])
+        assert time.thread_time() - began < 1
+
+
+def test_a_member_never_changes() -> None:
+    with pytest.raises(AttributeError):
+        MediaRange("a/b", 1.0).weight = 0.5  # type: ignore[misc]
+
+
+def test_members_without_a_part_are_left_out() -> None:
+    assert parse(["A/B, a/c", 'x/y;z="a/b, a/b"'], "a/b") == [
+        MediaRange("a/b", 1.0),
+        MediaRange("x/y", 1.0),
+    ]

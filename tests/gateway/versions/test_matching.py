@@ -1,0 +1,250 @@
+"""Matching: the newest version on offer that a text stands for, and never one beyond it."""
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.versions.matching import EXACT, Matching
+from gateway.versions.version import Format, Semantic, Version, parse
+from tests.gateway.world import LAW
+
+INTEGERS = ("1", "2", "4")
+SEMANTIC = ("0.9.0", "1.2.0", "1.2.5", "1.10.0", "2.0.0-rc.1", "2.1.0", "3.0.0-beta")
+DATES = ("2024-01-01", "2024-06-15", "2025-01-01")
+
+
+def ladder(written: Format, labels: tuple[str, ...]) -> tuple[Version, ...]:
+    """Return the versions that labels spell, the oldest first."""
+    versions = [parse(label, written) for label in labels]
+    return tuple(sorted(version for version in versions if version is not None))
+
+
+def found(matching: Matching, raw: str) -> str | None:
+    """Return the label of what a text stands for."""
+    version = matching.find(raw)
+    return None if version is None else str(version)
+
+
+NEAREST = {
+    Format.INTEGER: Matching(ladder(Format.INTEGER, INTEGERS), nearest_lower=True),
+    Format.SEMANTIC: Matching(
+        ladder(Format.SEMANTIC, SEMANTIC), (Format.SEMANTIC,), nearest_lower=True
+    ),
+    Format.DATE: Matching(ladder(Format.DATE, DATES), (Format.DATE,), nearest_lower=True),
+}
+RANGES = {
+    Format.INTEGER: Matching(ladder(Format.INTEGER, INTEGERS), ranges=True),
+    Format.SEMANTIC: Matching(ladder(Format.SEMANTIC, SEMANTIC), (Format.SEMANTIC,), ranges=True),
+    Format.DATE: Matching(ladder(Format.DATE, DATES), (Format.DATE,), ranges=True),
+}
+
+
+@pytest.mark.parametrize(
+    ("written", "raw", "version"),
+    [
+        (Format.INTEGER, "3", "2"),
+        (Format.INTEGER, "99", "4"),
+        (Format.INTEGER, "0", None),
+        (Format.INTEGER, "03", None),
+        (Format.INTEGER, "3+", None),
+        (Format.DATE, "2024-06-14", "2024-01-01"),
+        (Format.DATE, "2024-06-15", "2024-06-15"),
+        (Format.DATE, "2024-06-16", "2024-06-15"),
+        (Format.DATE, "2999-12-31", "2025-01-01"),
+        (Format.DATE, "2023-12-31", None),
+        (Format.DATE, "2024-02-30", None),
+        (Format.DATE, "3", None),
+        (Format.SEMANTIC, "1.2.9", "1.2.5"),
+        (Format.SEMANTIC, "1.9.0", "1.2.5"),
+        (Format.SEMANTIC, "1.99.0", "1.10.0"),
+        (Format.SEMANTIC, "1.10.0-rc.1", "1.2.5"),
+        (Format.SEMANTIC, "1.1.0", None),
+        (Format.SEMANTIC, "2.0.0", None),
+        (Format.SEMANTIC, "3.0.0", None),
+        (Format.SEMANTIC, "9.0.0", None),
+        (Format.SEMANTIC, "1.x", None),
+    ],
+)
+def test_the_nearest_lower(written: Format, raw: str, version: str | None) -> None:
+    assert found(NEAREST[written], raw) == version
+
+
+@pytest.mark.parametrize(
+    ("written", "raw", "version"),
+    [
+        (Format.INTEGER, "1+", "4"),
+        (Format.INTEGER, "3+", "4"),
+        (Format.INTEGER, "5+", None),
+        (Format.INTEGER, "01+", None),
+        (Format.INTEGER, "1.x", None),
+        (Format.INTEGER, "3", None),
+        (Format.DATE, "2024-01-01+", "2025-01-01"),
+        (Format.DATE, "2025-01-02+", None),
+        (Format.DATE, "2024-13-01+", None),
+        (Format.SEMANTIC, "1+", "1.10.0"),
+        (Format.SEMANTIC, "1.2+", "1.10.0"),
+        (Format.SEMANTIC, "1.2.6+", "1.10.0"),
+        (Format.SEMANTIC, "1.11+", None),
+        (Format.SEMANTIC, "1.x", "1.10.0"),
+        (Format.SEMANTIC, "1.2.x", "1.2.5"),
+        (Format.SEMANTIC, "1.3.x", None),
+        (Format.SEMANTIC, "2.x", "2.1.0"),
+        (Format.SEMANTIC, "2.0.x", None),
+        (Format.SEMANTIC, "3.x", None),
+        (Format.SEMANTIC, "0.x", "0.9.0"),
+        (Format.SEMANTIC, "1.2.5.x", None),
+        (Format.SEMANTIC, "01.x", None),
+        (Format.SEMANTIC, "1.X", None),
+        (Format.SEMANTIC, "x", None),
+        (Format.SEMANTIC, "+", None),
+        (Format.SEMANTIC, "1.2++", None),
+        (Format.SEMANTIC, "1.2 ", None),
+        (Format.SEMANTIC, "1.2.3", None),
+    ],
+)
+def test_a_range(written: Format, raw: str, version: str | None) -> None:
+    assert found(RANGES[written], raw) == version
+
+
+def test_without_leave_nothing_is_matched() -> None:
+    assert EXACT.is_exact
+    for matching in (*NEAREST.values(), *RANGES.values()):
+        assert not matching.is_exact
+        exact = Matching(matching.ladder, matching.formats)
+        assert exact.is_exact
+        assert [exact.find(raw) for raw in ("1", "9", "1.9.0", "1+", "1.x", "2024-07-01")] == (
+            [None] * 6
+        )
+
+
+@pytest.mark.parametrize(
+    ("matching", "raw", "reads"),
+    [
+        (EXACT, "7", True),
+        (EXACT, "7+", False),
+        (RANGES[Format.INTEGER], "7+", True),
+        (RANGES[Format.INTEGER], "7.x", False),
+        (RANGES[Format.SEMANTIC], "7.x", True),
+        (RANGES[Format.SEMANTIC], "7", False),
+        (NEAREST[Format.DATE], "1999-01-01", True),
+        (NEAREST[Format.DATE], "1999-01-01+", False),
+    ],
+)
+def test_what_has_the_form_of_a_version(matching: Matching, raw: str, reads: bool) -> None:
+    assert matching.reads(raw) is reads
+
+
+def test_the_forms_are_said() -> None:
+    assert EXACT.forms(()) == ""
+    nearest = NEAREST[Format.DATE]
+    later = ", or a later one, which stands for the newest before it"
+    assert nearest.forms(nearest.ladder) == later
+    assert nearest.forms(nearest.ladder[:1]) == ""  # a later one is refused as well
+    such = ", or a range such as {}"
+    assert RANGES[Format.INTEGER].forms(RANGES[Format.INTEGER].ladder) == such.format("4+")
+    assert RANGES[Format.SEMANTIC].forms(RANGES[Format.SEMANTIC].ladder) == such.format(
+        "2.x or 2.1+"
+    )
+    unreleased = Matching((Version(Semantic(1, 0, 0, is_release=False)),), ranges=True)
+    assert unreleased.forms(unreleased.ladder) == ""
+
+
+def test_no_range_is_said_that_leads_to_a_version_that_is_over() -> None:
+    matching = RANGES[Format.INTEGER]
+    assert matching.forms(matching.ladder[:2]) == ""  # 2+ is 4
+
+
+@pytest.mark.parametrize(
+    ("raw", "nearest", "in_range"),
+    [
+        ("1.x", None, "1.2.0"),
+        ("1.2.x", None, "1.2.0"),
+        ("1.2.1+", None, None),
+        ("1.10.0", "1.10.0", None),
+        ("2.9.0", "2.1.0", None),
+        ("0.x", None, None),
+    ],
+)
+def test_only_the_versions_of_an_endpoint_are_chosen_from(
+    raw: str, nearest: str | None, in_range: str | None
+) -> None:
+    own = ladder(Format.SEMANTIC, ("1.2.0", "3.0.0-beta"))
+    assert found(NEAREST[Format.SEMANTIC].among(own), raw) == nearest
+    ranges = RANGES[Format.SEMANTIC].among(own)
+    assert found(ranges, raw) == in_range
+    assert ranges.forms(own) == ", or a range such as 1.x or 1.2+"
+
+
+@LAW
+@given(st.sets(st.integers(0, 60), max_size=6), st.integers(0, 60))
+def test_the_nearest_lower_is_the_newest_that_is_not_newer(on_offer: set[int], asked: int) -> None:
+    matching = Matching(tuple(Version(number) for number in sorted(on_offer)), nearest_lower=True)
+    lower = [number for number in on_offer if number <= asked]
+    assert matching.find(str(asked)) == (Version(max(lower)) if lower else None)
+
+
+@LAW
+@given(
+    st.sets(st.tuples(*[st.integers(0, 3)] * 3), max_size=8),
+    st.tuples(st.integers(0, 3), st.integers(0, 3)),
+)
+def test_a_range_never_leaves_its_major_version(
+    on_offer: set[tuple[int, int, int]], asked: tuple[int, int]
+) -> None:
+    versions = tuple(Version(Semantic(*each)) for each in sorted(on_offer))
+    matching = Matching(versions, (Format.SEMANTIC,), ranges=True)
+    major, minor = asked
+    within = [each for each in on_offer if each[0] == major]
+    onwards = [each for each in within if each[1] >= minor]
+    narrow = [each for each in within if each[1] == minor]
+    for raw, fits in ((f"{major}.x", within), (f"{major}.{minor}+", onwards)):
+        assert matching.find(raw) == (Version(Semantic(*max(fits))) if fits else None)
+    assert matching.find(f"{major}.{minor}.x") == (
+        Version(Semantic(*max(narrow))) if narrow else None
+    )
+
+
+MIXED = (Version(1), Version(2), Version(Semantic(3, 1, 0)), Version(date(2026, 1, 31)))
+
+
+@pytest.mark.parametrize(
+    ("raw", "nearest", "in_range"),
+    [
+        ("2", "2", None),
+        ("9", "2", None),
+        ("1+", None, "2"),
+        ("3.9.0", "3.1.0", None),
+        ("3.x", None, "3.1.0"),
+        ("4.0.0", None, None),
+        ("2025-01-01", None, None),
+        ("2026-07-01", "2026-01-31", None),
+        ("2026-01-01+", None, "2026-01-31"),
+        ("x+", None, None),
+    ],
+)
+def test_formats_never_stand_for_each_other(
+    raw: str, nearest: str | None, in_range: str | None
+) -> None:
+    assert found(Matching(MIXED, tuple(Format), nearest_lower=True), raw) == nearest
+    assert found(Matching(MIXED, tuple(Format), ranges=True), raw) == in_range
+
+
+def test_an_alias() -> None:
+    matching = Matching(MIXED, tuple(Format), aliases={"latest": MIXED[-1], "v2": MIXED[1]})
+    assert not matching.is_exact
+    assert [found(matching, raw) for raw in ("latest", "v2", "v1", "2")] == [
+        "2026-01-31",
+        "2",
+        None,
+        None,
+    ]
+    assert not matching.reads("v1")
+    assert matching.forms(matching.ladder) == ", or latest or v2"
+    assert matching.forms(matching.ladder[:2]) == ", or v2"
+
+
+def test_an_alias_stands_for_its_version_also_where_an_endpoint_lacks_it() -> None:
+    matching = Matching(MIXED, tuple(Format), True, aliases={"latest": MIXED[-1]})
+    assert matching.among(MIXED[:1]).find("latest") == MIXED[-1]

@@ -1,0 +1,61 @@
+"""Readers: each reports every raw value of its own mechanism, and says what that is."""
+
+import pytest
+
+from gateway.versions.chosen_by import ChosenBy
+from gateway.versions.reader import Reader, VersionAddress
+from tests.gateway.world import (
+    ACCEPT,
+    HEADER,
+    PATH,
+    QUERY,
+    V2,
+    VENDOR,
+    head,
+)
+
+
+@pytest.mark.parametrize(
+    ("reader", "mechanism", "place"),
+    [
+        (PATH, ChosenBy.PATH, "the path"),
+        (QUERY, ChosenBy.QUERY, "the query parameter 'version'"),
+        (HEADER, ChosenBy.HEADER, "the header X-API-VERSION"),
+        (
+            ACCEPT,
+            ChosenBy.ACCEPT,
+            "the header Accept, as application/vnd.comp.app-v<version>+json",
+        ),
+    ],
+    ids=["path", "query", "header", "accept"],
+)
+def test_a_reader_says_where_the_version_belongs(
+    reader: Reader, mechanism: ChosenBy, place: str
+) -> None:
+    assert reader.mechanism is mechanism
+    assert reader.place == place
+
+
+EVERYWHERE = head(
+    "/v1/person?version=2", ("X-API-VERSION", "3"), ("Accept", VENDOR.format(4)), method="POST"
+)
+
+
+@pytest.mark.parametrize(
+    ("reader", "value"),
+    [(PATH, "1"), (QUERY, "2"), (HEADER, "3"), (ACCEPT, "4")],
+    ids=["path", "query", "header", "accept"],
+)
+def test_a_reader_reads_its_own_mechanism_only(reader: Reader, value: str) -> None:
+    assert reader.read(EVERYWHERE, {"version": "1", "id": "7"}) == (value,)
+
+
+@pytest.mark.parametrize("reader", [QUERY, HEADER, ACCEPT], ids=["query", "header", "accept"])
+def test_nothing_is_found_where_nothing_is(reader: Reader) -> None:
+    assert reader.read(head("/v1/person"), {"version": "1"}) == ()
+
+
+def test_what_a_link_can_say_most_of_comes_first() -> None:
+    host = VersionAddress(host="v2.api.test")
+    addresses = [reader.address(V2) for reader in (PATH, QUERY, ACCEPT, HEADER)]
+    assert sorted([*reversed(addresses), host], key=lambda one: one.rank) == [host, *addresses]

@@ -1,0 +1,115 @@
+"""The service's version stands wherever the client's did, and nothing else changes."""
+
+import pytest
+
+from gateway.base.headers import HeaderFields
+from gateway.versions.reader import Reader
+from gateway.versions.rewriting import VersionRewrite
+from tests.gateway.world import ACCEPT, HEADER, PATH, QUERY
+
+EVERYWHERE: tuple[Reader, ...] = (PATH, QUERY, HEADER, ACCEPT)
+V1, V2 = (b"application/vnd.comp.app-v%d+json" % version for version in (1, 2))
+
+
+def telling(*readers: Reader) -> VersionRewrite:
+    made = VersionRewrite.of(readers, "2")
+    assert made is not None
+    return made
+
+
+def test_a_path_tells_by_its_template() -> None:
+    assert VersionRewrite.of((PATH,), "2") is None
+    assert VersionRewrite.of((), "2") is None
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (None, None),
+        ("", ""),
+        ("version=1", "version=2"),
+        ("version=1&version=%31", "version=2&version=2"),
+        ("%76ersion=1", "%76ersion=2"),
+        ("a=%20&version=1.2+&b", "a=%20&version=2&b"),
+        ("Version=1&versions=1&a=version=1", "Version=1&versions=1&a=version=1"),
+    ],
+)
+def test_query(query: str | None, told: str | None) -> None:
+    assert telling(*EVERYWHERE).query(query) == told
+    assert telling(HEADER, ACCEPT).query(query) == query
+
+
+FIELDS = {
+    "a header": ([(b"x-api-Version", b"1")], [(b"x-api-Version", b"2")]),
+    "each of its lines": (
+        [(b"X-API-VERSION", b"1"), (b"A", b"1"), (b"X-API-VERSION", b"1")],
+        [(b"X-API-VERSION", b"2"), (b"A", b"1"), (b"X-API-VERSION", b"2")],
+    ),
+    "a media type": ([(b"Accept", V1)], [(b"Accept", V2)]),
+    "whatever its case": ([(b"ACCEPT", V1.upper())], [(b"ACCEPT", V2)]),
+    "among others": (
+        [(b"Accept", b"text/html ;q=0.1," + V1 + b"\t;q=1, */*," + V1)],
+        [(b"Accept", b"text/html ;q=0.1," + V2 + b"\t;q=1, */*," + V2)],
+    ),
+    "what a body is called": (
+        [(b"Content-Type", V1 + b"; charset=utf-8")],
+        [(b"Content-Type", V2 + b"; charset=utf-8")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "told"), FIELDS.values(), ids=FIELDS)
+def test_fields(fields: HeaderFields, told: HeaderFields) -> None:
+    assert telling(*EVERYWHERE).fields(fields) == told
+    assert telling(QUERY).fields(fields) == fields
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        (b"Accept", b"x" + V1),
+        (b"Accept", V1 + b"x"),
+        (b"Accept", b"application/json"),
+        (b"X-Accept", V1),
+    ],
+)
+def test_what_only_looks_like_it(line: tuple[bytes, bytes]) -> None:
+    assert telling(*EVERYWHERE).fields([line]) == [line]
+
+
+def test_the_host_stays_where_no_reader_looks_there() -> None:
+    assert telling(*EVERYWHERE).authority("API.test:80") == "API.test:80"
+
+
+@pytest.mark.parametrize(
+    ("readers", "query", "told"),
+    [
+        ((ACCEPT, QUERY, HEADER), None, "version=2"),
+        ((QUERY,), "", "version=2"),
+        ((QUERY,), "a=%20&versions=1", "a=%20&versions=1&version=2"),
+        # A conversion may have made one.
+        ((QUERY,), "%76ersion=1", "%76ersion=2"),
+        ((QUERY,), "%76ersion=%32", "%76ersion=%32"),
+        ((HEADER, QUERY), "a", "a"),
+        ((ACCEPT,), None, None),
+    ],
+)
+def test_the_version_is_added_to_a_query_at_the_first_place_that_can_be_written(
+    readers: tuple[Reader, ...], query: str | None, told: str | None
+) -> None:
+    assert telling(*readers).adding().query(query) == told
+
+
+@pytest.mark.parametrize(
+    ("readers", "fields", "told"),
+    [
+        ((ACCEPT, HEADER, QUERY), [(b"A", b"1")], [(b"A", b"1"), (b"X-API-VERSION", b"2")]),
+        ((HEADER,), [(b"x-api-version", b"1")], [(b"x-api-version", b"2")]),
+        ((QUERY, HEADER), [], []),
+        ((ACCEPT,), [(b"Accept", b"*/*")], [(b"Accept", b"*/*")]),
+    ],
+)
+def test_the_version_is_added_to_header_fields_at_the_first_place_that_can_be_written(
+    readers: tuple[Reader, ...], fields: HeaderFields, told: HeaderFields
+) -> None:
+    assert telling(*readers).adding().fields(fields) == told

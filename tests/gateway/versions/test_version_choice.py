@@ -1,0 +1,134 @@
+"""How an API chooses, from gateway.yaml: formats, matching, defaults, pins, the echo."""
+
+import pytest
+
+from gateway.base.context import RequestContext
+from gateway.routing.plan import Plan, plan
+from gateway.routing.snapshot import Endpoint, Snapshot
+from tests.gateway.rules.rules import loaded
+from tests.gateway.world import head
+
+RULES = """\
+services: {{ s: {{ targets: ["http://127.0.0.1:1"] }} }}
+{top}
+apis:
+  a:
+    {api}
+    versions: {{ {versions} }}
+    endpoints:
+      - {{ path: /query, version: {{ in: query, name: v {default} }} }}
+      - {{ path: /header, version: {{ in: header, name: V }} }}
+      - {{ path: "/v{{version}}/path", version: {{ in: path }} }}
+  plain: {{ service: s, endpoints: [ {{ path: /plain }} ] }}
+"""
+NAMED = "clients: { by: [{ header: X-Client }, { api_key: { header: K } }, { jwt: { claim: c } }] }"
+
+
+def rules(
+    api: str = "", *labels: str, top: str = "", default: str = "", source: str = "service: s"
+) -> Snapshot:
+    """Return a snapshot of one API with these versions, and one that has none."""
+    versions = ", ".join(f'"{label}": {{ {source} }}' for label in labels or ("1", "2"))
+    return loaded(RULES.format(top=top, api=api, versions=versions, default=default))
+
+
+def served(snapshot: Snapshot, target: str, client: str = "") -> tuple[str, str | None]:
+    """Return the version that is served, and by what."""
+    outcome = plan(snapshot, head(target), RequestContext(client))
+    assert isinstance(outcome, Plan), outcome
+    return str(outcome.version), outcome.chosen_by
+
+
+def endpoint(snapshot: Snapshot, path: str) -> Endpoint:
+    """Return the endpoint of a path."""
+    found = snapshot.router.find(path)
+    assert found is not None
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("written", "labels", "oldest_first"),
+    [
+        ("integer", ("10", "9"), ["9", "10"]),
+        ("semantic", ("1.10.0", "1.9.0", "1.9.0-rc.1"), ["1.9.0-rc.1", "1.9.0", "1.10.0"]),
+        ("date", ("2026-01-31", "2025-12-01"), ["2025-12-01", "2026-01-31"]),
+        ("[integer, date]", ("2026-01-31", "2", "10"), ["2", "10", "2026-01-31"]),
+    ],
+)
+def test_versions_are_ordered_by_their_format(
+    written: str, labels: tuple[str, ...], oldest_first: list[str]
+) -> None:
+    selector = endpoint(rules(f"version_format: {written}", *labels), "/query").selector
+    assert selector is not None
+    assert list(selector.supported) == oldest_first
+
+
+@pytest.mark.parametrize(
+    ("top", "api", "default", "label"),
+    [
+        ('default_version: "1"', "", "", "1"),
+        ('default_version: "1"', 'default_version: "2"', "", "2"),
+        ('default_version: "1"', 'default_version: "1"', ', default: "2"', "2"),
+        ("", "", ', default: "1"', "1"),
+    ],
+)
+def test_the_default_nearest_to_the_endpoint_counts(
+    top: str, api: str, default: str, label: str
+) -> None:
+    assert served(rules(api, top=top, default=default), "/query") == (label, "default")
+
+
+def test_pins_are_written_by_name_or_as_shown() -> None:
+    hashed = NAMED.replace("] }", "], hash: pepper }")
+    naming = rules(top=hashed).naming
+    assert naming is not None
+    shown = naming.known_as("acme")
+    for client in ("acme", shown):
+        snapshot = rules(f'pins: {{ {client}: "1" }}', top=hashed)
+        assert served(snapshot, "/query", shown) == ("1", "pin")
+        assert not isinstance(plan(snapshot, head("/query"), RequestContext("acme")), Plan)
+
+
+def test_what_depends_on_who_asks_says_so_to_caches() -> None:
+    pinned = rules('pins: { acme: "1" }', top=NAMED)
+    assert endpoint(pinned, "/query").vary == ("X-Client", "K", "Authorization")
+    assert endpoint(pinned, "/header").vary == ("V", "X-Client", "K", "Authorization")
+    assert endpoint(pinned, "/v1/path").vary == ()
+    assert endpoint(rules(top=NAMED), "/query").vary == ()
+    by_address = rules('pins: { acme: "1" }', top="clients: { by: [{ address: true }] }")
+    assert endpoint(by_address, "/query").vary == ("*",)
+
+
+@pytest.mark.parametrize(
+    ("top", "api", "name"),
+    [
+        ("version_header: X-Version", "", b"X-Version"),
+        ("", "version_header: X-Version", b"X-Version"),
+        ("version_header: X-Version", "version_header: X-Own", b"X-Own"),
+    ],
+)
+def test_the_version_is_echoed(top: str, api: str, name: bytes) -> None:
+    snapshot = rules(api, top=top)
+    outcome = plan(snapshot, head("/v2/path"))
+    assert outcome.fields == ((name, b"2"),)
+    assert plan(snapshot, head("/plain")).fields == ()
+    assert plan(snapshot, head("/v3/path")).fields == ()
+
+
+def test_a_service_is_asked_for_the_version_that_was_found() -> None:
+    api = "version_format: semantic\n    ranges: true"
+    snapshot = rules(api, "1.2.0", "1.10.0")
+    outcome = plan(snapshot, head("/v1.x/path"))
+    assert isinstance(outcome, Plan)
+    assert outcome.target == "/v1.10.0/path"
+
+
+def test_aliases() -> None:
+    api = 'version_format: [semantic, date]\n    aliases: { latest: 2026-01-31, "1.4": 1.4.2 }'
+    selector = endpoint(rules(api, "1.4.2", "2026-01-31"), "/query").selector
+    assert selector is not None
+    assert {raw: str(selector.matching.find(raw)) for raw in ("latest", "1.4", "1")} == {
+        "latest": "2026-01-31",
+        "1.4": "1.4.2",
+        "1": "None",
+    }

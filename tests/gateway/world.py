@@ -1,0 +1,73 @@
+"""What the core's tests share: request heads, and a small world compiled by hand."""
+
+from collections.abc import Sequence
+
+from hypothesis import settings
+from multidict import CIMultiDict
+
+from gateway.base.path_templates import Router, parse_template
+from gateway.base.request import RequestHead
+from gateway.http.upstream.service import Service, Target
+from gateway.routing.snapshot import Endpoint, Route, Snapshot
+from gateway.versions.mechanisms.accept_reader import AcceptReader
+from gateway.versions.mechanisms.content_type_reader import ContentTypeReader
+from gateway.versions.mechanisms.header_reader import HeaderReader
+from gateway.versions.mechanisms.host_reader import HostReader
+from gateway.versions.mechanisms.path_reader import PathReader
+from gateway.versions.mechanisms.query_reader import QueryReader
+from gateway.versions.reader import Reader
+from gateway.versions.selection import Selector
+from gateway.versions.version import Version
+
+# Laws are checked on the same examples everywhere, so that a run says something of the code alone.
+LAW = settings(derandomize=True, max_examples=60)
+
+V1, V2 = Version(1), Version(2)
+SUPPORTED = {"1": V1, "2": V2}
+
+PATH = PathReader()
+QUERY = QueryReader("version")
+HEADER = HeaderReader("X-API-VERSION")
+HOST = HostReader("v", ".api.example.com")
+ACCEPT = AcceptReader("application/vnd.comp.app-v", "+json", names_response=True)
+CONTENT_TYPE = ContentTypeReader("application/vnd.comp.app-v", "+json")
+VENDOR = "application/vnd.comp.app-v{}+json"
+
+PERSON_V1 = Service("person_v1", (Target("127.0.0.1", 8001),))
+PERSON_V2 = Service("person_v2", (Target("127.0.0.1", 8002),))
+USERS = Service("users", (Target("127.0.0.1", 8003),))
+
+
+def head(target: str, *fields: tuple[str, str], method: str = "GET") -> RequestHead:
+    """Return the head of `GET target` with these field lines."""
+    path, mark, query = target.partition("?")
+    return RequestHead(method, path, query if mark else None, CIMultiDict(fields))
+
+
+def person(
+    path: str,
+    *readers: Reader,
+    default: Version | None = None,
+    methods: tuple[str, ...] | None = ("GET", "HEAD"),
+    vary: tuple[str, ...] = (),
+) -> Endpoint:
+    """Return an endpoint of the person API: both versions, each from a service of its own."""
+    upstream = parse_template("/person")
+    routes: dict[Version | None, Route] = {
+        V1: Route(V1, V1, PERSON_V1, upstream),
+        V2: Route(V2, V2, PERSON_V2, upstream),
+    }
+    selector = Selector(readers, SUPPORTED, default)
+    return Endpoint("person", parse_template(path), methods, selector, routes, vary)
+
+
+def users(path: str, methods: tuple[str, ...] | None = None) -> Endpoint:
+    """Return an endpoint of an API that has no versions."""
+    routes: dict[Version | None, Route] = {None: Route(None, None, USERS)}
+    return Endpoint("users", parse_template(path), methods, None, routes, ())
+
+
+def snapshot(endpoints: Sequence[Endpoint]) -> Snapshot:
+    """Return a snapshot that has these endpoints."""
+    services = {service.name: service for service in (PERSON_V1, PERSON_V2, USERS)}
+    return Snapshot(Router((endpoint.template, endpoint) for endpoint in endpoints), services)
