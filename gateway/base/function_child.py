@@ -18,9 +18,10 @@ def serve(number: int) -> None:
     link = Connection(number)
     with suppress(EOFError, OSError):
         for module in pickle.loads(link.recv_bytes()):  # noqa: S301  # of the gateway
+            link.send_bytes(module.encode())
             with suppress(BaseException):  # the call has the reason
                 import_module(module)
-        link.send_bytes(b"ready")
+        link.send_bytes(b"")
         while True:
             answer = _answered(link.recv_bytes())
             link.send_bytes(answer)

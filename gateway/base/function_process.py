@@ -16,7 +16,8 @@ from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from socket import socketpair
-from threading import Lock, Semaphore, local
+from threading import Condition, Thread, get_ident
+from time import monotonic
 
 from gateway.base.errors import FunctionError
 
@@ -31,14 +32,23 @@ from gateway.base.function_child import serve
 serve(int(sys.argv[1]))
 """
 _modules: dict[str, None] = {}
+# Guarded by _change: the free processes, and the others by the thread that holds each; None while
+# the process is starting.
 _idle: "list[FunctionProcess]" = []
-_lock = Lock()
-_places = Semaphore(_MOST)
-_held = local()
+_held: "dict[int, FunctionProcess | None]" = {}
+_change = Condition()
 
 
 class NoProcessError(Exception):
-    """No process is free, or none can be started."""
+    """No process is free, or none can be started; the text is the reason, for the log.
+
+    Attributes:
+        is_busy: whether all processes run functions.
+    """
+
+    def __init__(self, reason: str, *, is_busy: bool = False) -> None:
+        super().__init__(reason)
+        self.is_busy = is_busy
 
 
 class FunctionProcess:
@@ -54,6 +64,7 @@ class FunctionProcess:
         from multiprocessing.connection import Connection
 
         self.calling = ""
+        self._killed = False
         self._knows = _known()
         own, other = socketpair()
         self._link = Connection(own.detach())
@@ -70,24 +81,37 @@ class FunctionProcess:
                 )
             except OSError as error:
                 self._link.close()
-                raise NoProcessError from error
+                reason = f"a process for Python functions cannot be started: {error.strerror}"
+                raise NoProcessError(reason) from error
+        try:
+            self._start()
+        except BaseException:
+            self.end()
+            raise
+
+    def _start(self) -> None:
+        """Wait until the modules are imported."""
+        what, end = "a process for Python functions has not started", monotonic() + _START
         try:
             self._link.send_bytes(pickle.dumps(list(_modules)))
-            if not self._link.poll(_START):
-                raise EOFError
-            self._link.recv_bytes()
+            while self._link.poll(max(end - monotonic(), 0)):
+                module = self._link.recv_bytes()
+                if not module:
+                    return
+                what = f"the Python module '{module.decode()}' is not imported"
         except (OSError, EOFError) as error:
-            self.end()
-            raise NoProcessError from error
+            raise NoProcessError(f"{what}: the process has ended") from error
+        raise NoProcessError(f"{what} within {_START:g} s")
 
     @property
     def is_well(self) -> bool:
         """Whether it can take another call, and knows the modules that are known now."""
         runs = self._process.poll() is None and not self._link.closed
-        return runs and self._knows == _known()
+        return runs and not self._killed and self._knows == _known()
 
     def kill(self) -> None:
         """End it, whatever it does."""
+        self._killed = True
         self._process.kill()
 
     def end(self) -> None:
@@ -137,7 +161,7 @@ def in_process(name: str, function: Callable[..., object], seconds: float) -> Ca
 
     @wraps(function)
     def called(*given: object, **beside: object) -> object:
-        process: FunctionProcess | None = getattr(_held, "process", None)
+        process = _held.get(get_ident())
         if process is None:
             return function(*given, **beside)
         return process.call(name, seconds, given, beside)
@@ -145,42 +169,76 @@ def in_process(name: str, function: Callable[..., object], seconds: float) -> Ca
     return called
 
 
-def take() -> FunctionProcess:
-    """Reserve a process for this thread and return it; raises NoProcessError."""
-    if not _places.acquire(timeout=_PATIENCE):
-        raise NoProcessError
+def take(has_left: Callable[[], bool] = lambda: False) -> FunctionProcess:
+    """Reserve a process for this thread and return it; raises NoProcessError.
+
+    Args:
+        has_left: returns whether nobody waits any more for what the thread computes; `wake` has it
+            called again.
+    """
+    thread = get_ident()
+    with _change:
+        _change.wait_for(lambda: has_left() or len(_held) < _MOST, _PATIENCE)
+        if has_left() or len(_held) >= _MOST:
+            raise NoProcessError(f"{_MOST} processes run Python functions", is_busy=True)
+        _held[thread] = None
     try:
-        process = None
-        while process is None:
-            with _lock:
-                known = _idle.pop() if _idle else None
-            if known is None or known.is_well:
-                process = known or FunctionProcess()
-            else:
-                known.end()
+        process = _held[thread] = _free_process()
     except BaseException:
-        _places.release()
+        _release(thread)
         raise
-    _held.process = process
     return process
+
+
+def wake() -> None:
+    """Have threads that wait for a process find out whether somebody waits for them."""
+    with _change:
+        _change.notify_all()
 
 
 def give_back() -> None:
     """Release the process that this thread has reserved, if any."""
-    process: FunctionProcess | None = getattr(_held, "process", None)
-    if process is None:
-        return
-    _held.process = None
-    if process.is_well:
-        with _lock:
-            _idle.append(process)
-    else:
+    with _change:
+        process = _held.get(get_ident())
+        if process is None:
+            return
+        _held[get_ident()] = None
+    is_well = process.is_well
+    if not is_well:
         process.end()
-    _places.release()
+    _release(get_ident(), process if is_well else None)
+
+
+def kill_held(thread: Thread) -> bool:
+    """Kill the process that a thread has reserved; return whether there is one."""
+    with _change:  # or another thread may hold it by then
+        process = _held.get(thread.ident or 0)
+        if process is not None:
+            process.kill()
+        return process is not None
+
+
+def _free_process() -> FunctionProcess:
+    while True:
+        with _change:
+            known = _idle.pop() if _idle else None
+        if known is None:
+            return FunctionProcess()
+        if known.is_well:
+            return known
+        known.end()
+
+
+def _release(thread: int, process: FunctionProcess | None = None) -> None:
+    with _change:
+        del _held[thread]
+        if process is not None:
+            _idle.append(process)
+        _change.notify_all()
 
 
 def _end_idle() -> None:
-    with _lock:
+    with _change:
         while _idle:
             _idle.pop().end()
 

@@ -2,8 +2,9 @@
 
 Each runs in a thread of its own, beside the event loop, and its functions in a process that the
 thread holds (see `base.function_process`). So one that never ends keeps neither other requests
-waiting nor the gateway from stopping: the process is killed, and the thread gets an exception at
-its next step in Python code.
+waiting nor the gateway from stopping: at the time limit, the process is killed, and the thread gets
+an exception at its next step in Python code. If the client leaves before, the process finishes its
+call and is used again: to start another takes longer than most functions run.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from threading import Event, Thread
 from typing import TypeVar
 
 from gateway.base import function_process
+from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.function_process import FunctionProcess, NoProcessError
 from gateway.conversion.conversion_error import ConversionError
 from gateway.http.turns.thread_pace import Step, until
@@ -25,6 +27,7 @@ T = TypeVar("T")
 # The number of such threads in one process, with those that wait for a process of their functions.
 _MOST = 16
 _running: list[Thread] = []
+_limits: "set[asyncio.Task[bytes]]" = set()
 
 
 async def run(convert: Callable[[Step], bytes], seconds: float) -> bytes:
@@ -46,10 +49,33 @@ async def run(convert: Callable[[Step], bytes], seconds: float) -> bytes:
     began: asyncio.Future[FunctionProcess | None] = loop.create_future()
     abandoned = Event()
     # A daemon thread does not keep the process from ending.
-    given = convert, until(abandoned), loop, began, future
+    given = convert, abandoned, loop, began, future
     thread = Thread(target=_call, args=given, daemon=True)
     thread.start()
     _running.append(thread)
+    limited = asyncio.create_task(_limit(thread, abandoned, began, future, seconds))
+    _limits.add(limited)
+    limited.add_done_callback(_limits.discard)
+    try:
+        return await asyncio.shield(limited)
+    except asyncio.CancelledError:
+        abandoned.set()
+        function_process.wake()
+        if not began.done() and thread in _running:
+            _running.remove(thread)  # it ends once it need not wait for a process
+        raise
+    finally:
+        del limited  # or an error of it, which has this frame, would hold the body for long
+
+
+async def _limit(
+    thread: Thread,
+    abandoned: Event,
+    began: "asyncio.Future[FunctionProcess | None]",
+    future: "asyncio.Future[bytes]",
+    seconds: float,
+) -> bytes:
+    """Return the result of a thread, and end the thread if it takes too long."""
     process = None
     try:
         process = await began  # to start one takes longer than many functions may
@@ -58,13 +84,11 @@ async def run(convert: Callable[[Step], bytes], seconds: float) -> bytes:
     except TimeoutError:
         raise _late(thread, seconds, process) from None
     finally:
-        if not future.done() or future.cancelled():  # by the time limit, or with the request
+        if not future.done() or future.cancelled():
             future.cancel()
             abandoned.set()
-            if process is not None:
-                process.kill()
-            _interrupt(thread)
-        del future  # or an error of it, which has this frame, would hold the body for long
+            _end(thread)
+        del future
 
 
 def run_now(convert: Callable[[], T], seconds: float | None) -> T:
@@ -85,8 +109,8 @@ def run_now(convert: Callable[[], T], seconds: float | None) -> T:
             held.append(function_process.take())
             began.set()
             made.append(convert())
-        except NoProcessError:
-            raised.append(ConversionError("the Python functions have no process"))
+        except NoProcessError as error:
+            raised.append(ConversionError(str(error)))
         except Exception as error:  # it is raised where it is waited for
             raised.append(error)
         finally:
@@ -99,9 +123,7 @@ def run_now(convert: Callable[[], T], seconds: float | None) -> T:
     thread.join(seconds)
     if thread.is_alive():
         late = _late(thread, seconds, *held)
-        for process in held:
-            process.kill()
-        _interrupt(thread)
+        _end(thread)
         raise late
     for error in raised:
         raise error
@@ -119,7 +141,7 @@ def _late(
 
 def _call(
     convert: Callable[[Step], bytes],
-    step: Step,
+    abandoned: Event,
     loop: asyncio.AbstractEventLoop,
     began: "asyncio.Future[FunctionProcess | None]",
     future: "asyncio.Future[bytes]",
@@ -127,19 +149,30 @@ def _call(
     def begin(process: FunctionProcess | None) -> None:
         _settle(loop, began, partial(began.set_result, process))
 
+    step = until(abandoned)
     try:
-        begin(function_process.take())
+        begin(function_process.take(abandoned.is_set))
+        step()
         settle = partial(future.set_result, convert(step))
     except SystemExit:
         return  # it was interrupted, and nobody waits for it
-    except NoProcessError:
-        settle = partial(future.set_exception, overloaded())
+    except NoProcessError as error:
+        settle = partial(future.set_exception, _no_process(error))
         begin(None)
     except Exception as error:
         settle = partial(future.set_exception, error)
     finally:
         function_process.give_back()
     _settle(loop, future, settle)
+
+
+def _no_process(error: NoProcessError) -> FaultError:
+    if error.is_busy:
+        return FaultError(overloaded().fault, str(error))
+    detail = "The Python functions of the conversion cannot be started; try again later."
+    return FaultError(
+        Fault(FaultCode.OVERLOADED, detail, fields=((b"Retry-After", b"1"),)), str(error)
+    )
 
 
 def _settle(
@@ -151,6 +184,12 @@ def _settle(
 
     with suppress(RuntimeError):  # the loop has ended
         loop.call_soon_threadsafe(settle_once)
+
+
+def _end(thread: Thread) -> None:
+    """End a thread and the call of its process."""
+    if function_process.kill_held(thread):  # else it ends now
+        _interrupt(thread)
 
 
 def _interrupt(thread: Thread) -> None:

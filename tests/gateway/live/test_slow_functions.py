@@ -48,6 +48,9 @@ def up(value):
             return "closed"
         case "pid":
             return os.getpid()
+        case "slow pid":
+            time.sleep(0.3)
+            return os.getpid()
     return value
 
 def down(value):
@@ -86,12 +89,24 @@ def descriptors(process: int) -> list[Path]:
     return [*Path(f"/proc/{process}/fd").iterdir()]
 
 
-async def post(to: Program, value: object, **beside: object) -> Answer:
+def body_of(value: object, **beside: object) -> bytes:
     body = json.dumps({"a": value, **beside}).encode()
     fields = "Content-Type: application/json", f"Content-Length: {len(body)}"
+    return ask("POST /v1/a", *fields, body=body)
+
+
+async def post(to: Program, value: object, **beside: object) -> Answer:
     async with connect(to) as client:
-        client.send(ask("POST /v1/a", *fields, body=body))
+        client.send(body_of(value, **beside))
         return await client.answer()
+
+
+async def leave(to: Program, value: object) -> None:
+    """Send a body, and leave while a function has it."""
+    async with connect(to) as client:
+        client.send(body_of(value))
+        await asyncio.sleep(0.1)
+        client.cut()
 
 
 @pytest.mark.parametrize("limit", [", timeout: 0.5", ""], ids=["process", "worker"])
@@ -167,3 +182,35 @@ async def test_the_processes_of_functions_end_with_the_gateway(
             return True
 
     await soon(is_gone)
+
+
+async def test_clients_that_leave_end_no_process_of_functions(
+    gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
+) -> None:
+    """The function runs to its end or its time limit; those that wait for a process leave at once.
+
+    Other clients do not wait for a process to start.
+    """
+    (tmp_path / "slow.py").write_text(CODE)
+    service = await upstream(echo)
+    rules = RULES.format(port=service.port, limit=", timeout: 1")
+    program = gateway(rules, PYTHONPATH=f"{ROOT}:{tmp_path}")
+
+    async def processes() -> set[int]:
+        service.requests.clear()
+        answers = await asyncio.gather(*(post(program, "slow pid") for _ in range(4)))
+        assert [answer.status for answer in answers] == [200] * 4
+        bodies = [json.loads(each.partition(b"\r\n\r\n")[2]) for each in service.requests]
+        return {body["a"] for body in bodies}
+
+    begun = await processes()
+    assert len(begun) == 4
+    for _ in range(3):
+        await asyncio.gather(*(leave(program, "slow pid") for _ in range(8)))
+    assert await processes() == begun
+    await asyncio.gather(*(leave(program, "backtrack") for _ in range(16)))
+    await asyncio.sleep(0.2)  # until it is noticed that they have left
+    begin = time.monotonic()
+    assert (await post(program, "fine")).status == 200  # after 2 s, as two changes have 1 s each
+    assert time.monotonic() - begin < 5
+    assert not begun & await processes()

@@ -10,6 +10,7 @@ from threading import Event
 
 import pytest
 
+from gateway.base import function_process
 from gateway.base.errors import FaultCode, FaultError
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats.body_format import described
@@ -162,3 +163,26 @@ asyncio.run(main())
     )
     assert done.stdout == "the body: the Python functions took longer than 0.1 s\n"
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("time.sleep(60)", "the Python module 'late' is not imported within 0.5 s"),
+        ("os._exit(1)", "the Python module 'late' is not imported: the process has ended"),
+    ],
+)
+async def test_a_module_that_is_not_imported_in_time_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, reason: str
+) -> None:
+    code = f"import os, sys, time\nif 'gateway.base.function_child' in sys.modules:\n    {line}\n"
+    (tmp_path / "late.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(function_process, "_modules", {"late": None})
+    monkeypatch.setattr(function_process, "_START", 0.5)
+    with pytest.raises(FaultError) as caught:
+        await slow_thread.run(lambda _: b"", 10)
+    assert caught.value.fault.code is FaultCode.OVERLOADED
+    assert "cannot be started" in caught.value.fault.detail
+    assert caught.value.cause == reason
+    await ended()
