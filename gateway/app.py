@@ -19,8 +19,9 @@ from gateway.admin.admin_app import admin_runner
 from gateway.base.overrides import Overrides
 from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import rules_hash
+from gateway.http.trace_parent import Tracing
 from gateway.observe import log
-from gateway.observe.span_export import SpanExport
+from gateway.observe.span_export import Ended, Sender, SpanExport
 from gateway.observe.target_watch import FailingTarget
 from gateway.process.listening import listening_sockets
 from gateway.process.reloader import Reloader
@@ -68,7 +69,9 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
             failing[:] = latest
 
         load = settings.shadow_load
-        serving = Serving(reloader, state.in_force, export.absorb, tasks, load, report)
+        serving = Serving(
+            reloader, state.in_force, state.absorb, export.export, tasks, load, report
+        )
 
         async def apply(overrides: Overrides) -> None:
             serving.apply(overrides)
@@ -123,7 +126,8 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
                 listeners,
                 os.environ,
                 tasks,
-                export.absorb,
+                state.absorb,
+                export.export,
                 reloader.content,
                 state.in_force,
                 state.unheard,
@@ -145,7 +149,15 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
 
 
 def _export(reloader: Reloader, state: StateAccess, tasks: Tasks) -> SpanExport:
-    export = SpanExport(lambda: reloader.latest.tracing, state.absorb, state.replica)
+    loop = asyncio.get_running_loop()
+
+    def connect(tracing: Tracing, ended: Ended) -> Sender:
+        # The SDK of OpenTelemetry takes 9 MB, which a gateway without traces saves.
+        from gateway.observe.otlp_sender import OtlpSender
+
+        return OtlpSender(state.replica, loop, tracing, ended)
+
+    export = SpanExport(lambda: reloader.latest.tracing, state.absorb, connect)
     tasks.start("spans", export.run)
     return export
 

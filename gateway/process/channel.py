@@ -6,6 +6,7 @@ import socket
 import msgspec
 
 from gateway.base.overrides import Overrides
+from gateway.base.span import Span
 from gateway.observe import log
 from gateway.observe.target_watch import FailingTarget
 from gateway.usage.delta import Delta
@@ -13,6 +14,8 @@ from gateway.usage.delta import Delta
 _LENGTH = 4
 # A supervisor that reads no more, which is a fault, must not fill a worker's memory.
 _MAX_WAITING = 16 * 1024 * 1024
+# Spans have less room, so that they never displace counts.
+_MAX_BEFORE_SPANS = 4 * 1024 * 1024
 
 
 class Ready(msgspec.Struct, tag=True, frozen=True):
@@ -23,6 +26,12 @@ class Counted(msgspec.Struct, tag=True, frozen=True):
     """Up: what this worker has counted."""
 
     delta: Delta
+
+
+class Traced(msgspec.Struct, tag=True, frozen=True):
+    """Up: spans of requests that this worker traced, for their export."""
+
+    spans: list[Span]
 
 
 class FailingTargets(msgspec.Struct, tag=True, frozen=True):
@@ -75,6 +84,7 @@ class OrphanedListeners(msgspec.Struct, tag=True, frozen=True):
 ChannelMessage = (
     Ready
     | Counted
+    | Traced
     | FailingTargets
     | Alive
     | Applied
@@ -102,19 +112,30 @@ class Channel:
         end.setblocking(False)
         return cls(*await asyncio.open_unix_connection(sock=end))
 
-    def send(self, message: ChannelMessage) -> None:
-        """Send a message; it goes nowhere if the other process has ended."""
+    def send(self, message: ChannelMessage) -> bool:
+        """Send a message; it goes nowhere if the other process has ended.
+
+        Returns:
+            Whether there was room for it; messages other than counts and spans always have room.
+        """
+        if isinstance(message, Traced) and self._waiting > _MAX_BEFORE_SPANS:
+            return False
         if isinstance(message, Counted):
-            if self._writer.transport.get_write_buffer_size() > _MAX_WAITING:
+            if self._waiting > _MAX_WAITING:
                 log.event("delta_lost", "error", reason="the supervisor does not read")
                 self._lost = True
-                return
+                return False
             if self._lost:
                 message = Counted(msgspec.structs.replace(message.delta, lost=True))
                 self._lost = False
         if not self._writer.is_closing():
             content = _encode(message)
             self._writer.write(len(content).to_bytes(_LENGTH) + content)
+        return True
+
+    @property
+    def _waiting(self) -> int:
+        return self._writer.transport.get_write_buffer_size()
 
     async def receive(self) -> ChannelMessage | None:
         """Return the next message, or None when the other process has ended.

@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 
 from gateway.base.overrides import Overrides
+from gateway.base.span import Span
 from gateway.findings.refused_rules import rules_hash
 from gateway.http.client.client_server import ClientServer
 from gateway.http.turns.turn_writes import TurnWrites
@@ -47,6 +48,7 @@ class Serving:
         reloader: has the rules.
         overrides: in force.
         deliver: takes the deltas of what was counted.
+        export: takes spans for their export; returns False if it has no room.
         tasks: runs what has to run beside the requests.
         shadow_load: the share of a processor above which no comparison of a shadow begins.
         report: takes the targets that fail.
@@ -57,6 +59,7 @@ class Serving:
         reloader: Reloader,
         overrides: Overrides,
         deliver: Deliver,
+        export: Callable[[Sequence[Span]], bool],
         tasks: Tasks,
         shadow_load: float,
         report: ReportTargets,
@@ -66,12 +69,13 @@ class Serving:
         self._tasks = tasks
         self._log = RequestLog(loop)
         self._recorder = Recorder(loop, deliver)
+        self._export = export
         writes = TurnWrites(loop)
         self._pool = Pool(self._recorder.count, writes)
         self._contracts = Contracts(reloader.folder)
         self._sampling = Sampling(self._contracts, self._recorder)
         load = Load(time_used(), shadow_load)
-        self._shadows = Shadows(self._pool, self._recorder, self._contracts, load)
+        self._shadows = Shadows(self._pool, self._recorder, self._contracts, load, self._trace)
         self._records = RecordQueue(loop, self._record)
         begin, record = self._recorder.begin, self._records.add
         traces = RequestTraces(partial(self._recorder.count, "spans_dropped", "rate"))
@@ -173,13 +177,20 @@ class Serving:
 
     def _record(self, exchanges: Sequence[Exchange]) -> None:
         now = log.now()
+        traced: list[Span] = []
         for exchange in exchanges:
             try:
                 self._log.record(exchange, now)
                 self._recorder.record(exchange)
                 if exchange.span is not None:
-                    self._recorder.trace(spans(exchange, exchange.span))
+                    traced += spans(exchange, exchange.span)
                 if exchange.copy is not None:
                     self._sampling.record(exchange)
             except Exception:  # what cannot be recorded is answered all the same
                 _log.exception("request %s could not be recorded", exchange.request_id)
+        if traced:
+            self._trace(traced)
+
+    def _trace(self, spans: Sequence[Span]) -> None:
+        if not self._export(spans):
+            self._recorder.count("spans_dropped", "worker", times=len(spans))

@@ -14,13 +14,14 @@ import asyncio
 import socket
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from gateway.base.overrides import Overrides
+from gateway.base.span import Span
 from gateway.observe import log
 from gateway.observe.target_watch import FailingTarget
 from gateway.process.channel import (
@@ -35,6 +36,7 @@ from gateway.process.channel import (
     OrphanedListeners,
     Ready,
     SetClock,
+    Traced,
 )
 from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD
 from gateway.process.tasks import LongTask, Tasks
@@ -89,6 +91,7 @@ class Supervisor:
         environment: of the workers.
         tasks: runs one task a worker.
         deliver: takes the workers' deltas.
+        export: takes the workers' spans.
         rules: the text of the rules in force.
         overrides: in force.
         unheard: the file that workers make while this process takes nothing of what they count;
@@ -101,6 +104,7 @@ class Supervisor:
         environment: Mapping[str, str],
         tasks: Tasks,
         deliver: Deliver,
+        export: Callable[[Sequence[Span]], object],
         rules: bytes,
         overrides: Overrides,
         unheard: Path | None,
@@ -109,6 +113,7 @@ class Supervisor:
         self._environment = {**environment, **({UNHEARD: str(unheard)} if unheard else {})}
         self._tasks = tasks
         self._deliver = deliver
+        self._export = export
         self._rules = LoadRules(rules)
         self._overrides = ApplyOverrides(0, overrides)
         self._clock = SetClock(0.0)
@@ -251,6 +256,8 @@ class Supervisor:
                     first.set()
                 case Counted(delta=delta):
                     self._deliver(delta)
+                case Traced(spans=spans):
+                    self._export(spans)
                 case FailingTargets(targets=targets):
                     worker.failing = targets
                 case Applied(number=number):

@@ -37,7 +37,7 @@ async def work(settings: Settings) -> None:
     log.count_dropped(worker.deliver)
     reloader = Reloader(settings.config, os.environ, None, rules)
     load, report = settings.shadow_load, worker.report_targets
-    serving = Serving(reloader, in_force, worker.deliver, tasks, load, report)
+    serving = Serving(reloader, in_force, worker.deliver, worker.trace, tasks, load, report)
     serving.set_ahead(ahead)
 
     async def listen() -> None:

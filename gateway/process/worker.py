@@ -2,10 +2,11 @@
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from gateway.base.overrides import Overrides
+from gateway.base.span import Span
 from gateway.observe.target_watch import FailingTarget
 from gateway.process.channel import (
     Alive,
@@ -18,6 +19,7 @@ from gateway.process.channel import (
     OrphanedListeners,
     Ready,
     SetClock,
+    Traced,
 )
 from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD
 from gateway.process.silence import Silence
@@ -78,6 +80,10 @@ class Worker:
         """Send what was counted."""
         self._channel.send(Counted(delta))
 
+    def trace(self, spans: Sequence[Span]) -> bool:
+        """Send spans for their export; return False if the supervisor reads too slowly."""
+        return self._channel.send(Traced([*spans]))
+
     def report_targets(self, failing: list[FailingTarget]) -> None:
         """Send which targets fail in this worker."""
         self._channel.send(FailingTargets(failing))
@@ -110,7 +116,7 @@ class Worker:
                     await stand_in(listeners)
                 case Alive():
                     self._silence.answered()
-                case Ready() | Counted() | FailingTargets() | Applied():
+                case Ready() | Counted() | Traced() | FailingTargets() | Applied():
                     raise AssertionError("a message of workers came down")
         self._silence.end()
 

@@ -8,7 +8,6 @@ from typing import Final
 
 from gateway.base.errors import FAULT_KINDS, Blame, FaultCode
 from gateway.base.overrides import VersionKey
-from gateway.base.span import Span
 from gateway.observe.latency import bucket
 from gateway.proxy.cutover_counts import CutoverCounts, CutoverPlace
 from gateway.proxy.exchange import Exchange
@@ -25,9 +24,8 @@ _INTERVAL = 1.0
 _MOST_MET = 4096
 # The bucket of a duration starts above these bounds.
 _FLOORS: Final[tuple[float, ...]] = (-1.0, *BOUNDS)
-# The maximum samples and spans in one delta; further ones are dropped.
+# The maximum samples in one delta; further ones are dropped.
 _MOST_SAMPLES = 16
-_MOST_SPANS = 4096
 
 
 class _Place:
@@ -68,7 +66,6 @@ class Recorder:
         self._places: dict[tuple[str, str, str], _Place] = {}
         self._counts: dict[tuple[str, tuple[str, ...]], int] = {}
         self._samples: list[delta.SampleDelta] = []
-        self._spans: list[Span] = []
         self._latencies: dict[tuple[str, str, str], dict[int, int]] = {}
 
     def begin(self, exchange: Exchange) -> None:
@@ -163,15 +160,6 @@ class Recorder:
         if self.takes_samples:
             self._samples.append(delta.SampleDelta(kind, api, version, document, request))
             self._expect()
-
-    def trace(self, spans: list[Span]) -> None:
-        """Add spans to the delta, for their export."""
-        taken = spans[: _MOST_SPANS - len(self._spans)]
-        if taken:
-            self._spans += taken
-            self._expect()
-        if len(taken) < len(spans):
-            self.count("spans_dropped", "worker", times=len(spans) - len(taken))
 
     def flush(self) -> None:
         """Deliver the counts as a delta, and reset them."""
@@ -278,7 +266,6 @@ class Recorder:
             self._samples,
             [delta.LatencyDelta(*key, found) for key, found in self._latencies.items()],
             [upstream for each in alike if (upstream := each.upstream) is not None],
-            self._spans,
         )
 
 

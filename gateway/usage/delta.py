@@ -8,7 +8,6 @@ from collections.abc import Callable
 # msgspec: encodes, decodes and validates typed messages between processes in microseconds.
 import msgspec
 
-from gateway.base.span import Span
 from gateway.rollout.route_outcomes import OUTCOMES
 
 # The upper bounds of histograms of durations, in seconds, as OpenTelemetry's conventions for HTTP
@@ -227,7 +226,6 @@ class Delta(msgspec.Struct, array_like=True, frozen=True):
     samples: list[SampleDelta] = []
     latencies: list[LatencyDelta] = []
     upstream: list[UpstreamDelta] = []
-    spans: list[Span] = []
     lost: bool = False
 
 

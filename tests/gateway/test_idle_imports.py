@@ -37,6 +37,8 @@ NEEDED = (
 )
 NOT_NEEDED = (
     "jinja2",
+    "opentelemetry",
+    "prometheus_client",
     "sqlalchemy",
     "gateway.admin.access.admin_tls",
     "gateway.findings.webhook_client",

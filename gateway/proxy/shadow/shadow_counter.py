@@ -1,8 +1,6 @@
-"""What shadows count, report and have exported."""
+"""What shadows count and report."""
 
 from typing import Protocol
-
-from gateway.base.span import Span
 
 
 class ShadowCounter(Protocol):
@@ -14,10 +12,6 @@ class ShadowCounter(Protocol):
 
     def latency(self, api: str, version: str, old: float, new: float) -> None:
         """Count how long the answers of both services took, in seconds."""
-        ...
-
-    def trace(self, spans: list[Span]) -> None:
-        """Have spans exported."""
         ...
 
     @property

@@ -18,13 +18,14 @@ import logging
 import secrets
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from time import perf_counter
 
 import msgspec
 
 from gateway.base.headers import HeaderFields
 from gateway.base.overrides import VersionKey
+from gateway.base.span import Span
 from gateway.http.upstream.upstream import Upstream, UpstreamRequest, UpstreamResponse
 from gateway.proxy.converted_message import bodiless
 from gateway.proxy.exchange import Exchange
@@ -70,6 +71,7 @@ class Shadows:
         recorder: counts comparisons and differences.
         validator: validates requests that are not sent.
         load: of this process.
+        trace: exports spans.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Shadows:
         recorder: ShadowCounter,
         validator: RequestValidator,
         load: Load,
+        trace: Callable[[Sequence[Span]], None],
     ) -> None:
         self.upstream = upstream
         self.recorder = recorder
@@ -85,6 +88,7 @@ class Shadows:
         self.budget = CaptureBudget(_MEMORY)
         self._key = secrets.token_bytes(16)
         self.load = load
+        self.trace = trace
         self._waiting: deque[_Case] = deque()
         self._running: set[asyncio.Task[None]] = set()
         self._next: asyncio.Handle | None = None
@@ -283,7 +287,7 @@ class _Case:
                 raise answer
             given.append(answer)
         if exchange.span is not None:
-            self._shadows.recorder.trace([each.span for each in given if each.span is not None])
+            self._shadows.trace([each.span for each in given if each.span is not None])
         new, *twice = given
 
         def find() -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,8 +14,9 @@ import pytest
 
 from gateway.base.span import Span, SpanKind
 from gateway.http.trace_parent import Tracing
-from gateway.observe import span_export
-from gateway.observe.span_export import SpanExport
+from gateway.observe import otlp_sender
+from gateway.observe.otlp_sender import OtlpSender
+from gateway.observe.span_export import Ended, SpanExport
 from gateway.usage.delta import Delta
 from tests.gateway.collector import collecting
 from tests.gateway.talk import soon
@@ -23,39 +24,41 @@ from tests.gateway.talk import soon
 SPAN = Span("1" * 32, "2" * 16, "", "GET", SpanKind.SERVER, 1, 2, {"http.request.method": "GET"})
 
 
-def delta(spans: int) -> Delta:
-    return Delta(1.0, [], [], [], [], [], spans=[SPAN] * spans)
-
-
 class Counted:
     """Takes deltas, and counts what they say was dropped, by reason."""
 
     def __init__(self) -> None:
-        self.deltas = 0
         self.dropped: Counter[str] = Counter()
 
+    def export(self, tracing: Callable[[], Tracing | None]) -> SpanExport:
+        """Return an export that goes by such rules."""
+        loop = asyncio.get_running_loop()
+
+        def connect(tracing: Tracing, ended: Ended) -> OtlpSender:
+            return OtlpSender("a", loop, tracing, ended)
+
+        return SpanExport(tracing, self, connect)
+
     def __call__(self, delta: Delta) -> None:
-        self.deltas += bool(delta.spans)
         for count in delta.counts:
             self.dropped[count.labels[0]] += count.count
 
 
 async def test_the_queue_is_bounded() -> None:
     counted = Counted()
-    export = SpanExport(lambda: None, counted, "a")
+    export = counted.export(lambda: None)
     for _ in range(3):
-        export.absorb(delta(4000))
-    assert counted.deltas == 3
+        assert export.export([SPAN] * 4000)
     assert counted.dropped == {"queue": 3 * 4000 - 8192}
 
 
 async def test_the_last_spans_are_sent_at_the_end() -> None:
     counted = Counted()
     with collecting() as collector:
-        export = SpanExport(lambda: Tracing(f"{collector.url}/v1/traces"), counted, "a")
+        export = counted.export(lambda: Tracing(f"{collector.url}/v1/traces"))
         await export.finish()  # there are none
         task = asyncio.create_task(export.run())
-        export.absorb(delta(600))
+        export.export([SPAN] * 600)
         await soon(lambda: len(collector.spans) == 600)
         await export.finish()
         task.cancel()
@@ -70,12 +73,29 @@ async def test_spans_that_nobody_takes(on: bool) -> None:
     with collecting() as collector:
         gone = collector.url  # by the time of the first span
     tracing = Tracing(gone) if on else None
-    export = SpanExport(lambda: tracing, counted, "a")
+    export = counted.export(lambda: tracing)
     task = asyncio.create_task(export.run())
-    export.absorb(delta(5))
+    export.export([SPAN] * 5)
     await soon(lambda: counted.dropped == {"collector": 5})
     await export.finish()
     task.cancel()
+
+
+async def test_spans_go_to_the_collector_of_the_rules_in_force() -> None:
+    counted, rules = Counted(), list[Tracing]()
+    with collecting() as first, collecting() as second:
+        rules[:] = [Tracing(f"{first.url}/v1/traces")]
+        export = counted.export(lambda: rules[0])
+        task = asyncio.create_task(export.run())
+        export.export([SPAN] * 5)
+        await asyncio.sleep(0)
+        await soon(lambda: export._current is not None)
+        rules[:] = [Tracing(f"{second.url}/v1/traces")]
+        export.export([SPAN] * 7)
+        await soon(lambda: (len(first.spans), len(second.spans)) == (5, 7))
+        await export.finish()
+        task.cancel()
+    assert not counted.dropped
 
 
 @dataclass
@@ -126,10 +146,10 @@ def answering(head: bytes, repeated: bytes, pause: float) -> Iterator[Endless]:
 async def test_a_body_without_end_is_not_read() -> None:
     counted = Counted()
     with answering(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65536, 0.0) as collector:
-        export = SpanExport(lambda: Tracing(collector.url), counted, "a")
+        export = counted.export(lambda: Tracing(collector.url))
         task = asyncio.create_task(export.run())
         for times in (1, 2):
-            export.absorb(delta(5))
+            export.export([SPAN] * 5)
             await soon(partial(lambda times: len(collector.sent) == times, times))
         async with asyncio.timeout(10):
             await export._idle.wait()
@@ -151,18 +171,15 @@ async def test_a_body_without_end_is_not_read() -> None:
 async def test_a_head_without_end_is_cut(
     monkeypatch: pytest.MonkeyPatch, head: bytes, repeated: bytes
 ) -> None:
-    monkeypatch.setattr(span_export, "_LONGEST", 0.2)
+    monkeypatch.setattr(otlp_sender, "_LONGEST", 0.2)
     counted = Counted()
     with answering(head, repeated, 0.02) as collector:
-        export = SpanExport(lambda: Tracing(collector.url), counted, "a")
+        export = counted.export(lambda: Tracing(collector.url))
         task = asyncio.create_task(export.run())
         for times in (1, 2):
-            export.absorb(delta(5))
+            export.export([SPAN] * 5)
             await soon(partial(lambda times: counted.dropped == {"collector": 5 * times}, times))
             await soon(partial(lambda times: len(collector.cut) == times, times))
-            assert export._sending is not None
-            await asyncio.wait([export._sending], timeout=10)
-            assert export._sending.done()
         await export.finish()
         task.cancel()
     assert collector.cut == [0, 1]

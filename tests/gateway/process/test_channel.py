@@ -5,8 +5,9 @@ import socket
 
 import pytest
 
+from gateway.base.span import Span, SpanKind
 from gateway.process import channel
-from gateway.process.channel import Channel, Counted, Ready
+from gateway.process.channel import Channel, Counted, Ready, Traced
 from gateway.usage.delta import CounterDelta, Delta
 
 
@@ -42,6 +43,21 @@ async def test_counts_that_are_lost_are_told_with_the_next_that_are_not(
     assert await supervisor.receive() is None
     await supervisor.close()
     assert events == ["delta_lost"]
+
+
+async def test_spans_without_room_leave_room_for_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "_MAX_BEFORE_SPANS", 1000)
+    ours, theirs = socket.socketpair()
+    worker, supervisor = await Channel.over(ours), await Channel.over(theirs)
+    traced = Traced([Span("1" * 32, "2" * 16, "", "x" * 100_000, SpanKind.SERVER, 1, 2, {})])
+    sent = 0
+    while worker.send(traced):  # nobody reads: the socket is full, then what may wait
+        sent += 1
+    assert worker.send(counted(1))
+    assert [await supervisor.receive() for _ in range(sent)] == [traced] * sent
+    assert await supervisor.receive() == counted(1)
+    await worker.close()
+    await supervisor.close()
 
 
 async def test_a_message_that_was_waited_for_in_vain_is_received_later() -> None:

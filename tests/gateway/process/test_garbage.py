@@ -122,7 +122,9 @@ async def serving(folder: Path, port: int) -> AsyncIterator[Program]:
     listener = socket.create_server(("127.0.0.1", 0))
     stop, ready = asyncio.Event(), asyncio.Event()
     reloader, tasks = Reloader(path, {}, None), Tasks(lambda _: None)
-    served = Serving(reloader, NO_OVERRIDES, lambda _: None, tasks, 1.0, lambda _: None)
+    served = Serving(
+        reloader, NO_OVERRIDES, lambda _: None, lambda _: True, tasks, 1.0, lambda _: None
+    )
     task = asyncio.create_task(served.serve([listener], stop, 1.0, ready.set))
     await ready.wait()
     try:

@@ -1,7 +1,7 @@
 """A gateway without sockets: the real handler, server and pool, over transports that are lists."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from aiohttp.streams import EMPTY_PAYLOAD
@@ -117,7 +117,7 @@ class Gateway:
         snapshot = load(rules.encode(), "gateway.yaml", {})
         writes = TurnWrites(self._loop)
         self.upstream = upstream or Pool(lambda *_: None, writes)
-        self.shadows = Shadows(self.upstream, self, self, Load(lambda: 0.0, 1))
+        self.shadows = Shadows(self.upstream, self, self, Load(lambda: 0.0, 1), self.trace)
         self.handler = Handler(
             snapshot,
             self.upstream,
@@ -138,7 +138,7 @@ class Gateway:
         """Note what is counted."""
         self.counted += [(kind, *labels)] * times
 
-    def trace(self, spans: list[Span]) -> None:
+    def trace(self, spans: Sequence[Span]) -> None:
         """Note the spans of shadows."""
         self.spans += spans
 

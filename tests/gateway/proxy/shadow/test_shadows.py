@@ -51,7 +51,7 @@ class Comparisons:
 def shadows() -> Shadows:
     """Return shadows of a process that is idle, and has no services."""
     nothing = cast(Any, None)
-    return Shadows(nothing, nothing, nothing, Load(lambda: 0.0, 1))
+    return Shadows(nothing, nothing, nothing, Load(lambda: 0.0, 1), nothing)
 
 
 async def test_one_begins_in_a_turn() -> None:

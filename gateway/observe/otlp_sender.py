@@ -1,0 +1,211 @@
+"""OtlpSender: sends spans to a collector by OTLP over HTTP, with the SDK of OpenTelemetry.
+
+The SDK queues and batches spans and sends them in a thread of its own, so that a collector that is
+gone holds nothing up.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from socket import SHUT_RDWR, socket
+from threading import Event, Thread
+from time import monotonic
+from typing import Any
+from weakref import WeakSet
+
+# opentelemetry: the SDK and its exporter are the reference of OTLP.
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import (
+    Link,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    TraceState,
+)
+
+# requests: the exporter sends with it, and takes a session with other rules for responses.
+from requests import RequestException, Response, Session
+from requests.adapters import HTTPAdapter
+
+from gateway import __version__
+from gateway.base.span import Span
+from gateway.http.trace_parent import Tracing
+from gateway.observe.span_export import MOST, Ended
+
+# The spans of one request to the collector, and the milliseconds that the first of them waits.
+_AT_ONCE = 512
+_GATHER = 500
+# Seconds of each wait for bytes of the collector, and those until the whole head of its response is
+# there, with all that only announces another head (1xx).
+_SECONDS = 5.0
+_LONGEST = 2 * _SECONDS
+_AGAIN = 0.1
+
+_SCOPE = InstrumentationScope("version-gateway", __version__)
+_SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+
+
+class OtlpSender:
+    """Sends spans to one collector.
+
+    Args:
+        replica: the name of this gateway.
+        loop: the event loop, on which all but `end` is called.
+        tracing: has the address of the collector.
+        ended: called on the event loop with the number of spans that were sent or given up.
+    """
+
+    def __init__(
+        self, replica: str, loop: asyncio.AbstractEventLoop, tracing: Tracing, ended: Ended
+    ) -> None:
+        # The exporter would log each of its failures, which are counted.
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
+        self._loop = loop
+        self._ended = ended
+        self._queued = 0
+        self._session = _CollectorSession()
+        exporter = OTLPSpanExporter(tracing.endpoint, timeout=_SECONDS, session=self._session)
+        self._processor = BatchSpanProcessor(
+            _CountedExporter(exporter, partial(self._report, self._count)),
+            max_queue_size=MOST,
+            schedule_delay_millis=_GATHER,
+            max_export_batch_size=_AT_ONCE,
+        )
+        named = {"service.version": __version__, "service.instance.id": replica}
+        if "OTEL_SERVICE_NAME" not in os.environ:
+            named["service.name"] = "version-gateway"
+        self._resource = Resource.create(named)
+
+    def send(self, spans: Sequence[Span]) -> None:
+        """Queue spans."""
+        self._queued += len(spans)
+        for span in spans:
+            self._processor.on_end(self._readable(span))
+
+    def end(self) -> None:
+        """Send what is queued, or give it up after half a minute; blocks."""
+        self._processor.shutdown()  # type: ignore[no-untyped-call]  # the SDK leaves it out
+        self._session.cut()
+        self._report(self._give_up)
+
+    def _report(self, call: Callable[..., None], *args: object) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(call, *args)
+
+    def _count(self, spans: int, sent: bool) -> None:
+        spans = min(spans, self._queued)  # what has been given up is counted
+        self._queued -= spans
+        self._ended(spans, sent)
+
+    def _give_up(self) -> None:
+        self._count(self._queued, False)
+
+    def _readable(self, span: Span) -> ReadableSpan:
+        state = TraceState.from_header([span.state]) if span.state else TraceState()
+        remote = span.kind == SpanKind.SERVER.value  # its parent is the caller's
+        parent = None
+        if span.parent_id:
+            parent = _context(span.trace_id, span.parent_id, TraceState(), remote)
+        return ReadableSpan(
+            span.name,
+            _context(span.trace_id, span.span_id, state),
+            parent,
+            self._resource,
+            span.attributes,
+            links=[Link(_context(*link, TraceState())) for link in span.links],
+            kind=SpanKind(span.kind),
+            status=Status(StatusCode.ERROR if span.failed else StatusCode.UNSET),
+            start_time=span.began,
+            end_time=span.ended,
+            instrumentation_scope=_SCOPE,
+        )
+
+
+def _context(trace_id: str, span_id: str, state: TraceState, remote: bool = False) -> SpanContext:
+    return SpanContext(int(trace_id, 16), int(span_id, 16), remote, _SAMPLED, state)
+
+
+class _CountedExporter(SpanExporter):
+    def __init__(self, exporter: SpanExporter, count: Callable[[int, bool], None]) -> None:
+        self._exporter = exporter
+        self._count = count
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        result = SpanExportResult.FAILURE
+        try:
+            result = self._exporter.export(spans)
+        finally:
+            self._count(len(spans), result is SpanExportResult.SUCCESS)
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+
+
+class _CollectorSession(Session):
+    """Reads no body of a response, which may have no end, and limits the time of its head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._connections: WeakSet[Any] = WeakSet()
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, _Adapter(self._connections))
+
+    def request(self, *args: Any, **named: Any) -> Response:
+        over = Event()
+        Thread(target=self._watch, args=(over,), daemon=True).start()
+        until = monotonic() + _LONGEST
+        try:
+            response = super().request(*args, **{**named, "stream": True})
+            response.close()
+        except RequestException:
+            if monotonic() < until:
+                raise
+        finally:
+            over.set()
+        if monotonic() >= until:
+            # The end of a connection can read like that of a head. The exporter would try again
+            # after an error of a connection, and does not after this one.
+            raise TimeoutError("the collector takes too long")
+        return response
+
+    def _watch(self, over: Event) -> None:
+        if not over.wait(_LONGEST):
+            self.cut()
+            while not over.wait(_AGAIN):  # it has connected since
+                self.cut()
+
+    def cut(self) -> None:
+        """End the connections; a thread that waits for one goes on with an error."""
+        for connection in tuple(self._connections):
+            if connection.sock is not None:
+                with suppress(OSError):
+                    socket.shutdown(connection.sock, SHUT_RDWR)
+
+
+class _Adapter(HTTPAdapter):
+    """Adds each connection that it makes to a set."""
+
+    def __init__(self, connections: WeakSet[Any]) -> None:
+        super().__init__()
+        self._made = connections
+
+    def get_connection_with_tls_context(self, *args: Any, **named: Any) -> Any:
+        pool: Any = super().get_connection_with_tls_context(*args, **named)
+        if not isinstance(pool.ConnectionCls, partial):
+            pool.ConnectionCls = partial(self._connection, pool.ConnectionCls)
+        return pool
+
+    def _connection(self, kind: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        connection = kind(*args, **named)
+        self._made.add(connection)
+        return connection
