@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from heapq import nlargest
 from math import inf
 from operator import itemgetter
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -230,7 +230,7 @@ def _service(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
     yield from _dependent_versions(key, rules)
     if not own:
         yield Reason("note", "nobody serves it any more", "take it out of the rules")
-    needed = {name: users for name, users in _service_users(rules).items() if key in users}
+    needed = {name: users for name, users in _uses(rules).services.items() if key in users}
     via = next((route for route in own if route.version != route.service_version), None)
     if via is not None:
         text = f"it is served from version {via.service_version}"
@@ -255,17 +255,7 @@ def _service(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
 
 def _dependent_versions(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
     """Yield which other versions are answered by the services of this one."""
-    api, version = key
-    found = {
-        (purpose, str(other))
-        for endpoint in rules.router
-        if endpoint.api == api
-        for other, route in endpoint.routes.items()
-        if str(other) != version
-        for used, purpose in _used_routes(route)
-        if str(used.service_version) == version
-    }
-    for purpose, other in sorted(found):
+    for purpose, other in sorted(_uses(rules).versions.get(key, ())):
         if purpose == _SHADOW:
             remedy = f"remove the shadow of version {other}, or have it ask another version"
             yield Reason("note", f"the shadow of version {other} asks it", remedy)
@@ -289,16 +279,34 @@ def _used_routes(route: Route) -> Iterator[tuple[Route, str]]:
                 yield used, purpose
 
 
-def _service_users(rules: Snapshot) -> dict[str, dict[VersionKey, dict[str, None]]]:
-    """Return, by service, the versions that need it, each with the purposes."""
-    found: dict[str, dict[VersionKey, dict[str, None]]] = {}
+class _Uses(NamedTuple):
+    """What versions use.
+
+    Attributes:
+        services: by service, the versions that need it, each with the purposes.
+        versions: by version, the purposes for which others need its service, and their labels.
+    """
+
+    services: dict[str, dict[VersionKey, dict[str, None]]]
+    versions: dict[VersionKey, set[tuple[str, str]]]
+
+
+def _uses(rules: Snapshot) -> _Uses:
+    """Return what the versions use; made once for a snapshot, as 10,000 endpoints take 0.1 s."""
+    known = rules.derived.get(__name__)
+    if isinstance(known, _Uses):
+        return known
+    made = rules.derived[__name__] = _Uses({}, {})
     for endpoint in rules.router:
         for label, route in endpoint.routes.items():
             key = endpoint.api, "" if label is None else str(label)
             for used, purpose in _used_routes(route):
-                users = found.setdefault(used.service.name, {})
+                users = made.services.setdefault(used.service.name, {})
                 users.setdefault(key, {})[purpose] = None
-    return found
+                if used.service_version != label:
+                    other = endpoint.api, str(used.service_version)
+                    made.versions.setdefault(other, set()).add((purpose, str(label)))
+    return made
 
 
 def _name(key: VersionKey) -> str:

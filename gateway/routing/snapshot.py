@@ -255,6 +255,7 @@ class Snapshot:
         brownouts: The versions that have brownouts.
         passed: Which header fields of requests without a conversion are forwarded.
         passed_in_trace: The same where the gateway writes the fields of a trace.
+        derived: What reports compute from this configuration once, by a name of their own.
     """
 
     router: Router[Endpoint]
@@ -278,14 +279,28 @@ class Snapshot:
     brownouts: frozenset[VersionKey] = field(init=False, repr=False, compare=False)
     passed: FieldFates = field(init=False, repr=False, compare=False)
     passed_in_trace: FieldFates = field(init=False, repr=False, compare=False)
+    derived: dict[str, object] = field(init=False, repr=False, compare=False)
+    _routes: dict[VersionKey, list[Route]] = field(init=False, repr=False, compare=False)
+    _terms: "dict[VersionKey, Terms]" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        routes: dict[VersionKey, list[Route]] = {}
+        terms: dict[VersionKey, Terms] = {}
+        for endpoint in self.router:
+            for label, route in endpoint.routes.items():
+                key = endpoint.api, "" if label is None else str(label)
+                routes.setdefault(key, []).append(route)
+            lifecycles = [route.lifecycle for route in endpoint.routes.values()]
+            for lifecycle in (*lifecycles, *endpoint.retired.values()):
+                if lifecycle:
+                    key = endpoint.api, str(lifecycle.terms.version)
+                    terms.setdefault(key, lifecycle.terms)
         browned = frozenset(
-            (endpoint.api, str(version))
-            for endpoint in self.router
-            for version, route in endpoint.routes.items()
-            if route.brownout is not None
+            key for key, found in routes.items() if any(route.brownout for route in found)
         )
+        object.__setattr__(self, "_routes", routes)
+        object.__setattr__(self, "_terms", terms)
+        object.__setattr__(self, "derived", {})
         object.__setattr__(self, "brownouts", browned)
         object.__setattr__(self, "links", LinkDirectory(self.router, self.services))
         object.__setattr__(self, "passed", headers.fates(self.withheld))
@@ -297,25 +312,15 @@ class Snapshot:
         return trusts(self.trusted_proxies, peer)
 
     def routes(self, key: VersionKey) -> Iterator[Route]:
-        """Yield the routes of a version, endpoint by endpoint.
+        """Return the routes of a version, endpoint by endpoint.
 
         The label of an API without versions is empty.
         """
-        api, version = key
-        for endpoint in self.router:
-            for label, route in endpoint.routes.items():
-                if endpoint.api == api and ("" if label is None else str(label)) == version:
-                    yield route
+        return iter(self._routes.get(key, ()))
 
     def terms(self, key: VersionKey) -> "Terms | None":
         """Return the terms of a version, served or retired; None if it has no lifecycle."""
-        api, version = key
-        for endpoint in self.router:
-            lifecycles = [route.lifecycle for route in endpoint.routes.values()]
-            for lifecycle in (*lifecycles, *endpoint.retired.values()):
-                if endpoint.api == api and lifecycle and str(lifecycle.terms.version) == version:
-                    return lifecycle.terms
-        return None
+        return self._terms.get(key)
 
     @property
     def labels(self) -> dict[str, list[str]]:

@@ -413,3 +413,12 @@ def test_an_api_without_versions_has_no_lifecycle() -> None:
     view = StateView(totals(), NOW, NOW, None, ())
     found = verdict(("users", ""), view, loaded(RULES), NO_OVERRIDES, within="30d")
     assert not any("rules" in each.remedy or "sunset" in each.remedy for each in found.reasons)
+
+
+def test_verdicts_by_one_configuration_look_at_its_endpoints_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rules, view = loaded(RULES), StateView(totals(), NOW, NOW, None, ())
+    first = verdict(SERVED, view, rules, NO_OVERRIDES, within="30d")
+    monkeypatch.setattr(type(rules.router), "__iter__", lambda _: 1 / 0)
+    assert verdict(SERVED, view, rules, NO_OVERRIDES, within="30d") == first
