@@ -149,13 +149,11 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
 
 
 def _export(reloader: Reloader, state: StateAccess, tasks: Tasks) -> SpanExport:
-    loop = asyncio.get_running_loop()
-
     def connect(tracing: Tracing, ended: Ended) -> Sender:
         # The SDK of OpenTelemetry takes 9 MB, which a gateway without traces saves.
         from gateway.observe.otlp_sender import OtlpSender
 
-        return OtlpSender(state.replica, loop, tracing, ended)
+        return OtlpSender(state.replica, tracing, ended)
 
     export = SpanExport(lambda: reloader.latest.tracing, state.absorb, connect)
     tasks.start("spans", export.run)

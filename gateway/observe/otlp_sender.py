@@ -4,7 +4,6 @@ The SDK queues and batches spans and sends them in a thread of its own, so that 
 gone holds nothing up.
 """
 
-import asyncio
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from weakref import WeakSet
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import (
     Link,
@@ -59,23 +58,15 @@ class OtlpSender:
 
     Args:
         replica: the name of this gateway.
-        loop: the event loop, on which all but `end` is called.
         tracing: has the address of the collector.
-        ended: called on the event loop with the number of spans that were sent or given up.
+        ended: called in a thread of the SDK with the number of spans that were sent or given up.
     """
 
-    def __init__(
-        self, replica: str, loop: asyncio.AbstractEventLoop, tracing: Tracing, ended: Ended
-    ) -> None:
+    def __init__(self, replica: str, tracing: Tracing, ended: Ended) -> None:
         # The exporter would log each of its failures, which are counted.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
-        self._loop = loop
-        self._ended = ended
-        self._queued = 0
-        self._session = _CollectorSession()
-        exporter = OTLPSpanExporter(tracing.endpoint, timeout=_SECONDS, session=self._session)
         self._processor = BatchSpanProcessor(
-            _CountedExporter(exporter, partial(self._report, self._count)),
+            _CountedExporter(tracing.endpoint, ended),
             max_queue_size=MOST,
             schedule_delay_millis=_GATHER,
             max_export_batch_size=_AT_ONCE,
@@ -86,28 +77,14 @@ class OtlpSender:
         self._resource = Resource.create(named)
 
     def send(self, spans: Sequence[Span]) -> None:
-        """Queue spans."""
-        self._queued += len(spans)
+        """Queue spans; the caller counts those that have not ended, so that there is room."""
         for span in spans:
             self._processor.on_end(self._readable(span))
 
     def end(self) -> None:
-        """Send what is queued, or give it up after half a minute; blocks."""
+        """Send all that is queued; blocks."""
+        self._processor.force_flush()
         self._processor.shutdown()  # type: ignore[no-untyped-call]  # the SDK leaves it out
-        self._session.cut()
-        self._report(self._give_up)
-
-    def _report(self, call: Callable[..., None], *args: object) -> None:
-        with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(call, *args)
-
-    def _count(self, spans: int, sent: bool) -> None:
-        spans = min(spans, self._queued)  # what has been given up is counted
-        self._queued -= spans
-        self._ended(spans, sent)
-
-    def _give_up(self) -> None:
-        self._count(self._queued, False)
 
     def _readable(self, span: Span) -> ReadableSpan:
         state = TraceState.from_header([span.state]) if span.state else TraceState()
@@ -134,21 +111,18 @@ def _context(trace_id: str, span_id: str, state: TraceState, remote: bool = Fals
     return SpanContext(int(trace_id, 16), int(span_id, 16), remote, _SAMPLED, state)
 
 
-class _CountedExporter(SpanExporter):
-    def __init__(self, exporter: SpanExporter, count: Callable[[int, bool], None]) -> None:
-        self._exporter = exporter
-        self._count = count
+class _CountedExporter(OTLPSpanExporter):
+    def __init__(self, endpoint: str, ended: Ended) -> None:
+        super().__init__(endpoint, timeout=_SECONDS, session=_CollectorSession())
+        self._ended = ended
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         result = SpanExportResult.FAILURE
         try:
-            result = self._exporter.export(spans)
+            result = super().export(spans)
         finally:
-            self._count(len(spans), result is SpanExportResult.SUCCESS)
+            self._ended(len(spans), result is SpanExportResult.SUCCESS)
         return result
-
-    def shutdown(self) -> None:
-        self._exporter.shutdown()
 
 
 class _CollectorSession(Session):
@@ -179,17 +153,14 @@ class _CollectorSession(Session):
         return response
 
     def _watch(self, over: Event) -> None:
-        if not over.wait(_LONGEST):
-            self.cut()
-            while not over.wait(_AGAIN):  # it has connected since
-                self.cut()
-
-    def cut(self) -> None:
-        """End the connections; a thread that waits for one goes on with an error."""
-        for connection in tuple(self._connections):
-            if connection.sock is not None:
-                with suppress(OSError):
-                    socket.shutdown(connection.sock, SHUT_RDWR)
+        """Cut the connections if the request takes too long, also those that it then makes."""
+        seconds = _LONGEST
+        while not over.wait(seconds):
+            seconds = _AGAIN
+            for connection in tuple(self._connections):
+                if connection.sock is not None:
+                    with suppress(OSError):
+                        socket.shutdown(connection.sock, SHUT_RDWR)
 
 
 class _Adapter(HTTPAdapter):

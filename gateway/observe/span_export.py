@@ -22,17 +22,17 @@ _AT_ONCE = 100
 _AT_END = 1.0
 
 Ended = Callable[[int, bool], None]
-"""Takes the number of spans that were sent or given up, and whether the collector took them."""
+"""Takes a number of spans that the collector took, or did not; may be called in any thread."""
 
 
 class Sender(Protocol):
-    """Sends spans to one collector, in the background."""
+    """Sends spans to one collector in the background."""
 
     def send(self, spans: Sequence[Span]) -> None:
-        """Queue spans."""
+        """Queue spans; the caller counts those that have not ended, so that there is room."""
 
     def end(self) -> None:
-        """Send what is queued, or give it up after a while; blocks."""
+        """Send all that is queued; blocks."""
 
 
 class SpanExport:
@@ -51,6 +51,7 @@ class SpanExport:
         deliver: Deliver,
         connect: Callable[[Tracing, Ended], Sender],
     ) -> None:
+        self._loop = asyncio.get_running_loop()
         self._tracing = tracing
         self._deliver = deliver
         self._connect = connect
@@ -80,7 +81,7 @@ class SpanExport:
             spans, self._waiting = self._waiting, []
             sender = await self._sender()
             if sender is None:
-                self._ended(len(spans), False)
+                self._count(len(spans), False)
                 continue
             for begin in range(0, len(spans), _AT_ONCE):
                 sender.send(spans[begin : begin + _AT_ONCE])
@@ -112,6 +113,10 @@ class SpanExport:
             self._current = None
 
     def _ended(self, spans: int, sent: bool) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._count, spans, sent)
+
+    def _count(self, spans: int, sent: bool) -> None:
         self._unsent -= spans
         if not self._unsent:
             self._idle.set()

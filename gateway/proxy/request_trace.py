@@ -29,6 +29,7 @@ from gateway.proxy.answer_links import public_origin
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.request_span import RequestSpan, new_span_id
 from gateway.routing.plan import Plan
+from gateway.usage.delta import METHODS, OTHER
 
 # Callers may ask for any number of traces: a process takes so many a second.
 _MOST = 500
@@ -42,9 +43,6 @@ _NO_SPAN: Final = f"-{new_span_id()}-00"
 # The characters of the fields User-Agent and tracestate that a span has. Spans wait for the
 # collector, and all programs take that much of a state (Trace Context, section 3.3.1.5).
 _LONGEST_AGENT, _LONGEST_STATE = 256, 512
-_METHODS = frozenset(
-    {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY", "CONNECT"}
-)
 
 
 class RequestTraces:
@@ -170,7 +168,7 @@ def spans(exchange: Exchange, span: RequestSpan) -> list[Span]:
 
     attributes = _served(exchange)
     method, route = attributes["http.request.method"], attributes.get("http.route")
-    name = "HTTP" if method == "_OTHER" else str(method)
+    name = "HTTP" if method == OTHER else str(method)
     found = [
         Span(
             span.trace_id,
@@ -215,8 +213,8 @@ def spans(exchange: Exchange, span: RequestSpan) -> list[Span]:
 def _served(exchange: Exchange) -> dict[str, str | int]:
     found = _version(exchange)
     method = exchange.method
-    found["http.request.method"] = method if method in _METHODS else "_OTHER"
-    if method not in _METHODS:
+    found["http.request.method"] = method if method in METHODS else OTHER
+    if method not in METHODS:
         found["http.request.method_original"] = method
     scheme, authority = public_origin(exchange)
     found["url.scheme"], found["url.path"] = scheme, exchange.path
@@ -252,7 +250,7 @@ def _asked(
 ) -> dict[str, str | int]:
     found = _version(exchange)
     method = plan.method(exchange.method)
-    found["http.request.method"] = method if method in _METHODS else "_OTHER"
+    found["http.request.method"] = method if method in METHODS else OTHER
     found["gateway.service.name"] = plan.route.service.name
     if target is not None:
         host, _, port = target.rpartition(":")

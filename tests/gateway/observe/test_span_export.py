@@ -16,7 +16,7 @@ from gateway.base.span import Span, SpanKind
 from gateway.http.trace_parent import Tracing
 from gateway.observe import otlp_sender
 from gateway.observe.otlp_sender import OtlpSender
-from gateway.observe.span_export import Ended, SpanExport
+from gateway.observe.span_export import SpanExport
 from gateway.usage.delta import Delta
 from tests.gateway.collector import collecting
 from tests.gateway.talk import soon
@@ -32,12 +32,7 @@ class Counted:
 
     def export(self, tracing: Callable[[], Tracing | None]) -> SpanExport:
         """Return an export that goes by such rules."""
-        loop = asyncio.get_running_loop()
-
-        def connect(tracing: Tracing, ended: Ended) -> OtlpSender:
-            return OtlpSender("a", loop, tracing, ended)
-
-        return SpanExport(tracing, self, connect)
+        return SpanExport(tracing, self, partial(OtlpSender, "a"))
 
     def __call__(self, delta: Delta) -> None:
         for count in delta.counts:
