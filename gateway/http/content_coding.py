@@ -2,7 +2,7 @@
 
 import sys
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import Protocol
 
@@ -62,22 +62,71 @@ def decode(body: bytes, applied: Sequence[str], limit: int, take: Take = _take) 
             too large for what takes the pieces.
         ContentCodingError: a coding is unknown, there are too many, or the body is malformed.
     """
-    if len(applied) > _MOST_CODINGS:
-        raise ContentCodingError(f"more than {_MOST_CODINGS} content codings")
     if not applied:
         take(body)
+        return body
+    _check_known(applied)
     for left in reversed(range(len(applied))):
-        name = applied[left]
-        decoder = _DECODERS.get(name)
-        if decoder is None:
-            raise ContentCodingError(f"the content coding '{name}' is not known")
-        try:
-            body = decoder(body, limit, _take if left else take)
-        except (zlib.error, brotli.error, zstd.ZstdError, EOFError) as error:
-            raise ContentCodingError(
-                f"the body is not in the content coding '{name}': {error}"
-            ) from None
+        decoder = _CodingDecoder(applied[left], _MOST_MEMBERS)
+        decoded = BytesIO()
+        for piece in decoder.pieces(body):
+            if decoded.tell() + len(piece) > limit:
+                raise DecodedTooLargeError(f"the decoded body is larger than {limit} bytes")
+            if not left:
+                take(piece)
+            decoded.write(piece)
+        decoder.end()
+        body = decoded.getvalue()
     return body
+
+
+def known(applied: Sequence[str]) -> bool:
+    """Return whether a body with these codings can be decoded."""
+    return len(applied) <= _MOST_CODINGS and all(name in _MEMBERS for name in applied)
+
+
+def _check_known(applied: Sequence[str]) -> None:
+    if len(applied) > _MOST_CODINGS:
+        raise ContentCodingError(f"more than {_MOST_CODINGS} content codings")
+    for name in applied:
+        if name not in _MEMBERS:
+            raise ContentCodingError(f"the content coding '{name}' is not known")
+
+
+class StreamDecoder:
+    """Decodes a body while it arrives.
+
+    Args:
+        applied: the codings, in the order in which they were applied.
+
+    Raises:
+        ContentCodingError: a coding is unknown, or there are too many.
+    """
+
+    def __init__(self, applied: Sequence[str]) -> None:
+        _check_known(applied)
+        self._decoders = [_CodingDecoder(name) for name in reversed(applied)]
+
+    def pieces(self, data: bytes, left: int = 0) -> Iterator[bytes]:
+        """Yield what the data is decoded to, in pieces of bounded size, some of them empty.
+
+        Args:
+            data: the next bytes of the body.
+            left: the number of codings that the data does not have any more.
+
+        Raises:
+            ContentCodingError: the body is malformed.
+        """
+        if left == len(self._decoders):
+            yield data
+            return
+        for piece in self._decoders[left].pieces(data):
+            yield from self.pieces(piece, left + 1)
+
+    def end(self) -> None:
+        """Raise ContentCodingError if the body may not end here."""
+        for decoder in self._decoders:
+            decoder.end()
 
 
 class _Decoder(Protocol):
@@ -134,65 +183,80 @@ class _BrotliDecoder:
         return bytes(self._decoder.process(data, output_buffer_limit=max_length))
 
 
-def _members(make: Callable[[], _Decoder], body: bytes, limit: int, take: Take) -> bytes:
-    # gzip members and zstd frames may follow one another (RFC 1952, 2.2; RFC 8878, 3.1).
-    decoded = BytesIO()
-    begin = members = 0
-    while begin < len(body):
-        if members == _MOST_MEMBERS:
-            raise EOFError(f"it has more than {_MOST_MEMBERS} members")
-        begin = _member(make(), body, begin, decoded, limit, take)
-        members += 1
-    return decoded.getvalue()
-
-
-def _member(
-    decoder: _Decoder, body: bytes, begin: int, decoded: BytesIO, limit: int, take: Take
-) -> int:
-    """Append what one member is decoded to, in steps; return where the member ends."""
-    while not decoder.eof:
-        hungry = decoder.needs_input
-        data = body[begin : begin + _STEP] if hungry else b""
-        begin += len(data)
-        piece = decoder.decompress(data, _STEP)
-        if hungry and not (data or piece or decoder.eof):
-            raise EOFError("it ends early")
-        if decoded.tell() + len(piece) > limit:
-            raise _too_large(limit)
-        take(piece)
-        decoded.write(piece)
-    return begin - len(decoder.unused_data)
-
-
-def _gzip(body: bytes, limit: int, take: Take) -> bytes:
-    return _members(lambda: _Inflater(31), body, limit, take)
-
-
-def _deflate(body: bytes, limit: int, take: Take) -> bytes:
+def _deflate(begin: bytes) -> _Decoder:
     # "deflate" is the zlib format (RFC 9110, 8.4.1.2); some senders omit the zlib header.
-    wrapped = len(body) > 1 and body[0] & 0x0F == 8 and int.from_bytes(body[:2]) % 31 == 0
-    return _members(lambda: _Inflater(15 if wrapped else -15), body, limit, take)
+    wrapped = len(begin) > 1 and begin[0] & 0x0F == 8 and int.from_bytes(begin[:2]) % 31 == 0
+    return _Inflater(15 if wrapped else -15)
 
 
-def _zstd(body: bytes, limit: int, take: Take) -> bytes:
-    return _members(zstd.ZstdDecompressor, body, limit, take)
-
-
-def _brotli(body: bytes, limit: int, take: Take) -> bytes:
-    decoded = BytesIO()
-    if _member(_BrotliDecoder(), body, 0, decoded, limit, take) < len(body):
-        raise EOFError("it goes on behind its end")
-    return decoded.getvalue()
-
-
-def _too_large(limit: int) -> DecodedTooLargeError:
-    return DecodedTooLargeError(f"the decoded body is larger than {limit} bytes")
-
-
-_DECODERS: Mapping[str, Callable[[bytes, int, Take], bytes]] = {
-    "gzip": _gzip,
-    "x-gzip": _gzip,
+# What makes the decoder of a member; that of deflate needs its first two bytes.
+_MEMBERS: Mapping[str, Callable[[bytes], _Decoder]] = {
+    "gzip": lambda _: _Inflater(31),
+    "x-gzip": lambda _: _Inflater(31),
     "deflate": _deflate,
-    "br": _brotli,
-    "zstd": _zstd,
+    "br": lambda _: _BrotliDecoder(),
+    "zstd": lambda _: zstd.ZstdDecompressor(),
 }
+
+
+class _CodingDecoder:
+    """Decodes a body in one content coding, piece by piece.
+
+    Args:
+        name: the coding.
+        most: the maximum number of members; None for any number.
+    """
+
+    def __init__(self, name: str, most: int | None = None) -> None:
+        self._name = name
+        self._most = most
+        self._count = 0
+        self._member: _Decoder | None = None
+        self._begun = b""
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        """Yield what the data is decoded to, in pieces of bounded size, some of them empty.
+
+        Raises:
+            ContentCodingError: the body is malformed.
+        """
+        data, self._begun = self._begun + data, b""
+        begin, full = 0, False
+        while True:
+            member = self._member
+            if member is None or member.eof:
+                if len(data) - begin < (2 if self._name == "deflate" else 1):
+                    self._begun = data[begin:]
+                    return
+                member = self._next(data[begin : begin + 2])
+            hungry = member.needs_input
+            if hungry and begin == len(data) and not full:
+                return
+            given = data[begin : begin + _STEP] if hungry else b""
+            begin += len(given)
+            try:
+                piece = member.decompress(given, _STEP)
+            except (zlib.error, brotli.error, zstd.ZstdError, EOFError) as error:
+                raise self._malformed(error) from None
+            full = len(piece) >= _STEP
+            if member.eof:
+                begin -= len(member.unused_data)
+            yield piece
+
+    def end(self) -> None:
+        """Raise ContentCodingError if the body may not end here."""
+        if self._begun or (self._member is not None and not self._member.eof):
+            raise self._malformed("it ends early")
+
+    def _next(self, begin: bytes) -> _Decoder:
+        # gzip members and zstd frames may follow one another (RFC 1952, 2.2; RFC 8878, 3.1).
+        if self._count and self._name == "br":
+            raise self._malformed("it goes on behind its end")
+        if self._count == self._most:
+            raise self._malformed(f"it has more than {self._most} members")
+        self._count += 1
+        self._member = made = _MEMBERS[self._name](begin)
+        return made
+
+    def _malformed(self, why: object) -> ContentCodingError:
+        return ContentCodingError(f"the body is not in the content coding '{self._name}': {why}")

@@ -178,8 +178,8 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
     elif has_body:
         given = response, conversion, room, message, types
         body, altered = await body_conversion.convert_response_body(*given)
-        if together is not None and isinstance(body, AsyncIterator):
-            # It is JSON of several documents: what surrounds it is converted apart.
+        if together is not None and (body is None or isinstance(body, AsyncIterator)):
+            # It is no JSON, or of several documents: what surrounds it is converted apart.
             together, fields = None, _convert_response_fields(around, fields, converting, response)
     elif together is not None:
         body_conversion.convert_made(response, conversion.carrying, together)

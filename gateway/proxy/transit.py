@@ -256,6 +256,9 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
         fields = cors_fields.with_exposed(exchange, fields)
     if body is not None and isinstance(body, bytes):
         fields.append((b"Content-Length", b"%d" % len(body)))
+    elif body is None and conversion and not bodiless(method, answered):
+        # It passes as it came, with its length.
+        fields += [line for line in response.fields if line[0].lower() == b"content-length"]
     return answered, fields, body, altered
 
 

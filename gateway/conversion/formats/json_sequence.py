@@ -5,13 +5,17 @@ sends such texts, without the separators, as `application/json`.
 """
 
 import re
+from codecs import getincrementaldecoder
 from io import BytesIO
+
+import msgspec
 
 from gateway.conversion.formats.converted_stream import (
     ConvertedStream,
     DocumentConversion,
     converted_within,
 )
+from gateway.conversion.formats.text_encoding import TextEncoding, detected
 from gateway.http.turns.thread_pace import Step, no_step
 
 _AROUND = b" \t\r\n\x1e"
@@ -153,6 +157,8 @@ class SeriesSearch:
     def ends_text(self, piece: bytes) -> bool:
         """Add a piece; return whether a text has ended, with it or before, and nothing follows."""
         begin = 0
+        if b"\0" in piece:  # UTF-16 or UTF-32, whose texts are not found
+            self._ends = None
         while self._ends is not None and not self._ended:
             end = self._ends.find(piece, begin)
             if not self._ends.blank and not self._ends.container:
@@ -165,3 +171,75 @@ class SeriesSearch:
             return False
         self.found = _INK.search(piece, begin) is not None
         return not self.found
+
+
+# A number at the end of what has come, which may go on.
+_NUMBER = re.compile(rb"-?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]*)?)?\Z")
+_MOST_DIGITS = 64
+_TRUNCATED = "Input data was truncated"
+# The bytes that begin a JSON text in UTF-16 or UTF-32, or a byte order mark. The encoding is known
+# when four bytes have come.
+_OF_ENCODINGS = re.compile(rb"[\0\xef\xfe\xff]")
+# Each look takes time for all that has come. After so many bytes, what comes has to double first;
+# a text of more than these at the end is JSON for all that matters.
+_EACH, _LOOKED_AT = 64 * 1024, 1024 * 1024
+_syntax = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+class TextSearch:
+    """Finds out whether a text that is still coming is no JSON; see `SeriesSearch`.
+
+    Args:
+        encoding: The encoding that the charset of the text names; None for none.
+        pause: The seconds without a byte after which JSON that is complete is taken for all of it;
+            None waits for more.
+
+    Attributes:
+        found: Whether the text is not JSON, or is followed by more after the pause.
+        json: Whether what has come may be JSON.
+    """
+
+    def __init__(self, encoding: TextEncoding | None, pause: float | None) -> None:
+        self.pause = pause
+        self.found = False
+        self.json = True
+        self._encoding = encoding
+        self._text = bytearray()
+        self._next = 0
+
+    def ends_text(self, piece: bytes) -> bool:
+        """Add a piece; return whether what has come is JSON that is complete."""
+        if self._next > _LOOKED_AT:
+            return False
+        self._text += piece
+        if len(self._text) < self._next:
+            return False
+        if len(self._text) > _EACH:
+            self._next = 2 * len(self._text)
+        whole = self._look(bytes(self._text))
+        if whole is None:
+            self.found, self.json = True, False
+        return bool(whole)
+
+    def _look(self, text: bytes) -> bool | None:
+        """Return whether a text is complete JSON; None if it does not begin as JSON does."""
+        encoding = self._encoding
+        if encoding is None:
+            if len(text) < 4 and _OF_ENCODINGS.search(text):
+                return False
+            encoding = detected(text)
+        if encoding is not None:
+            decode = getincrementaldecoder(encoding.codec)().decode
+            try:
+                text = decode(text[len(encoding.mark) :]).encode()
+            except UnicodeError:
+                return None
+        number = _NUMBER.search(text, max(0, len(text) - _MOST_DIGITS))
+        end = len(text) if number is None else number.start()
+        try:
+            _syntax(text[:end])
+        except msgspec.DecodeError as mistake:
+            return False if str(mistake) == _TRUNCATED else None
+        except RecursionError:
+            return False
+        return True if end == len(text) else None

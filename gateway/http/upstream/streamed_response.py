@@ -142,6 +142,10 @@ class StreamedResponse:
         self._pieces = []
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
+    def unread(self, data: bytes) -> None:
+        """Give back the bytes that were read, so that the next read returns them first."""
+        self._pieces.insert(0, data)
+
     async def write(self, data: bytes) -> None:
         """Send bytes of the protocol that the connection switched to."""
         await self._connection.write(data)

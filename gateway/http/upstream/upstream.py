@@ -113,6 +113,10 @@ class UpstreamHead(Protocol):
         """
         ...
 
+    def unread(self, data: bytes) -> None:
+        """Give back the bytes that were read, so that the next read returns them first."""
+        ...
+
 
 class UpstreamResponse(UpstreamHead, Protocol):
     """A service's answer: the head and a stream of the body.

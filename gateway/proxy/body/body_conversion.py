@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from io import BytesIO
 
 from gateway.base.errors import Fault, FaultCode, FaultError, conversion_failed, unconvertible
 from gateway.conversion.chain import BodyConversion
@@ -20,6 +20,8 @@ from gateway.conversion.formats.body_format import (
     described,
 )
 from gateway.conversion.formats.converted_stream import ConvertedStream
+from gateway.conversion.formats.json_sequence import SeriesSearch, TextSearch
+from gateway.conversion.formats.text_encoding import TextEncoding
 from gateway.conversion.message.message import Message
 from gateway.http import content_coding
 from gateway.http.turns.loop_turns import LoopTurns
@@ -29,10 +31,8 @@ from gateway.proxy.body import conversion_thread
 from gateway.proxy.body.conversion_budget import AT_ONCE, PATIENCE, overloaded
 from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.body.converter import WholeConversion, converter, decoded_small, in_encoding
+from gateway.proxy.body.decoded_response import DecodedResponse
 from gateway.proxy.body.document_stream import converted_stream
-
-if TYPE_CHECKING:
-    from gateway.conversion.formats.json_sequence import SeriesSearch
 
 _JSON = BodyFormat.JSON  # ten times as fast as to read it from its class
 # What is light, and waits for nothing heavy: a body of so many bytes and elements, and a piece of a
@@ -48,6 +48,8 @@ _LINES_AT_ONCE = 500
 _NO_TURN = 1024
 # The seconds after which a first document with a line feed and no end of the body begins a series.
 _MOMENT = 0.05
+# The seconds after which a body of unknown length that has not begun is sent as a stream.
+_SILENCE = 1.0
 _turns = LoopTurns(PATIENCE, overloaded)
 
 _HOW_TO_READ = (
@@ -120,12 +122,23 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
     room: ConversionRoom,
     message: Message | None = None,
     media_types: Mapping[str, str] = NO_TYPES,
-) -> tuple[bytes | AsyncIterator[bytes], bool]:
+    *,
+    begun: bool = False,
+) -> tuple[bytes | AsyncIterator[bytes] | None, bool]:
     """Return the body of a response converted to the client's version; see `convert_request_body`.
 
     The second value is False if the body is unaltered and still has its content coding. A stream of
     documents, or JSON of several documents, is returned as an iterator that converts each document
-    when it arrives, and raises FaultError for one that cannot be converted.
+    when it arrives, and raises FaultError for one that cannot be converted. None is returned for
+    a body that is not read and passes as it is.
+
+    Args:
+        response: the response.
+        conversion: the conversion.
+        room: the room for the body.
+        message: the message, which is converted as well where the conversion needs it; else None.
+        media_types: how media types are read; see `Endpoint.media_types`.
+        begun: whether the client has the head of the response.
 
     Raises:
         FaultError: the body cannot be converted completely, or there is no room to convert it; no
@@ -135,25 +148,48 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
     is_json, unfit = body_format is _JSON, ""
     if response.status == 206:
         unfit = "a part of a representation cannot be converted"
-    elif not is_json and body_format in STREAMS:
-        if not codings:
-            stream = converted_stream(body_format, conversion, room, message)
-            return _pieces(response, stream, conversion, room), True
-        unfit = "it is a stream with a content coding"
-    body = await response.read()
+    applied = content_coding.codings(codings) if codings else []
+    known = not applied or content_coding.known(applied)
+    if not (is_json or known or unfit) and (body_format in STREAMS or body_format in MAYBE_JSON):
+        return None, False  # nobody can tell whether a change names any of it
+    if not (is_json or unfit) and body_format in STREAMS:
+        if applied:
+            response = DecodedResponse(response, applied, partial(failed, response))
+        stream = converted_stream(body_format, conversion, room, message)
+        return _pieces(response, stream, conversion, room), True
+    search: SeriesSearch | TextSearch | None = None
+    whole = response.complete
+    if not (whole or unfit) and known:
+        search = _search(response, body_format, encoding, conversion)
+    raw: BytesIO | None = None
+    if search is not None and applied:
+        response = DecodedResponse(response, applied, partial(failed, response), room.limit)
+        raw, codings = response.raw, []
+    if search is None or begun or conversion.needs_message or _is_sized(response):
+        body = await response.read()
+    else:
+        try:
+            async with asyncio.timeout(_SILENCE):
+                body = await response.read()
+        except TimeoutError:
+            return _late(response, conversion, room, message, media_types), True
     if unfit and body:
         raise failed(response, unfit)
-    whole = response.complete
+    whole = whole or response.complete
     if not whole or len(body) > AT_ONCE or len(body) > room.limit:
-        search = None if whole or codings or not is_json else _search(response, conversion)
-        length = _length(response, room)
+        length = _length(response, room) if search is None else 0
         body = await room.gather(_collected(response, body, whole, room, search), length)
-        if search is not None and search.found:
-            series = _series(response, body, conversion, room, message, more=True)
-            return await series, True
+    more = search is not None and search.found
+    if more:
+        if is_json:
+            return await _series(response, body, conversion, room, message, more=True), True
+        if isinstance(search, TextSearch) and not search.json:
+            response.unread(body)
+            return None, False
+    came = body if raw is None else raw.getvalue()
     if not body:
         made = _converted_nothing(response, conversion, message)
-        return made, made != b""
+        return (made, True) if made else (came, False)
     convert = json_body.convert if is_json else converter(body_format, room)
     if convert is None:
         raise failed(response, "it is not JSON", f"it is not JSON; {_HOW_TO_READ}")
@@ -170,25 +206,74 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
     except content_coding.ContentCodingError as error:
         raise failed(response, error) from None
     except ConversionError as error:
-        if isinstance(error, json_body.NotJsonError) and is_json and not codings:
+        if isinstance(error, json_body.NotJsonError) and is_json:
             with suppress(FaultError):
-                series = _series(response, body, conversion, room, message, more=False)
+                text = body
+                if codings:
+                    text = await asyncio.to_thread(content_coding.decode, body, applied, room.limit)
+                series = _series(response, text, conversion, room, message, more=False)
                 return await series, True
-        if body_format in MAYBE_JSON and isinstance(error, json_body.NotJsonError):
-            return body, False  # a text that no change names
-        raise failed(response, error, error.cause) from None
-    return converted, converted is not body
+        if not (body_format in MAYBE_JSON and isinstance(error, json_body.NotJsonError)):
+            raise failed(response, error, error.cause) from None
+        converted = body  # a text that no change names
+    if not more:
+        return (came, False) if converted is body else (converted, True)
+    if converted is body:
+        response.unread(body)
+        return None, False
+    return _followed(response, converted), True
 
 
-def _search(response: UpstreamHead, conversion: BodyConversion) -> "SeriesSearch | None":
-    if any(name.lower() == b"content-length" for name, _ in response.fields):
-        return None
-    from gateway.conversion.formats.json_sequence import SeriesSearch  # most bodies have a length
+def _is_sized(response: UpstreamHead) -> bool:
+    return any(name.lower() == b"content-length" for name, _ in response.fields)
 
+
+def _search(
+    response: UpstreamHead,
+    body_format: BodyFormat,
+    encoding: TextEncoding | None,
+    conversion: BodyConversion,
+) -> SeriesSearch | TextSearch | None:
+    """Return what looks for the beginning of a stream in a body that is still coming, if any."""
     # A document of a series is converted otherwise than the same one alone where a change needs the
     # message or the whole body. Then a second document decides, and no pause.
     alike = not conversion.needs_message and conversion.of_documents is conversion
-    return SeriesSearch(_MOMENT if alike else None)
+    if body_format is _JSON:
+        if _is_sized(response) or encoding is not None:
+            return None
+        return SeriesSearch(_MOMENT if alike else None)
+    if body_format in MAYBE_JSON:
+        return TextSearch(encoding, None if conversion.needs_message else _MOMENT)
+    return None
+
+
+async def _late(
+    response: UpstreamHead,
+    conversion: BodyConversion,
+    room: ConversionRoom,
+    message: Message | None,
+    media_types: Mapping[str, str],
+) -> AsyncIterator[bytes]:
+    """Yield the converted body of a response whose head was sent before the body began."""
+    if isinstance(response, DecodedResponse):
+        response.raw = None  # it is sent without its content coding
+    given = response, conversion, room, message, media_types
+    body, _ = await convert_response_body(*given, begun=True)
+    if body is None:
+        body = _followed(response, b"")
+    if not isinstance(body, bytes):
+        async for piece in body:
+            yield piece
+    elif body:
+        yield body
+
+
+async def _followed(response: UpstreamHead, converted: bytes) -> AsyncIterator[bytes]:
+    """Yield what is converted, and the rest of the response as it is."""
+    if converted:
+        yield converted
+    while piece := await response.read():
+        yield piece
 
 
 async def _series(
@@ -267,9 +352,9 @@ async def _collected(
     piece: bytes,
     last: bool,
     room: ConversionRoom,
-    search: "SeriesSearch | None" = None,
+    search: SeriesSearch | TextSearch | None = None,
 ) -> AsyncIterator[bytes]:
-    """Yield a body that begins with a piece, perhaps its last, until `search` finds a series.
+    """Yield a body that begins with a piece, perhaps its last, until `search` finds a stream.
 
     Raises:
         FaultError: the body is large.
@@ -277,11 +362,11 @@ async def _collected(
     size = 0
     while piece:
         size += len(piece)
-        if size > room.limit:
+        ended = search is not None and not last and search.ends_text(piece)
+        if size > room.limit and not (search is not None and search.found):
             raise _too_large(response, room)
         yield piece
         if search is not None and not last:
-            ended = search.ends_text(piece)
             if search.found:
                 return
             if ended:

@@ -83,6 +83,7 @@ class CapturingResponse:
         "_copy",
         "_over",
         "_response",
+        "_unread",
         "_whole",
         "fields",
         "holders",
@@ -103,6 +104,7 @@ class CapturingResponse:
         self._copy = copy
         self._over = over
         self._whole = False
+        self._unread = 0
         self.status: int = response.status
         self.reason: bytes = response.reason
         self.fields: HeaderFields = response.fields
@@ -125,10 +127,16 @@ class CapturingResponse:
         """Return the next bytes of the body, and copy them."""
         piece = await self._response.read()
         if self._copy is not None:
-            self._copy.keep(piece)
+            self._copy.keep(piece[self._unread :])
+            self._unread = 0
         # A read returns all bytes that have arrived, so a read after the last arrival is the last.
         self._whole = self._response.complete
         return piece
+
+    def unread(self, data: bytes) -> None:
+        """Give back the bytes that were read, which are copied already."""
+        self._response.unread(data)
+        self._unread += len(data)
 
     async def write(self, data: bytes) -> None:
         """Send bytes of the protocol that the connection switched to."""

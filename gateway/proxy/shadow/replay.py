@@ -69,6 +69,9 @@ class CapturedAnswer(msgspec.Struct):
         """Return the body."""
         return self.body
 
+    def unread(self, data: bytes) -> None:
+        """Do nothing: every read returns the whole body."""
+
     def compared(self, rule: Shadow, method: str) -> ComparedAnswer:
         """Return the part of the answer that the shadow's rule compares."""
         if self.fault is not None:

@@ -1,17 +1,26 @@
 """Streams of documents, in which text that is not JSON passes, over sockets."""
 
+import gzip
 import json
 import socket
+import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import brotli
 import pytest
 
 from tests.gateway.kit import DEADLINE, Program, StartGateway
 from tests.gateway.live.conftest import House
-from tests.gateway.live.raw import Message, answer, ask, get, request
+from tests.gateway.live.raw import Answer, Message, answer, ask, get, parse_answer, request
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 RULES = """
 services: {{ told: {{ targets: ["http://127.0.0.1:{port}"] }} }}
@@ -253,3 +262,266 @@ def stream(head: bytes, body: bytes) -> Callable[[Message], Iterator[bytes]]:
 def test_a_series_that_has_its_length_is_converted(program: Program, house: House) -> None:
     house.service.answer = answer(ADDED * 3)
     assert get(program, "/v1/a").body == OLDER * 3
+
+
+def in_turn(
+    program: Program, house: House, head: bytes, *steps: tuple[bytes, bytes], path: str = "/v1/a"
+) -> Answer:
+    """Return an answer of which the service sends each part when the client has the one before.
+
+    Args:
+        program: the gateway.
+        house: with the service.
+        head: the head of the service's answer, with an unknown length.
+        steps: each has what the service sends, and what the client receives before the next one.
+        path: what the client asks for.
+    """
+    arrived = threading.Semaphore(0)
+
+    def paced(_: Message) -> Iterator[bytes]:
+        yield head
+        for piece, _expected in steps:
+            if piece:
+                yield chunk(piece)
+            assert arrived.acquire(timeout=DEADLINE)
+        yield b"0\r\n\r\n"
+
+    house.service.answer = paced
+    with socket.create_connection(("127.0.0.1", program.port), DEADLINE) as client:
+        client.sendall(request("GET", path))
+        read = b""
+        for _, expected in steps:
+            while expected not in read:
+                received = client.recv(65536)
+                assert received, read
+                read += received
+            arrived.release()
+        while received := client.recv(65536):
+            read += received
+    return parse_answer(read)
+
+
+def head_of(content_type: str | None, *lines: str) -> bytes:
+    """Return the head of an answer of unknown length."""
+    typed = [] if content_type is None else [f"Content-Type: {content_type}"]
+    fields = ["HTTP/1.1 200 OK", "Transfer-Encoding: chunked", *typed, *lines]
+    return "\r\n".join([*fields, "", ""]).encode()
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "text/html; charset=latin-1", None])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (b"I0101 starting\n", b"I0102 started\n"),
+        (b"2026-01-01T00:00:00Z up\n", b"2026-01-01T00:00:09Z down\n"),
+        (b"127.0.0.1 - - [1]\n", b"::1 - - [2]\n"),
+        (b"[INFO] {\n", b"[WARN] }\n"),
+        (b"[2026-01-01 12:00] a\n", b"[2026-01-01 12:01] b\n"),
+        (b'{"total":1}\n{"total":2}\n', b'{"total":3}\n'),
+        (b'"total" is 1\n', b"more\n"),
+        (b"true\nfalse", b"null\n"),
+        (b"\n\n caf\xc3", b"\xa9\n"),
+        (b"...", b"::::"),
+        (b"{oops\n", b"{oops again\n"),
+        (b"...\n" + b"x" * 2_000_000, b"end"),
+    ],
+    ids=lambda lines: lines[0][:9],
+)
+def test_text_that_is_not_json_passes_as_it_comes(
+    program: Program, house: House, content_type: str | None, lines: tuple[bytes, bytes]
+) -> None:
+    got = in_turn(program, house, head_of(content_type), *((line, line[-9:]) for line in lines))
+    assert got.body == b"".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "passed"),
+    [(b'{"total":1}\n', b'{"amount":1}'), (b"[1]", b"[1]"), (b"5\n", b"5")],
+)
+def test_text_that_begins_as_json_and_goes_on_is_not_held(
+    program: Program, house: House, text: bytes, passed: bytes
+) -> None:
+    got = in_turn(program, house, head_of("text/plain"), (text, passed), (b" later", b"later"))
+    assert got.body.replace(b"\n", b"") == passed + b" later"
+
+
+def test_text_keeps_its_length_and_its_coding(program: Program, house: House) -> None:
+    text = b"a,b\n" * 300_000
+    for body, *lines in ((text,), (gzip.compress(text), "Content-Encoding: gzip")):
+        house.service.answer = answer(body, *lines, content_type="text/plain")
+        got = get(program, "/v1/a")
+        assert (got.body, got.one("Content-Length")) == (body, b"%d" % len(body))
+        assert len(got.all("Content-Encoding")) == len(lines)
+
+
+@pytest.mark.parametrize("coded", [False, True])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16-le", "utf-32"])
+def test_json_as_text_is_converted_however_it_is_cut(
+    program: Program, house: House, encoding: str, coded: bool
+) -> None:
+    text = json.dumps({"total": 1, "x": "y" * 100_000}).encode(encoding)
+    body = gzip.compress(text) if coded else text
+    head = head_of("text/plain", *(["Content-Encoding: gzip"] if coded else []))
+
+    def cut(_: Message) -> Iterator[bytes]:
+        yield head
+        for each in (body[:1], body[1:2], body[2:7], body[7:]):
+            yield chunk(each)
+            time.sleep(0.01)
+        yield b"0\r\n\r\n"
+
+    house.service.answer = cut
+    got = get(program, "/v1/a")
+    assert json.loads(got.body) == {"amount": 1, "x": "y" * 100_000}
+    assert got.all("Content-Encoding") == []
+
+
+@pytest.mark.parametrize(
+    ("content_type", "sent", "expected"),
+    [
+        (EVENTS, NEW, OLD),
+        (LINES, b'{"total":1}\n', b'{"amount":1}\n'),
+        ("application/json", ADDED, OLDER),
+        ("text/plain", b"first line\n", b"first line\n"),
+        (None, b'{"total":1}', b'{"amount":1}'),
+    ],
+)
+@pytest.mark.parametrize("coded", [False, True])
+def test_the_head_arrives_before_the_first_document_is_sent(
+    program: Program,
+    house: House,
+    content_type: str | None,
+    sent: bytes,
+    expected: bytes,
+    coded: bool,
+) -> None:
+    head = head_of(content_type, *(["Content-Encoding: gzip"] if coded else []))
+    sent = gzip.compress(sent) if coded else sent
+    got = in_turn(program, house, head, (b"", b"\r\n\r\n"), (sent, expected))
+    assert got.body == expected
+    assert got.all("Content-Encoding") == []
+
+
+def test_a_body_whose_fields_depend_on_it_is_awaited(program: Program, house: House) -> None:
+    def late(_: Message) -> Iterator[bytes]:
+        yield CHUNKED + b"\r\n"
+        time.sleep(1.2)
+        yield chunk(b'{"size":"5"}') + b"0\r\n\r\n"
+
+    house.service.answer = late
+    assert get(program, "/v1/fields").one("X-Size") == b"5"
+
+
+Add = Callable[[bytes, bool], bytes]
+
+
+def deflated(wbits: int) -> Add:
+    """Return what adds a document to a body in a coding of zlib."""
+    coder = zlib.compressobj(6, zlib.DEFLATED, wbits)
+    end = zlib.Z_FINISH, zlib.Z_SYNC_FLUSH
+    return lambda data, more: coder.compress(data) + coder.flush(end[more])
+
+
+def brotlied() -> Add:
+    """Return what adds a document to a body in brotli."""
+    coder = brotli.Compressor()
+    return lambda data, more: coder.process(data) + (coder.flush() if more else coder.finish())
+
+
+def zstandard() -> Add:
+    """Return what adds a document to a body in zstd."""
+    coder = zstd.ZstdCompressor()
+    return lambda data, more: coder.compress(data, coder.FLUSH_BLOCK if more else coder.FLUSH_FRAME)
+
+
+CODERS: dict[str, tuple[str, Callable[[], Add]]] = {
+    "gzip": ("gzip", lambda: deflated(31)),
+    "gzip, a member for each": ("x-gzip", lambda: lambda data, _: gzip.compress(data)),
+    "deflate": ("deflate", lambda: deflated(15)),
+    "bare deflate": ("deflate", lambda: deflated(-15)),
+    "br": ("br", brotlied),
+    "zstd": ("zstd", zstandard),
+    "zstd, a frame for each": ("zstd", lambda: lambda data, _: bytes(zstd.compress(data))),
+    "identity": ("identity", lambda: lambda data, _: data),
+}
+
+
+@pytest.mark.parametrize(("coding", "coder"), CODERS.values(), ids=CODERS)
+@pytest.mark.parametrize("content_type", [EVENTS, LINES, "application/json"])
+def test_a_document_of_a_coded_stream_arrives_before_the_next_one_is_sent(
+    program: Program,
+    house: House,
+    coding: str,
+    coder: Callable[[], Add],
+    content_type: str,
+) -> None:
+    around = (b"data: ", b"\n\n") if content_type == EVENTS else (b"", b"\n")
+    new, old = (b'{"%s":"%%s"}'.join(around) % name for name in (b"total", b"amount"))
+    add = coder()
+    steps = [(add(new % word, word != b"last"), old % word) for word in (b"a", b"b", b"last")]
+    got = in_turn(program, house, head_of(content_type, f"Content-Encoding: {coding}"), *steps)
+    assert got.body == b"".join(expected for _, expected in steps)
+    assert got.all("Content-Encoding") == []
+
+
+def test_what_a_coded_stream_holds_is_bounded_and_its_end_is_needed(
+    program: Program, house: House
+) -> None:
+    """A line of 50 MB in 50 kB, and a body that breaks off."""
+    bomb, line = gzip.compress(b"x" * 50_000_000), gzip.compress(b'{"total":1}\n' * 9)
+    for body in (bomb, line[:-9], b"oops"):
+        coded = "Content-Encoding: gzip"
+        house.service.answer = answer(body, coded, content_type=LINES)
+        with pytest.raises(ConnectionError):
+            get(program, "/v1/a")
+    for content_type in (LINES, "application/json"):
+        whole = answer(line + gzip.compress(b""), coded, content_type=content_type)
+        house.service.answer = whole
+        assert get(program, "/v1/a").body == b'{"amount":1}\n' * 9
+
+
+@pytest.mark.parametrize("content_type", [EVENTS, LINES, "text/plain", None])
+def test_a_coding_that_nobody_knows_passes(
+    program: Program, house: House, content_type: str | None
+) -> None:
+    lines = "Content-Encoding: x-own", "Content-Digest: sha-256=:AA==:"
+    house.service.answer = answer(b'{"total":1}\n', *lines, content_type=content_type)
+    got = get(program, "/v1/a")
+    assert (got.status, got.body) == (200, b'{"total":1}\n')
+    assert (got.one("Content-Encoding"), got.one("Content-Length")) == (b"x-own", b"12")
+    assert got.one("Content-Digest") == b"sha-256=:AA==:"
+
+
+@pytest.mark.parametrize(
+    "line", [b": alive\n", b"retry: 10\n", b"id: 7\r\n", b"\n", b"\r\n: alive\r\n", b"other\n"]
+)
+def test_lines_before_the_data_of_an_event_do_not_wait_for_it(
+    program: Program, house: House, line: bytes
+) -> None:
+    steps = [(NEW, OLD), (line, chunk(line)), (NEW, b"\n" + OLD)]
+    got = in_turn(program, house, head_of(EVENTS), *steps)
+    assert got.body == OLD + line + OLD
+
+
+@pytest.mark.parametrize(
+    ("content_type", "sent"),
+    [
+        (EVENTS, BOM + NEW.replace(b"\n", b"\r\n")),
+        (EVENTS, 'id: é\rdata: {"total":"é"}\r\r'.encode()),
+        (EVENTS, b"event: e\ndata: [\ndata: 1]\n\n" + NEW[:-1]),
+        (LINES, '{"total":"é"}\r\n{"total":2}'.encode()),
+        ("application/json", ADDED * 2),
+    ],
+)
+def test_a_stream_that_is_cut_at_every_byte(
+    program: Program, house: House, content_type: str, sent: bytes
+) -> None:
+    def bytewise(_: Message) -> Iterator[bytes]:
+        yield head_of(content_type)
+        for at in range(len(sent)):
+            yield chunk(sent[at : at + 1])
+            time.sleep(0.001)
+        yield b"0\r\n\r\n"
+
+    house.service.answer = bytewise
+    assert get(program, "/v1/a").body == sent.replace(b"total", b"amount")

@@ -48,6 +48,9 @@ class Answered:
     async def read(self) -> bytes:
         return self.pieces.pop() if self.pieces else b""
 
+    def unread(self, data: bytes) -> None:
+        raise AssertionError
+
     async def write(self, data: bytes) -> None:
         raise AssertionError
 

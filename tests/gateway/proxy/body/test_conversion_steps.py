@@ -80,6 +80,7 @@ async def test_no_step_of_a_stream_is_long(
     room = ConversionRoom(16 * MEBIBYTE, 1_000_000)
     answer = CapturedAnswer(200, [(b"Content-Type", media_type)], body)
     pieces, _ = await body_conversion.convert_response_body(answer, conversion(), room)
+    assert pieces is not None
     assert not isinstance(pieces, bytes)
     assert b"".join([piece async for piece in pieces])
     assert len(steps) >= least

@@ -178,6 +178,7 @@ async def test_a_piece_of_many_lines_is_converted_beside(
     room = ConversionRoom(1_000_000, 1_000)
     answer = CapturedAnswer(200, [(b"Content-Type", media_type.encode())], line * lines)
     pieces, _ = await body_conversion.convert_response_body(answer, conversion(), room)
+    assert pieces is not None
     assert not isinstance(pieces, bytes)
     assert b"".join([piece async for piece in pieces]) == line * lines
     room.release()

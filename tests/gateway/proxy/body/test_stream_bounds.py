@@ -18,6 +18,7 @@ async def converted(body: bytes, room: ConversionRoom) -> bytes:
     """Return the converted lines of an answer."""
     answer = CapturedAnswer(200, LINES, body)
     found, _ = await body_conversion.convert_response_body(answer, conversion(), room)
+    assert found is not None
     assert not isinstance(found, bytes)
     return b"".join([piece async for piece in found])
 

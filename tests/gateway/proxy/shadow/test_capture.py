@@ -36,6 +36,10 @@ class Arriving:
         """Return the next piece."""
         return self.pieces.pop(0) if self.pieces else b""
 
+    def unread(self, data: bytes) -> None:
+        """Put back a piece."""
+        self.pieces.insert(0, data)
+
     async def write(self, data: bytes) -> None:
         """Note what is written."""
         self.written += data
@@ -128,6 +132,14 @@ async def test_a_response_passes(budget: CaptureBudget) -> None:
     teed.abandon()
     assert (response.abandoned, response.written) == (True, b"x")
     assert (copy.whole(), ends) == (b"abcdef", [True])
+
+
+async def test_what_is_given_back_is_copied_once(budget: CaptureBudget) -> None:
+    _, copy, teed, _ = watched(budget, b"abc", b"def")
+    begun = await teed.read() + await teed.read()
+    teed.unread(begun)
+    assert [await teed.read(), await teed.read()] == [b"abcdef", b""]
+    assert copy.whole() == b"abcdef"
 
 
 async def test_a_response_that_nobody_reads_to_its_end(budget: CaptureBudget) -> None:
