@@ -5,60 +5,60 @@ import os
 import signal
 import sys
 from functools import partial
+from traceback import format_exc
 from typing import Any, cast
 
 from aiohttp import web
 
-from .app import IN_FLIGHT, STOPPING, application, log
-from .body import ProblemError
+from .app import IN_FLIGHT, STOPPING, ProblemError, application, log
 from .settings import Settings
 from .store import StorageError
 
 
 class Connection(web.RequestHandler):
-    """A connection that answers invalid HTTP with a problem."""
+    """Answers invalid HTTP, and faults outside of the middlewares, with a problem."""
 
     def handle_error(self, request: Any, status: int = 500, *error: Any, **_: Any) -> web.Response:
         """Log the error and return the response."""
-        code, level = ("bad_http", "info") if status == 400 else ("internal_error", "error")
-        log(code, level, error=repr(error[-1] if error else None))
+        code = "bad_http" if status == 400 else "internal_error"
+        if status == 400:
+            log(code, error=repr(error[-1]))
+        else:
+            log("failed", "error", path=request.path, traceback=format_exc())
         response = ProblemError(status, code, "The connection ends here.").response(request.path)
         response.force_close()
         return response
 
 
-async def serve(settings: Settings) -> str | None:
-    """Serve until a signal; return why that is impossible, or None."""
+async def serve(settings: Settings) -> None:
+    """Serve until a signal; exit with one line if that is impossible."""
     app, loop = application(settings), asyncio.get_running_loop()
+    host, port = settings.host, settings.port
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, app[STOPPING].set)
     runner = web.AppRunner(app, shutdown_timeout=1)
     what = "use the database of USERS_DATABASE_URL"
     try:
         await runner.setup()
-        what = f"listen on {settings.host}:{settings.port}"
-        connection = partial(
-            Connection, cast("web.Server", runner.server), loop=loop, auto_decompress=False
-        )
-        listener = await loop.create_server(connection, settings.host, settings.port)
+        what, server = f"listen on {host}:{port}", cast("web.Server", runner.server)
+        connection = partial(Connection, server, loop=loop, auto_decompress=False)
+        listener = await loop.create_server(connection, host, port)
     # Drivers raise the last three for wrong hosts, ports and parameters of URLs.
     except (StorageError, OSError, OverflowError, TypeError, ValueError) as error:
         await runner.cleanup()
-        return f"cannot {what}: {error}"
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    log("listening", url=f"http://{host}:{listener.sockets[0].getsockname()[1]}")
+        sys.exit(f"users_service: cannot {what}: {error}")
+    authority = f"[{host}]" if ":" in host else host
+    log("listening", url=f"http://{authority}:{listener.sockets[0].getsockname()[1]}")
     await app[STOPPING].wait()
     log("stopping")
     listener.close()
-    end = loop.time() + settings.grace
     await asyncio.sleep(0.01)  # requests that have arrived may begin
-    while app[IN_FLIGHT] and loop.time() < end:  # noqa: ASYNC110 (cleanup stops reading bodies)
-        await asyncio.sleep(0.01)
-    if app[IN_FLIGHT]:
-        log("grace_ended", "warning", in_flight=len(app[IN_FLIGHT]))
+    # `cleanup` alone would stop reading the bodies of requests in flight.
+    in_flight = app[IN_FLIGHT]
+    if in_flight and (await asyncio.wait(in_flight, timeout=settings.grace))[1]:
+        log("grace_ended", "warning", in_flight=len(in_flight))
     await runner.cleanup()
     log("stopped")
-    return None
 
 
 try:
@@ -66,5 +66,4 @@ try:
 except ValueError as error:
     sys.stderr.write(f"users_service: {error}\n")
     sys.exit(2)
-if reason := asyncio.run(serve(settings)):
-    sys.exit(f"users_service: {reason}")
+asyncio.run(serve(settings))

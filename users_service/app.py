@@ -9,24 +9,45 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 from traceback import format_exc
+from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 from pydantic import ValidationError
+from pydantic_core import to_json
 
-from .body import ProblemError, expect, read, respond
 from .settings import Settings
 from .store import StorageError, Store
 from .user import NewUser, parse, violations
 
 SETTINGS, STORE = web.AppKey("settings", Settings), web.AppKey("store", Store)
-STOPPING, IN_FLIGHT = web.AppKey("stopping", asyncio.Event), web.AppKey("in_flight", set[object])
+STOPPING = web.AppKey("stopping", asyncio.Event)
+IN_FLIGHT = web.AppKey("in_flight", set[asyncio.Task[Any]])
 FIELDS = web.RequestKey("fields", dict[str, str])  # of log entries about a request
+JSON, PROBLEM_JSON = "application/json", "application/problem+json"
 OPENAPI = json.loads((Path(__file__).parent / "openapi.json").read_text())
 SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}")
 # host [":" port] of RFC 3986, section 3.2, without escapes and sub-delims.
 AUTHORITY = re.compile(r"(?:[A-Za-z0-9._~-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
+
+
+class ProblemError(Exception):
+    """Ends a request with a problem (RFC 9457): `code` is for programs, `detail` for people."""
+
+    def __init__(self, status: int, code: str, detail: str, **headers: str) -> None:
+        super().__init__(detail)
+        self.status, self.code, self.detail = status, code, detail
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+    def response(self, path: str) -> web.Response:
+        """Return the response to a request for this path."""
+        title = self.code.replace("_", " ").capitalize()
+        about = {"type": f"urn:problem:{self.code}", "title": title, "status": self.status}
+        instance = quote(path, safe="/%:@!$&'()*+,;=", errors="surrogateescape")
+        body = {**about, "detail": self.detail, "instance": instance, "code": self.code}
+        return _json(body, self.status, PROBLEM_JSON, headers=self.headers)
 
 
 def application(settings: Settings) -> web.Application:
@@ -35,7 +56,7 @@ def application(settings: Settings) -> web.Application:
     app = web.Application(middlewares=middlewares, client_max_size=settings.max_body)
     app[SETTINGS], app[STOPPING], app[IN_FLIGHT] = settings, asyncio.Event(), set()
     app.cleanup_ctx.append(_open_store)
-    app.router.add_post("/users", _create_user, expect_handler=expect)
+    app.router.add_post("/users", _create_user, expect_handler=_expect)
     app.router.add_get("/users/{id}", _read_user)
     app.router.add_get("/healthz", partial(_send, {"status": "ok"}))
     app.router.add_get("/readyz", _check_readiness)
@@ -53,17 +74,16 @@ async def _open_store(app: web.Application) -> AsyncIterator[None]:
 
 
 async def _create_user(request: web.Request) -> web.Response:
-    settings = request.app[SETTINGS]
-    body = await read(request, settings.max_body, settings.body_timeout)
+    settings, body = request.app[SETTINGS], await _read_body(request)
     today = {"today": datetime.now(settings.timezone).date()}
     try:
         new = NewUser.model_validate(parse(body, settings.max_depth), context=today)
     except ValidationError as error:
-        return respond(violations(error, "user"), 400)
+        return _json(violations(error, "user"), 400)
     except ValueError as error:
-        raise ProblemError(400, "malformed_json", f"The body is not JSON: {error}.") from error
+        raise ProblemError(400, "malformed_json", f"Send valid JSON: {error}.") from error
     user = await request.app[STORE].add(new.model_dump())
-    return respond(dict(user), 201, headers={"Location": location(request, user["id"])})
+    return _json(dict(user), 201, headers={"Location": location(request, user["id"])})
 
 
 async def _read_user(request: web.Request) -> web.Response:
@@ -72,7 +92,7 @@ async def _read_user(request: web.Request) -> web.Response:
     user = await request.app[STORE].get(int(digits)) if known else None
     if not user:
         raise ProblemError(404, "user_not_found", "No user has this id.")
-    return respond(dict(user))
+    return _json(dict(user))
 
 
 async def _check_readiness(request: web.Request) -> web.Response:
@@ -80,12 +100,46 @@ async def _check_readiness(request: web.Request) -> web.Response:
         await request.app[STORE].check()
     except StorageError as error:
         log("not_ready", "warning", error=str(error))
-        return respond({"status": "not ready", "reason": "storage_unavailable"}, 503)
-    return respond({"status": "ready"})
+        return _json({"status": "not ready", "reason": "storage_unavailable"}, 503)
+    return _json({"status": "ready"})
 
 
 async def _send(value: object, _: web.Request) -> web.Response:
-    return respond(value)
+    return _json(value)
+
+
+def _json(value: object, status: int = 200, form: str = JSON, **options: Any) -> web.Response:
+    return web.Response(body=to_json(value), status=status, content_type=form, **options)
+
+
+async def _expect(_: web.Request) -> None:
+    """Ignore the header field Expect until `_read_body`."""
+
+
+async def _read_body(request: web.Request) -> bytes:
+    limit, seconds = request.app[SETTINGS].max_body, request.app[SETTINGS].body_timeout
+    codings = ",".join(request.headers.getall("Content-Encoding", [])).lower().split(",")
+    if not {coding.strip() for coding in codings} <= {"", "identity"}:
+        hint = "Send the body without Content-Encoding."
+        raise ProblemError(415, "unsupported_encoding", hint, Accept_Encoding="identity")
+    charset = (request.charset or "utf-8").lower()
+    if request.content_type != JSON or charset not in ("utf-8", "utf8"):
+        raise ProblemError(415, "unsupported_media_type", f"Send {JSON} in UTF-8.", Accept=JSON)
+    try:
+        if (request.content_length or 0) > limit:
+            raise web.HTTPRequestEntityTooLarge(limit)
+        if request.headers.get("Expect", "").lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0  # or aiohttp assumes that the response has begun
+        async with asyncio.timeout(seconds):
+            return await request.read()
+    except web.HTTPRequestEntityTooLarge:  # also of the application's client_max_size
+        status, code, hint = 413, "body_too_large", f"Send {limit} bytes at most."
+    except TimeoutError:  # also after an invalid chunk, which aiohttp does not report here
+        status, code, hint = 408, "body_timeout", f"Send the body within {seconds:g} seconds."
+    except (web.RequestPayloadError, ConnectionError):
+        status, code, hint = 400, "body_incomplete", "The body ended too early."
+    raise ProblemError(status, code, hint, Connection="close")
 
 
 def location(request: web.Request, user_id: int) -> str:
@@ -94,13 +148,11 @@ def location(request: web.Request, user_id: int) -> str:
     The gateway sends them as X-Forwarded-*. Repeated or malformed headers are ignored.
     """
     host, port, *_ = request.get_extra_info("sockname") or ("localhost", 80)
-    authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    for name in ("Host", "X-Forwarded-Host"):
-        found = request.headers.getall(name, [])
-        if len(found) == 1 and AUTHORITY.fullmatch(found[0]):
-            authority = found[0]
-    protos = [proto.lower() for proto in request.headers.getall("X-Forwarded-Proto", [])]
-    scheme = "https" if protos == ["https"] else "http"
+    fallback = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    names = ("X-Forwarded-Host", "Host", "X-Forwarded-Proto")
+    once = [",".join(request.headers.getall(name, [])) for name in names]
+    authority = next(name for name in (*once[:2], fallback) if AUTHORITY.fullmatch(name))
+    scheme = "https" if once[2].lower() == "https" else "http"
     return f"{scheme}://{authority}{request.rel_url.raw_path}/{user_id}"
 
 
@@ -109,17 +161,16 @@ async def _log_requests(request: web.Request, handler: Handler) -> web.StreamRes
     start, app, task = perf_counter(), request.app, asyncio.current_task()
     given = request.headers.get("X-Request-Id", "")
     request_id = given if SANE_REQUEST_ID.fullmatch(given) else uuid4().hex
-    fields = {"request_id": request_id, "method": request.method, "path": request.rel_url.raw_path}
-    request[FIELDS] = fields
-    app[IN_FLIGHT].add(task)
-    try:
-        response = await handler(request)
-    finally:
-        app[IN_FLIGHT].discard(task)
+    path = request.rel_url.raw_path or "/"  # CONNECT has none
+    fields = request[FIELDS] = {"request_id": request_id, "method": request.method, "path": path}
+    if task:
+        app[IN_FLIGHT].add(task)
+        task.add_done_callback(app[IN_FLIGHT].discard)
+    response = await handler(request)
     if app[STOPPING].is_set():
         response.force_close()
     response.headers["X-Request-Id"] = request_id
-    if fields["path"] not in ("/healthz", "/readyz"):
+    if path not in ("/healthz", "/readyz"):
         duration = round((perf_counter() - start) * 1000, 3)
         log("request", **fields, status=response.status, duration_ms=duration)
     return response

@@ -12,7 +12,9 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-BEGIN = "BEGIN IMMEDIATE"
+# The database or the role may have it off, and a commit would not outlive a crash of the server.
+OFF = "current_setting('synchronous_commit') = 'off'"
+DURABLE = f"SELECT set_config('synchronous_commit', 'on', true) WHERE {OFF}"
 LOCK = "SELECT pg_advisory_xact_lock(1970496882)"  # any number that nothing else locks
 ID = sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True)
 NAME = sa.Column("name", sa.Text, nullable=False)
@@ -37,12 +39,12 @@ class Store:
             # SQLite has one writer at a time, so the writers queue for one connection.
             self._reader = _sqlite_engine(file, timeout, 4)
             self._writer = _sqlite_engine(file, timeout, 1)
-            sa.event.listen(self._writer.sync_engine, "begin", lambda it: it.exec_driver_sql(BEGIN))
         else:
             limits = {"timeout": timeout, "command_timeout": timeout}
             pool: dict[str, Any] = {"pool_pre_ping": True, "pool_timeout": timeout}
             engine = create_async_engine(url, hide_parameters=True, connect_args=limits, **pool)
-            self._reader = self._writer = engine
+            self._reader, self._writer = engine, engine.execution_options()
+        sa.event.listen(self._writer.sync_engine, "begin", _begin_write)
 
     async def create_table(self) -> None:
         """Create the table if it is absent."""
@@ -65,10 +67,10 @@ class Store:
             return (await connection.execute(statement)).mappings().one_or_none()
 
     async def check(self) -> None:
-        """Write to the disk as `add` does, without a lasting change."""
-        async with _transaction(self._writer) as connection:
+        """Write as `add` does and roll back: a full disk fails, and nothing is synced to it."""
+        async with _transaction(self._writer.execution_options(synced=False)) as connection:
             await connection.execute(sa.insert(USERS).values(id=0, name="", birth_date=date.min))
-            await connection.execute(sa.delete(USERS).where(USERS.c.id == 0))
+            await connection.rollback()
 
     async def close(self) -> None:
         """Close every connection."""
@@ -86,6 +88,16 @@ async def _transaction(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
         raise StorageError(str(reason).partition("\n")[0] or type(reason).__name__) from error
 
 
+def _begin_write(connection: sa.Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(DURABLE)
+    else:
+        # EXTRA also syncs the removal of the journal, without which a crash undoes the commit.
+        level = "EXTRA" if connection.get_execution_options().get("synced", True) else "OFF"
+        connection.exec_driver_sql(f"PRAGMA synchronous={level}")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
 def _sqlite_engine(file: Path, timeout: float, connections: int) -> AsyncEngine:
     # mode=rw: a missing file is an error, and not replaced by an empty database.
     url = f"sqlite+aiosqlite:///file:{quote(str(file))}?mode=rw&uri=true"
@@ -96,10 +108,9 @@ def _sqlite_engine(file: Path, timeout: float, connections: int) -> AsyncEngine:
     @sa.event.listens_for(engine.sync_engine, "connect")
     def prepare(connection: Any, record: Any) -> None:
         record.info["file"] = file.stat()
-        # Each commit is on the disk, and in the file alone: a log (WAL) beside it loses users when
-        # it is removed, and spoils another file that takes the place of the database.
-        for pragma in ("journal_mode=DELETE", "synchronous=EXTRA"):
-            connection.cursor().execute(f"PRAGMA {pragma}")
+        # Users are in the file alone: a log (WAL) beside it loses users when it is removed, and
+        # spoils another file that takes the place of the database.
+        connection.cursor().execute("PRAGMA journal_mode=DELETE")
 
     @sa.event.listens_for(engine.sync_engine, "checkout")
     def compare(_connection: Any, record: Any, _fairy: Any) -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 from datetime import date
-from typing import Annotated, Any
+from typing import Annotated, Any, Never
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ValidationError
 from pydantic.alias_generators import to_camel
@@ -57,17 +57,25 @@ def violations(error: ValidationError, whole: str) -> dict[str, str]:
 def parse(body: bytes, max_depth: int) -> object:
     """Return the value of I-JSON (RFC 7493), or raise ValueError."""
     try:
-        # Numbers are floats: int refuses more than 4300 digits, and no field is a number. As a
-        # constant, such as NaN, int refuses everything.
-        value: object = json.loads(
-            body.decode(), parse_int=float, parse_constant=int, object_pairs_hook=_unique
-        )
+        value: object = DECODER.decode(body.decode())
         json.dumps(value, ensure_ascii=False).encode()  # refuses lone surrogates
         if _depth(value) <= max_depth:
             return value
+    except UnicodeError:
+        raise ValueError("the text is not valid Unicode") from None
     except RecursionError:
         pass
     raise ValueError(f"arrays and objects may nest at most {max_depth} deep")
+
+
+def _depth(value: object) -> int:
+    if not isinstance(value, dict | list):
+        return 0
+    return 1 + max(map(_depth, value.values() if isinstance(value, dict) else value), default=0)
+
+
+def _refuse(constant: str) -> Never:
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _unique(members: list[tuple[str, object]]) -> dict[str, object]:
@@ -76,7 +84,5 @@ def _unique(members: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _depth(value: object) -> int:
-    if not isinstance(value, dict | list):
-        return 0
-    return 1 + max(map(_depth, value.values() if isinstance(value, dict) else value), default=0)
+# Numbers are floats: int refuses more than 4300 digits, and no field is a number.
+DECODER = json.JSONDecoder(parse_int=float, parse_constant=_refuse, object_pairs_hook=_unique)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.fleet.cluster import Execute
 from tests.gateway.kit import DEADLINE, ROOT, Program, start_program
 
 BOB = {"name": "Bób 😀", "birthDate": "1999-12-31"}
@@ -42,6 +43,19 @@ def test_users_outlive_the_service(database: str, tmp_path: Path) -> None:
             400,
             {"name": "Name must not contain the character U+0000."},
         )
+
+
+def test_users_are_written_durably_where_synchronous_commit_is_off(
+    database: str, execute: Execute, tmp_path: Path
+) -> None:
+    name = database.rpartition("/")[2]
+    execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
+    with ExitStack() as stack:
+        program = start_program(stack, tmp_path, "users_service", USERS_DATABASE_URL=database)
+        execute("ALTER TABLE users ADD seen text DEFAULT current_setting('synchronous_commit')")
+        assert ask(program, "POST", "/users", BOB)[0] == 201
+        assert ask(program, "GET", "/readyz") == (200, {"status": "ready"})
+        assert execute("SELECT seen FROM users") == ["on"]
 
 
 def test_services_that_start_together_create_one_table(database: str, tmp_path: Path) -> None:

@@ -108,10 +108,18 @@ def test_a_huge_integer_is_as_ignored_as_any(ask: Ask) -> None:
         "Application/JSON",
         "application/json; charset=UTF-8",
         'application/json;charset="utf-8"; a=b',
+        "application/json; charset=utf8",
+        'application/json; charset="UTF8"',
     ],
 )
 def test_json_in_utf_8_is_welcome(content_type: str, ask: Ask) -> None:
     assert ask("POST", "/users", json.dumps(BOB), {"Content-Type": content_type})[0] == 201
+
+
+@pytest.mark.parametrize("coding", ["identity", "Identity", "", "identity, identity"])
+def test_content_encoding_identity_is_no_encoding(coding: str, ask: Ask) -> None:
+    headers = JSON | {"Content-Encoding": coding}
+    assert ask("POST", "/users", json.dumps(BOB), headers)[0] == 201
 
 
 # What violates the contract's constraints.
@@ -198,6 +206,23 @@ def test_what_is_not_json_is_a_400_problem(
     assert (problem["code"], problem["instance"]) == ("malformed_json", "/users")
 
 
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ('{"id":NaN}', "NaN is not a JSON number"),
+        ('{"id":[-Infinity]}', "-Infinity is not a JSON number"),
+        ('{"id":1,"id":2}', "an object has the same name twice"),
+        ('{"id":"\\ud800"}', "the text is not valid Unicode"),
+        (b'"\xf6"', "the text is not valid Unicode"),
+        (b"\xef\xbb\xbf{}", "Expecting value: line 1 column 1 (char 0)"),
+        ("[" * 65 + "]" * 65, "arrays and objects may nest at most 64 deep"),
+    ],
+)
+def test_a_refused_body_has_the_reason(body: str | bytes, reason: str, ask: Ask) -> None:
+    problem = json.loads(ask("POST", "/users", body)[2])
+    assert problem["detail"] == f"Send valid JSON: {reason}."
+
+
 @pytest.mark.usefixtures("nothing_stored")
 @pytest.mark.parametrize(
     ("headers", "code"),
@@ -213,6 +238,7 @@ def test_what_is_not_json_is_a_400_problem(
         ({"Content-Type": "application/json; charset=utf-16"}, "unsupported_media_type"),
         (JSON | {"Content-Encoding": "gzip"}, "unsupported_encoding"),
         (JSON | {"Content-Encoding": "br"}, "unsupported_encoding"),
+        (JSON | {"Content-Encoding": "identity, gzip"}, "unsupported_encoding"),
     ],
 )
 def test_another_kind_of_body_is_a_415_problem(

@@ -2,11 +2,16 @@
 
 import json
 from collections.abc import Callable
+from datetime import date
 from email.message import Message
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from pydantic import ValidationError
+
+from users_service.store import JSON_NAMES
+from users_service.user import NewUser
 
 Answer = tuple[int, Message, bytes]
 Ask = Callable[..., Answer]
@@ -94,14 +99,23 @@ def test_what_is_not_http_is_a_400_problem(
 
 
 @pytest.mark.parametrize(
-    "target", [b"OPTIONS *", b"CONNECT a:80", b"GET http://a/nothing", b"POST http://a/nothing"]
+    ("target", "instance"),
+    [
+        (b"OPTIONS *", "*"),
+        (b"CONNECT a:80", "/"),
+        (b"GET http://a", "/"),
+        (b"GET http://a/nothing", "/nothing"),
+        (b"POST http://a/nothing", "/nothing"),
+    ],
 )
 def test_a_target_that_is_no_path_of_ours_is_a_404_problem(
-    target: bytes, exchange: Callable[[bytes], bytes]
+    target: bytes, instance: str, exchange: Callable[[bytes], bytes]
 ) -> None:
     answer = exchange(target + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-    assert answer.startswith(b"HTTP/1.1 404 ")
-    assert b'"code":"not_found"' in answer
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 404 ")
+    problem = json.loads(body)
+    assert (problem["code"], problem["instance"]) == ("not_found", instance)
 
 
 # What else there is.
@@ -147,6 +161,25 @@ def test_the_description_is_openapi_3_1_with_sound_schemas(ask: Ask) -> None:
     name = schemas["NewUser"]["properties"]["name"]
     assert (name["minLength"], name["maxLength"]) == (3, 20)
     assert schemas["NewUser"]["properties"]["birthDate"]["format"] == "date"
+
+
+def test_the_description_accepts_what_the_model_accepts(ask: Ask) -> None:
+    schemas = json.loads(ask("GET", "/openapi.json")[2])["components"]["schemas"]
+    model = NewUser.model_json_schema()
+    assert set(schemas["NewUser"]["properties"]) == set(model["properties"])
+    assert set(schemas["NewUser"]["required"]) == set(model["required"])
+    assert set(schemas["User"]["required"]) == {each.name for each in JSON_NAMES}
+    validator = Draft202012Validator(
+        schemas["NewUser"], format_checker=Draft202012Validator.FORMAT_CHECKER
+    )
+    values = ("", "\U0001f600" * 2, "Bob", "x" * 20, "x" * 21, "2000-02-29", "2001-02-29", 1, None)
+    for sent in [{}, [], *({**BOB, field: value} for field in BOB for value in values)]:
+        try:
+            NewUser.model_validate(sent, context={"today": date(2020, 1, 1)})
+            accepted = True
+        except ValidationError:
+            accepted = False
+        assert validator.is_valid(sent) == accepted, sent
 
 
 @pytest.mark.parametrize("given", ["a", "gw-1:~/x=1@b+c.d_e", "x" * 128])

@@ -220,6 +220,23 @@ def test_what_is_not_http_is_logged_without_a_traceback(
     assert "traceback" not in _entries(standing.log)[-1]
 
 
+def test_a_fault_is_a_500_problem_and_a_logged_traceback(launch: Launch, ask: Ask) -> None:
+    _, port, log = launch()
+    with closing(sqlite3.connect(log.parents[1] / "users.db")) as database:
+        database.execute("INSERT INTO users VALUES (1, 's3cret', 'no date')")
+        database.commit()
+    status, headers, body = ask("GET", "/users/1", headers={"X-Request-Id": "r1"}, port=port)
+    assert (status, headers["Content-Type"]) == (500, "application/problem+json")
+    problem = json.loads(body)
+    assert (problem["code"], problem["instance"]) == ("internal_error", "/users/1")
+    assert b"no date" not in body
+    assert ask("GET", "/healthz", port=port)[0] == 200
+    (entry,) = (entry for entry in _entries(log) if entry["event"] == "failed")
+    assert (entry["level"], entry["request_id"]) == ("error", "r1")
+    assert entry["traceback"].startswith("Traceback (most recent call last):\n")
+    assert "ValueError: " in entry["traceback"]
+
+
 # How it ends.
 
 
@@ -349,6 +366,51 @@ def test_past_is_before_today_in_the_time_zone(
 
 
 # Trouble with the database.
+
+
+def test_writers_queue_while_the_database_is_locked_and_reads_go_on(
+    launch: Launch, ask: Ask
+) -> None:
+    _, port, log = launch(USERS_DATABASE_TIMEOUT="20")
+    assert _create(ask, port) == 1
+    lock = sqlite3.connect(log.parents[1] / "users.db", isolation_level=None)
+    with closing(lock), ThreadPoolExecutor(32) as writers:
+        lock.execute("BEGIN IMMEDIATE")
+        waiting = [writers.submit(_create, ask, port) for _ in range(32)]
+        assert ask("GET", "/users/1", port=port)[0] == 200
+        assert ask("GET", "/users/2", port=port)[0] == 404
+        lock.execute("ROLLBACK")
+        assert sorted(each.result() for each in waiting) == [*range(2, 34)]
+
+
+def test_a_writer_that_waits_too_long_is_a_503_problem(launch: Launch, ask: Ask) -> None:
+    _, port, log = launch(USERS_DATABASE_TIMEOUT="0.2")
+    lock = sqlite3.connect(log.parents[1] / "users.db", isolation_level=None)
+    with closing(lock), ThreadPoolExecutor(4) as writers:
+        lock.execute("BEGIN IMMEDIATE")
+        for each in [writers.submit(_check_unavailable, ask, port) for _ in range(4)]:
+            each.result()
+        lock.execute("ROLLBACK")
+    assert _create(ask, port) == 1
+
+
+def test_a_new_database_is_for_its_owner_only(launch: Launch) -> None:
+    mask = os.umask(0)
+    try:
+        log = launch()[2]
+    finally:
+        os.umask(mask)
+    assert (log.parents[1] / "users.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_readiness_probe_leaves_the_database_as_it_is(launch: Launch, ask: Ask) -> None:
+    _, port, log = launch()
+    file = log.parents[1] / "users.db"
+    assert _create(ask, port) == 1
+    before = file.read_bytes(), file.stat().st_mtime_ns
+    assert [ask("GET", "/readyz", port=port)[0] for _ in range(3)] == [200] * 3
+    assert (file.read_bytes(), file.stat().st_mtime_ns) == before
+    assert _create(ask, port) == 2
 
 
 def test_a_full_disk_is_a_503_problem_until_there_is_room(
