@@ -98,12 +98,12 @@ def house(apis: int, resources: int, versions: int) -> str:
 
 
 def _routes(path: str) -> str:
-    media_type = "application/vnd.house-v{version}+json"
+    media_type = '"application/vnd.house-v{version}+json", response_type: vendor'
     return f"""\
       - {{ path: "/v{{version}}/{path}", version: {{ in: path }} }}
       - {{ path: "/{path}/param", version: {{ in: query, name: version }} }}
       - {{ path: "/{path}/header", version: {{ in: header, name: X-API-VERSION }} }}
-      - {{ path: "/{path}/accept", version: {{ in: accept, media_type: "{media_type}" }} }}
+      - {{ path: "/{path}/accept", version: {{ in: accept, media_type: {media_type} }} }}
 """
 
 

@@ -381,10 +381,11 @@ def _choose(
     selector = endpoint.selector
     if selector is None:
         return None, None, True
-    for confusable in selector.confusable:
-        lookalike = confusable.lookalike(head)
-        if lookalike is not None:
-            return selector.ambiguous(confusable, lookalike, context)
+    if selector.confusable:  # most endpoints have none, and an empty loop costs more
+        for confusable in selector.confusable:
+            lookalike = confusable.lookalike(head)
+            if lookalike is not None:
+                return selector.ambiguous(confusable, lookalike, context)
     reader = selector.only
     if reader is not None:
         # The fast path of nearly every request: one reader finds one supported version.
