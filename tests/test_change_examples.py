@@ -8,8 +8,8 @@ import pytest
 
 from gateway.base.mistakes import Mistakes
 from gateway.conversion.chain import BodyConversion
-from gateway.conversion.changes.change_list import CHANGES, ChangeConfig
 from gateway.conversion.changes.change_site import BodySite
+from gateway.conversion.changes.registry import CHANGES, ChangeConfig
 from gateway.conversion.changes.rename import Rename
 from gateway.conversion.formats import json_body
 from gateway.conversion.message.message import Message

@@ -9,8 +9,8 @@ from multidict import CIMultiDict
 
 from gateway.base.mistakes import Mistakes
 from gateway.base.request import RequestHead
-from gateway.conversion.changes.change_list import ParameterConfig
 from gateway.conversion.changes.change_site import ParameterSite
+from gateway.conversion.changes.registry import ParameterConfig
 from gateway.conversion.parameter_change import in_direction, rewrite_query
 from gateway.routing.plan import Plan, plan
 from gateway.routing.snapshot import Snapshot

@@ -15,6 +15,7 @@ from gateway.access.admin_rules import (
     TlsFiles,
     token_digest,
 )
+from gateway.access.tls_files import server_context
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import SECRET, FieldName, Name, NonEmptyText, SectionModel, Some, matching
 from gateway.base.regular_file import read_regular
@@ -127,7 +128,6 @@ def _text(config: AdminTokenConfig, folder: Path) -> str:
 
 
 def _tls(config: AdminTlsConfig, folder: Path, mistakes: Mistakes) -> TlsFiles:
-    from gateway.access.tls_files import server_context  # few files
 
     files = TlsFiles(str(folder / config.certificate), str(folder / config.key))
     mistakes.attempt(partial(server_context, files), "admin", "tls")

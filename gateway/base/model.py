@@ -1,15 +1,10 @@
 """The types that the models of gateway.yaml share. All models are strict, frozen and closed."""
 
-import json
 import re
-from collections.abc import Callable
-from functools import cached_property, partial
-from importlib import import_module
 from typing import Annotated, Any, Literal, TypeVar
 
 # pydantic: one declaration gives validation with locations and the JSON Schema.
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, TypeAdapter
-from pydantic_core import CoreSchema, core_schema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from gateway.base.client_names import LONGEST, UNVERIFIED
 
@@ -133,41 +128,3 @@ class SectionModel(BaseModel):
         # The outermost model validates; validators of the others would only take memory.
         defer_build=True,
     )
-
-
-def imported(place: str) -> Any:
-    """Return what a module has under a name, both given as in `package.module:Name`."""
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
-
-
-def later(place: str) -> Any:
-    """Return the type of a field that few files have, by the place of its model (see Later)."""
-    return Annotated[Any, Later(partial(imported, place))]
-
-
-class Later:
-    """The type of a field that few files have: its models are imported when a file has it.
-
-    Args:
-        load: a function that imports the models and returns the type.
-    """
-
-    def __init__(self, load: Callable[[], Any]) -> None:
-        self._load = load
-
-    def __get_pydantic_core_schema__(self, _: object, __: object) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._validate)
-
-    def __get_pydantic_json_schema__(self, _: object, handler: Any) -> Any:
-        # As an inner schema: a model that is not is written out at each of its uses.
-        return handler(core_schema.definitions_schema(self._adapter.core_schema, []))
-
-    def _validate(self, value: object) -> object:
-        # As JSON, like the whole file: a strict tuple is no list of Python.
-        return self._adapter.validate_json(json.dumps(value))
-
-    @cached_property
-    def _adapter(self) -> TypeAdapter[Any]:
-        # Its validators are made once, however many APIs have the field.
-        return TypeAdapter(self._load())

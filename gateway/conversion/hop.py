@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from gateway.conversion.change import Whole
+from gateway.conversion.changes.kept import fitting_whole
 from gateway.conversion.message.carry import is_carry
 from gateway.conversion.message.message_step import MessageStep
 from gateway.conversion.operations.operation import MappedOperation, converted_status
@@ -179,7 +180,6 @@ def fitting(link: VersionLink) -> VersionLink:
     """
     if not any(isinstance(change, Whole) for change in link.changes):
         return link
-    from gateway.conversion.changes.kept import fitting_whole  # few rules
 
     changes = tuple(map(fitting_whole, link.changes))
     return link if changes == link.changes else replace(link, changes=changes)

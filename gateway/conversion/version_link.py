@@ -3,17 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from gateway.conversion.change import Change, task_of
+from gateway.conversion.changes.kept import kept
+from gateway.conversion.message.form_types import FormTypes
 from gateway.conversion.operations.operation import MappedOperation
 from gateway.conversion.parameter_change import ParameterChange, Rewrite, in_direction
 from gateway.conversion.steps import ConversionTask
 from gateway.versions.version import Version
-
-# Rules without forms save the memory.
-if TYPE_CHECKING:
-    from gateway.conversion.message.form_types import FormTypes
 
 
 class Direction(Enum):
@@ -124,8 +121,6 @@ class VersionLink:
         upwards, keeps = direction is Direction.UP, of_request and self.keeps_unfit
         changes: Iterable[Change] = self.changes if upwards else reversed(self.changes)
         if keeps:
-            from gateway.conversion.changes.kept import kept  # few rules
-
             changes = map(kept, changes)
         for one in changes:
             yield task_of(one, upwards=upwards, keeps=keeps)

@@ -4,19 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from math import inf
-from typing import TYPE_CHECKING
 
 from gateway.base.overrides import VersionKey
+from gateway.lifecycle.brownout import Brownout
+from gateway.lifecycle.lifecycle import Terms
 from gateway.lifecycle.openings import Opening, openings
 from gateway.rollout.cutover import Cutover
 from gateway.rollout.shadow import Shadow
 from gateway.routing.snapshot import Snapshot
 
 _UPCOMING = 10
-# As in the snapshot: most rules have none of these.
-if TYPE_CHECKING:
-    from gateway.lifecycle.brownout import Brownout
-    from gateway.lifecycle.lifecycle import Terms
 
 
 @dataclass(slots=True)

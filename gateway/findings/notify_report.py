@@ -2,16 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from gateway.base.mistakes import printable
 from gateway.findings.formatting import format_time
-
-# A command that prints these needs none of what sends them.
-if TYPE_CHECKING:
-    from gateway.findings.notification import NotifyDocument
+from gateway.findings.notification import NotifyDocument
 
 
 class DeliveryLine(msgspec.Struct, frozen=True):

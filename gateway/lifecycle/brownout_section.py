@@ -9,12 +9,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gateway.access.clients import ClientNaming
-from gateway.base.dates import format_date, parse_date
+from gateway.base.dates import format_date, parse_date, time_zone
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import Date, NumberText, OneOrPair, Percent, SectionModel
 from gateway.base.overrides import VersionKey
 from gateway.lifecycle.brownout import Brownout, Growth, Window
 from gateway.lifecycle.exemptions import BrownoutExemptionConfig, build_exemptions
+from gateway.lifecycle.schedule import CronSchedule
 
 Minutes = Annotated[float, Field(gt=0, le=10_080), NumberText]
 
@@ -78,7 +79,6 @@ class BrownoutBuilder:
         if not self.config.windows and "percent" not in self.config.model_fields_set:
             self.mistakes.add("refuses nothing; add windows or percent", *self.at)
         # Imported only for a brownout: time zones and cron take memory that most gateways save.
-        from gateway.base.dates import time_zone
 
         zone = self.mistakes.attempt(partial(time_zone, self.config.zone), *self.at, "zone") or UTC
         windows = [
@@ -105,8 +105,6 @@ class BrownoutBuilder:
             )
         schedule = None
         if config.at is not None:
-            from gateway.lifecycle.schedule import CronSchedule
-
             schedule = self.mistakes.attempt(partial(CronSchedule, config.at, timezone), *at, "at")
         if (config.at is None) != (config.minutes is None):
             self.mistakes.add(

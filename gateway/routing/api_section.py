@@ -1,20 +1,26 @@
 """`apis` in gateway.yaml: one API, its endpoints, its versions and the conversions between them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
 from gateway.access.clients import ClientNaming
 from gateway.base.mistakes import Location, Mistakes
-from gateway.base.model import BodyTypes, Later, Name, Reading, Some
+from gateway.base.model import BodyTypes, Name, Reading, Some
+from gateway.conversion.changes.registry import ChangeConfig
+from gateway.conversion.declared.conversion_section import ConversionConfig
+from gateway.conversion.declared.links_builder import LinksBuilder
 from gateway.conversion.version_link import VersionLink
 from gateway.http.upstream.service import Service
+from gateway.lifecycle.lifecycle_section import LifecycleBuilder, VersionEnd
 from gateway.routing.endpoint_section import (
     EndpointBuilder,
     EndpointConfig,
     asked_paths,
 )
+from gateway.routing.error_template import ErrorTemplate
+from gateway.routing.errors_section import build_errors
 from gateway.routing.snapshot import Api, Endpoint, Route
 from gateway.routing.version_section import VersionConfig, VersionsBuilder
 from gateway.versions.version import Version
@@ -23,31 +29,6 @@ from gateway.versions.version_choice import (
     VersionChoiceConfig,
     VersionDefaults,
 )
-
-# The models of changes are many, and files without conversions do without them.
-if TYPE_CHECKING:
-    from gateway.conversion.changes.change_list import ChangeConfig
-    from gateway.conversion.declared.conversion_section import ConversionConfig
-    from gateway.conversion.declared.links_builder import LinksBuilder
-    from gateway.lifecycle.lifecycle_section import VersionEnd
-    from gateway.routing.error_template import ErrorTemplate
-
-    _Conversions = tuple[ConversionConfig, ...]
-    _Groups = dict[Name, tuple[ChangeConfig, ...]]
-else:
-
-    def _conversions() -> Any:
-        from gateway.conversion.declared.conversion_section import ConversionConfig
-
-        return tuple[ConversionConfig, ...]
-
-    def _groups() -> Any:
-        from gateway.conversion.changes.change_list import ChangeConfig
-
-        return dict[Name, tuple[ChangeConfig, ...]]
-
-    _Conversions = Annotated[Any, Later(_conversions)]
-    _Groups = Annotated[Any, Later(_groups)]
 
 BuiltApi = tuple[Api, dict[Location, Endpoint]]
 """An API, and its endpoints by their locations in gateway.yaml."""
@@ -62,9 +43,9 @@ class ApiConfig(VersionChoiceConfig):
     """The name of the service, for an API without versions."""
     versions: Annotated[dict[str, VersionConfig], Field(min_length=1)] | None = None
     """The versions of the API, by label. Without it, the API has no versions."""
-    conversions: _Conversions = ()
+    conversions: tuple[ConversionConfig, ...] = ()
     """The changes between neighbouring versions of the API. By default, there are none."""
-    groups: _Groups = Field(default_factory=dict)
+    groups: dict[Name, tuple[ChangeConfig, ...]] = Field(default_factory=dict)
     """Named changes of an object, which conversions `use` wherever such an object occurs. By
     default, there are none."""
     media_types: dict[BodyTypes, Reading] = Field(default_factory=dict)
@@ -163,8 +144,6 @@ class ApiBuilder(NamedTuple):
         shapes: dict[Version | None, ErrorTemplate] = {}
         for label, version in versions.items():
             if (errors := configs[label].errors) is not None:
-                from gateway.routing.errors_section import build_errors
-
                 at = (*self.at, "versions", label, "errors")
                 shapes[version] = build_errors(errors, at, self.mistakes)
         return shapes
@@ -177,7 +156,6 @@ class ApiBuilder(NamedTuple):
         }
         if not configs:
             return {}
-        from gateway.lifecycle.lifecycle_section import LifecycleBuilder
 
         at = (*self.at, "versions")
         return LifecycleBuilder(versions, configs, self.naming, at, self.mistakes).endings()
@@ -231,7 +209,6 @@ class ApiBuilder(NamedTuple):
     def _links(self, versions: Mapping[str, Version]) -> "LinksBuilder | None":
         if not self.config.conversions and not self.config.groups:
             return None
-        from gateway.conversion.declared.links_builder import LinksBuilder
 
         return LinksBuilder(
             self.config.conversions,

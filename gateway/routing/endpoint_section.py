@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import Discriminator, Field, Tag
 
@@ -21,7 +21,10 @@ from gateway.base.model import (
 from gateway.base.path_templates import Template, parse_template
 from gateway.conversion.chain import Conversion, compose
 from gateway.conversion.version_link import VersionLink
+from gateway.lifecycle.lifecycle import Lifecycle
+from gateway.lifecycle.lifecycle_section import VersionEnd, lifecycle_at
 from gateway.rollout.cutover import StickyBy
+from gateway.routing.error_template import ErrorTemplate
 from gateway.routing.snapshot import Endpoint, Route
 from gateway.routing.substitute_routes import entity_tags, substitutes
 from gateway.versions.mechanisms.registry import ReaderConfig, mechanism_names
@@ -30,12 +33,6 @@ from gateway.versions.rewriting import VersionRewrite
 from gateway.versions.selection import Selector
 from gateway.versions.version import Version
 from gateway.versions.version_choice import Choice
-
-# Files whose versions do not end and have no errors of their own save the memory.
-if TYPE_CHECKING:
-    from gateway.lifecycle.lifecycle import Lifecycle
-    from gateway.lifecycle.lifecycle_section import VersionEnd
-    from gateway.routing.error_template import ErrorTemplate
 
 
 def _one_or_several(value: object) -> str:
@@ -106,8 +103,6 @@ class EndpointBuilder(NamedTuple):
         upstream = self._upstream(template)
         lifecycles: dict[Version | None, Lifecycle] = {}
         if self.endings:
-            from gateway.lifecycle.lifecycle_section import lifecycle_at
-
             for version in own.values():
                 if version in self.endings:
                     lifecycles[version] = lifecycle_at(

@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from gateway.base.context import ANONYMOUS_CONTEXT, RequestContext
 from gateway.base.errors import Fault, FaultCode, method_not_allowed, not_offered, unconvertible
@@ -16,6 +16,7 @@ from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.message.message import Message, request_message
 from gateway.conversion.passage import Passage, find_passage
+from gateway.lifecycle.lifecycle import Lifecycle
 from gateway.rollout.cutover import CutoverRoute
 from gateway.rollout.shadow import DRY_RUN, VALIDATE
 from gateway.routing.preflight import PREFLIGHT, answering, is_preflight
@@ -26,10 +27,6 @@ from gateway.versions.reader import Reader
 from gateway.versions.rewriting import VersionRewrite
 from gateway.versions.selection import Selected
 from gateway.versions.version import Version
-
-# Rules whose versions do not end save the memory.
-if TYPE_CHECKING:
-    from gateway.lifecycle.lifecycle import Lifecycle
 
 
 class Plan(NamedTuple):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from gateway.base.context import RequestContext
 from gateway.base.errors import Fault
@@ -10,13 +10,10 @@ from gateway.base.request import HeaderLookup, RequestHead
 from gateway.conversion.chain import Conversion
 from gateway.conversion.hop import Hop
 from gateway.conversion.parameter_change import parse_query
+from gateway.lifecycle.brownout import Brownout
 from gateway.versions.chosen_by import ChosenBy
 from gateway.versions.selection import Selector
 from gateway.versions.version import Version
-
-# Rules without brownouts save the memory.
-if TYPE_CHECKING:
-    from gateway.lifecycle.brownout import Brownout
 
 PREFLIGHT = "Access-Control-Request-Method"
 """The header field of a preflight that names the method which it asks about."""

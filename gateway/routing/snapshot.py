@@ -6,7 +6,7 @@ A reload builds a new snapshot and swaps one reference. A request uses one snaps
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from gateway.access.admin_rules import EVERYBODY, AdminRules
 from gateway.access.clients import ClientNaming
@@ -23,18 +23,15 @@ from gateway.conversion.version_link import VersionLink
 from gateway.http.limits import DEFAULT_LIMITS, Limits
 from gateway.http.trace_parent import TRACE_FIELDS, Tracing
 from gateway.http.upstream.service import Service
+from gateway.lifecycle.brownout import Brownout
+from gateway.lifecycle.lifecycle import Lifecycle, Terms
 from gateway.rollout.cutover import Cutover
 from gateway.rollout.shadow import Shadow
+from gateway.routing.cors import CorsRules
+from gateway.routing.error_template import ErrorTemplate
 from gateway.versions.rewriting import VersionRewrite
 from gateway.versions.selection import Selector
 from gateway.versions.version import Version
-
-# Imported by the sections of gateway.yaml that make them; most files have none of these.
-if TYPE_CHECKING:
-    from gateway.lifecycle.brownout import Brownout
-    from gateway.lifecycle.lifecycle import Lifecycle, Terms
-    from gateway.routing.cors import CorsRules
-    from gateway.routing.error_template import ErrorTemplate
 
 
 class SchemaCheck(NamedTuple):

@@ -1,18 +1,14 @@
 """The paths by which a later version is asked for the operation of a request."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from gateway.base.request import RequestHead
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.link_directory import LinkDirectory, PublicEndpoint
 from gateway.conversion.parameter_change import QUERY, parse_query, write_query
 from gateway.conversion.passage import find_passage
+from gateway.lifecycle.lifecycle import Lifecycle, Successor
 from gateway.versions.version import Version
-
-# Rules whose versions do not end save the memory.
-if TYPE_CHECKING:
-    from gateway.lifecycle.lifecycle import Lifecycle, Successor
 
 
 def successor_paths(

@@ -3,34 +3,25 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
 from gateway.access.clients import ClientNaming
 from gateway.base.dates import format_date
 from gateway.base.mistakes import Location, Mistakes
-from gateway.base.model import NumberText, SectionModel, later
+from gateway.base.model import NumberText, SectionModel
 from gateway.conversion.chain import compose
 from gateway.conversion.link_directory import LinkForm
 from gateway.conversion.version_link import VersionLink
 from gateway.http.upstream.service import Service
+from gateway.lifecycle.brownout_section import BrownoutBuilder, BrownoutConfig
+from gateway.lifecycle.lifecycle_section import LifecycleConfig, VersionEnd
+from gateway.rollout.cutover_section import CutoverConfig, build_cutover
+from gateway.rollout.shadow_section import ShadowConfig, build_shadow
+from gateway.routing.errors_section import ErrorsConfig
 from gateway.routing.snapshot import CutoverAlternative, Route, SchemaCheck, ShadowAlternative
 from gateway.versions.version import Version
-
-# Files without these sections save the memory of their models and of what builds them.
-if TYPE_CHECKING:
-    from gateway.lifecycle.brownout_section import BrownoutConfig
-    from gateway.lifecycle.lifecycle_section import LifecycleConfig, VersionEnd
-    from gateway.rollout.cutover_section import CutoverConfig
-    from gateway.rollout.shadow_section import ShadowConfig
-    from gateway.routing.errors_section import ErrorsConfig
-else:
-    BrownoutConfig = later("gateway.lifecycle.brownout_section:BrownoutConfig")
-    CutoverConfig = later("gateway.rollout.cutover_section:CutoverConfig")
-    ErrorsConfig = later("gateway.routing.errors_section:ErrorsConfig")
-    LifecycleConfig = later("gateway.lifecycle.lifecycle_section:LifecycleConfig")
-    ShadowConfig = later("gateway.rollout.shadow_section:ShadowConfig")
 
 _LIVE = "live"
 
@@ -210,7 +201,6 @@ class VersionsBuilder(NamedTuple):
         config = self.configs[label].brownout
         if config is None:
             return route
-        from gateway.lifecycle.brownout_section import BrownoutBuilder
 
         ending = self.endings.get(self.versions[label])
         builder = BrownoutBuilder(
@@ -227,8 +217,6 @@ class VersionsBuilder(NamedTuple):
         """Return the route with the shadow and the cutover of its version."""
         key, config, at = (self.api, label), self.configs[label], self._at(label)
         if config.shadow is not None and self._is_alternative(label, "shadow", config.shadow.via):
-            from gateway.rollout.shadow_section import build_shadow
-
             other = self._route(label, config.shadow.via, "shadow", "via")
             shadow = build_shadow(key, config.shadow, (*at, "shadow"), self.mistakes)
             if other is not None:
@@ -236,8 +224,6 @@ class VersionsBuilder(NamedTuple):
         if config.cutover is not None and self._is_alternative(
             label, "cutover", config.cutover.via
         ):
-            from gateway.rollout.cutover_section import build_cutover
-
             other = self._route(label, config.cutover.via, "cutover", "via")
             cutover = build_cutover(
                 key,

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gateway.access.admin_rules import EVERYBODY
+from gateway.access.admin_section import build_admin
+from gateway.access.client_section import build_naming
 from gateway.access.clients import AddressName, ClientNaming
 from gateway.base import headers
 from gateway.base.addresses import Network
@@ -12,12 +14,14 @@ from gateway.base.mistakes import Location, Mistakes, place
 from gateway.base.notify_rules import NOBODY
 from gateway.base.overrides import VersionKey
 from gateway.base.path_templates import Router
+from gateway.findings.notify_section import build_notify
 from gateway.http.limits_section import build_limits
 from gateway.http.trusted_proxies_section import build_trusted_proxies
 from gateway.http.upstream.service_section import build_service
 from gateway.observe.tracing_section import build_tracing
 from gateway.rollout.cutover import Cutover, StickyBy
 from gateway.routing.api_section import ApiBuilder, told_services
+from gateway.routing.cors_section import build_cors
 from gateway.routing.snapshot import Api, Endpoint, Snapshot
 from gateway.rules.root import Config
 from gateway.store.state_section import build_forget_after, build_state
@@ -54,23 +58,15 @@ def build(
     trusted = build_trusted_proxies(config.trusted_proxies, mistakes)
     admin = EVERYBODY
     if config.admin is not None:
-        from gateway.access.admin_section import build_admin  # few files
-
         admin = build_admin(config.admin, folder, mistakes)
     notify = NOBODY
     if config.notify is not None:
-        from gateway.findings.notify_section import build_notify  # few files
-
         notify = build_notify(config.notify, mistakes)
     cors = None
     if config.cors is not None:
-        from gateway.routing.cors_section import build_cors  # few files
-
         cors = build_cors(config.cors, mistakes)
     naming = None
     if config.clients is not None:
-        from gateway.access.client_section import build_naming  # few files
-
         naming = build_naming(config.clients, trusted, folder, mistakes)
     defaults = VersionDefaults(
         config.default_version,

@@ -14,6 +14,7 @@ from gateway.routing.snapshot import Snapshot
 from gateway.rules.build import build
 from gateway.rules.root import Config
 from gateway.rules.source import read
+from gateway.rules.violation import explain
 from gateway.verify.schema_files import check_documents
 
 
@@ -88,8 +89,6 @@ def check(
         # Through JSON, so that strict models accept a list for a tuple, as the schema does.
         config = Config.model_validate_json(json.dumps(document.data))
     except ValidationError as error:
-        from gateway.rules.violation import explain  # most rules have no such mistake
-
         raise ConfigError(source, explain(document, error)) from None
     mistakes = Mistakes()
     snapshot = build(config, mistakes, time.time(), folder or Path(), environment)

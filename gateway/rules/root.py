@@ -4,28 +4,20 @@ The JSON Schema for editors is made from this model, and both accept the same fi
 involve several sections, such as the name of a service that does not exist, are found by `build`.
 """
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
-from gateway.base.model import FieldName, Name, NumberText, SectionModel, later
+from gateway.access.admin_section import AdminConfig
+from gateway.access.client_section import ClientsConfig
+from gateway.base.model import FieldName, Name, NumberText, SectionModel
+from gateway.findings.notify_section import NotifyConfig
 from gateway.http.limits_section import LimitsConfig
 from gateway.http.upstream.service_section import ServiceConfig
 from gateway.observe.tracing_section import TracingConfig
 from gateway.routing.api_section import ApiConfig
+from gateway.routing.cors_section import CorsConfig
 from gateway.store.state_section import FleetConfig
-
-# Files without these save the memory of their models and of what builds them.
-if TYPE_CHECKING:
-    from gateway.access.admin_section import AdminConfig
-    from gateway.access.client_section import ClientsConfig
-    from gateway.findings.notify_section import NotifyConfig
-    from gateway.routing.cors_section import CorsConfig
-else:
-    AdminConfig = later("gateway.access.admin_section:AdminConfig")
-    CorsConfig = later("gateway.routing.cors_section:CorsConfig")
-    NotifyConfig = later("gateway.findings.notify_section:NotifyConfig")
-    ClientsConfig = later("gateway.access.client_section:ClientsConfig")
 
 
 class Config(SectionModel):

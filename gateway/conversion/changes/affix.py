@@ -1,8 +1,20 @@
-"""Affixes: the prefix and suffix that a version writes around a value, such as E12 for 12."""
+"""`affix`: the older version writes the same value with another prefix and suffix."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
-from gateway.conversion.scalars import NUMBER, NUMBER_TEXT, TEXT, Type
+from gateway.base.model import SectionModel
+from gateway.conversion.changes.change_section import Loss, Upgrade
+from gateway.conversion.changes.change_site import ChangeSite, ParameterSite
+from gateway.conversion.changes.value_kinds import NUMBER, TEXT
+from gateway.conversion.changes.value_rewrite import (
+    FormWays,
+    RewriteSection,
+    ways_between,
+)
+from gateway.conversion.parameter_change import ParameterChange
+from gateway.conversion.scalars import NUMBER_TEXT, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,12 +24,12 @@ class AffixForm:
     Attributes:
         prefix: the text before it.
         suffix: the text behind it.
-        type: TEXT or NUMBER; a number has neither prefix nor suffix.
+        type: Type.TEXT or Type.NUMBER; a number has neither prefix nor suffix.
     """
 
     prefix: str = ""
     suffix: str = ""
-    type: Type = TEXT
+    type: Type = Type.TEXT
 
     def read(self, text: str) -> str:
         """Return the value within a text; raises ValueError where it is not written so."""
@@ -29,6 +41,56 @@ class AffixForm:
 
     def write(self, bare: str) -> str:
         """Return the text for a value; raises ValueError where it is to be a number and is none."""
-        if self.type is NUMBER and not NUMBER_TEXT.match(bare):
+        if self.type is Type.NUMBER and not NUMBER_TEXT.match(bare):
             raise ValueError("expected a number within the prefix and suffix, found a text")
         return f"{self.prefix}{bare}{self.suffix}"
+
+
+class AffixFormConfig(SectionModel):
+    """How one version writes the value: a text with a prefix and a suffix, or a number."""
+
+    prefix: str = ""
+    """The text before the value. The default is the empty text."""
+    suffix: str = ""
+    """The text behind the value. The default is the empty text."""
+    type: Literal["text", "number"] = "text"
+    """The type of the value; a number has no prefix and no suffix. The default is text."""
+
+
+class AffixConfig(RewriteSection):
+    """Write a value with another prefix and suffix, such as E12 for the number 12."""
+
+    keyword = "affix"
+
+    newer: AffixFormConfig = AffixFormConfig()
+    """How the newer version writes the value; without it, as a text without prefix and suffix."""
+    older: AffixFormConfig = AffixFormConfig()
+    """How the older version writes the value; without it, as a text without prefix and suffix."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it reads one form and leaves another."""
+        kinds = {"text": TEXT, "number": NUMBER}
+        return Upgrade.in_place(self.field, kinds[self.older.type], kinds[self.newer.type])
+
+    def losses(self) -> Iterable[Loss]:
+        """Return nothing: a value without the prefix and suffix of its version is refused."""
+        return ()
+
+    def ways(self, site: ChangeSite) -> FormWays | None:
+        """Return the ways between the two forms, or None after recording a mistake."""
+        if self.newer == self.older:
+            site.complain("both versions write it alike; give one a prefix or a suffix")
+            return None
+        forms = []
+        for key, form in (("newer", self.newer), ("older", self.older)):
+            if form.type == "number" and form.prefix + form.suffix:
+                site.complain("a number has no prefix and no suffix; remove them", key)
+                return None
+            forms.append(AffixForm(form.prefix, form.suffix, Type(form.type)))
+        return ways_between(*forms)
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of a parameter, whose prefix and suffix stand in its text."""
+        for key, form in (("newer", self.newer), ("older", self.older)):
+            site.text(form.prefix + form.suffix, key)
+        return super().parameter_change(site)

@@ -7,7 +7,7 @@ A change of bodies is a `BodySection`; a change of query parameters and header f
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from gateway.base.model import SectionModel
 from gateway.conversion.change import Change
@@ -104,7 +104,13 @@ class Upgrade:
 
 
 class ChangeSection(SectionModel):
-    """What changes of bodies and of parameters have in common."""
+    """What changes of bodies and of parameters have in common.
+
+    Attributes:
+        keyword: the name of the change in gateway.yaml; empty for a base of changes.
+    """
+
+    keyword: ClassVar[str] = ""
 
     @property
     def varies(self) -> bool:

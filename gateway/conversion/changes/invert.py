@@ -1,13 +1,20 @@
-"""Invert: true in the newer version is false in the older one.
+"""`invert`: a boolean that is the opposite in the older version, as `archived` of `active`."""
 
-An absent field stays absent, and null stays null, both ways.
-"""
-
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gateway.conversion.change import FieldChange
+from gateway.conversion.change import Change, ChangeSequence, FieldChange
+from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
+from gateway.conversion.changes.change_site import BodySite, ParameterSite
+from gateway.conversion.changes.rename import Rename, Renamed
+from gateway.conversion.changes.value_kinds import BOOLEAN
 from gateway.conversion.document import JsonForm, JsonObject
-from gateway.conversion.scalars import BOOLEAN, replace_scalar
+from gateway.conversion.parameter_change import (
+    ParameterChange,
+    ParameterSequence,
+    Rewritten,
+)
+from gateway.conversion.scalars import Type, replace_scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +23,7 @@ class Invert(FieldChange):
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Make it the opposite."""
-        replace_scalar(fields, self.field, form, BOOLEAN, BOOLEAN, _is_false)
+        replace_scalar(fields, self.field, form, Type.BOOLEAN, Type.BOOLEAN, _is_false)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Make it the opposite."""
@@ -32,3 +39,47 @@ def inverted(text: str) -> str:
 
 def _is_false(text: str) -> bool:
     return text == "false"
+
+
+class InvertConfig(BodySection, ParameterSection):
+    """Invert a boolean: true in the newer version is false in the older one."""
+
+    keyword = "invert"
+
+    field: str
+    """The name that the newer version has for the field, query parameter or header field."""
+    to: str | None = None
+    """The name that the older version has for it; without it, the name is the same."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it reads a boolean, and leaves the opposite."""
+        older = self.field if self.to is None else self.to
+        return Upgrade(
+            takes=(older,),
+            makes=(self.field,),
+            reads={older: BOOLEAN},
+            leaves={self.field: BOOLEAN},
+        )
+
+    def losses(self) -> Iterable[Loss]:
+        """Return nothing: the opposite of the opposite is the value."""
+        return ()
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field, or of the elements of an array where it is not renamed."""
+        if self.to is None or self.to == self.field:
+            return site.value_change(self.field, Invert, "field")
+        paths = site.paths((self.field, ("field",)), (self.to, ("to",)))
+        if paths is None:
+            return None
+        newer, older = paths
+        move = Rename(newer.scopes, newer.keys, older.keys)
+        return ChangeSequence((move, Invert(newer.scopes, newer.keys)))
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange:
+        """Return the change of a parameter."""
+        newer = site.name(self.field, "field")
+        change = Rewritten(newer, inverted, inverted)
+        if self.to is None or self.to == self.field:
+            return change
+        return ParameterSequence((Renamed(newer, site.name(self.to, "to")), change))

@@ -1,165 +1,199 @@
-"""Join: parts in the newer version, one text in the older one. Its inverse is `split`."""
+"""`join` and `split`: fields in one version, one text that joins them in the other."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from gateway.conversion.conversion_error import ConversionError, ErrorPlace, is_within
-from gateway.conversion.document import (
-    MISSING,
-    JsonForm,
-    JsonObject,
-    get,
-    put,
-    reach,
-    refuse,
-    take,
+from pydantic import Field
+
+from gateway.conversion.change import Change, Inverse
+from gateway.conversion.changes.change_section import (
+    BodySection,
+    ChangeSection,
+    Loss,
+    ParameterSection,
+    Upgrade,
 )
-from gateway.conversion.field_path import Keys, Scope, common_keys
+from gateway.conversion.changes.change_site import BodySite, ParameterSite
+from gateway.conversion.changes.join_steps import Join
+from gateway.conversion.changes.recombined import ParameterValues, Recombined
+from gateway.conversion.changes.value_kinds import TEXT
+from gateway.conversion.parameter_change import ParameterChange
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
-    """The newer version holds in parts what the older one holds as one text.
+class Joined:
+    """The values of several parameters, joined in one.
 
-    Downwards, the parts that are present and not empty are joined in their order. Upwards, the
-    text is split at the first separators; what is left over stays with the last part. A text of
-    fewer parts lacks the `optional` ones, the first of them first, then the last of the others;
-    what it lacks becomes `missing`, and such a part is left out of the text. So a split restores
-    what a join made whenever no other part is empty and, behind each part but the last, the joining
-    separator is the first.
-
-    A field of the older version that is absent stays absent, and null stays null, both ways.
-
-    Attributes:
-        scopes: The scopes that lead to the object with the parts.
-        parts: The parts in the newer version, in the order of the text.
-        whole: The text in the older version.
-        separator: What stands between two parts.
-        missing: The part that the text lacks; None for null.
-        optional: The indices of the parts that the text lacks first.
+    An absent part is empty between separators. Absent parts at the end leave no separator, unless
+    `closed`, where each separator is always there: `2026-01-01..`.
     """
 
-    scopes: tuple[Scope, ...]
-    parts: tuple[Keys, ...]
-    whole: Keys
+    parts: tuple[str, ...]
+    whole: str
     separator: str
-    missing: str | None = ""
-    optional: tuple[int, ...] = ()
+    closed: bool = False
 
-    # The parts may live in an object that the text takes the place of: `name.firstName` in `name`.
-    # Then they are looked for there, by the keys that are left.
-    _inside: bool = field(init=False, repr=False, compare=False)
-    _keys: tuple[Keys, ...] = field(init=False, repr=False, compare=False)
-    # The indices of all parts, those that a text lacks first before the others.
-    _lacked: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    def split(self, values: ParameterValues) -> ParameterValues:
+        """Return the parts of the text."""
+        pieces = values[self.whole].split(self.separator, len(self.parts) - 1)
+        return {name: piece for name, piece in zip(self.parts, pieces, strict=False) if piece}
 
-    def __post_init__(self) -> None:
-        depth = len(self.whole)
-        inside = all(len(part) > depth and part[:depth] == self.whole for part in self.parts)
-        keys = tuple(part[depth:] for part in self.parts) if inside else self.parts
-        object.__setattr__(self, "_inside", inside)
-        object.__setattr__(self, "_keys", keys)
-        others = (index for index in reversed(range(len(keys))) if index not in self.optional)
-        object.__setattr__(self, "_lacked", (*self.optional, *others))
+    def join(self, values: ParameterValues) -> ParameterValues:
+        """Return the text of the parts; raises ValueError for one with the separator in it."""
+        pieces = [values.get(name, "") for name in self.parts]
+        if any(self.separator in piece for piece in pieces[:-1]):
+            raise ValueError(f"has '{self.separator}' in it, which separates the parts")
+        while not self.closed and len(pieces) > 1 and not pieces[-1]:
+            pieces.pop()
+        return {self.whole: self.separator.join(pieces)}
 
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        """The parts and the text, and the outermost containers, which may come and go with them."""
-        return tuple(keys[:1] for keys in (*self.parts, self.whole))
 
-    def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Split."""
-        holder = fields if len(self.whole) == 1 else reach(fields, self.whole, form)
-        key = self.whole[-1]
-        if holder is None or key not in holder:
-            return
-        text = form.open(holder[key])
-        pieces: list[str | None]
-        if isinstance(text, str):
-            pieces = [*text.split(self.separator, len(self.parts) - 1)]
-            for index in sorted(self._lacked[: len(self.parts) - len(pieces)]):
-                pieces.insert(index, self.missing)
-        elif text is not None:
-            refuse("a string", text, *self.whole)
-        elif self._inside:
-            return
-        else:
-            pieces = [None] * len(self.parts)
-        if self._inside:
-            fields = {}
-            holder[key] = fields
-        else:
-            take(fields, self.whole, form)
-        for keys, piece in zip(self._keys, pieces, strict=True):
-            if len(keys) == 1:
-                fields[keys[0]] = piece
-            else:
-                put(fields, keys, piece, form)
+class _PartsSection(ChangeSection):
+    """What `join` and `split` of a body and of parameters have in common."""
 
-    def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Join."""
-        if not self._inside:
-            found = self._found(fields, form)
-            if found:
-                joined = self._joined(found, fields, form)
-                for part in self.parts:
-                    take(fields, part, form)
-                nothing = found.count(None) == len(found)
-                put(fields, self.whole, None if nothing else joined, form)
-            return
-        holder = fields if len(self.whole) == 1 else reach(fields, self.whole, form)
-        key = self.whole[-1]
-        if holder is None or key not in holder:
-            return
-        container = form.open(holder[key])
-        if container is None:
-            return
-        if not isinstance(container, dict):
-            refuse("an object", container, *self.whole)
-        try:
-            holder[key] = self._joined(self._found(container, form), container, form)
-        except ConversionError as error:
-            raise error.under(*self.whole) from None
+    separator: Annotated[str, Field(min_length=1)] = " "
+    """The text that stands between two parts. The default is a space."""
 
-    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return the text for a part; for the text, the object that has all of its parts."""
-        if upwards:
-            made = (self.whole,) if self._inside else self.parts
-            if any(is_within(place, keys) for keys in made):
-                return self.whole
-            # Where the text was, nothing is any more.
-            return self.whole[:-1] if is_within(place, self.whole) else place
-        return common_keys(self.parts) if is_within(place, self.whole) else place
+    def _loss(self, whole: str, parts: tuple[str, ...], *, newer: bool) -> Iterable[Loss]:
+        text = f"'{whole}' is split at the first '{self.separator}', wherever it was joined"
+        return (Loss(newer, text + self._lacking(parts)),)
 
-    def for_patch(self) -> "Join":
-        """Return the same change: a text is a whole, and a part that is absent adds nothing."""
-        return self
+    def _lacking(self, parts: tuple[str, ...]) -> str:
+        """Return what a text of fewer parts is taken to lack, as a part of a sentence."""
+        return ""
 
-    def _found(self, fields: JsonObject, form: JsonForm) -> list[str | None]:
-        """Return the parts that are there."""
-        found: list[str | None] = []
-        opened = form.open
-        for keys in self._keys:
-            key = keys[0]
-            if key not in fields:
-                continue
-            value = opened(fields[key]) if len(keys) == 1 else get(fields, keys, form)
-            if isinstance(value, str) or value is None:
-                found.append(value)
-            elif value is not MISSING:
-                refuse("a string", value, *keys)
-        return found
 
-    def _joined(self, parts: list[str | None], fields: JsonObject, form: JsonForm) -> str:
-        if self.missing and self.missing in parts:
-            parts = self._without_missing(fields, form)
-        return self.separator.join(filter(None, parts))
+class _JoinSection(_PartsSection):
+    """What `join` of a body and of parameters have in common."""
 
-    def _without_missing(self, fields: JsonObject, form: JsonForm) -> list[str | None]:
-        """Return the parts without those that a split of the others makes."""
-        found = [get(fields, keys, form) for keys in self._keys]
-        parts = [part if isinstance(part, str) else None for part in found]
-        for index in self._lacked[:-1]:
-            if parts[index] and parts[index] != self.missing:
-                break
-            parts[index] = None
-        return parts
+    fields: Annotated[tuple[str, ...], Field(min_length=2)]
+    """The fields or parameters of the newer version that are joined, in the order of the text."""
+    into: str
+    """The field or parameter of the older version that holds the text."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it splits the text."""
+        return Upgrade(
+            takes=(self.into,),
+            makes=self.fields,
+            reads={self.into: TEXT},
+            leaves=dict.fromkeys(self.fields, TEXT),
+        )
+
+    def losses(self) -> Iterable[Loss]:
+        """Return what an upgrade cannot restore."""
+        return self._loss(self.into, self.fields, newer=True)
+
+
+class _SplitSection(_PartsSection):
+    """What `split` of a body and of parameters have in common."""
+
+    field: str
+    """The field or parameter of the newer version that holds the text."""
+    into: Annotated[tuple[str, ...], Field(min_length=2)]
+    """The fields or parameters of the older version that hold the parts, in their order."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it joins the parts."""
+        return Upgrade(
+            takes=self.into,
+            makes=(self.field,),
+            reads=dict.fromkeys(self.into, TEXT),
+            leaves={self.field: TEXT},
+        )
+
+    def losses(self) -> Iterable[Loss]:
+        """Return what a downgrade cannot restore."""
+        return self._loss(self.field, self.into, newer=False)
+
+
+class _ParameterParts(ParameterSection):
+    trailing: Literal["drop", "keep"] = "drop"
+    """Whether separators stand in the text where nothing follows them. The default is drop."""
+
+    def _joined(
+        self, site: ParameterSite, parts: tuple[str, ...], whole: str, separator: str
+    ) -> "Joined | None":
+        names = tuple(site.name(part, "fields") for part in parts)
+        if len({*names, whole}) <= len(names):
+            site.complain("two of the names are the same; name each once")
+            return None
+        return Joined(names, site.name(whole, "into"), separator, self.trailing == "keep")
+
+
+class JoinParameterConfig(_JoinSection, _ParameterParts):
+    """Join parameters: the older version has one where the newer one has several."""
+
+    keyword = "join"
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of the parameters."""
+        one = self._joined(site, self.fields, self.into, self.separator)
+        if one is None:
+            return None
+        return Recombined(one.parts, (one.whole,), one.split, one.join)
+
+
+class SplitParameterConfig(_SplitSection, _ParameterParts):
+    """Split a parameter: the older version has several where the newer one has one."""
+
+    keyword = "split"
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of the parameters."""
+        one = self._joined(site, self.into, self.field, self.separator)
+        if one is None:
+            return None
+        return Recombined((one.whole,), one.parts, one.join, one.split)
+
+
+class _BodyParts(_PartsSection, BodySection):
+    default: str | None = ""
+    """The value of a part that the text lacks; it may be null. The default is the empty text."""
+    optional: tuple[str, ...] = ()
+    """The parts that a text of fewer parts lacks, the first of them first; without it, the last
+    parts."""
+
+    def _lacking(self, parts: tuple[str, ...]) -> str:
+        optional = [part for part in self.optional if part in parts]
+        lacked = [*optional, *(part for part in reversed(parts) if part not in optional)]
+        return f"; with fewer parts, it has no {', then no '.join(lacked[:-1])}"
+
+    def _join(
+        self, site: BodySite, parts: tuple[str, ...], whole: str, parts_key: str, whole_key: str
+    ) -> Join | None:
+        named = ((part, (parts_key, index)) for index, part in enumerate(parts))
+        paths = site.paths(*named, (whole, (whole_key,)))
+        if paths is None:
+            return None
+        *some, text = paths
+        keys = tuple(path.keys for path in some)
+        if not site.apart(keys):
+            return None
+        if len({*self.optional}) < len(self.optional) or not {*self.optional} <= {*parts}:
+            site.complain(f"names parts, each once; they are {', '.join(parts)}", "optional")
+            return None
+        optional = tuple(map(parts.index, self.optional))
+        return Join(text.scopes, keys, text.keys, self.separator, self.default, optional)
+
+
+class JoinConfig(_JoinSection, _BodyParts):
+    """Join fields: the older version has one text where the newer one has several fields."""
+
+    keyword = "join"
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of the fields."""
+        return self._join(site, self.fields, self.into, "fields", "into")
+
+
+class SplitConfig(_SplitSection, _BodyParts):
+    """Split a text: the older version has several fields where the newer one has one text."""
+
+    keyword = "split"
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of the fields."""
+        change = self._join(site, self.into, self.field, "into", "field")
+        return change and Inverse(change)

@@ -1,12 +1,12 @@
-"""Link: a URL that leads to the client's version for the client, and to the service's for it.
+"""`link`: a URL that has to lead each client to its own version."""
 
-Which way a URL is mapped depends on the message and not on the direction: in an answer it is one of
-the service, in a request one of the client. The form of the document maps it, by the request.
-"""
-
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gateway.conversion.change import FieldChange
+from gateway.conversion.change import Change, FieldChange
+from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
+from gateway.conversion.changes.change_site import BodySite
+from gateway.conversion.changes.value_kinds import TEXT
 from gateway.conversion.document import JsonForm, JsonObject, reach, refuse
 
 
@@ -32,3 +32,29 @@ class Link(FieldChange):
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Map the URL."""
         self.up(fields, form)
+
+
+class LinkConfig(BodySection):
+    """Map a URL in a body as Location is mapped, so that it leads a client to its own version."""
+
+    keyword = "link"
+
+    field: str
+    """The field that holds the URL, which has the same name in both versions."""
+
+    @property
+    def maps_links(self) -> bool:
+        """True: it maps a URL."""
+        return True
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it leaves another URL."""
+        return Upgrade.in_place(self.field, TEXT, TEXT)
+
+    def losses(self) -> Iterable[Loss]:
+        """Return nothing: a URL is mapped back as it was mapped."""
+        return ()
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field, or of the elements of an array."""
+        return site.value_change(self.field, Link, "field")

@@ -1,17 +1,21 @@
-"""Map: the two versions have different words for the same values.
+"""`map`: the older version has different words for the same values."""
 
-An absent field stays absent, both ways.
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from gateway.conversion.change import FieldChange
+from pydantic import AfterValidator, Field, JsonValue
+
+from gateway.base.model import OneOrSome, SectionModel
+from gateway.conversion.change import Change, FieldChange
+from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
+from gateway.conversion.changes.change_site import BodySite, ChangeSite, ParameterSite
+from gateway.conversion.changes.value_kinds import one_of, spelt
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import JsonForm, JsonObject, Number, kind, reach
+from gateway.conversion.parameter_change import ParameterChange, Rewritten
 from gateway.conversion.scalars import WORDS, Scalar, exact
 
 
@@ -133,3 +137,152 @@ def words(known: Mapping[str, str], unknown: str | None, keep: bool) -> Callable
         raise ValueError("not a value that the map has")
 
     return convert
+
+
+def _word(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict | list | tuple):
+        raise ValueError("expected a text, a number, true, false or null")
+    return value
+
+
+MapWord = Annotated[JsonValue, AfterValidator(_word)]
+
+
+class MapPair(SectionModel):
+    """A value of each version that stand for the same; texts, numbers, true, false or null."""
+
+    newer: MapWord
+    """The value that the newer version has: a text, a number, true, false or null."""
+    older: MapWord
+    """The value that the older version has: a text, a number, true, false or null."""
+
+
+Words = Annotated[dict[str, MapWord], Field(min_length=1)]
+
+
+class WordsConfig(SectionModel):
+    """The word of each version that stands for every value which a map does not name."""
+
+    older: MapWord = None
+    """The older version's word for every other value; without it, `unknown` decides."""
+    newer: MapWord = None
+    """The newer version's word for every other value; without it, `unknown` decides."""
+
+
+class MapConfig(BodySection, ParameterSection):
+    """Replace words: the older version has different words for the same values."""
+
+    keyword = "map"
+
+    field: str
+    """The field, query parameter or header field, which has the same name in both versions."""
+    values: OneOrSome[Words, MapPair]
+    """The older version's word for each of the newer version, or a list of `newer` and `older`."""
+    back: OneOrSome[Words, MapPair] | None = None
+    """The newer version's word for a word of the older one that `values` names twice or not."""
+    unknown: Literal["refuse", "keep"] = "refuse"
+    """What is done with other values: refuse them, or keep them. The default is refuse."""
+    default: WordsConfig | None = None
+    """The words that every other value becomes; without them, `unknown` decides."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it reads and leaves the words that are named, if others are refused.
+
+        A word for every other value makes each readable.
+        """
+        if self.unknown == "keep":
+            return Upgrade.in_place(self.field)
+        read = [older for _, older in (*self._pairs, *self._pairs_back)]
+        left = [newer for newer, _ in (*self._pairs, *self._pairs_back)]
+        if "newer" not in self._otherwise:
+            return Upgrade.in_place(self.field, one_of(read), one_of(left))
+        return Upgrade.in_place(self.field, None, one_of([*left, self._otherwise["newer"]]))
+
+    def losses(self) -> Iterator[Loss]:
+        """Yield the words of one version that become the same in the other."""
+        older = dict(self._pairs)
+        newer = {known: word for word, known in older.items()}
+        newer |= {known: word for word, known in self._pairs_back}
+        for is_newer, known_words in ((False, older), (True, newer)):
+            folded: dict[Scalar, list[str]] = {}
+            for word, known in known_words.items():
+                folded.setdefault(known, []).append(spelt(word))
+            for known, several in folded.items():
+                if len(several) > 1:
+                    text = f"'{self.field}' is {spelt(known)} for {' and '.join(several)}"
+                    yield Loss(is_newer, text)
+        for key in ("older", "newer"):
+            if key in self._otherwise:
+                known = spelt(self._otherwise[key])
+                yield Loss(key == "newer", f"'{self.field}' is {known} for every other value")
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field, or of the elements of an array."""
+        older, newer = dict(self._pairs), self._way_back(site)
+        others = [self._otherwise.get(key, Unknown(self.unknown)) for key in ("older", "newer")]
+        return site.value_change(
+            self.field, lambda scopes, keys: Map(scopes, keys, older, newer, *others), "field"
+        )
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange:
+        """Return the change of a parameter, whose words are texts."""
+        to_older = {spelt(word): spelt(known) for word, known in self._pairs}
+        to_newer = {spelt(word): spelt(known) for word, known in self._way_back(site).items()}
+        for text in (*to_older.values(), *to_newer.values()):
+            site.text(text, "values")
+        keep = self.unknown == "keep"
+        others = {key: spelt(word) for key, word in self._otherwise.items()}
+        return Rewritten(
+            site.name(self.field, "field"),
+            words(to_newer, others.get("newer"), keep=keep),
+            words(to_older, others.get("older"), keep=keep),
+        )
+
+    @property
+    def _pairs(self) -> list[tuple[Scalar, Scalar]]:
+        """The words of `values`, the newer version's first."""
+        if isinstance(self.values, dict):
+            return [(newer, _scalar(older)) for newer, older in self.values.items()]
+        return [(_scalar(pair.newer), _scalar(pair.older)) for pair in self.values]
+
+    @property
+    def _pairs_back(self) -> list[tuple[Scalar, Scalar]]:
+        """The words of `back`, the newer version's first."""
+        if not isinstance(self.back, dict):
+            return [(_scalar(pair.newer), _scalar(pair.older)) for pair in self.back or ()]
+        # A key is a text in YAML, whatever it is in documents.
+        known = {spelt(older): older for _, older in self._pairs}
+        return [(_scalar(newer), known.get(older, older)) for older, newer in self.back.items()]
+
+    @property
+    def _otherwise(self) -> dict[str, Scalar]:
+        """The words that every other value becomes, by the version that has them."""
+        named = () if self.default is None else sorted(self.default.model_fields_set)
+        return {key: _scalar(getattr(self.default, key)) for key in named}
+
+    def _way_back(self, site: ChangeSite) -> dict[Scalar, Scalar]:
+        """Return the newer version's word for each of the older one's; records what is missing."""
+        back: dict[Scalar, list[Scalar]] = {}
+        seen: set[Scalar] = set()
+        for index, (newer, older) in enumerate(self._pairs):
+            back.setdefault(older, []).append(newer)
+            if newer in seen:
+                site.complain("stands twice; keep one of the two", "values", index, "newer")
+            seen.add(newer)
+        found = {word: names[0] for word, names in back.items() if len(names) == 1}
+        found |= {older: newer for newer, older in self._pairs_back}
+        for word, names in back.items():
+            if word not in found:
+                site.complain(
+                    f"{' and '.join(map(spelt, names))} become the same; name what that becomes on"
+                    f" the way back: back: {{ {spelt(word)}: {spelt(names[0])} }}",
+                    "values",
+                )
+        return found
+
+
+def _scalar(word: JsonValue) -> Scalar:
+    """Return a word as documents have it."""
+    if word is None or isinstance(word, str | bool):
+        return word
+    return Number(str(word))

@@ -1,16 +1,19 @@
-"""Money: whole numbers of a currency's smallest unit in the newer version, amounts in the older.
+"""`money`: minor units of a currency in one version, decimal amounts in the other."""
 
-How many decimal places an amount has follows from its currency, which another field names, or its
-own key. An absent amount stays absent, and null stays null, both ways.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Annotated, Final, Literal
 
-from gateway.conversion.change import FieldChange
-from gateway.conversion.changes.currency import PLACES
+from pydantic import Field
+
+from gateway.base.model import NumberText
+from gateway.conversion.change import Change, FieldChange, Inverse
+from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
+from gateway.conversion.changes.change_site import BodySite, ChangeSite, ParameterSite
+from gateway.conversion.changes.recombined import ParameterValues, Recombined
 from gateway.conversion.changes.scale import Scale
+from gateway.conversion.changes.value_kinds import NUMBER, TEXT
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.document import (
     Document,
@@ -21,8 +24,61 @@ from gateway.conversion.document import (
     refuse,
 )
 from gateway.conversion.field_path import Keys, Scope, keys_of
-from gateway.conversion.scalars import NUMBER, Type, replace_scalar
+from gateway.conversion.parameter_change import ParameterChange
+from gateway.conversion.scalars import Type, replace_scalar
 from gateway.conversion.steps import ConversionStep, ConversionTask, fuse
+
+_CODES = {
+    0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
+    2: (
+        "AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BOV BRL BSD BTN BWP"
+        " BYN BZD CAD CDF CHE CHF CHW CNY COP COU CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD"
+        " FKP GBP GEL GHS GIP GMD GTQ GYD HKD HNL HTG HUF IDR ILS INR IRR JMD KES KGS KHR KPW KYD"
+        " KZT LAK LBP LKR LRD LSL MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD"
+        " NGN NIO NOK NPR NZD PAB PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK SGD SHP"
+        " SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TOP TRY TTD TWD TZS UAH USD USN UYU UZS VED"
+        " VES WST XCD XCG YER ZAR ZMW ZWG"
+    ),
+    3: "BHD IQD JOD KWD LYD OMR TND",
+    4: "CLF UYW",
+}
+PLACES: Final[Mapping[str, int]] = {
+    code: places for places, codes in _CODES.items() for code in codes.split()
+}
+"""The decimal places of each currency, by its alphabetic code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """An amount of money beside its currency, whose code may be in small letters.
+
+    Attributes:
+        amount: The name of the parameter with the amount.
+        currency: The name of the parameter with the currency.
+        unknown: The decimal places where the currency is absent or not in ISO 4217; None refuses.
+    """
+
+    amount: str
+    currency: str
+    unknown: int | None = None
+
+    def units(self, values: ParameterValues) -> ParameterValues:
+        """Return the amount in minor units; raises ValueError."""
+        if self.amount not in values:
+            return values
+        return {**values, self.amount: self._scale(values).units(values[self.amount])}
+
+    def decimal(self, values: ParameterValues) -> ParameterValues:
+        """Return the amount with decimal places; raises ValueError."""
+        if self.amount not in values:
+            return values
+        return {**values, self.amount: self._scale(values).amount(values[self.amount])}
+
+    def _scale(self, values: ParameterValues) -> Scale:
+        places = PLACES.get(values.get(self.currency, "").upper(), self.unknown)
+        if places is None:
+            raise ValueError("the currency is absent, or not an alphabetic code of ISO 4217")
+        return Scale((), (), places, Type.TEXT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +98,7 @@ class Money:
         currency: leads to the currency, whose code may be in small letters.
         inner: the arrays from there to the objects that hold the amounts.
         amount: leads to the amount.
-        older: how the older version writes an amount, as a TEXT or a NUMBER.
+        older: how the older version writes an amount, as a TEXT or a Type.NUMBER.
         unknown: the decimal places where the currency is absent or not in ISO 4217; None refuses.
         keeps: whether each amount that cannot be converted stays as it is.
     """
@@ -96,10 +152,10 @@ class Money:
         decimal = _refused if places is None else scale.amount
 
         def up(fields: JsonObject, form: JsonForm) -> None:
-            replace_scalar(fields, self.amount, form, self.older, NUMBER, units)
+            replace_scalar(fields, self.amount, form, self.older, Type.NUMBER, units)
 
         def down(fields: JsonObject, form: JsonForm) -> None:
-            replace_scalar(fields, self.amount, form, NUMBER, self.older, decimal)
+            replace_scalar(fields, self.amount, form, Type.NUMBER, self.older, decimal)
 
         return _Ways(self._through(up), self._through(down))
 
@@ -113,7 +169,7 @@ class MoneyByCurrency(FieldChange):
     """Amounts in an object whose keys are their currencies: `{"EUR": 1250, "JPY": 5}`.
 
     Attributes:
-        older: how the older version writes an amount, as a TEXT or a NUMBER.
+        older: how the older version writes an amount, as a TEXT or a Type.NUMBER.
         unknown: the decimal places of what is not in ISO 4217; None refuses it.
         keeps: whether each amount that cannot be converted stays as it is.
     """
@@ -131,7 +187,7 @@ class MoneyByCurrency(FieldChange):
         self._change(fields, form, upwards=False)
 
     def _change(self, fields: JsonObject, form: JsonForm, *, upwards: bool) -> None:
-        kinds = (self.older, NUMBER) if upwards else (NUMBER, self.older)
+        kinds = (self.older, Type.NUMBER) if upwards else (Type.NUMBER, self.older)
 
         def changed(amounts: Document) -> Document:
             if not isinstance(amounts, dict):
@@ -161,3 +217,101 @@ def _kept(step: ConversionStep) -> ConversionStep:
 
 def _refused(text: str) -> str:
     raise ValueError("its currency is absent, or not an alphabetic code of ISO 4217")
+
+
+KEYS = "*"
+_KINDS = {"text": TEXT, "number": NUMBER, "integer": NUMBER}
+
+
+class MoneyConfig(BodySection, ParameterSection):
+    """Write an amount of money in minor units or with decimal places, by its currency."""
+
+    keyword = "money"
+
+    field: str
+    """The field or parameter of the amount, which has the same name in both versions."""
+    currency: str
+    """The field of the currency, a code of ISO 4217: beside the amount, or further out; "*" where
+    the field is an object of amounts by their currencies. For a parameter, that of its currency."""
+    newer: Literal["integer", "text", "number"]
+    """The amount in the newer version: an integer of minor units, or a decimal text or number."""
+    older: Literal["integer", "text", "number"]
+    """The amount in the older version: an integer of minor units, or a decimal text or number."""
+    unknown: Annotated[int, Field(ge=0, le=18), NumberText] | None = None
+    """The decimal places where the currency is unknown; without it, the amount is refused."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it reads one type and leaves another; the currency stays."""
+        if self.currency == KEYS:
+            return Upgrade.in_place(self.field)
+        return Upgrade(
+            takes=(self.field, self.currency),
+            makes=(self.field, self.currency),
+            reads={self.field: _KINDS[self.older]},
+            leaves={self.field: _KINDS[self.newer]},
+            moves={self.currency: self.currency},
+        )
+
+    def losses(self) -> Iterable[Loss]:
+        """Return nothing: an amount with more places than its currency has is refused."""
+        return ()
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field."""
+        if not self._counts(site):
+            return None
+        # Imported when rules name it, with the table of currencies.
+
+        amount = site.path(self.field, "field")
+        older = self.newer == "integer"
+        written = Type(self.older if older else self.newer)
+        if self.currency == KEYS:
+            if amount is None:
+                return None
+            amounts = MoneyByCurrency(amount.scopes, amount.keys, written, self.unknown)
+            return amounts if older else Inverse(amounts)
+        currency = site.path(self.currency, "currency")
+        if amount is None or currency is None:
+            return None
+        depth = len(currency.scopes)
+        if amount.scopes[:depth] != currency.scopes:
+            site.complain(
+                "lies in an array that does not lead to the amount; name the currency beside the"
+                " amount, or further out",
+                "currency",
+            )
+            return None
+        money = Money(
+            currency.scopes,
+            currency.keys,
+            amount.scopes[depth:],
+            amount.keys,
+            written,
+            self.unknown,
+        )
+        return money if older else Inverse(money)
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of a parameter, which has its currency in another one."""
+        # Imported when rules name it, with the table of currencies.
+
+        if not self._counts(site):
+            return None
+        names = site.name(self.field, "field"), site.name(self.currency, "currency")
+        if self.field == self.currency:
+            site.complain("is the amount itself; name the parameter of its currency", "currency")
+            return None
+        amount = Amount(*names, self.unknown)
+        ways = amount.units, amount.decimal
+        return Recombined(names, names, *(ways if self.newer == "integer" else ways[::-1]))
+
+    def _counts(self, site: ChangeSite) -> bool:
+        """Whether one version counts minor units; False after recording the mistake."""
+        if (self.newer == "integer") != (self.older == "integer"):
+            return True
+        site.complain(
+            "one version has an integer of minor units, the other a text or a number; for a number"
+            " and a text, write two: { newer: integer, older: text }, then { newer: number, older:"
+            " integer }"
+        )
+        return False

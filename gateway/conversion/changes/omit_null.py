@@ -1,11 +1,16 @@
-"""Omit null: null in the newer version is no field in the older one. Its inverse: `fill_null`.
+"""`omit_null` and `fill_null`: null, or another value, in one version, no field in the other."""
 
-Another value may stand for it, such as `[]`.
-"""
-
+import json
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
+from pydantic import JsonValue
+
+from gateway.conversion.change import Change, Inverse
+from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
+from gateway.conversion.changes.change_site import BodySite
 from gateway.conversion.conversion_error import ErrorPlace
 from gateway.conversion.document import (
     PLAIN,
@@ -75,3 +80,52 @@ def _same(one: Document, other: Document) -> bool:
     if isinstance(one, Number) and isinstance(other, Number):
         return is_same_number(one.digits, other.digits)
     return type(one) is type(other) and one == other
+
+
+class _NullSection(BodySection):
+    """What the two changes have in common.
+
+    Attributes:
+        inverse: whether the newer version omits the field, else the older one.
+    """
+
+    field: str
+    """The field, which has the same name in both versions."""
+    value: JsonValue = None
+    """The value in place of null: a text, number or boolean, `[]` or `{}`."""
+
+    inverse: ClassVar[bool] = False
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: other values stay as they are."""
+        return Upgrade.in_place(self.field)
+
+    def losses(self) -> Iterator[Loss]:
+        """Yield what does not come back."""
+        value = json.dumps(self.value, ensure_ascii=False)
+        yield Loss(self.inverse, f"where '{self.field}' is absent, it comes back as {value}")
+        yield Loss(not self.inverse, f"where '{self.field}' is {value}, it comes back as absent")
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field."""
+        path = site.path(self.field, "field")
+        if isinstance(self.value, list | dict) and self.value:
+            site.complain("write a text, number or boolean, [] or {}", "value")
+        if path is None:
+            return None
+        change = OmitNull(path.scopes, path.keys, self.value)
+        return Inverse(change) if self.inverse else change
+
+
+class OmitNullConfig(_NullSection):
+    """Omit null: the older version has no field where the newer one has null."""
+
+    keyword = "omit_null"
+
+
+class FillNullConfig(_NullSection):
+    """Fill null in: the older version has null where the newer one has no field."""
+
+    keyword = "fill_null"
+
+    inverse = True

@@ -1,14 +1,19 @@
-"""Round: numbers have fewer digits after the decimal point in the older version.
-
-A text that is a number is rounded, and stays a text. An absent field stays absent, and
-null stays null, both ways.
-"""
+"""`round`: the older version has fewer digits after the decimal point."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
-from gateway.conversion.change import FieldChange
+from pydantic import Field
+
+from gateway.base.model import NumberText
+from gateway.conversion.change import Change, FieldChange
+from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
+from gateway.conversion.changes.change_site import BodySite, ParameterSite
+from gateway.conversion.changes.value_kinds import ValueKinds
 from gateway.conversion.document import JsonForm, JsonObject
+from gateway.conversion.parameter_change import ParameterChange, Rewritten
 from gateway.conversion.scalars import replace_number
 
 # RFC 8259, section 6; an exponent of more digits is no amount of anything.
@@ -59,3 +64,44 @@ def _incremented(digits: str) -> str:
     # Not by int, which Python makes of so many digits only (sys.set_int_max_str_digits).
     rest = f"0{digits}".rstrip("9")
     return rest[:-1] + str(int(rest[-1]) + 1) + "0" * (len(digits) + 1 - len(rest))
+
+
+_KINDS = ValueKinds(frozenset({"a number", "a string"}))
+
+
+class RoundConfig(BodySection, ParameterSection):
+    """Round a number, or a text that is one, to the digits of the older version."""
+
+    keyword = "round"
+
+    field: str
+    """The field, query parameter or header field, which has the same name in both versions."""
+    digits: Annotated[int, Field(ge=0, le=18), NumberText]
+    """The digits after the decimal point in the older version; halfway is away from zero."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it leaves the number as it is."""
+        return Upgrade(
+            takes=(self.field,),
+            makes=(self.field,),
+            reads={self.field: _KINDS},
+            leaves={},
+            moves={self.field: self.field},
+        )
+
+    def losses(self) -> Iterable[Loss]:
+        """Return the digits that a downgrade drops."""
+        places = "1 digit" if self.digits == 1 else f"{self.digits} digits"
+        text = f"'{self.field}' is rounded to {places} after the decimal point"
+        return (Loss(False, f"{text}, and the way back cannot restore the others"),)
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field, or of the elements of an array."""
+        return site.value_change(
+            self.field, lambda scopes, keys: Round(scopes, keys, self.digits), "field"
+        )
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange:
+        """Return the change of a parameter."""
+        rounded = Round((), (), self.digits).rounded
+        return Rewritten(site.name(self.field, "field"), str, rounded)

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from gateway.conversion.change import FieldChange
 from gateway.conversion.document import JsonForm, JsonObject
-from gateway.conversion.scalars import NUMBER, Type, replace_scalar
+from gateway.conversion.scalars import Type, replace_scalar
 
 _WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)\Z", re.ASCII)
 _FRACTION = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?\Z", re.ASCII)
@@ -32,11 +32,11 @@ class Scale(FieldChange):
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Count the units."""
-        replace_scalar(fields, self.field, form, self.older, NUMBER, self.units)
+        replace_scalar(fields, self.field, form, self.older, Type.NUMBER, self.units)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Write the amount."""
-        replace_scalar(fields, self.field, form, NUMBER, self.older, self.amount)
+        replace_scalar(fields, self.field, form, Type.NUMBER, self.older, self.amount)
 
     def units(self, text: str) -> str:
         """Return how many units an amount is; raises ValueError."""

@@ -1,14 +1,15 @@
-"""Value rewrite: the older version writes the same value in another form, such as E12 for 12.
+"""What the changes of one value have in common that the older version writes in another form."""
 
-An absent field stays absent, and null stays null, both ways.
-"""
-
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from gateway.conversion.change import FieldChange
+from gateway.conversion.change import Change, FieldChange
+from gateway.conversion.changes.change_section import BodySection, ParameterSection
+from gateway.conversion.changes.change_site import BodySite, ChangeSite, ParameterSite
 from gateway.conversion.document import JsonForm, JsonObject
+from gateway.conversion.parameter_change import ParameterChange, Rewritten
 from gateway.conversion.scalars import Type, replace_scalar
 
 V = TypeVar("V")
@@ -67,3 +68,45 @@ class FormRewriting(Generic[V]):
     def __call__(self, text: str) -> str:
         """Return the text of the target; raises ValueError."""
         return self.target.write(self.source.read(text))
+
+
+class FormWays(NamedTuple):
+    """What writes a value as each version does, and its types there; see `ValueRewrite`."""
+
+    to_newer: Callable[[str], str]
+    to_older: Callable[[str], str]
+    newer: Type = Type.TEXT
+    older: Type = Type.TEXT
+
+
+def ways_between(newer: ValueForm[V], older: ValueForm[V]) -> FormWays:
+    """Return the ways between two forms of the same values."""
+    to_newer, to_older = FormRewriting(older, newer), FormRewriting(newer, older)
+    return FormWays(to_newer, to_older, newer.type, older.type)
+
+
+class RewriteSection(BodySection, ParameterSection):
+    """A change of the form of one value."""
+
+    field: str
+    """The field, query parameter or header field, which has the same name in both versions."""
+
+    @abstractmethod
+    def ways(self, site: ChangeSite) -> FormWays | None:
+        """Return what writes the value, or None after recording a mistake."""
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field, or of the elements of an array."""
+        ways = self.ways(site)
+        if ways is None:
+            return None
+        return site.value_change(
+            self.field, lambda scopes, keys: ValueRewrite(scopes, keys, *ways), "field"
+        )
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of a parameter, whose values are texts."""
+        ways = self.ways(site)
+        if ways is None:
+            return None
+        return Rewritten(site.name(self.field, "field"), ways.to_newer, ways.to_older)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Strict, Tag, WithJsonSchema
 
 from gateway.base.model import Method, NumberText, OneOrSome, SectionModel, Some, matching
-from gateway.conversion.changes.change_list import ChangeConfig, ParameterConfig
+from gateway.conversion.changes.registry import ChangeConfig, ParameterConfig
 from gateway.conversion.declared.example_section import ExampleConfig
 
 _STATUSES = r"^[45](?:[0-9][0-9]|xx)$"

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gateway.base.mistakes import Location, place
-from gateway.conversion.changes.change_list import ChangeConfig
 from gateway.conversion.changes.change_section import WHOLE, ChangeSection, Upgrade
-from gateway.conversion.changes.use_section import UseConfig
+from gateway.conversion.changes.registry import ChangeConfig
+from gateway.conversion.changes.use import UseConfig
 
 GroupConfigs = Mapping[str, Sequence[ChangeConfig]]
 

@@ -1,17 +1,18 @@
 """Links: from a part of `conversions:` in gateway.yaml to a link of the core."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
 from gateway.base.mistakes import LOSSY, Location, Mistake, Mistakes
 from gateway.conversion.change import Change, Whole
-from gateway.conversion.changes.change_list import CHANGES, PARAMETER_CHANGES, ParameterConfig
 from gateway.conversion.changes.change_section import BodySection, ChangeSection
 from gateway.conversion.changes.change_site import BodySite, ParameterSite
+from gateway.conversion.changes.kept import kept_parameter
+from gateway.conversion.changes.registry import ParameterConfig
 from gateway.conversion.declared.conversion_section import ConversionConfig, FormsConfig
 from gateway.conversion.declared.groups import (
     DeclaredChange,
@@ -21,14 +22,11 @@ from gateway.conversion.declared.groups import (
     listed_changes,
 )
 from gateway.conversion.declared.operations import build_statuses
+from gateway.conversion.message.form_types import FormTypes
 from gateway.conversion.operations.operation import MappedOperation
 from gateway.conversion.parameter_change import ParameterChange
 from gateway.conversion.version_link import BOTH, MessageKind, VersionLink
 from gateway.versions.version import Version
-
-# Files without forms save the memory.
-if TYPE_CHECKING:
-    from gateway.conversion.message.form_types import FormTypes
 
 S = TypeVar("S", bound=ChangeSection)
 T = TypeVar("T")
@@ -64,7 +62,7 @@ def build_groups(configs: GroupConfigs, at: Location, mistakes: Mistakes) -> Cha
 
     for name, entries in configs.items():
         named = [entry.named() for entry in entries]
-        changes[name] = tuple(_each(named, CHANGES, (*at, name), mistakes, build))
+        changes[name] = tuple(_each(named, (*at, name), mistakes, build))
     return ChangeGroups(configs, changes)
 
 
@@ -96,7 +94,6 @@ def build_link(
         return tuple(
             _each(
                 [entry.named() for entry in entries],
-                PARAMETER_CHANGES,
                 (*at, key),
                 mistakes,
                 lambda section, here: section.parameter_change(
@@ -111,8 +108,6 @@ def build_link(
     beside = [one for entry in (*config.query, *config.headers) for one in entry.named().values()]
     timeouts = [limit for section in sections if (limit := section.seconds()) is not None]
     if config.unfit == "keep":
-        from gateway.conversion.changes.kept import kept_parameter  # few files
-
         query = tuple(map(kept_parameter, query))
     return VersionLink(
         older,
@@ -120,7 +115,6 @@ def build_link(
         tuple(
             _each(
                 [entry.named() for entry in config.changes],
-                CHANGES,
                 (*at, "changes"),
                 mistakes,
                 lambda section, here: section.body_change(
@@ -151,7 +145,6 @@ def build_link(
 def _forms(config: FormsConfig | None) -> "FormTypes | None":
     if config is None:
         return None
-    from gateway.conversion.message.form_types import FormTypes  # few files
 
     return FormTypes(config.version == "newer", config.numbers, config.booleans, config.lists)
 
@@ -211,7 +204,6 @@ def _statuses(text: str) -> range:
 
 def _each(
     entries: Sequence[Mapping[str, S]],
-    known: Iterable[str],
     at: Location,
     mistakes: Mistakes,
     build: Callable[[S, Location], T | None],
@@ -219,7 +211,9 @@ def _each(
     """Yield the changes that can be made; each entry is to be exactly one."""
     for index, named in enumerate(entries):
         if len(named) != 1:
-            mistakes.add(f"a change is exactly one of {', '.join(known)}", *at, index)
+            found = f"names {' and '.join(named)}" if named else "names no change"
+            text = f"{found}; an entry is one change, such as rename: {{ field: a, to: b }}"
+            mistakes.add(text, *at, index)
             continue
         ((name, section),) = named.items()
         change = build(section, (*at, index, name))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateway.base.mistakes import Location, Mistakes
-from gateway.conversion.changes.change_list import ChangeConfig
+from gateway.conversion.changes.registry import ChangeConfig
 from gateway.conversion.declared.clashes import find_clashes
 from gateway.conversion.declared.conversion_section import ConversionConfig
 from gateway.conversion.declared.links import build_groups, build_link

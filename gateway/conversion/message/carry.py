@@ -1,7 +1,6 @@
 """Carry: a value that one version has in the body, and the other beside it in the message."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from gateway.conversion.change import Change, Inverse, Whole
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace, is_within
@@ -18,13 +17,10 @@ from gateway.conversion.document import (
 )
 from gateway.conversion.field_path import Keys, Scope, Tokens
 from gateway.conversion.message.message import message_of
+from gateway.conversion.message.places import Place
 from gateway.conversion.parameter_change import MovedNames
 from gateway.conversion.scalars import BOOLEAN, NUMBER, NUMBER_TEXT, TEXT, WORDS, Type
 from gateway.conversion.steps import BODY
-
-# Rules that put no value beside the body save the memory.
-if TYPE_CHECKING:
-    from gateway.conversion.message.places import Place
 
 _BOOLEANS = {text: value for value, text in WORDS.items()}
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gateway.base.mistakes import Location, Mistakes, suggest
-from gateway.conversion.changes.carry_section import CarrySection
+from gateway.conversion.changes.to_header import CarrySection
 from gateway.conversion.declared.part import Part
 from gateway.conversion.version_link import MessageKind, VersionLink
 from gateway.rules.checks.asked_operation import AskedOperation

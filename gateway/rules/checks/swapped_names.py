@@ -1,7 +1,7 @@
 """Renames whose two names stand the wrong way round, which the documents of both versions show."""
 
 from gateway.conversion.changes.change_section import ChangeSection, Upgrade
-from gateway.conversion.changes.rename_section import RenameSection
+from gateway.conversion.changes.rename import RenameSection
 
 
 def renamed(section: ChangeSection, upgrade: Upgrade, *, upwards: bool) -> str:

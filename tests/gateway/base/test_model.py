@@ -7,12 +7,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from gateway.base.model import (
     PATTERN_MESSAGES,
-    Later,
     NumberText,
     OneOrPair,
     PositiveInt,
     Seconds,
-    SectionModel,
     UnitText,
     matching,
 )
@@ -57,27 +55,3 @@ def test_refused(kind: Any, value: object, message: str) -> None:
 
 def test_a_pattern_has_its_message() -> None:
     assert PATTERN_MESSAGES["^[0-9]+%$"] == "not a share"
-
-
-class _Inner(SectionModel):
-    count: int
-
-
-def test_a_type_that_is_loaded_when_a_file_has_it() -> None:
-    loaded: list[str] = []
-
-    def load() -> Any:
-        loaded.append("inner")
-        return tuple[_Inner, ...]
-
-    class _Outer(SectionModel):
-        inner: Annotated[Any, Later(load)] = ()
-
-    assert _Outer.model_validate_json("{}").inner == ()
-    assert not loaded
-    assert _Outer.model_validate_json('{"inner": [{"count": 1}]}').inner == (_Inner(count=1),)
-    with pytest.raises(ValidationError) as failed:
-        _Outer.model_validate_json('{"inner": [{"count": 1}, {"count": "1"}]}')
-    (error,) = failed.value.errors()
-    assert (error["loc"], error["type"]) == (("inner", 1, "count"), "int_type")
-    assert _Outer.model_json_schema()["$defs"].keys() == {"_Inner"}

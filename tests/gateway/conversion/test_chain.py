@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from gateway.conversion.chain import BodyConversion, Conversion, compose
 from gateway.conversion.change import Change, Inverse
 from gateway.conversion.changes.default import Added, Default
-from gateway.conversion.changes.join import Join
+from gateway.conversion.changes.join_steps import Join
 from gateway.conversion.changes.map import Map, Unknown
-from gateway.conversion.changes.python_change import PythonChange
+from gateway.conversion.changes.python import PythonChange
 from gateway.conversion.changes.rename import Rename, Renamed
-from gateway.conversion.changes.retype import Retype
+from gateway.conversion.changes.type import Retype
 from gateway.conversion.changes.wrap import Wrap
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN

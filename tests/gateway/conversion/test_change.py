@@ -11,29 +11,27 @@ from hypothesis import strategies as st
 
 from gateway.conversion import changes
 from gateway.conversion.change import Change, ChangeSequence, Inverse
+from gateway.conversion.changes.case import CaseRewriting, KeyCase, WordCase
 from gateway.conversion.changes.entries import Entries
 from gateway.conversion.changes.envelope import Envelope
 from gateway.conversion.changes.flatten import Flatten
-from gateway.conversion.changes.free_keys import FreeKeys
 from gateway.conversion.changes.invert import Invert
-from gateway.conversion.changes.join_list import JoinList
-from gateway.conversion.changes.join_pairs import JoinPairs
+from gateway.conversion.changes.join_list import JoinList, JoinPairs
 from gateway.conversion.changes.kept import Kept
-from gateway.conversion.changes.key_case import KeyCase
+from gateway.conversion.changes.keys import FreeKeys
 from gateway.conversion.changes.link import Link
 from gateway.conversion.changes.map import Map
 from gateway.conversion.changes.money import Money, MoneyByCurrency
 from gateway.conversion.changes.multiply import Multiply, Product
 from gateway.conversion.changes.omit_null import OmitNull
-from gateway.conversion.changes.python_change import PythonChange
+from gateway.conversion.changes.python import PythonChange
 from gateway.conversion.changes.rename import Rename
-from gateway.conversion.changes.retype import Retype
 from gateway.conversion.changes.round import Round
 from gateway.conversion.changes.scale import Scale
 from gateway.conversion.changes.spread import Spread
+from gateway.conversion.changes.type import Retype
 from gateway.conversion.changes.use import GroupUse
 from gateway.conversion.changes.value_rewrite import ValueRewrite
-from gateway.conversion.changes.word_case import CaseRewriting, WordCase
 from gateway.conversion.changes.wrap import Nothing, Wrap
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import MISSING, PLAIN

@@ -12,20 +12,19 @@ from hypothesis import strategies as st
 
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import Change, ChangeSequence, FieldChange, Inverse, Whole
+from gateway.conversion.changes.case import CaseRewriting, KeyCase, WordCase
 from gateway.conversion.changes.default import Default
 from gateway.conversion.changes.envelope import Envelope
 from gateway.conversion.changes.flatten import Flatten
-from gateway.conversion.changes.join import Join
 from gateway.conversion.changes.join_list import JoinList
-from gateway.conversion.changes.key_case import KeyCase
+from gateway.conversion.changes.join_steps import Join
 from gateway.conversion.changes.money import Money
 from gateway.conversion.changes.omit_null import OmitNull
-from gateway.conversion.changes.python_change import PythonChange
+from gateway.conversion.changes.python import PythonChange
 from gateway.conversion.changes.rename import Rename
-from gateway.conversion.changes.retype import Retype
 from gateway.conversion.changes.spread import Spread
+from gateway.conversion.changes.type import Retype
 from gateway.conversion.changes.use import GroupUse
-from gateway.conversion.changes.word_case import CaseRewriting, WordCase
 from gateway.conversion.changes.wrap import Wrap
 from gateway.conversion.conversion_error import (
     Beside,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.retype import Retype
+from gateway.conversion.changes.type import Retype
 from gateway.conversion.elements import ELEMENT, Elements
 from gateway.conversion.field_path import Keys
 from gateway.conversion.scalars import Type

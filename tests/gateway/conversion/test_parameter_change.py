@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversion.changes.default import Added
+from gateway.conversion.changes.join_list import Repeated
 from gateway.conversion.changes.map import words
-from gateway.conversion.changes.python_change import text_function
+from gateway.conversion.changes.python import text_function
 from gateway.conversion.changes.recombined import Recombined
 from gateway.conversion.changes.rename import Renamed
-from gateway.conversion.changes.repeated import Repeated
 from gateway.conversion.conversion_error import Beside, ConversionError
 from gateway.conversion.parameter_change import (
     FIELDS,

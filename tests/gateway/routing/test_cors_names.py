@@ -5,10 +5,10 @@ import pytest
 from gateway.conversion.chain import compose
 from gateway.conversion.change import Inverse, Whole
 from gateway.conversion.changes.default import Added
-from gateway.conversion.changes.python_change import PythonParameter
+from gateway.conversion.changes.join_list import Repeated
+from gateway.conversion.changes.python import PythonParameter
 from gateway.conversion.changes.recombined import Recombined
 from gateway.conversion.changes.rename import Rename, Renamed
-from gateway.conversion.changes.repeated import Repeated
 from gateway.conversion.message.carry import Carry
 from gateway.conversion.message.places import HeaderPlace, LinkPlace, QueryPlace
 from gateway.conversion.parameter_change import ParameterSequence, Reversed, Rewritten

@@ -9,7 +9,7 @@ from gateway.base.context import RequestContext
 from gateway.base.errors import FaultCode
 from gateway.base.path_templates import parse_template
 from gateway.conversion.chain import Conversion
-from gateway.conversion.changes.python_change import PythonParameter
+from gateway.conversion.changes.python import PythonParameter
 from gateway.conversion.message.message_view import MessageView
 from gateway.conversion.operations.operation import (
     MappedOperation,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.amount import Amount
+from gateway.conversion.changes.money import Amount
 from tests.gateway.world import LAW
 
 MONEY, GUESSED = Amount("min", "currency"), Amount("min", "currency", 2)

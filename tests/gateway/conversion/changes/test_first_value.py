@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.conversion.changes.first_value import FirstValue
+from gateway.conversion.changes.wrap import FirstValue
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.parameter_change import in_direction, rewrite_query
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversion.changes.affix import AffixForm
-from gateway.conversion.changes.free_keys import FreeKeys, KeyWords
+from gateway.conversion.changes.keys import FreeKeys, KeyWords
 from gateway.conversion.changes.value_rewrite import FormRewriting
 from gateway.conversion.conversion_error import Beside, ConversionError
 from tests.gateway.conversion.documents import Json, both, down, fails, up

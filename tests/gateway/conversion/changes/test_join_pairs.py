@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gateway.conversion.change import Inverse
-from gateway.conversion.changes.join_pairs import JoinPairs
+from gateway.conversion.changes.join_list import JoinPairs
 from gateway.conversion.conversion_error import ConversionError
 from tests.gateway.conversion.documents import Json, both, down, fails, up
 from tests.gateway.world import LAW

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.joined import Joined
+from gateway.conversion.changes.join import Joined
 from tests.gateway.world import LAW
 
 RANGE = Joined(("from", "to"), "dates", "..", closed=True)

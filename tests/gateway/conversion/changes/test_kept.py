@@ -14,21 +14,20 @@ from hypothesis import strategies as st
 
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import Change, ChangeSequence, Inverse, Whole
-from gateway.conversion.changes.amount import Amount
 from gateway.conversion.changes.default import Default
 from gateway.conversion.changes.envelope import Envelope
 from gateway.conversion.changes.invert import Invert
-from gateway.conversion.changes.join import Join
+from gateway.conversion.changes.join_steps import Join
 from gateway.conversion.changes.kept import Kept, KeptParameter, kept, kept_parameter
 from gateway.conversion.changes.map import Map
-from gateway.conversion.changes.money import Money, MoneyByCurrency
+from gateway.conversion.changes.money import Amount, Money, MoneyByCurrency
 from gateway.conversion.changes.omit_null import OmitNull
 from gateway.conversion.changes.paging import OffsetForm, PageForm, unfit
 from gateway.conversion.changes.recombined import Recombined
 from gateway.conversion.changes.rename import Rename, Renamed
-from gateway.conversion.changes.retype import Retype
 from gateway.conversion.changes.scale import Scale
 from gateway.conversion.changes.spread import Spread
+from gateway.conversion.changes.type import Retype
 from gateway.conversion.changes.use import GroupUse
 from gateway.conversion.changes.wrap import Several, Wrap
 from gateway.conversion.conversion_error import ConversionError

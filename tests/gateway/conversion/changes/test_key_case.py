@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.key_case import KeyCase
-from gateway.conversion.changes.word_case import CaseRewriting, WordCase
+from gateway.conversion.changes.case import CaseRewriting, KeyCase, WordCase
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN
 from gateway.conversion.field_path import Keys

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.conversion.changes.moment import SECONDS, Moment, UnixTime
+from gateway.conversion.changes.time import SECONDS, Moment, UnixTime
 
 
 @pytest.mark.parametrize("text", ["", "1e9", "+1", "01", "1.", ".5", "12345678901234567890", "٣"])

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.currency import PLACES
-from gateway.conversion.changes.money import Money, MoneyByCurrency
+from gateway.conversion.changes.money import PLACES, Money, MoneyByCurrency
 from gateway.conversion.field_path import Members
 from gateway.conversion.scalars import Type
 from tests.gateway.conversion.documents import Json, both, down, fails, up

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.base.errors import FunctionError
 from gateway.conversion.change import Inverse
-from gateway.conversion.changes.python_change import PythonChange, PythonParameter, text_function
+from gateway.conversion.changes.python import PythonChange, PythonParameter, text_function
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, Document, JsonForm
 from gateway.conversion.message.message import Message, request_message

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.repeated import Repeated
+from gateway.conversion.changes.join_list import Repeated
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.parameter_change import QUERY, in_direction, rewrite_query
 from tests.gateway.world import LAW

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.sort_order import SignForm, SortField, WordForm
+from gateway.conversion.changes.sort import SignForm, SortField, WordForm
 from tests.gateway.world import LAW
 
 SIGN, WORD = SignForm("sort"), WordForm("sort", "order", "up", "down")

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.moment import MomentForm, UnixTime
-from gateway.conversion.changes.time_pattern import parse_pattern, rfc_3339
+from gateway.conversion.changes.time import MomentForm, UnixTime, parse_pattern, rfc_3339
 from gateway.conversion.changes.value_rewrite import FormRewriting, ValueRewrite
 from gateway.conversion.scalars import Type
 from tests.gateway.conversion.documents import Json, down, fails, spelt, up

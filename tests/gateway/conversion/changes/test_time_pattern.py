@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.moment import Moment
-from gateway.conversion.changes.time_pattern import (
+from gateway.conversion.changes.time import (
+    Moment,
     minutes_of,
     offset_text,
     parse_pattern,

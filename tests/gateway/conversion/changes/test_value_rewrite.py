@@ -2,8 +2,8 @@
 
 import pytest
 
+from gateway.conversion.changes.case import CaseRewriting, WordCase
 from gateway.conversion.changes.value_rewrite import ValueRewrite
-from gateway.conversion.changes.word_case import CaseRewriting, WordCase
 from tests.gateway.conversion.documents import Json, both, down, fails, up
 
 CAMEL, UPPER = WordCase.CAMEL, WordCase.UPPER_SNAKE

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes import word_case
-from gateway.conversion.changes.word_case import CaseRewriting, WordCase
+from gateway.conversion.changes import case
+from gateway.conversion.changes.case import CaseRewriting, WordCase
 from tests.gateway.world import LAW
 
 ROWS = [
@@ -41,12 +41,12 @@ def test_what_is_in_the_other_case_is_refused_or_kept() -> None:
 
 def test_the_memory_is_bounded() -> None:
     rewriting = CaseRewriting(WordCase.SNAKE, WordCase.CAMEL)
-    before = word_case._known.cache_info().currsize
+    before = case._known.cache_info().currsize
     assert rewriting("a_" + "b" * 63) == "aB" + "b" * 62  # longer than what is remembered
-    assert word_case._known.cache_info().currsize == before
+    assert case._known.cache_info().currsize == before
     for number in range(5000):
         assert rewriting(f"a_b{number}") == f"aB{number}"
-    assert word_case._known.cache_info().currsize == 4096
+    assert case._known.cache_info().currsize == 4096
 
 
 names = st.text(st.sampled_from("abAB1_-"), max_size=6)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gateway.conversion.changes.change_list import ChangeConfig
+from gateway.conversion.changes.registry import ChangeConfig
 from gateway.conversion.changes.value_kinds import TEXT
 from gateway.conversion.declared.groups import declared_changes, endless, listed_changes
 from gateway.rules.load import check

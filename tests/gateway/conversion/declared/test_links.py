@@ -10,25 +10,23 @@ import pytest
 
 from gateway.base.mistakes import ConfigError
 from gateway.conversion.change import Change, ChangeSequence, Inverse, Whole
-from gateway.conversion.changes import python_section
+from gateway.conversion.changes import python
 from gateway.conversion.changes.affix import AffixForm
 from gateway.conversion.changes.default import Default
 from gateway.conversion.changes.invert import Invert
-from gateway.conversion.changes.join import Join
+from gateway.conversion.changes.join_steps import Join
 from gateway.conversion.changes.kept import KeptParameter
 from gateway.conversion.changes.link import Link
 from gateway.conversion.changes.map import Map, Unknown
-from gateway.conversion.changes.moment import UnixTime
 from gateway.conversion.changes.money import Money
 from gateway.conversion.changes.multiply import Multiply, Product
-from gateway.conversion.changes.python_change import PythonChange
+from gateway.conversion.changes.python import PythonChange
 from gateway.conversion.changes.rename import Rename, Renamed
-from gateway.conversion.changes.retype import Retype
-from gateway.conversion.changes.rewrite_section import ways_between
 from gateway.conversion.changes.round import Round
 from gateway.conversion.changes.scale import Scale
-from gateway.conversion.changes.time_pattern import rfc_3339
-from gateway.conversion.changes.value_rewrite import ValueRewrite
+from gateway.conversion.changes.time import UnixTime, rfc_3339
+from gateway.conversion.changes.type import Retype
+from gateway.conversion.changes.value_rewrite import ValueRewrite, ways_between
 from gateway.conversion.changes.wrap import Several, Wrap
 from gateway.conversion.document import MISSING, Number
 from gateway.conversion.elements import ELEMENT, Elements
@@ -232,7 +230,7 @@ def test_pure_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     impure = link(JOIN, pure.replace("true", "false"))
     first = link(JOIN, pure)
     assert (impure.varies, first.varies) == (True, False)
-    monkeypatch.setattr(python_section, "module_hash", lambda _: "edited")
+    monkeypatch.setattr(python, "module_hash", lambda _: "edited")
     assert link(JOIN, pure).digest != first.digest
     assert link(JOIN, pure.replace("true", "false")).digest == impure.digest
     (tmp_path / "needs_message.py").write_text("def up(value, message): return value\n")

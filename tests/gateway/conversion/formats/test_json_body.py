@@ -16,9 +16,9 @@ from gateway.conversion.changes.default import Default
 from gateway.conversion.changes.envelope import Envelope
 from gateway.conversion.changes.map import Map
 from gateway.conversion.changes.omit_null import OmitNull
-from gateway.conversion.changes.python_change import PythonChange
+from gateway.conversion.changes.python import PythonChange
 from gateway.conversion.changes.rename import Rename
-from gateway.conversion.changes.retype import Retype
+from gateway.conversion.changes.type import Retype
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import Number
 from gateway.conversion.elements import ELEMENT, Elements

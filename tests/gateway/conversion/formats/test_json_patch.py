@@ -12,7 +12,7 @@ from gateway.conversion.changes.entries import Entries
 from gateway.conversion.changes.flatten import Flatten
 from gateway.conversion.changes.map import Map
 from gateway.conversion.changes.omit_null import OmitNull
-from gateway.conversion.changes.python_change import PythonChange
+from gateway.conversion.changes.python import PythonChange
 from gateway.conversion.changes.wrap import Wrap
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats.json_patch import convert_patch

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import Change
-from gateway.conversion.changes.join import Join
-from gateway.conversion.changes.python_change import PythonChange
+from gateway.conversion.changes.join_steps import Join
+from gateway.conversion.changes.python import PythonChange
 from gateway.conversion.changes.rename import Rename
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats import json_body

@@ -6,9 +6,9 @@ import pytest
 
 from gateway.conversion.chain import BodyConversion, Conversion
 from gateway.conversion.change import Change, Inverse, Whole
-from gateway.conversion.changes.python_change import PythonChange, PythonParameter
+from gateway.conversion.changes.python import PythonChange, PythonParameter
 from gateway.conversion.changes.rename import Rename, Renamed
-from gateway.conversion.changes.retype import Retype
+from gateway.conversion.changes.type import Retype
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN
 from gateway.conversion.message.carry import Carry

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.conversion.changes.python_change import PythonChange, takes_message
+from gateway.conversion.changes.python import PythonChange, takes_message
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, Document
 from gateway.conversion.message.message import Message

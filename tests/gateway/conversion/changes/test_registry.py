@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from gateway.base.mistakes import Mistakes
 from gateway.conversion.change import Change
-from gateway.conversion.changes.change_list import (
+from gateway.conversion.changes.change_section import WHOLE, BodySection
+from gateway.conversion.changes.change_site import BodySite, ParameterSite
+from gateway.conversion.changes.registry import (
     CHANGES,
     PARAMETER_CHANGES,
     ChangeConfig,
     ParameterConfig,
 )
-from gateway.conversion.changes.change_section import WHOLE, BodySection
-from gateway.conversion.changes.change_site import BodySite, ParameterSite
 from gateway.conversion.changes.rename import Rename
 from gateway.conversion.document import MISSING, PLAIN, Document, get, kind
 from gateway.conversion.field_path import keys_of, parse_path
@@ -647,16 +647,9 @@ EACH_EXAMPLE = pytest.mark.parametrize(
 @cache
 def section(name: str, example: Example) -> BodySection:
     """Return the model of a change, as it is read from gateway.yaml."""
-    named = ChangeConfig.model_validate({name: _as_read(example.declared)}).named()
+    named = ChangeConfig.model_validate_json(json.dumps({name: example.declared})).named()
     assert list(named) == [name]
     return named[name]
-
-
-def _as_read(value: Any) -> Any:
-    """Return a value as the reader of gateway.yaml gives it: a list is a tuple."""
-    if isinstance(value, dict):
-        return {key: _as_read(inner) for key, inner in value.items()}
-    return tuple(map(_as_read, value)) if isinstance(value, list) else value
 
 
 @cache
@@ -815,8 +808,8 @@ def test_parameters(name: str, example: Example) -> None:
     if example.query is None:
         return
     newer, older, *other = example.query
-    declared: dict[str, Any] = {name: _as_read(dict(*other or [example.declared]))}
-    (form,) = ParameterConfig.model_validate(declared).named().values()
+    declared: dict[str, Any] = {name: dict(*other or [example.declared])}
+    (form,) = ParameterConfig.model_validate_json(json.dumps(declared)).named().values()
     mistakes = Mistakes()
     for header in (False, True):
         change = form.parameter_change(ParameterSite(("here",), mistakes, header=header))
@@ -903,7 +896,7 @@ def test_every_change_of_parameters_alone_has_an_example() -> None:
 )
 def test_parameters_alone(name: str, example: tuple[Fields, str, str]) -> None:
     declared, newer, older = example
-    (form,) = ParameterConfig.model_validate({name: _as_read(declared)}).named().values()
+    (form,) = ParameterConfig.model_validate_json(json.dumps({name: declared})).named().values()
     mistakes = Mistakes()
     change = form.parameter_change(ParameterSite(("here",), mistakes, header=False))
     assert change is not None
@@ -929,7 +922,7 @@ def test_parameters_alone(name: str, example: tuple[Fields, str, str]) -> None:
 )
 def test_pages_of_a_size_that_differs(upwards: bool, asked: str, wanted: str) -> None:
     declared, *_ = ALONE["paging"][-1]
-    (form,) = ParameterConfig.model_validate({"paging": _as_read(declared)}).named().values()
+    (form,) = ParameterConfig.model_validate_json(json.dumps({"paging": declared})).named().values()
     change = form.parameter_change(ParameterSite(("here",), Mistakes(), header=False))
     assert change is not None
     assert rewrite_query(asked, in_direction([change], upwards=upwards)) == wanted

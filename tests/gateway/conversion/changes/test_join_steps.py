@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversion.change import Inverse
-from gateway.conversion.changes.join import Join
+from gateway.conversion.changes.join_steps import Join
 from gateway.conversion.conversion_error import ConversionError
 from tests.gateway.conversion.documents import (
     ABSENT,

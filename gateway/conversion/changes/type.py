@@ -1,20 +1,81 @@
 """`type`: the older version has the same scalar as another type, or money in another unit."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from gateway.base.model import NumberText
-from gateway.conversion.change import Change, Inverse
+from gateway.conversion.change import Change, FieldChange, Inverse
 from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
 from gateway.conversion.changes.change_site import BodySite, ChangeSite, ParameterSite
-from gateway.conversion.changes.retype import Retype, retyping
 from gateway.conversion.changes.scale import Scale
 from gateway.conversion.changes.value_kinds import BOOLEAN, NUMBER, TEXT
+from gateway.conversion.document import JsonForm, JsonObject
 from gateway.conversion.field_path import Keys, Scope
 from gateway.conversion.parameter_change import ParameterChange, Rewritten
-from gateway.conversion.scalars import Type
+from gateway.conversion.scalars import NUMBER_TEXT, WORDS, Type, replace_scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Retype(FieldChange):
+    """A scalar has one type in the newer version, and another in the older one.
+
+    The text 12.50 is the number 12.50; the text true is the boolean, and so is the number 1.
+    """
+
+    newer: Type
+    older: Type
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Make it what the newer version has."""
+        replace_scalar(
+            fields, self.field, form, self.older, self.newer, _RETYPED[self.older, self.newer]
+        )
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Make it what the older version has."""
+        replace_scalar(
+            fields, self.field, form, self.newer, self.older, _RETYPED[self.newer, self.older]
+        )
+
+
+def retyping(source: Type, target: Type) -> Callable[[str], str]:
+    """Return what writes the text of one type as that of another; it raises ValueError."""
+    convert = _RETYPED[source, target]
+
+    def written(text: str) -> str:
+        made = convert(text)
+        return made if isinstance(made, str) else WORDS[made]
+
+    return written
+
+
+def _number(text: str) -> str:
+    if not NUMBER_TEXT.match(text):
+        raise ValueError("expected a string that is a number, found another one")
+    return text
+
+
+def _one_of(words: Mapping[str, bool]) -> Callable[[str], bool]:
+    def boolean(text: str) -> bool:
+        if text not in words:
+            raise ValueError(f"expected {' or '.join(words)}, found something else")
+        return words[text]
+
+    return boolean
+
+
+_RETYPED: Mapping[tuple[Type, Type], Callable[[str], str | bool]] = {
+    (Type.TEXT, Type.NUMBER): _number,
+    (Type.TEXT, Type.BOOLEAN): _one_of({"true": True, "false": False}),
+    (Type.NUMBER, Type.TEXT): str,
+    (Type.NUMBER, Type.BOOLEAN): _one_of({"1": True, "0": False}),
+    (Type.BOOLEAN, Type.TEXT): str,
+    (Type.BOOLEAN, Type.NUMBER): lambda text: "1" if text == "true" else "0",
+}
+
 
 TypeName = Literal["text", "number", "boolean", "integer"]
 _KINDS = {"text": TEXT, "number": NUMBER, "integer": NUMBER, "boolean": BOOLEAN}
@@ -22,6 +83,8 @@ _KINDS = {"text": TEXT, "number": NUMBER, "integer": NUMBER, "boolean": BOOLEAN}
 
 class TypeConfig(BodySection, ParameterSection):
     """Change the type of a value: a text, a number, a boolean, or an integer of the last place."""
+
+    keyword = "type"
 
     field: str
     """The field, query parameter or header field, which has the same name in both versions."""

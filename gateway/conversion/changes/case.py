@@ -1,0 +1,301 @@
+"""`case` and `key_case`: words and keys that the older version writes in another case."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import lru_cache, partial
+from typing import Literal
+
+from gateway.conversion.change import Change
+from gateway.conversion.changes.change_section import (
+    WHOLE,
+    BodySection,
+    ChangeSection,
+    KeyRewriting,
+    Loss,
+    Upgrade,
+)
+from gateway.conversion.changes.change_site import BodySite, ChangeSite
+from gateway.conversion.changes.value_kinds import TEXT
+from gateway.conversion.changes.value_rewrite import FormWays, RewriteSection
+from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
+from gateway.conversion.document import Document, JsonForm, JsonObject, reach
+from gateway.conversion.field_path import Keys, Scope, Tokens
+from gateway.conversion.repeated_members import RepeatedKey, RepeatedValue
+
+
+class WordCase(StrEnum):
+    """The cases."""
+
+    CAMEL = "camel"
+    PASCAL = "pascal"
+    SNAKE = "snake"
+    KEBAB = "kebab"
+    UPPER_SNAKE = "upper_snake"
+
+
+_LOWER = "[a-z][a-z0-9]*"
+_NAMES = {
+    WordCase.CAMEL: re.compile(rf"{_LOWER}(?:[A-Z][a-z0-9]*)*\Z", re.ASCII),
+    WordCase.PASCAL: re.compile(r"(?:[A-Z][a-z0-9]*)+\Z", re.ASCII),
+    WordCase.SNAKE: re.compile(rf"{_LOWER}(?:_{_LOWER})*\Z", re.ASCII),
+    WordCase.KEBAB: re.compile(rf"{_LOWER}(?:-{_LOWER})*\Z", re.ASCII),
+    WordCase.UPPER_SNAKE: re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z][A-Z0-9]*)*\Z", re.ASCII),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRewriting:
+    """A function that rewrites names of one case in another.
+
+    A name in neither case stays as it is. A name in the target's case alone is refused; with
+    `keep`, it stays as it is too, although the way back changes it.
+    """
+
+    source: WordCase
+    target: WordCase
+    keep: bool = False
+
+    def __call__(self, name: str) -> str:
+        """Return the name in the target's case; raises ValueError."""
+        if len(name) > _LONGEST:
+            return _rewritten(name, self.source, self.target, self.keep)
+        return _known(name, self.source, self.target, self.keep)
+
+
+def _rewritten(name: str, source: WordCase, target: WordCase, keep: bool) -> str:
+    if _NAMES[source].match(name):
+        return _joined(_words(name, source), target)
+    if _NAMES[target].match(name) and not keep:
+        raise ValueError(f"expected {source} case, found {target} case")
+    return name
+
+
+# Names come from clients too, and are not to fill the memory: few are remembered, and short ones.
+_LONGEST = 64
+_known = lru_cache(maxsize=4096)(_rewritten)
+
+
+def _words(name: str, case: WordCase) -> list[str]:
+    match case:
+        case WordCase.CAMEL | WordCase.PASCAL:
+            return [word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]", name)]
+        case WordCase.KEBAB:
+            return name.split("-")
+        case _:
+            return name.lower().split("_")
+
+
+def _joined(words: list[str], case: WordCase) -> str:
+    match case:
+        case WordCase.CAMEL:
+            return words[0] + "".join(word.capitalize() for word in words[1:])
+        case WordCase.PASCAL:
+            return "".join(word.capitalize() for word in words)
+        case WordCase.SNAKE:
+            return "_".join(words)
+        case WordCase.KEBAB:
+            return "-".join(words)
+        case _:
+            return "_".join(words).upper()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCase:
+    """The two versions write keys in different cases, however deep in objects and arrays.
+
+    Attributes:
+        field: leads to the object or array; None for the whole object.
+        to_newer: writes a key as the newer version does.
+        to_older: writes a key as the older version does.
+        but: the newer version's keys of objects whose own keys are data, and stay.
+    """
+
+    scopes: tuple[Scope, ...]
+    field: Keys | None
+    to_newer: CaseRewriting
+    to_older: CaseRewriting
+    but: frozenset[str] = frozenset()
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The field, or everything."""
+        return ((),) if self.field is None else (self.field,)
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Write the keys as the newer version does."""
+        self._rewrite(fields, form, self.to_newer, frozenset(map(self._older_name, self.but)))
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Write the keys as the older version does."""
+        self._rewrite(fields, form, self.to_older, self.but)
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the place with its keys as the other version writes them."""
+        begin = self.field or ()
+        if isinstance(place, Beside) or place[: len(begin)] != begin:
+            return place
+        write = self.to_older if upwards else self.to_newer
+        but = self.but if upwards else frozenset(map(self._older_name, self.but))
+        found: Tokens = begin
+        for depth, token in enumerate(place[len(begin) :], len(begin) + 1):
+            try:
+                found = (*found, write(token) if isinstance(token, str) else token)
+            except ValueError:  # the other version cannot have such a key
+                break
+            if token in but:
+                return (*found, *place[depth:])
+        return found
+
+    def for_patch(self) -> "KeyCase":
+        """Return the same change: what a PATCH request leaves out has no keys."""
+        return self
+
+    def _older_name(self, key: str) -> str:
+        return self.to_older(key)
+
+    def _rewrite(
+        self, fields: JsonObject, form: JsonForm, write: CaseRewriting, but: frozenset[str]
+    ) -> None:
+        if self.field is None:
+            made = _object(fields, form, write, but)
+            fields.clear()
+            fields.update(made)
+            return
+        holder = reach(fields, self.field, form)
+        key = self.field[-1]
+        if holder is not None and key in holder:
+            try:
+                holder[key] = _value(holder[key], form, write, but)
+            except ConversionError as error:
+                raise error.under(*self.field) from None
+
+
+def _value(
+    value: Document, form: JsonForm, write: Callable[[str], str], but: frozenset[str]
+) -> Document:
+    """Return a value with its keys rewritten: the same one where none differs."""
+    if isinstance(value, RepeatedValue):
+        return value._replace(value=_value(value.value, form, write, but))
+    opened = form.open(value)
+    if isinstance(opened, dict):
+        fields = _object(opened, form, write, but)
+        return value if fields == opened else form.close(fields)
+    if not isinstance(opened, list):
+        return value
+    made: list[Document] = []
+    try:
+        for element in opened:
+            made.append(_value(element, form, write, but))  # noqa: PERF401  # the error needs its index
+    except ConversionError as error:
+        raise error.under(len(made)) from None
+    return value if made == opened else made
+
+
+def _object(
+    fields: JsonObject, form: JsonForm, write: Callable[[str], str], but: frozenset[str]
+) -> JsonObject:
+    made: JsonObject = {}
+    for key, value in fields.items():
+        plain = str(key)
+        try:
+            name = write(plain)
+        except ValueError as error:
+            raise ConversionError(f"the key is no name: {error}", (key,)) from None
+        if isinstance(key, RepeatedKey):
+            name = key if name == plain else RepeatedKey(name)
+        if name in made:
+            raise ConversionError(f"becomes '{name}', which is there already", (key,))
+        if plain in but:
+            made[name] = value
+            continue
+        try:
+            made[name] = _value(value, form, write, but)
+        except ConversionError as error:
+            raise error.under(key) from None
+    return made
+
+
+CaseName = Literal["camel", "pascal", "snake", "kebab", "upper_snake"]
+
+
+class _CasesSection(ChangeSection):
+    """What `case` and `key_case` have in common."""
+
+    newer: CaseName
+    """The case of the newer version: camel, pascal, snake, kebab or upper_snake."""
+    older: CaseName
+    """The case of the older version: camel, pascal, snake, kebab or upper_snake."""
+    unknown: Literal["refuse", "keep"] = "refuse"
+    """What is done with what is in the other version's case already. The default is refuse."""
+
+    def _kept(self, what: str) -> Iterable[Loss]:
+        if self.unknown == "keep":
+            for newer, case in ((False, self.older), (True, self.newer)):
+                yield Loss(newer, f"{what} in {case} case already, and the way back changes it")
+
+    def _ways(self, site: ChangeSite) -> tuple[CaseRewriting, CaseRewriting] | None:
+        """Return what writes the newer version's case and the older one's, or None."""
+        if self.newer == self.older:
+            site.complain("is the case that it has already; remove the change", "older")
+            return None
+        return self._both
+
+    @property
+    def _both(self) -> tuple[CaseRewriting, CaseRewriting]:
+        newer, older, keep = WordCase(self.newer), WordCase(self.older), self.unknown == "keep"
+        return CaseRewriting(older, newer, keep), CaseRewriting(newer, older, keep)
+
+
+class CaseConfig(_CasesSection, RewriteSection):
+    """Write a word in another case, such as IN_TRANSIT for inTransit."""
+
+    keyword = "case"
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it reads a text, and leaves one."""
+        return Upgrade.in_place(self.field, TEXT, TEXT)
+
+    def losses(self) -> Iterable[Loss]:
+        """Return what `keep` leaves as it is."""
+        return self._kept(f"'{self.field}' is kept where it is")
+
+    def ways(self, site: ChangeSite) -> FormWays | None:
+        """Return what writes each version's case, or None after recording a mistake."""
+        ways = self._ways(site)
+        return None if ways is None else FormWays(*ways)
+
+
+class KeyCaseConfig(_CasesSection, BodySection):
+    """Write all keys of an object in another case, and those of the objects and arrays in it."""
+
+    keyword = "key_case"
+
+    field: str | None = None
+    """The field whose value has the keys; without it, the whole object has them."""
+    but: tuple[str, ...] = ()
+    """The newer version's keys of objects whose own keys are data and stay, such as metadata."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it writes the keys in the newer version's case."""
+        field = WHOLE if self.field is None else self.field
+        rewriting = KeyRewriting(field, *self._both, frozenset(self.but))
+        return replace(Upgrade.in_place(field), rewriting=rewriting)
+
+    def losses(self) -> Iterable[Loss]:
+        """Return what `keep` leaves as it is."""
+        return self._kept("a key is kept where it is")
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field, or of the whole object."""
+        ways = self._ways(site)
+        path = None if self.field is None else site.path(self.field, "field")
+        if ways is None or (path is None and self.field is not None):
+            return None
+        _, to_older = ways
+        for index, key in enumerate(self.but):
+            if site.attempt(partial(to_older, key), "but", index) is None:
+                return None
+        scopes, keys = (path.scopes, path.keys) if path else ((), None)
+        return KeyCase(scopes, keys, *ways, frozenset(self.but))

@@ -1,0 +1,165 @@
+"""Join: parts in the newer version, one text in the older one. Its inverse is `split`."""
+
+from dataclasses import dataclass, field
+
+from gateway.conversion.conversion_error import ConversionError, ErrorPlace, is_within
+from gateway.conversion.document import (
+    MISSING,
+    JsonForm,
+    JsonObject,
+    get,
+    put,
+    reach,
+    refuse,
+    take,
+)
+from gateway.conversion.field_path import Keys, Scope, common_keys
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """The newer version holds in parts what the older one holds as one text.
+
+    Downwards, the parts that are present and not empty are joined in their order. Upwards, the
+    text is split at the first separators; what is left over stays with the last part. A text of
+    fewer parts lacks the `optional` ones, the first of them first, then the last of the others;
+    what it lacks becomes `missing`, and such a part is left out of the text. So a split restores
+    what a join made whenever no other part is empty and, behind each part but the last, the joining
+    separator is the first.
+
+    A field of the older version that is absent stays absent, and null stays null, both ways.
+
+    Attributes:
+        scopes: The scopes that lead to the object with the parts.
+        parts: The parts in the newer version, in the order of the text.
+        whole: The text in the older version.
+        separator: What stands between two parts.
+        missing: The part that the text lacks; None for null.
+        optional: The indices of the parts that the text lacks first.
+    """
+
+    scopes: tuple[Scope, ...]
+    parts: tuple[Keys, ...]
+    whole: Keys
+    separator: str
+    missing: str | None = ""
+    optional: tuple[int, ...] = ()
+
+    # The parts may live in an object that the text takes the place of: `name.firstName` in `name`.
+    # Then they are looked for there, by the keys that are left.
+    _inside: bool = field(init=False, repr=False, compare=False)
+    _keys: tuple[Keys, ...] = field(init=False, repr=False, compare=False)
+    # The indices of all parts, those that a text lacks first before the others.
+    _lacked: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        depth = len(self.whole)
+        inside = all(len(part) > depth and part[:depth] == self.whole for part in self.parts)
+        keys = tuple(part[depth:] for part in self.parts) if inside else self.parts
+        object.__setattr__(self, "_inside", inside)
+        object.__setattr__(self, "_keys", keys)
+        others = (index for index in reversed(range(len(keys))) if index not in self.optional)
+        object.__setattr__(self, "_lacked", (*self.optional, *others))
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The parts and the text, and the outermost containers, which may come and go with them."""
+        return tuple(keys[:1] for keys in (*self.parts, self.whole))
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Split."""
+        holder = fields if len(self.whole) == 1 else reach(fields, self.whole, form)
+        key = self.whole[-1]
+        if holder is None or key not in holder:
+            return
+        text = form.open(holder[key])
+        pieces: list[str | None]
+        if isinstance(text, str):
+            pieces = [*text.split(self.separator, len(self.parts) - 1)]
+            for index in sorted(self._lacked[: len(self.parts) - len(pieces)]):
+                pieces.insert(index, self.missing)
+        elif text is not None:
+            refuse("a string", text, *self.whole)
+        elif self._inside:
+            return
+        else:
+            pieces = [None] * len(self.parts)
+        if self._inside:
+            fields = {}
+            holder[key] = fields
+        else:
+            take(fields, self.whole, form)
+        for keys, piece in zip(self._keys, pieces, strict=True):
+            if len(keys) == 1:
+                fields[keys[0]] = piece
+            else:
+                put(fields, keys, piece, form)
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Join."""
+        if not self._inside:
+            found = self._found(fields, form)
+            if found:
+                joined = self._joined(found, fields, form)
+                for part in self.parts:
+                    take(fields, part, form)
+                nothing = found.count(None) == len(found)
+                put(fields, self.whole, None if nothing else joined, form)
+            return
+        holder = fields if len(self.whole) == 1 else reach(fields, self.whole, form)
+        key = self.whole[-1]
+        if holder is None or key not in holder:
+            return
+        container = form.open(holder[key])
+        if container is None:
+            return
+        if not isinstance(container, dict):
+            refuse("an object", container, *self.whole)
+        try:
+            holder[key] = self._joined(self._found(container, form), container, form)
+        except ConversionError as error:
+            raise error.under(*self.whole) from None
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the text for a part; for the text, the object that has all of its parts."""
+        if upwards:
+            made = (self.whole,) if self._inside else self.parts
+            if any(is_within(place, keys) for keys in made):
+                return self.whole
+            # Where the text was, nothing is any more.
+            return self.whole[:-1] if is_within(place, self.whole) else place
+        return common_keys(self.parts) if is_within(place, self.whole) else place
+
+    def for_patch(self) -> "Join":
+        """Return the same change: a text is a whole, and a part that is absent adds nothing."""
+        return self
+
+    def _found(self, fields: JsonObject, form: JsonForm) -> list[str | None]:
+        """Return the parts that are there."""
+        found: list[str | None] = []
+        opened = form.open
+        for keys in self._keys:
+            key = keys[0]
+            if key not in fields:
+                continue
+            value = opened(fields[key]) if len(keys) == 1 else get(fields, keys, form)
+            if isinstance(value, str) or value is None:
+                found.append(value)
+            elif value is not MISSING:
+                refuse("a string", value, *keys)
+        return found
+
+    def _joined(self, parts: list[str | None], fields: JsonObject, form: JsonForm) -> str:
+        if self.missing and self.missing in parts:
+            parts = self._without_missing(fields, form)
+        return self.separator.join(filter(None, parts))
+
+    def _without_missing(self, fields: JsonObject, form: JsonForm) -> list[str | None]:
+        """Return the parts without those that a split of the others makes."""
+        found = [get(fields, keys, form) for keys in self._keys]
+        parts = [part if isinstance(part, str) else None for part in found]
+        for index in self._lacked[:-1]:
+            if parts[index] and parts[index] != self.missing:
+                break
+            parts[index] = None
+        return parts

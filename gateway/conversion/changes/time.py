@@ -1,0 +1,490 @@
+"""`time`: the older version writes the same moment in another form."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import partial
+from math import inf
+from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol
+
+from pydantic import Field
+
+from gateway.base.dates import time_zone
+from gateway.base.model import NonEmptyText, NumberText, SectionModel
+from gateway.conversion.changes.change_section import Loss, Upgrade
+from gateway.conversion.changes.change_site import ChangeSite
+from gateway.conversion.changes.value_kinds import NUMBER, TEXT, ValueKinds
+from gateway.conversion.changes.value_rewrite import (
+    FormWays,
+    RewriteSection,
+    ValueForm,
+    ways_between,
+)
+from gateway.conversion.scalars import Type
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST = int((datetime(1, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds())
+_LAST = int((datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) - _EPOCH).total_seconds())
+
+
+class Moment(NamedTuple):
+    """A point in time.
+
+    Attributes:
+        second: whole seconds since 1970-01-01T00:00:00Z, rounded down.
+        fraction: the digits of a fraction of a second; empty without one.
+        offset: the minutes east of UTC of the zone in which it was written, if it names one.
+    """
+
+    second: int
+    fraction: str = ""
+    offset: int | None = None
+
+
+class MomentForm(ValueForm[Moment], Protocol):
+    """How one version writes moments."""
+
+    @property
+    def precision(self) -> float:
+        """How fine it is: 0 for years, 1 for months, to 5 for seconds, and each digit one more."""
+        ...
+
+    @property
+    def names_zone(self) -> bool:
+        """Whether it names the zone that it is written in."""
+        ...
+
+    @property
+    def has_date(self) -> bool:
+        """Whether it is a date, or a date with a time; else a time of day."""
+        ...
+
+
+SECONDS = 5
+"""The precision of whole seconds."""
+
+_UNIX = re.compile(r"(-?)(0|[1-9][0-9]{0,17})(?:\.([0-9]{1,30}))?\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class UnixTime:
+    """Seconds since 1970-01-01T00:00:00Z (POSIX), or parts of a second.
+
+    Attributes:
+        places: the decimal places of a second that the unit counts: 0, or 3 for milliseconds.
+        digits: the most digits after the point that are written; None writes all there are. Zeros
+            alone are not written, so that whole units stay whole numbers.
+        type: NUMBER, or TEXT for a text of digits.
+    """
+
+    places: int = 0
+    digits: int | None = None
+    type: Type = Type.NUMBER
+    names_zone: ClassVar[bool] = False
+    has_date: ClassVar[bool] = True
+
+    @property
+    def precision(self) -> float:
+        """Seconds, with as many digits as are written."""
+        return inf if self.digits is None else SECONDS + self.places + self.digits
+
+    def read(self, text: str) -> Moment:
+        """Return the moment that a count is; raises ValueError."""
+        match = _UNIX.match(text)
+        if match is None:
+            unit = "milliseconds" if self.places else "seconds"
+            raise ValueError(f"expected unix time in {unit}, found something else")
+        sign, whole, decimals = match.groups("")
+        digits = len(decimals) + self.places
+        second, rest = divmod(int(f"{sign}{whole}{decimals}"), 10**digits)
+        if not _FIRST <= second <= _LAST:
+            raise ValueError("expected a moment in the years 1 to 9999, found another")
+        return Moment(second, str(rest).zfill(digits) if digits else "")
+
+    def write(self, moment: Moment) -> str:
+        """Return how many units have passed at a moment."""
+        fraction = moment.fraction.ljust(self.places, "0")
+        if self.digits is not None:
+            fraction = fraction[: self.places + self.digits]
+        if not fraction[self.places :].strip("0"):
+            fraction = fraction[: self.places]
+        units = moment.second * 10 ** len(fraction) + int(fraction or "0")
+        sign, count = ("-", -units) if units < 0 else ("", units)
+        decimals = len(fraction) - self.places
+        text = str(count).zfill(decimals + 1)
+        return f"{sign}{text[:-decimals]}.{text[-decimals:]}" if decimals else f"{sign}{text}"
+
+
+# The letters are those of Unicode UTS #35, part 4, as far as they are of one width each.
+_LEVELS: Mapping[str, str] = {
+    "yyyy": "year",
+    "MM": "month",
+    "dd": "day",
+    "HH": "hour",
+    "mm": "minute",
+    "ss": "second",
+}
+_PARTS = tuple(_LEVELS.values())
+_PIECE = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']", re.DOTALL)
+_OFFSET = re.compile(r"(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))\Z", re.ASCII)
+_OFFSETS = r"(?P<zone>[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+
+
+FractionStyle = Literal["as_is", "unless_zero", "shortest"]
+"""How a fraction of any number of digits is written: all of them, all unless they are zeros alone,
+or those before the zeros at its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimePattern:
+    """A form of moments: a date, a time of day, or both.
+
+    Attributes:
+        template: the text, with a field in braces wherever one stands (`str.format`).
+        reading: matches a text; its groups have the names of the fields.
+        digits: the digits of a second; None where there may be any number, behind a point.
+        zone: the minutes east of UTC of the zone that is written, and read where none is named.
+        only_zone: whether a text that names another zone is refused.
+        name: the form, for a message.
+        place: the time zone of a place, whose offset depends on the moment, instead of `zone`.
+        fraction: how a fraction is written where `digits` is None.
+        own_zone: whether every moment is written in the zone, also one that was read with another.
+    """
+
+    template: str
+    reading: re.Pattern[str]
+    digits: int | None
+    zone: int
+    only_zone: bool
+    name: str
+    place: tzinfo | None = None
+    fraction: FractionStyle = "as_is"
+    own_zone: bool = False
+    type: ClassVar[Type] = Type.TEXT
+
+    @property
+    def precision(self) -> float:
+        """The level of the smallest field."""
+        if self.digits is None:
+            return inf
+        finest = max(_PARTS.index(part) for part in _PARTS if part in self.reading.groupindex)
+        return finest + self.digits
+
+    @property
+    def names_zone(self) -> bool:
+        """Whether the offset is one of the fields."""
+        return "zone" in self.reading.groupindex
+
+    @property
+    def has_date(self) -> bool:
+        """Whether the year is one of the fields."""
+        return "year" in self.reading.groupindex
+
+    def read(self, text: str) -> Moment:
+        """Return the moment that a text is; raises ValueError."""
+        match = self.reading.match(text)
+        if match is None:
+            raise ValueError(f"expected a time written as {self.name}, found something else")
+        found = match.groupdict()
+        offset = minutes_of(found["zone"]) if self.names_zone else None
+        zone = self.place if offset is None else None
+        if zone is None:
+            zone = timezone(timedelta(minutes=self.zone if offset is None else offset))
+        parts = {part: int(text) for part, text in found.items() if part in _PARTS}
+        year, month, day = parts.get("year", 1970), parts.get("month", 1), parts.get("day", 1)
+        hour, minute, second = (parts.get(part, 0) for part in ("hour", "minute", "second"))
+        try:
+            local = datetime(year, month, day, hour, minute, second, tzinfo=zone)
+            passed = local - _EPOCH
+            # Where clocks are put forward, an hour is left out, which no moment is written as.
+            if (
+                zone is self.place
+                and "hour" in parts
+                and (_EPOCH + passed).astimezone(zone) != local
+            ):
+                raise ValueError
+        except (ValueError, OverflowError):
+            raise ValueError(
+                f"expected a time written as {self.name}, found no such day or hour"
+            ) from None
+        passed_seconds = passed.days * 86_400 + passed.seconds
+        if offset is not None and self.only_zone and offset != self._minutes(passed_seconds):
+            name = self.place or offset_text(self.zone)
+            raise ValueError(f"expected a time in the zone {name}, found another")
+        return Moment(passed_seconds, found.get("fraction") or "", offset)
+
+    def write(self, moment: Moment) -> str:
+        """Return the text of a moment; raises ValueError where its year has not four digits."""
+        try:
+            offset = self._minutes(moment.second)
+            if self.names_zone and moment.offset is not None and not self.own_zone:
+                offset = moment.offset
+            local = _EPOCH + timedelta(seconds=moment.second, minutes=offset)
+        except OverflowError:
+            raise ValueError("expected a moment in the years 1 to 9999, found another") from None
+        fraction = moment.fraction
+        if self.digits is not None:
+            fraction = fraction[: self.digits].ljust(self.digits, "0")
+        elif self.fraction == "shortest" or (self.fraction != "as_is" and not fraction.strip("0")):
+            fraction = fraction.rstrip("0")
+        return self.template.format(
+            year=f"{local.year:04}",
+            month=f"{local.month:02}",
+            day=f"{local.day:02}",
+            hour=f"{local.hour:02}",
+            minute=f"{local.minute:02}",
+            second=f"{local.second:02}",
+            fraction=fraction,
+            point="." if fraction else "",
+            zone=offset_text(offset),
+        )
+
+    def _minutes(self, second: int) -> int:
+        """Return the minutes east of UTC of the zone at a moment; may raise OverflowError."""
+        if self.place is None:
+            return self.zone
+        shift = (_EPOCH + timedelta(seconds=second)).astimezone(self.place).utcoffset()
+        return self.zone if shift is None else int(shift.total_seconds() // 60)
+
+
+def rfc_3339(
+    zone: int = 0,
+    *,
+    only_zone: bool = False,
+    place: tzinfo | None = None,
+    fraction: FractionStyle = "as_is",
+) -> TimePattern:
+    """Return the form of RFC 3339, section 5.6, with as many digits of a second as there are."""
+    date, time = "{year}-{month}-{day}", "{hour}:{minute}:{second}{point}{fraction}{zone}"
+    reading = re.compile(
+        r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})[Tt]"
+        r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
+        rf"(?:\.(?P<fraction>[0-9]{{1,30}}))?{_OFFSETS}\Z",
+        re.ASCII,
+    )
+    example = "2026-12-31T18:00:00Z"
+    return TimePattern(f"{date}T{time}", reading, None, zone, only_zone, example, place, fraction)
+
+
+def parse_pattern(
+    pattern: str, zone: int = 0, *, only_zone: bool = False, place: tzinfo | None = None
+) -> TimePattern:
+    """Return the form that a pattern spells.
+
+    Args:
+        pattern: of yyyy, MM, dd, HH, mm, ss, S for each digit of a second, XXX for the offset
+            from UTC, text in single quotes, and signs that stand for themselves.
+        zone: the minutes east of UTC of its times.
+        only_zone: whether a text that names another zone is refused.
+        place: the time zone of a place, instead of `zone`.
+
+    Raises:
+        ValueError: with a sentence for the operator, where it is no such pattern.
+    """
+    template, reading, fields, digits = "", "", list[str](), 0
+    for run, literal in _pieces(pattern):
+        if run is None:
+            template += literal.replace("{", "{{").replace("}", "}}")
+            reading += re.escape(literal)
+            continue
+        field = "fraction" if set(run) == {"S"} else "zone" if run == "XXX" else _LEVELS.get(run)
+        if field is None:
+            raise ValueError(
+                f"'{run}' is not a field of a time; write yyyy, MM, dd, HH, mm, ss, SSS or XXX,"
+                " and text in 'single quotes'"
+            )
+        if field in fields:
+            raise ValueError(f"'{run}' stands twice in the pattern; name each field once")
+        fields.append(field)
+        digits = len(run) if field == "fraction" else digits
+        template += f"{{{field}}}"
+        reading += _OFFSETS if field == "zone" else rf"(?P<{field}>[0-9]{{{len(run)}}})"
+    _check(pattern, fields)
+    return TimePattern(
+        template, re.compile(rf"{reading}\Z", re.ASCII), digits, zone, only_zone, pattern, place
+    )
+
+
+def minutes_of(offset: str) -> int:
+    """Return the minutes east of UTC of an offset such as Z or +02:00; raises ValueError."""
+    match = _OFFSET.match(offset)
+    if match is None:
+        raise ValueError("not an offset from UTC; write Z, or one such as +02:00")
+    sign, hours, minutes = match.groups("0")
+    return int(f"{sign.strip('0')}1") * (int(hours) * 60 + int(minutes))
+
+
+def offset_text(minutes: int) -> str:
+    """Return the text of an offset from UTC."""
+    hours, rest = divmod(abs(minutes), 60)
+    return f"{'-' if minutes < 0 else '+'}{hours:02}:{rest:02}" if minutes else "Z"
+
+
+def _pieces(pattern: str) -> Iterator[tuple[str | None, str]]:
+    """Yield a run of one letter, or None and a text that stands for itself."""
+    at = 0
+    while at < len(pattern):
+        match = _PIECE.match(pattern, at)
+        if match is None:
+            raise ValueError("a single quote is not closed; write two for a quote itself")
+        at = match.end()
+        if match[2]:
+            yield match[0], ""
+        else:
+            quoted = match[1]
+            yield None, match[0] if quoted is None else quoted.replace("''", "'") or "'"
+
+
+def _check(pattern: str, fields: list[str]) -> None:
+    """Raise ValueError where a field lacks the one that is next larger."""
+    order = [*_PARTS, "fraction"]
+    found = [field in fields for field in order]
+    if True not in found:
+        raise ValueError(f"'{pattern}' has no field of a time; write one such as yyyy-MM-dd")
+    first = found.index(True)
+    wanted = order[first : first + sum(found)]
+    if first not in (0, 3) or not all(field in fields for field in wanted):
+        raise ValueError(
+            f"'{pattern}' lacks a field between others; begin with yyyy, or with HH for a time of"
+            " day, and leave none out down to the smallest"
+        )
+    if first and "zone" in fields:
+        raise ValueError(f"'{pattern}' is a time of day, which has no offset; remove XXX")
+
+
+_UNIX_FIGURES = {"unix": 0, "unix_ms": 3}
+_UNITS = ("years", "months", "days", "hours", "minutes", "seconds")
+
+_FIXED_OFFSET = re.compile(r"Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9]")
+
+
+class ZonesConfig(SectionModel):
+    """The zones in which the versions write times, each an offset from UTC or a time zone."""
+
+    newer: NonEmptyText
+    """The zone of the newer version's times, such as +02:00 or Europe/Berlin."""
+    older: NonEmptyText
+    """The zone of the older version's times, such as Z."""
+
+
+class TimeConfig(RewriteSection):
+    """Write a moment in another form: as unix time, by RFC 3339, or by a pattern."""
+
+    keyword = "time"
+
+    newer: NonEmptyText
+    """The newer version's form: unix, unix_ms, rfc3339, or a pattern such as dd/MM/yyyy HH:mm."""
+    older: NonEmptyText
+    """The older version's form: unix, unix_ms, rfc3339, or a pattern such as dd/MM/yyyy HH:mm."""
+    zone: NonEmptyText | ZonesConfig = "Z"
+    """The offset from UTC of times that name none, and of those written anew, such as +02:00, or a
+    time zone, such as Europe/Berlin; or one for each version, such as `{ newer: "+02:00", older: Z
+    }`, in which it then has all of its times. The default is Z."""
+    other_zones: Literal["convert", "refuse"] = "convert"
+    """What is done with a time that names another offset than `zone`. The default is convert."""
+    digits: Annotated[int, Field(ge=0, le=18), NumberText] | None = None
+    """The digits after the point that unix time has at most; without it, all that there are, but
+    none between unix and unix_ms."""
+    fraction: Literal["as_is", "unless_zero", "shortest"] = "as_is"
+    """How rfc3339 is written where the other form has digits of a second: with all of them (the
+    default), without them if they are zeros alone, or without the zeros at their end."""
+    text: bool = False
+    """Whether unix time is a text of digits in bodies, and no number. The default is false."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it reads one form and leaves another."""
+        return Upgrade.in_place(self.field, self._kinds(self.older), self._kinds(self.newer))
+
+    def losses(self) -> Iterator[Loss]:
+        """Yield what one form has and the other has not."""
+        try:
+            newer, older = self._form(newer=True), self._form(newer=False)
+        except ValueError:
+            return  # a mistake, which is reported where the change is built
+        for is_newer, source, target in ((False, newer, older), (True, older, newer)):
+            if source.precision > target.precision:
+                yield Loss(is_newer, f"'{self.field}' is cut to {_unit(target.precision)}")
+            kept = target.names_zone and isinstance(self.zone, str)
+            if source.names_zone and not kept and self.other_zones == "convert":
+                text = f"'{self.field}' loses the offset that it names; the way back writes"
+                yield Loss(is_newer, f"{text} {self._zone(newer=not is_newer)}")
+            name = self.newer if is_newer else self.older
+            in_place = _place(self._zone(newer=is_newer)) is not None
+            repeats = in_place and target.precision >= _UNITS.index("hours")
+            if repeats and not target.names_zone and name not in _UNIX_FIGURES:
+                text = f"'{self.field}' in an hour that clocks repeat comes back as in the first"
+                yield Loss(is_newer, text)
+
+    def _zone(self, *, newer: bool) -> str:
+        if isinstance(self.zone, str):
+            return self.zone
+        return self.zone.newer if newer else self.zone.older
+
+    def _kinds(self, form: str) -> ValueKinds:
+        return NUMBER if form in _UNIX_FIGURES and not self.text else TEXT
+
+    def _form(self, *, newer: bool) -> "MomentForm":
+
+        form = self.newer if newer else self.older
+        if form in _UNIX_FIGURES:
+            # Where one version counts whole milliseconds, the other counts whole seconds.
+            both = self.digits is None and {self.newer, self.older} <= _UNIX_FIGURES.keys()
+            digits = 0 if both else self.digits
+            return UnixTime(_UNIX_FIGURES[form], digits, Type.TEXT if self.text else Type.NUMBER)
+        name, only = self._zone(newer=newer), self.other_zones == "refuse"
+        place, own = _place(name), not isinstance(self.zone, str)
+        zone = minutes_of(name) if place is None else 0
+        if form == "rfc3339":
+            pattern = rfc_3339(zone, only_zone=only, place=place, fraction=self.fraction)
+        else:
+            pattern = parse_pattern(form, zone, only_zone=only, place=place)
+        return replace(pattern, own_zone=own)
+
+    def ways(self, site: ChangeSite) -> FormWays | None:
+        """Return the ways between the two forms, or None after recording a mistake."""
+        if self.newer == self.older and self._zone(newer=True) == self._zone(newer=False):
+            site.complain(
+                "is the form that it has already; remove the change, or give each version a zone",
+                "older",
+            )
+            return None
+        if isinstance(self.zone, ZonesConfig) and {self.newer, self.older} & _UNIX_FIGURES.keys():
+            site.complain("unix time is in no zone; give that of the other version alone", "zone")
+            return None
+        zones = dict.fromkeys((self._zone(newer=True), self._zone(newer=False)))
+        if any(site.attempt(partial(_checked, zone), "zone") is None for zone in zones):
+            return None
+        newer = site.attempt(partial(self._form, newer=True), "newer")
+        older = site.attempt(partial(self._form, newer=False), "older")
+        if newer is None or older is None:
+            return None
+        if newer.has_date != older.has_date:
+            site.complain("one form has a date, and the other is a time of day; give both the same")
+            return None
+        for key in ("digits", "text"):
+            if key in self.model_fields_set and not {self.newer, self.older} & _UNIX_FIGURES.keys():
+                site.complain("goes with unix or unix_ms; remove it", key)
+                return None
+        if "fraction" in self.model_fields_set and "rfc3339" not in {self.newer, self.older}:
+            site.complain("goes with rfc3339; remove it", "fraction")
+            return None
+        return ways_between(newer, older)
+
+
+def _place(zone: str) -> tzinfo | None:
+    """Return the time zone, if it is that of a place; raises ValueError for one that is unknown."""
+    return None if _FIXED_OFFSET.fullmatch(zone) else time_zone(zone)
+
+
+def _checked(zone: str) -> str:
+    _place(zone)
+    return zone
+
+
+def _unit(precision: float) -> str:
+
+    digits = int(precision) - SECONDS
+    if digits <= 0:
+        return _UNITS[int(precision)]
+    return f"{digits} digit{'s' if digits > 1 else ''} of a second"

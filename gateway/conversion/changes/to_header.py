@@ -1,0 +1,182 @@
+"""`to_header` and `from_header`: a field of the body is a header field in the other version."""
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar, Literal
+
+from pydantic import JsonValue
+
+from gateway.conversion.change import Change, Inverse, Whole
+from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
+from gateway.conversion.changes.change_site import BodySite, ParameterSite
+from gateway.conversion.changes.value_kinds import BOOLEAN, NUMBER, TEXT
+from gateway.conversion.document import MISSING
+from gateway.conversion.message.carry import Carry
+from gateway.conversion.message.places import VALUE, HeaderPlace, LinkPlace, Place, QueryPlace
+from gateway.conversion.scalars import Type
+
+_KINDS = {"text": TEXT, "number": NUMBER, "boolean": BOOLEAN}
+
+
+class CarrySection(BodySection):
+    """A value that one version has in the body, and the other in another place of the message.
+
+    Attributes:
+        inverse: whether the older version has it in the body, else the newer one.
+    """
+
+    field: str
+    """The field of the body, from its root, such as `page.total`."""
+    type: Literal["text", "number", "boolean"] = "text"
+    """The type of the value in the body. The default is text."""
+    default: JsonValue = None
+    """The JSON value of the field where the other place is empty, such as null. Without it, the
+    body has no such field then."""
+
+    inverse: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def beside(self) -> tuple[Literal["query", "header"], str]:
+        """The kind of the other place, and the name of the parameter or header field there."""
+
+    @property
+    def needs_message(self) -> bool:
+        """True: a body has no other places."""
+        return True
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it makes the field, or takes it away."""
+        if self.inverse:
+            reads = {self.field: _KINDS[self.type]}
+            return Upgrade(takes=(self.field,), makes=(), reads=reads, leaves={})
+        return Upgrade(takes=(), makes=(self.field,), reads={}, leaves={})
+
+    def losses(self) -> Iterator[Loss]:
+        """Yield what a default leaves open."""
+        if "default" in self.model_fields_set:
+            text = f"where '{self.field}' is absent, it comes back as the default"
+            yield Loss(self.inverse, text)
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of the whole body."""
+        keys = site.keys(self.field, "field")
+        place = self._place(site)
+        if keys is None or place is None:
+            return None
+        default = self.default if "default" in self.model_fields_set else MISSING
+        change = Carry(keys, place, Type(self.type), default)
+        return Whole(Inverse(change) if self.inverse else change)
+
+    @abstractmethod
+    def _place(self, site: BodySite) -> Place | None:
+        """Return the place, or None after recording a mistake."""
+
+
+def name_at(site: BodySite, name: str, key: str, *, header: bool) -> str:
+    """Return the name of a parameter or header field, after recording what is wrong with it."""
+    return ParameterSite(site.at, site.mistakes, header).name(name, key)
+
+
+class _QuerySection(CarrySection):
+    """What the two changes have in common."""
+
+    parameter: str
+    """The name of the query parameter."""
+
+    @property
+    def beside(self) -> tuple[Literal["query", "header"], str]:
+        """The query parameter."""
+        return "query", self.parameter
+
+    def _place(self, site: BodySite) -> Place | None:
+        return QueryPlace(name_at(site, self.parameter, "parameter", header=False))
+
+
+class ToQueryConfig(_QuerySection):
+    """Move a field of request bodies into a query parameter of the older version."""
+
+    keyword = "to_query"
+
+
+class FromQueryConfig(_QuerySection):
+    """Move a query parameter into request bodies of the older version: the reverse of to_query."""
+
+    keyword = "from_query"
+
+    inverse = True
+
+
+# RFC 8288, section 3.3: a registered relation type, or a URI.
+_RELATION = re.compile(r"[!#-;=?-\[\]^-~]+\Z")
+_LINKS = frozenset({"location", "content-location"})
+
+
+class _HeaderSection(CarrySection):
+    """What the two changes have in common."""
+
+    header: str
+    """The name of the header field, such as X-Total-Count."""
+    text: str | None = None
+    """The text of the header field: `{value}` stands for the value, `{path}` for the path of the
+    request, as in `{path}/{value}`. Without it, that is the value alone."""
+    rel: str | None = None
+    """The relation of the link in a Link header field that has the value as its URL: `next`."""
+    parameter: str | None = None
+    """The query parameter of that link that has the value, as in `cursor`; the rest of the URL is
+    that of the request. Without it, the value is the URL."""
+
+    @property
+    def maps_links(self) -> bool:
+        """Whether the value is a URL, which leads to the service."""
+        is_link = self.header.lower() in _LINKS and self.text in (None, VALUE)
+        return is_link or (self.rel is not None and self.parameter is None)
+
+    @property
+    def linked(self) -> tuple[str, str] | None:
+        """The version that has no such field in the body, and the parameter of its link."""
+        if self.parameter is None:
+            return None
+        return "newer" if self.inverse else "older", self.parameter
+
+    @property
+    def beside(self) -> tuple[Literal["query", "header"], str]:
+        """The header field."""
+        return "header", self.header
+
+    def _place(self, site: BodySite) -> Place | None:
+        if site.between is None:
+            site.complain("is of the whole body, and a group is of objects; write it in changes")
+            return None
+        header = name_at(site, self.header, "header", header=True)
+        if (header.lower() == "link") != (self.rel is not None):
+            site.complain("goes with header: Link, which needs it; name its relation", "rel")
+        elif self.rel is None:
+            if self.parameter is not None:
+                site.complain("is of a link; name its rel, with header: Link", "parameter")
+            text = VALUE if self.text is None else self.text
+            if text.count(VALUE) == 1:
+                return HeaderPlace(header, text, header.lower() in _LINKS)
+            site.complain(f"needs {VALUE} once, which stands for the value", "text")
+        elif self.text is not None:
+            site.complain("a link has no text; remove it, or name a parameter", "text")
+        elif not _RELATION.match(self.rel):
+            site.complain("is not one relation type; write one such as next", "rel")
+        else:
+            return LinkPlace(self.rel, self.parameter, site.between[self.inverse])
+        return None
+
+
+class ToHeaderConfig(_HeaderSection):
+    """Move a field of the body into a header field of the older version, such as a total."""
+
+    keyword = "to_header"
+
+
+class FromHeaderConfig(_HeaderSection):
+    """Move a header field into a field of the older version's body: the reverse of to_header."""
+
+    keyword = "from_header"
+
+    inverse = True
