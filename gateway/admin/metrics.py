@@ -5,7 +5,7 @@ they have in Prometheus: https://opentelemetry.io/docs/specs/semconv/http/http-m
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import perf_counter
 
 # prometheus_client: the reference implementation of the text format in Python.
@@ -16,6 +16,7 @@ from prometheus_client.samples import Sample
 from gateway.findings.operator import Operator
 from gateway.observe.metric_table import METRICS, MetricRow
 from gateway.rollout.cutover import in_force
+from gateway.rollout.gates import GateResult
 from gateway.rollout.route_outcomes import OUTCOMES
 from gateway.usage.delta import BOUNDS
 from gateway.usage.totals import OVERFLOW, Durations, EndingKey, Totals
@@ -128,6 +129,13 @@ def _of_cutovers(operator: Operator) -> Mapping[str, _Series]:
         for key in rules.cutovers
         for result in operator.state.gate_results(key)
     ]
+
+    def by_route(values: Callable[[GateResult], tuple[float | None, float | None]]) -> _Series:
+        for gate, result in gates:
+            for route, value in zip(("old", "new"), values(result), strict=True):
+                if value is not None:
+                    yield (*gate, route), value
+
     return {
         "gateway_cutover_failures_total": (
             (place, total.outcomes.failures) for place, total in found
@@ -145,21 +153,12 @@ def _of_cutovers(operator: Operator) -> Mapping[str, _Series]:
             (place, total.outcomes.violating) for place, total in found
         ),
         "gateway_cutover_duration_seconds": ((place, total.durations) for place, total in found),
-        "gateway_gate_value": (
-            ((*gate, route), value)
-            for gate, result in gates
-            for route, value in (("old", result.old), ("new", result.new))
-            if value is not None
+        "gateway_gate_value": by_route(lambda result: (result.old, result.new)),
+        "gateway_gate_requests": by_route(
+            lambda result: (result.old_requests, result.new_requests)
         ),
-        "gateway_gate_requests": (
-            ((*gate, route), requests)
-            for gate, result in gates
-            for route, requests in (("old", result.old_requests), ("new", result.new_requests))
-        ),
-        "gateway_gate_matching_requests": (
-            ((*gate, route), requests)
-            for gate, result in gates
-            for route, requests in (("old", result.old_count), ("new", result.new_count))
+        "gateway_gate_matching_requests": by_route(
+            lambda result: (result.old_count, result.new_count)
         ),
         "gateway_gate_window_seconds": ((gate, result.window) for gate, result in gates),
         "gateway_gate_limit": ((gate, result.limit) for gate, result in gates),

@@ -1,1 +1,1 @@
-"""The log, the state of targets, and the export of spans."""
+"""The log, the table of metrics, the state of targets, and the export of spans."""
