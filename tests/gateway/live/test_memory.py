@@ -153,3 +153,33 @@ async def test_many_large_answers_that_nobody_reads(
             await settled(peak.now)
             stop.set()
     assert peak.rise < clients * 1e6
+
+
+def converted(number: int) -> str:
+    """Rules of more than 64 kB, with 30 versions that are converted to each other."""
+    versions = "".join(f'      "{each}": {{ via: "{each + 1}" }}\n' for each in range(1, 30))
+    links = "".join(
+        f'      - between: ["{each}", "{each + 1}"]\n'
+        f"        changes: [ rename: {{ field: f{each}, to: f{each + 1} }} ]\n"
+        for each in range(1, 30)
+    )
+    return f"""\
+# {number}{"." * 70_000}
+services: {{ s: {{ targets: ["http://127.0.0.1:1"] }} }}
+apis:
+  person:
+    endpoints: [ {{ path: "/v{{version}}/person", version: {{ in: path }} }} ]
+    versions:
+{versions}      "30": {{ service: s }}
+    conversions:
+{links}"""
+
+
+async def test_reloads_of_large_rules_take_no_more_memory(gateway: StartGateway) -> None:
+    program = gateway(converted(0))
+    for number in range(1, 9):
+        await asyncio.to_thread(program.reload, converted(number))
+    with watch(program) as peak:
+        for number in range(9, 25):
+            await asyncio.to_thread(program.reload, converted(number))
+    assert peak.rise < RISE / 2
