@@ -32,7 +32,8 @@ _Stamp = tuple[int, int, int] | None
 
 # The bytes of a configuration up to which a full garbage collection after a reload is cheap.
 _SMALL = 64 * 1024
-# Of larger ones, one reload of so many is followed by a full collection.
+# After so many reloads of larger ones, or up to twice as many, a full collection follows. Processes
+# differ in the number, so that not all workers collect at the same time.
 _RELOADS_A_COLLECTION = 8
 
 
@@ -80,8 +81,8 @@ class Reloader:
         self._requested = asyncio.Event()
         self._given = content
         self._unread = self._again = False
-        # Workers, whose process numbers differ, do not all collect after the same reload.
-        self._uncollected = os.getpid() % _RELOADS_A_COLLECTION
+        self._uncollected = 0
+        self._collect_after = _RELOADS_A_COLLECTION + os.getpid() % _RELOADS_A_COLLECTION
         self._seen = self._stamp()
         self.content = b""
         self.former: bytes | None = None
@@ -132,7 +133,7 @@ class Reloader:
                 # other, and to look for it among 10,000 endpoints takes a quarter of a second, in
                 # which no request is answered.
                 self._uncollected += 1
-                if len(content) <= _SMALL or self._uncollected >= _RELOADS_A_COLLECTION:
+                if len(content) <= _SMALL or self._uncollected >= self._collect_after:
                     self._uncollected = 0
                     _collect()
 
