@@ -230,10 +230,11 @@ class _CasesSection(ChangeSection):
     unknown: Literal["refuse", "keep"] = "refuse"
     """What is done with what is in the other version's case already. The default is refuse."""
 
-    def _kept(self, what: str) -> Iterable[Loss]:
+    def _kept(self, what: str, *, in_patch: bool) -> Iterable[Loss]:
         if self.unknown == "keep":
             for newer, case in ((False, self.older), (True, self.newer)):
-                yield Loss(newer, f"{what} in {case} case already, and the way back changes it")
+                text = f"{what} in {case} case already, and the way back changes it"
+                yield Loss(newer, text, in_patch)
 
     def _ways(self, site: ChangeSite) -> tuple[CaseRewriting, CaseRewriting] | None:
         """Return what writes the newer version's case and the older one's, or None."""
@@ -259,7 +260,7 @@ class CaseConfig(_CasesSection, RewriteSection):
 
     def losses(self) -> Iterable[Loss]:
         """Return what `keep` leaves as it is."""
-        return self._kept(f"'{self.field}' is kept where it is")
+        return self._kept(f"'{self.field}' is kept where it is", in_patch=True)
 
     def ways(self, site: ChangeSite) -> FormWays | None:
         """Return what writes each version's case, or None after recording a mistake."""
@@ -285,7 +286,7 @@ class KeyCaseConfig(_CasesSection, BodySection):
 
     def losses(self) -> Iterable[Loss]:
         """Return what `keep` leaves as it is."""
-        return self._kept("a key is kept where it is")
+        return self._kept("a key is kept where it is", in_patch=False)
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of a field, or of the whole object."""

@@ -26,11 +26,14 @@ class Loss(NamedTuple):
         newer: whether it is lost on the way to the newer version, else to the older one.
         text: what is lost, with the name of the field.
         in_patch: whether a PATCH of the field, as the other version has it, replaces it too.
+        overwrites: whether a client that writes back what it has read destroys a value. It does not
+            where only an absent, null or empty value differs afterwards.
     """
 
     newer: bool
     text: str
     in_patch: bool = False
+    overwrites: bool = True
 
 
 class Nesting(NamedTuple):
@@ -148,6 +151,13 @@ class ChangeSection(SectionModel):
     @abstractmethod
     def losses(self) -> Iterable[Loss]:
         """Return what each direction loses: `check` warns of it."""
+
+    def overwritten(self) -> Iterable[Loss]:
+        """Return what a client destroys that reads by one direction and writes by the other.
+
+        `newer` of each is the direction of the reading.
+        """
+        return (loss for loss in self.losses() if loss.overwrites)
 
 
 class BodySection(ChangeSection):

@@ -131,7 +131,9 @@ class _DefaultSection(ChangeSection):
     def losses(self) -> Iterable[Loss]:
         """Return what a downgrade leaves out, or which absence an upgrade does not keep."""
         if self.keep:
-            return (Loss(True, f"where '{self.field}' is absent, it is the default"),)
+            return (
+                Loss(True, f"where '{self.field}' is absent, it is the default", overwrites=False),
+            )
         return (Loss(False, f"'{self.field}' is left out"),)
 
     @property

@@ -135,7 +135,7 @@ class _FlattenSection(BodySection):
         """Yield what the version without the object cannot tell apart."""
         back = "absent" if self._default is MISSING else json.dumps(self.default)
         empty = f"where '{self.field}' is absent, null or empty, it comes back as {back}"
-        yield Loss(self.inverse, empty)
+        yield Loss(self.inverse, empty, overwrites=False)
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of the object that has the field."""

@@ -1,6 +1,6 @@
 """`join` and `split`: fields in one version, one text that joins them in the other."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -160,6 +160,19 @@ class _BodyParts(_PartsSection, BodySection):
         lacked = [*optional, *(part for part in reversed(parts) if part not in optional)]
         return f"; with fewer parts, it has no {', then no '.join(lacked[:-1])}"
 
+    def _overwritten(self, parts: tuple[str, ...], whole: str, *, newer: bool) -> Iterator[Loss]:
+        """Yield what the parts lose that are joined and split, and a text that is split and joined.
+
+        Args:
+            parts: the fields of the parts.
+            whole: the field of the text.
+            newer: whether the parts are read towards the newer version.
+        """
+        named = ", ".join(f"'{part}'" for part in parts)
+        text = f"{named} come back as '{whole}' is split at the first '{self.separator}'"
+        yield Loss(newer, text, True)
+        yield Loss(not newer, f"'{whole}' loses each '{self.separator}' beside an empty part", True)
+
     def _join(
         self, site: BodySite, parts: tuple[str, ...], whole: str, parts_key: str, whole_key: str
     ) -> Join | None:
@@ -183,6 +196,10 @@ class JoinConfig(_JoinSection, _BodyParts):
 
     keyword = "join"
 
+    def overwritten(self) -> Iterable[Loss]:
+        """Return the parts and the text."""
+        return self._overwritten(self.fields, self.into, newer=False)
+
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of the fields."""
         return self._join(site, self.fields, self.into, "fields", "into")
@@ -192,6 +209,10 @@ class SplitConfig(_SplitSection, _BodyParts):
     """Split a text: the older version has several fields where the newer one has one text."""
 
     keyword = "split"
+
+    def overwritten(self) -> Iterable[Loss]:
+        """Return the parts and the text."""
+        return self._overwritten(self.into, self.field, newer=True)
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of the fields."""

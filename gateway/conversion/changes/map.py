@@ -210,11 +210,11 @@ class MapConfig(BodySection, ParameterSection):
             for known, several in folded.items():
                 if len(several) > 1:
                     text = f"'{self.field}' is {spelt(known)} for {' and '.join(several)}"
-                    yield Loss(is_newer, text)
+                    yield Loss(is_newer, text, True)
         for key in ("older", "newer"):
             if key in self._otherwise:
                 known = spelt(self._otherwise[key])
-                yield Loss(key == "newer", f"'{self.field}' is {known} for every other value")
+                yield Loss(key == "newer", f"'{self.field}' is {known} for every other value", True)
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of a field, or of the elements of an array."""

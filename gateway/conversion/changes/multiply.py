@@ -168,7 +168,9 @@ class _FactorSection(BodySection, ParameterSection):
         for newer, product in zip((False, True), (self._older, self._newer), strict=True):
             if product.rounds:
                 places = "1 digit" if product.digits == 1 else f"{product.digits} digits"
-                yield Loss(newer, f"'{self.field}' is rounded to {places} after the decimal point")
+                yield Loss(
+                    newer, f"'{self.field}' is rounded to {places} after the decimal point", True
+                )
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of a field, or of the elements of an array."""

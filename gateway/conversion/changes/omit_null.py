@@ -103,8 +103,10 @@ class _NullSection(BodySection):
     def losses(self) -> Iterator[Loss]:
         """Yield what does not come back."""
         value = json.dumps(self.value, ensure_ascii=False)
-        yield Loss(self.inverse, f"where '{self.field}' is absent, it comes back as {value}")
-        yield Loss(not self.inverse, f"where '{self.field}' is {value}, it comes back as absent")
+        absent = f"where '{self.field}' is absent, it comes back as {value}"
+        yield Loss(self.inverse, absent, overwrites=False)
+        omitted = f"where '{self.field}' is {value}, it comes back as absent"
+        yield Loss(not self.inverse, omitted, overwrites=self.value not in (None, [], {}))
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of a field."""

@@ -164,7 +164,8 @@ class RenameSection(ChangeSection):
     def losses(self) -> Iterator[Loss]:
         """Yield what a default leaves open: a value moves as it is."""
         if "default" in self.model_fields_set:
-            yield Loss(True, f"where '{self.to}' is absent, '{self.field}' is the default")
+            text = f"where '{self.to}' is absent, '{self.field}' is the default"
+            yield Loss(True, text, overwrites=False)
 
 
 class RenameParameterConfig(RenameSection, ParameterSection):

@@ -93,7 +93,7 @@ class RoundConfig(BodySection, ParameterSection):
         """Return the digits that a downgrade drops."""
         places = "1 digit" if self.digits == 1 else f"{self.digits} digits"
         text = f"'{self.field}' is rounded to {places} after the decimal point"
-        return (Loss(False, f"{text}, and the way back cannot restore the others"),)
+        return (Loss(False, f"{text}, and the way back cannot restore the others", True),)
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of a field, or of the elements of an array."""

@@ -138,7 +138,8 @@ class _SpreadSection(BodySection):
             inside: the field of the elements.
             newer: whether the newer version has it beside the elements.
         """
-        yield Loss(newer, f"on the way back, every '{inside}' is that of '{beside}'")
+        text = f"on the way back, every '{inside}' is that of '{beside}'"
+        yield Loss(newer, text, overwrites=False)
         if not self.keep:
             yield Loss(not newer, f"'{beside}' is left out where nothing can hold '{inside}'")
 

@@ -404,17 +404,17 @@ class TimeConfig(RewriteSection):
             return  # a mistake, which is reported where the change is built
         for is_newer, source, target in ((False, newer, older), (True, older, newer)):
             if source.precision > target.precision:
-                yield Loss(is_newer, f"'{self.field}' is cut to {_unit(target.precision)}")
+                yield Loss(is_newer, f"'{self.field}' is cut to {_unit(target.precision)}", True)
             kept = target.names_zone and isinstance(self.zone, str)
             if source.names_zone and not kept and self.other_zones == "convert":
                 text = f"'{self.field}' loses the offset that it names; the way back writes"
-                yield Loss(is_newer, f"{text} {self._zone(newer=not is_newer)}")
+                yield Loss(is_newer, f"{text} {self._zone(newer=not is_newer)}", True)
             name = self.newer if is_newer else self.older
             in_place = _place(self._zone(newer=is_newer)) is not None
             repeats = in_place and target.precision >= _UNITS.index("hours")
             if repeats and not target.names_zone and name not in _UNIX_FIGURES:
                 text = f"'{self.field}' in an hour that clocks repeat comes back as in the first"
-                yield Loss(is_newer, text)
+                yield Loss(is_newer, text, True)
 
     def _zone(self, *, newer: bool) -> str:
         if isinstance(self.zone, str):

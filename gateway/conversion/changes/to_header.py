@@ -57,7 +57,7 @@ class CarrySection(BodySection):
         """Yield what a default leaves open."""
         if "default" in self.model_fields_set:
             text = f"where '{self.field}' is absent, it comes back as the default"
-            yield Loss(self.inverse, text)
+            yield Loss(self.inverse, text, overwrites=False)
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of the whole body."""
@@ -144,6 +144,10 @@ class _HeaderSection(CarrySection):
     def beside(self) -> tuple[Literal["query", "header"], str]:
         """The header field."""
         return "header", self.header
+
+    def overwritten(self) -> Iterator[Loss]:
+        """Yield the field: a client does not send header fields of a response back."""
+        yield Loss(self.inverse, f"'{self.field}' is in the header field {self.header} alone")
 
     def _place(self, site: BodySite) -> Place | None:
         if site.between is None:

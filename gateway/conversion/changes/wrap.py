@@ -220,7 +220,7 @@ class _BodyListSection(_ListSection, BodySection):
             yield self._cut(named)
         if self.empty == "absent":
             lost = f"where {named} is absent, it comes back as an empty list"
-            yield Loss(not self.inverse, lost)
+            yield Loss(not self.inverse, lost, overwrites=False)
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of a field, or of the whole body."""

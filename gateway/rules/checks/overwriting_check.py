@@ -148,10 +148,12 @@ class _Check(NamedTuple):
             changes = list(part.changes())
             for change in changes if self._upwards else reversed(changes):
                 upgrade = change.upgrade()
+                # The fields of the service's version.
+                fields = upgrade.takes if self._upwards else upgrade.makes
                 # A PATCH leaves what it does not name, and replaces arrays (RFC 7396).
-                in_array = any("[]" in name for name in (*upgrade.takes, *upgrade.makes))
+                in_array = any("[]" in name for name in fields)
                 if shape is None or _is_there(upgrade, shape, upwards=self._upwards):
-                    for loss in change.section.losses():
+                    for loss in change.section.overwritten():
                         whole = sent != "PATCH" or loss.in_patch or in_array
                         if loss.newer == self._upwards and whole:
                             yield f"{loss.text} in {change.place}" if change.place else loss.text
