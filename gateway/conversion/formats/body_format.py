@@ -20,6 +20,8 @@ _SHORT = 256
 _TYPE = b"content-type"
 _DESCRIBING = FieldNames({_TYPE, b"content-encoding"})
 _CHARSET = b"charset="
+# Other names of UTF-8, and of its part that is ASCII.
+_LIKE_UTF_8 = (b"utf8", b"us-ascii", b"ascii")
 
 
 class BodyFormat(Enum):
@@ -244,11 +246,13 @@ def _charsets(content_type: bytes) -> set[bytes]:
 
 def _in_charset(found: BodyFormat, charsets: set[bytes]) -> _Text:
     """Return a format, or OTHER if it cannot be read in a charset; and the encoding."""
-    if not charsets or found in (BodyFormat.OTHER, BodyFormat.PASSED):
-        return found, None
+    if not charsets or found in (BodyFormat.OTHER, BodyFormat.PASSED, BodyFormat.EVENT_STREAM):
+        return found, None  # an event stream is UTF-8 (WHATWG HTML, section 9.2.5)
     unknown = BodyFormat.TEXT if found is BodyFormat.TEXT else BodyFormat.OTHER
     try:
         (charset,) = charsets
+        if charset in _LIKE_UTF_8:
+            return found, None
         encoding = declared(charset.decode("latin-1"))
     except (LookupError, ValueError):
         return unknown, None

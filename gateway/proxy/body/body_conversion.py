@@ -184,7 +184,7 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
         if is_json:
             return await _series(response, body, conversion, room, message, more=True), True
         if isinstance(search, TextSearch) and not search.json:
-            response.unread(body)
+            _give_back(response, body, room)
             return None, False
     came = body if raw is None else raw.getvalue()
     if not body:
@@ -216,12 +216,19 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
         if not (body_format in MAYBE_JSON and isinstance(error, json_body.NotJsonError)):
             raise failed(response, error, error.cause) from None
         converted = body  # a text that no change names
+        more = more or conversion.needs_message  # what surrounds it is converted apart
     if not more:
         return (came, False) if converted is body else (converted, True)
     if converted is body:
-        response.unread(body)
+        _give_back(response, body, room)
         return None, False
     return _followed(response, converted), True
+
+
+def _give_back(response: UpstreamHead, body: bytes, room: ConversionRoom) -> None:
+    response.unread(body)
+    if room.held:
+        room.release()
 
 
 def _is_sized(response: UpstreamHead) -> bool:

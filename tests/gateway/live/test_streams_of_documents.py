@@ -345,6 +345,17 @@ def test_text_that_begins_as_json_and_goes_on_is_not_held(
     assert got.body.replace(b"\n", b"") == passed + b" later"
 
 
+@pytest.mark.parametrize("text", [b"ok", b"ok\n" * 100_000])
+@pytest.mark.parametrize("content_type", ["text/plain", None])
+def test_fields_beside_text_that_is_not_json_are_converted(
+    program: Program, house: House, content_type: str | None, text: bytes
+) -> None:
+    house.service.answer = answer(text, "X-New: 1", content_type=content_type)
+    got = get(program, "/v1/fields")
+    assert (got.one("X-Old"), got.all("X-New"), got.body) == (b"1", [], text)
+    assert got.one("Content-Length") == b"%d" % len(text)
+
+
 def test_text_keeps_its_length_and_its_coding(program: Program, house: House) -> None:
     text = b"a,b\n" * 300_000
     for body, *lines in ((text,), (gzip.compress(text), "Content-Encoding: gzip")):
@@ -462,6 +473,21 @@ def test_a_document_of_a_coded_stream_arrives_before_the_next_one_is_sent(
     got = in_turn(program, house, head_of(content_type, f"Content-Encoding: {coding}"), *steps)
     assert got.body == b"".join(expected for _, expected in steps)
     assert got.all("Content-Encoding") == []
+
+
+@pytest.mark.parametrize(
+    ("content_type", "charset"),
+    [
+        *((EVENTS, charset) for charset in ("utf8", "us-ascii", "iso-8859-1", "nobody-knows")),
+        *((LINES, charset) for charset in ("UTF8", "US-ASCII", '"utf-8"')),
+    ],
+)
+def test_a_stream_is_utf_8_whatever_its_charset_is_called(
+    program: Program, house: House, content_type: str, charset: str
+) -> None:
+    new, old = (NEW, OLD) if content_type == EVENTS else (ADDED, OLDER)
+    house.service.answer = answer(new, content_type=f"{content_type}; charset={charset}")
+    assert get(program, "/v1/a").body == old
 
 
 def test_what_a_coded_stream_holds_is_bounded_and_its_end_is_needed(
