@@ -1,0 +1,37 @@
+"""A database of commit 570391cb is taken over, with every row equal."""
+
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.fleet.cluster import Execute
+from tests.gateway.kit import start_program
+from tests.gateway.talk import soon
+from tests.store.taken_over import FIXTURES, differing, rules
+
+TABLES = ("usage", "floors", "counts", "audit", "history", "called")
+# Each start and each second write other documents.
+LASTING = "name IN ('overrides', 'since', 'serves') OR name LIKE 'samples%'"
+
+
+def rows(execute: Execute) -> dict[str, list[str]]:
+    found = {table: execute(f"SELECT * FROM gateway.{table} ORDER BY 1, 2, 3") for table in TABLES}  # noqa: S608
+    found["documents"] = execute(f"SELECT * FROM gateway.documents WHERE {LASTING} ORDER BY 1")  # noqa: S608
+    return {name: sorted(lines) for name, lines in found.items()}
+
+
+async def test_a_database_of_before_opens_with_every_row_equal(
+    database: str, execute: Execute, tmp_path: Path
+) -> None:
+    """Of a replica that judges; the admin port answers as before."""
+    command = ["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-f", FIXTURES / "state.sql", database]
+    subprocess.run(command, check=True, capture_output=True)
+    before = rows(execute)
+    (tmp_path / "gateway.yaml").write_text(rules(database))
+    with ExitStack() as stack:
+        program = start_program(stack, tmp_path, "gateway")
+        await soon(lambda: program.log("judge"))
+        assert list(differing(program, "postgres")) == []
+        program.process.terminate()
+        program.process.wait()
+    assert rows(execute) == before

@@ -1,0 +1,38 @@
+"""State that commit 570391cb wrote: where it is, and what its admin port answered about it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.gateway.kit import Program
+from tests.gateway.live.shifting import admin
+
+FIXTURES = Path(__file__).with_name("fixtures")
+
+
+def rules(state: str) -> str:
+    """Return the rules by which it was written, with another place for the state."""
+    return (FIXTURES / "gateway.yaml").read_text().replace("STATE", json.dumps(state))
+
+
+def answers(engine: str) -> dict[str, Any]:
+    """Return what the admin port answered, by path."""
+    found: dict[str, Any] = json.loads((FIXTURES / f"{engine}.json").read_text())
+    return found
+
+
+def differing(program: Program, engine: str) -> Iterator[tuple[str, object, object]]:
+    """Yield each path whose answer differs from the former one, with both."""
+    for path, before in answers(engine).items():
+        status, now = admin(program, "GET", path)
+        assert status == 200
+        if isinstance(before, dict):
+            now = {name: now[name] for name in before}
+        if "gates" in before:
+            now["gates"] = now["gates"][:1]
+        if path == "/usage":
+            now["usage"].sort(key=str)
+            before["usage"].sort(key=str)
+        if now != before:
+            yield path, before, now
