@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
 from ipaddress import ip_address
+from pathlib import Path
 
 from gateway.admin.access.admin_guard import AdminGuard
 from gateway.admin.access.admin_listener import AdminListener
@@ -30,8 +31,8 @@ from gateway.process.serving import Serving
 from gateway.process.settings import Settings, unknown_variables
 from gateway.process.tasks import Tasks
 from gateway.rules.variables import names
-from gateway.store.open_state import open_state
-from gateway.store.state_access import StateAccess
+from gateway.store.local import LocalState
+from gateway.store.state import Membership, State, extra_missing
 from gateway.verify.live.documented_operations import DocumentedOperations
 
 # Between two looks at whether anybody gets word of what happens, in seconds.
@@ -148,7 +149,7 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
     log.event("stopped")
 
 
-def _export(reloader: Reloader, state: StateAccess, tasks: Tasks) -> SpanExport:
+def _export(reloader: Reloader, state: State, tasks: Tasks) -> SpanExport:
     def connect(tracing: Tracing, ended: Ended) -> Sender:
         # The SDK of OpenTelemetry takes 9 MB, which a gateway without traces saves.
         from gateway.observe.otlp_sender import OtlpSender
@@ -165,16 +166,16 @@ def _stopping(stop: asyncio.Event) -> str | None:
 
 
 @asynccontextmanager
-async def _state(
-    settings: Settings, reloader: Reloader
-) -> AsyncIterator[tuple[StateAccess, Tasks]]:
+async def _state(settings: Settings, reloader: Reloader) -> AsyncIterator[tuple[State, Tasks]]:
     """Yield the state, and the tasks of this process, which it counts."""
     state = await open_state(
-        settings.replica,
-        lambda: reloader.latest,
-        lambda: rules_hash(reloader.content),
-        lambda: "" if reloader.refused is None else reloader.refused.summary,
-        settings.overrides_file,
+        Membership(
+            settings.replica,
+            lambda: reloader.latest,
+            lambda: rules_hash(reloader.content),
+            lambda: "" if reloader.refused is None else reloader.refused.summary,
+            settings.overrides_file,
+        )
     )
     tasks = Tasks(state.absorb)
     log.count_dropped(state.absorb)
@@ -183,6 +184,29 @@ async def _state(
     finally:
         tasks.stop()
         await state.close()
+
+
+async def open_state(membership: Membership) -> State:
+    """Open the state that the configuration names: in memory, in a file, or in PostgreSQL.
+
+    Raises:
+        StateError: it cannot be used.
+    """
+    location = membership.rules().state
+    # SQLAlchemy takes memory that a gateway without `state` does not need.
+    try:
+        if location is not None and "://" in location:
+            from gateway.store.fleet import FleetState
+
+            return await FleetState.open(location, membership)
+        if location is None:
+            return LocalState(membership)
+        from gateway.store.sqlite import SqliteFile
+
+        file = SqliteFile(Path(location))
+        return LocalState(membership, file, await file.read())
+    except ModuleNotFoundError as error:
+        raise extra_missing(location or "", error) from None
 
 
 @asynccontextmanager

@@ -15,8 +15,8 @@ from gateway.findings.refused_rules import RefusedRules
 from gateway.observe.metric_table import METRICS
 from gateway.routing.snapshot import Snapshot
 from gateway.rules.load import load_file
-from gateway.store.local_state import LocalState
-from gateway.store.state_writer import StateWriter
+from gateway.store.local import LocalState
+from gateway.store.state import Membership
 from gateway.verify.live.documented_operations import DocumentedOperations
 from stack.generate import GENERATED
 from tests.gateway.kit import ROOT, start_program
@@ -113,7 +113,7 @@ class Rules:
 def operator() -> Operator:
     """Return the operator of a gateway that has just been started."""
     rules = Rules(load_file(ROOT / "gateway.yaml", {}))
-    state = LocalState(StateWriter(None), "a", lambda: rules.latest, lambda: "hash")
+    state = LocalState(Membership("a", lambda: rules.latest, lambda: "hash"))
     return Operator(state, rules, lambda: 1, lambda: None, DocumentedOperations(ROOT))
 
 
@@ -128,7 +128,8 @@ def logged_events() -> set[str]:
     """Return the events that the code logs."""
     logged = {"log", "log_dropped", "target_up", "target_down"}  # by the log itself
     for path in (ROOT / "gateway").rglob("*.py"):
-        logged |= set(re.findall(r'(?:log\.event|ledger\.announce)\(\s*"(\w+)"', path.read_text()))
+        named = r'(?:(?:log\.event|announce|Event)\(\s*|CacheFile\(\w+, )"(\w+)"'
+        logged |= set(re.findall(named, path.read_text()))
     return logged
 
 

@@ -21,8 +21,8 @@ from gateway.admin.reports.piecewise import send_pieces
 from gateway.base.mistakes import suggest
 from gateway.base.overrides import VersionKey
 from gateway.findings.operator import Operator, check_known
-from gateway.store.active_overrides import as_json
-from gateway.store.state_access import StateView
+from gateway.rollout.decisions import overrides_document
+from gateway.store.state import StateView
 
 if TYPE_CHECKING:
     from gateway.admin.shadow_report import ShadowReport
@@ -185,8 +185,7 @@ class _Admin:
 
     async def history(self, request: web.Request) -> web.Response:
         from gateway.admin.reports.history_report import history_report
-        from gateway.usage.history import HistoryQuery
-        from gateway.usage.interval import Resolution
+        from gateway.usage.history import HistoryQuery, Resolution
 
         key, by = self._version_key(request), request.query.get("by", Resolution.DAY)
         if by not in [*Resolution]:
@@ -195,7 +194,7 @@ class _Admin:
         return json_answer(history_report(view, key))
 
     async def overrides(self, _: web.Request) -> web.Response:
-        return json_answer(as_json(self._operator.state.in_force))
+        return json_answer(overrides_document(self._operator.state.in_force))
 
     async def brownout(self, request: web.Request) -> web.Response:
         return self._brownout_state(self._brownout_key(request))

@@ -5,9 +5,9 @@ import msgspec
 from gateway.findings.formatting import columns, compared_text, format_time, plural
 from gateway.findings.uncompared import listed
 from gateway.rollout.cutover_state import outlook
+from gateway.rollout.cutovers import SETTLE_SECONDS, CurrentCutover
 from gateway.rollout.gates import GateResult
 from gateway.rollout.route_outcomes import OUTCOMES, RouteOutcomes
-from gateway.store.cutover_controller import SETTLE_SECONDS, CurrentCutover
 
 # What is counted arrives so many seconds later: processes hand it on once a second.
 _LATE = 1.5

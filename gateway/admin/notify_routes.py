@@ -12,7 +12,7 @@ from gateway.admin.access.admin_guard import AdminProblemError
 from gateway.admin.access.rights import order
 from gateway.findings.operator import Operator
 from gateway.observe import log
-from gateway.usage.state_changes import StateError
+from gateway.store.state import StateError
 
 if TYPE_CHECKING:
     from gateway.findings.notify_report import WebhookTest
@@ -26,7 +26,7 @@ def notify_routes(operator: Operator) -> list[web.RouteDef]:
         from gateway.findings.notification import DOCUMENT, read_document
         from gateway.findings.notify_report import notify_report
 
-        found, _now = await operator.state.documents.read(DOCUMENT)
+        found, _now = await operator.state.read_document(DOCUMENT)
         return json_answer(notify_report(read_document(found)))
 
     async def test(request: web.Request) -> web.Response:
@@ -53,7 +53,7 @@ async def _note(operator: Operator, results: "Sequence[WebhookTest]") -> None:
 
     from gateway.findings.notification import DOCUMENT, note_taken, read_document
 
-    _, now = await operator.state.documents.read(DOCUMENT)
+    _, now = await operator.state.read_document(DOCUMENT)
 
     def change(former: object) -> object:
         document = read_document(former)
@@ -62,4 +62,4 @@ async def _note(operator: Operator, results: "Sequence[WebhookTest]") -> None:
                 note_taken(document, each.webhook, now)
         return msgspec.to_builtins(document)
 
-    await operator.state.documents.change(DOCUMENT, change)
+    await operator.state.change_document(DOCUMENT, change)

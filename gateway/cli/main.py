@@ -18,7 +18,7 @@ from gateway.base.mistakes import ConfigError
 from gateway.base.regular_file import MAX_BYTES
 from gateway.cli.command import Command, CommandError, CommandParser
 from gateway.rules.environment_file import parse_environment
-from gateway.usage.state_changes import StateError
+from gateway.store.state import StateError
 
 _NAME = "version-gateway"
 COMMANDS = {

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 from gateway.base.mistakes import Mistakes
 from gateway.base.overrides import Overrides
 from gateway.cli.command import CommandError
-from gateway.store.active_overrides import overrides_of
-from gateway.store.state_access import LAG_SECONDS, StateView
+from gateway.rollout.decisions import overrides_of
+from gateway.store.state import LAG_SECONDS, StateView, extra_missing
 from gateway.store.state_section import build_state
-from gateway.store.state_store import extra_missing, open_store
 from gateway.usage.history import HistoryQuery, HistoryView
 from gateway.usage.totals import Totals
 
@@ -61,9 +60,10 @@ def read_stored(place: str, query: HistoryQuery | None = None) -> StoredState:
         reading = _of_file(Path(place), query)
     else:
         try:
-            from gateway.store.fleet.fleet_reading import read_stored_fleet
+            # SQLAlchemy takes time that few commands need.
+            from gateway.store.reading import read_stored_fleet
         except ModuleNotFoundError as error:
-            raise extra_missing("PostgreSQL", error, "postgresql") from None
+            raise extra_missing(place, error) from None
 
         async def of_database() -> StoredState:
             view, documents, history = await read_stored_fleet(place, query)
@@ -74,7 +74,12 @@ def read_stored(place: str, query: HistoryQuery | None = None) -> StoredState:
 
 
 async def _of_file(path: Path, query: HistoryQuery | None) -> StoredState:
-    store, now = open_store(path, read_only=True), time.time()
+    try:
+        # SQLAlchemy takes time that few commands need.
+        from gateway.store.sqlite import SqliteFile
+    except ModuleNotFoundError as error:
+        raise extra_missing(str(path), error) from None
+    store, now = SqliteFile(path, read_only=True), time.time()
     try:
         state = await store.read()
         history = None if query is None else (await store.history(query, now)).view(query, now)

@@ -18,8 +18,7 @@ from gateway.findings.operator import check_known
 from gateway.findings.retirement import WITHIN, Verdict, sentence, verdict
 from gateway.process.settings import Settings
 from gateway.rules.load import load_file
-from gateway.usage.history import HistoryQuery
-from gateway.usage.interval import Resolution
+from gateway.usage.history import HistoryQuery, Resolution
 from gateway.verify.live.documented_operations import DocumentedOperations
 
 _STATUS = {"yes": 0, "no": 1, "unknown": 2}

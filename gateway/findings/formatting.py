@@ -4,7 +4,7 @@ import time
 from collections.abc import Container, Iterator, Sequence
 
 from gateway.base.mistakes import printable
-from gateway.store.state_access import Doubt
+from gateway.store.state import DataGap
 from gateway.usage.totals import OTHERS
 
 ANONYMOUS_TEXT = "(anonymous)"
@@ -78,7 +78,7 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
 
 
-def doubt_text(doubt: Doubt) -> str:
+def gap_text(gap: DataGap) -> str:
     """Return what the sums may lack, as the beginning of a sentence."""
-    what = "the database" if doubt.replica is None else f"the replica {doubt.replica}"
-    return f"{what} has not been heard since {format_time(doubt.since)}"
+    what = "the database" if gap.replica is None else f"the replica {gap.replica}"
+    return f"{what} has not been heard since {format_time(gap.since)}"

@@ -10,7 +10,7 @@ from gateway.base.overrides import VersionKey
 from gateway.rollout.cutover import in_force
 from gateway.rollout.gates import Gates
 from gateway.routing.snapshot import Snapshot
-from gateway.store.state_access import StateAccess
+from gateway.store.state import State
 
 # A curve has so many points, which span two windows of the gates, and lie at least so many seconds
 # apart.
@@ -51,13 +51,13 @@ class GateCurves:
         """Return the curves of the gates of a cutover, the latest point last."""
         return self._curves.get(key, {})
 
-    async def run(self, state: StateAccess, rules: Callable[[], Snapshot]) -> None:
+    async def run(self, state: State, rules: Callable[[], Snapshot]) -> None:
         """Look at the gates again and again, for ever."""
         while True:
             await self.look(state, rules(), time.monotonic())
             await asyncio.sleep(_INTERVAL)
 
-    async def look(self, state: StateAccess, rules: Snapshot, now: float) -> None:
+    async def look(self, state: State, rules: Snapshot, now: float) -> None:
         """Add a point to each curve whose last one is old enough."""
         for key in self._curves.keys() - rules.cutovers.keys():
             del self._curves[key]

@@ -32,9 +32,8 @@ from gateway.findings.retirable_versions import retirable
 from gateway.findings.standing import Standings
 from gateway.findings.webhook_client import WebhookClient
 from gateway.observe import log
-from gateway.usage.history import whole_history
-from gateway.usage.interval import Interval
-from gateway.usage.state_changes import StateError
+from gateway.store.state import StateError
+from gateway.usage.history import Interval, whole_history
 
 # Between two looks, in seconds; what takes all rows of usage is looked at less often.
 _INTERVAL = 5.0
@@ -78,8 +77,8 @@ class Notifier:
 
     async def look(self, rules: NotifyRules) -> None:
         """Add what happened to the document; raises StateError."""
-        documents = self._operator.state.documents
-        stored, now = await documents.read(DOCUMENT)
+        state = self._operator.state
+        stored, now = await state.read_document(DOCUMENT)
         observers: list[Observe] = [self._own]
         if self._operator.state.judges:
             observers += [await self._shared(stored, now)]
@@ -96,7 +95,7 @@ class Notifier:
 
         # Most looks change nothing, and need no lock.
         if brief(change(stored)) != brief(stored):
-            await documents.change(DOCUMENT, change)
+            await state.change_document(DOCUMENT, change)
             for _ in range(dropped):
                 self._operator.count("notifications", "dropped")
         self._unstored = NotifyDocument()
@@ -109,8 +108,8 @@ class Notifier:
         """
         state, document = self._operator.state, self._unstored
         now = state.now
-        found = observation.state_stale(state.replica, state.stale_since, now, state.turn)
-        if state.turn.rank > 1:
+        found = observation.state_stale(state.replica, state.stale_since, now, state.failover)
+        if state.failover.rank > 1:
             known = tuple(each for each in rules.webhooks if each.form is MessageForm.STANDARD)
             rules = NotifyRules(known, rules.page)
         add(document, found, rules, now)
@@ -125,8 +124,8 @@ class Notifier:
         webhooks.clear()
         if not self._operator.state.judges:
             return
-        documents = self._operator.state.documents
-        stored, now = await documents.read(DOCUMENT)
+        state = self._operator.state
+        stored, now = await state.read_document(DOCUMENT)
         document = read_document(stored)
         names = [webhook.name for webhook in rules.webhooks]
         failing = {each.webhook for each in failing_webhooks(document, names)}
@@ -141,15 +140,15 @@ class Notifier:
                 note(document, name, attempts, now)
             return msgspec.to_builtins(document)
 
-        await documents.change(DOCUMENT, change)
+        await state.change_document(DOCUMENT, change)
         self._attempts.noted(ended)
 
     def _own(self, _: NotifyDocument, now: float) -> list[Happening]:
         state = self._operator.state
         replica = state.replica
         happenings = [*observation.tasks_failed(replica, self._operator.failing_tasks(), now)]
-        if not state.turn.rank:
-            happenings += observation.state_stale(replica, state.stale_since, now, state.turn)
+        if not state.failover.rank:
+            happenings += observation.state_stale(replica, state.stale_since, now, state.failover)
         happenings += observation.rules_refused(replica, self._operator.reloader.refused)
         return happenings
 

@@ -15,9 +15,8 @@ from gateway.findings.refused_rules import RefusedRules, rules_hash
 from gateway.findings.standing import Standing
 from gateway.lifecycle.openings import Opening
 from gateway.rollout.cutover_state import CutoverState, DecidedBy
-from gateway.store.state_access import FleetView, Turn
-from gateway.usage.distinct import Distinct
-from gateway.usage.interval import Interval, Resolution
+from gateway.store.state import FailoverRank, FleetView
+from gateway.usage.history import Distinct, Interval, Resolution
 
 _DAY = 86_400.0
 # Word of a sunset comes so many days before it, the last of them that are reached.
@@ -50,23 +49,25 @@ def tasks_failed(replica: str, names: list[str], now: float) -> Iterator[Happeni
         yield Happening(EventKind.TASK_FAILED, replica, f"{name} {int(now // 3600)}", text)
 
 
-def state_stale(replica: str, since: float | None, now: float, turn: Turn) -> Iterator[Happening]:
+def state_stale(
+    replica: str, since: float | None, now: float, rank: FailoverRank
+) -> Iterator[Happening]:
     """Yield that the store of the state has been out of reach for a while.
 
     Args:
         replica: that reports it.
         since: when it was reached last; None if it is reached.
         now: the time, in seconds since 1970 as `since` is.
-        turn: of this replica.
+        rank: that of this replica.
     """
-    if since is not None and now - since >= (_ALONE_SECONDS if turn.rank else _STALE_SECONDS):
+    if since is not None and now - since >= (_ALONE_SECONDS if rank.rank else _STALE_SECONDS):
         text = (
             f"The store of the state has not been reached since {moment_text(since)} (seen by"
             f" {replica}); requests are answered all the same, counts wait, and no cutover moves."
         )
         # Replicas cannot agree while it is away. By the term, they find the same id: the next judge
         # has another one. The day tells it from what one replica alone had found in a long term.
-        mark = f"{turn.term} {since // _DAY:.0f}" if turn.term else f"{since // 3600:.0f}"
+        mark = f"{rank.term} {since // _DAY:.0f}" if rank.term else f"{since // 3600:.0f}"
         yield Happening(EventKind.STATE_STALE, "the state", mark, text)
 
 

@@ -14,7 +14,7 @@ from gateway.findings.uncompared import uncompared_operations
 from gateway.observe.failing_service import FailingService, failing_services
 from gateway.observe.target_watch import FailingTarget
 from gateway.routing.snapshot import Snapshot
-from gateway.store.state_access import StateAccess
+from gateway.store.state import State
 from gateway.usage.delta import CounterDelta, Delta
 from gateway.usage.totals import Totals
 from gateway.verify.live.documented_operations import DocumentedOperations
@@ -53,7 +53,7 @@ class Operator:
         webhooks: whether each webhook fails, where this gateway sends word; empty elsewhere.
     """
 
-    state: StateAccess
+    state: State
     reloader: Rules
     workers: Callable[[], int]
     unready: Callable[[], str | None]

@@ -9,7 +9,7 @@ from gateway.findings.operator import Operator
 from gateway.findings.retirement import WITHIN, verdict
 from gateway.findings.standing import Standing
 from gateway.http.turns.cooperation import turns
-from gateway.store.state_access import StateView
+from gateway.store.state import StateView
 
 # The maximum number of versions that are judged at a time.
 _JUDGED = 50

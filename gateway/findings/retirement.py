@@ -11,11 +11,11 @@ import msgspec
 
 from gateway.base.mistakes import printable
 from gateway.base.overrides import Overrides, VersionKey
-from gateway.findings.formatting import client_text, doubt_text, format_time, plural
+from gateway.findings.formatting import client_text, format_time, gap_text, plural
 from gateway.findings.uncompared import is_served_elsewhere, listed, uncompared_operations
 from gateway.rollout.cutover import in_force
 from gateway.routing.snapshot import Route, Snapshot
-from gateway.store.state_access import Doubt, StateView
+from gateway.store.state import DataGap, StateView
 from gateway.usage.delta import OperationName
 from gateway.usage.top_clients import TopClients
 from gateway.usage.totals import Totals
@@ -107,8 +107,8 @@ def verdict(
 
 def _elsewhere(view: StateView) -> Iterator[Reason]:
     """Yield the reasons that replicas other than this one give."""
-    yield from map(_doubt, view.doubts)
-    if view.replica is not None and not view.doubts:
+    yield from map(_gap, view.gaps)
+    if view.replica is not None and not view.gaps:
         yield Reason(
             "unknown",
             f"this is what the replica {view.replica} alone has counted",
@@ -116,14 +116,14 @@ def _elsewhere(view: StateView) -> Iterator[Reason]:
         )
 
 
-def _doubt(doubt: Doubt) -> Reason:
-    if doubt.replica is None:
+def _gap(gap: DataGap) -> Reason:
+    if gap.replica is None:
         text = "and what the other replicas counted is not known"
-        return Reason("unknown", f"{doubt_text(doubt)}, {text}", "ask again when it is")
+        return Reason("unknown", f"{gap_text(gap)}, {text}", "ask again when it is")
     return Reason(
         "unknown",
-        f"{doubt_text(doubt)}, and may have served it since",
-        f"have it run again on its disk or, if it is gone for good: fleet forget {doubt.replica}",
+        f"{gap_text(gap)}, and may have served it since",
+        f"have it run again on its disk or, if it is gone for good: fleet forget {gap.replica}",
     )
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from gateway.findings.formatting import moment_text, plural
 from gateway.observe.failing_service import FailingService
-from gateway.store.state_access import FleetView
+from gateway.store.state import FleetView
 
 # So many replicas are named in which the same targets fail.
 _NAMED = 3

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from gateway.base.overrides import VersionKey
 from gateway.findings.formatting import moment_text, plural
 from gateway.findings.operator import Operator
-from gateway.store.state_access import StateView
-from gateway.usage.history import HistoryQuery
-from gateway.usage.interval import Interval, Resolution
+from gateway.store.state import StateView
+from gateway.usage.history import HistoryQuery, Interval, Resolution
 
 DAYS = 30
 """The days that are summed up; today is the last of them."""
@@ -96,7 +95,7 @@ class Standings:
     async def _make(self) -> None:
         began = time.monotonic()
         view = await self.operator.state.view(clients=False)
-        if self._known is not None and any(doubt.replica is None for doubt in view.doubts):
+        if self._known is not None and any(gap.replica is None for gap in view.gaps):
             # The store is away, and with it what others counted: what was known of them stays.
             self._known = view, self._known[1]
             self._until = time.monotonic() + _AGE

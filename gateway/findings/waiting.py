@@ -15,10 +15,10 @@ from gateway.findings.standing import Standing
 from gateway.lifecycle.openings import Opening
 from gateway.observe.failing_service import FailingService
 from gateway.rollout.cutover_state import DecidedBy, awaited, outlook
+from gateway.rollout.cutovers import CurrentCutover
+from gateway.rollout.decisions import AuditEntry
 from gateway.rollout.gates import GateOutcome
-from gateway.store.cutover_controller import CurrentCutover
-from gateway.store.ledger import AuditEntry
-from gateway.store.state_access import FleetView
+from gateway.store.state import FleetView
 from gateway.usage.totals import Totals
 
 DAY = 86_400.0

@@ -14,7 +14,7 @@ from gateway.base.mistakes import ConfigError
 from gateway.observe import log
 from gateway.process.listening import ListenError
 from gateway.process.settings import SettingError, Settings
-from gateway.usage.state_changes import StateError
+from gateway.store.state import StateError
 
 # After how many seconds Python has a running thread give way to another. By default it is 5 ms, and
 # each turn of the event loop would wait so long while a thread converts or loads; a request takes

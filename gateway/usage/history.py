@@ -1,30 +1,218 @@
-"""History: the intervals of each version, as deltas come in."""
+"""Usage history: requests, errors, durations and callers, by the minute and by the day.
 
+The number of callers is a distinct-count sketch (KMV; Bar-Yossef et al., "Counting distinct
+elements in a data stream", 2002): the smallest hashes of their names. While there are fewer names
+than it keeps, the count is exact; beyond that, the standard error is 1/sqrt(kept - 2), 6 % of 256.
+Sketches merge in any order, and a caller in both counts once.
+"""
+
+import sys
+from array import array
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from hashlib import blake2b
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from gateway.base.overrides import VersionKey
-from gateway.usage.delta import Delta
-from gateway.usage.distinct import name_hash
-from gateway.usage.interval import Interval, IntervalRow, Resolution
+from gateway.usage.delta import BOUNDS, Delta
 
-# So many intervals are kept in memory, 25 MB at most; with more versions, they reach less far back.
-_MOST = {Resolution.MINUTE: 50_000, Resolution.DAY: 8_000}
+_HASHES = 2**64
+_NO_BUCKETS = bytes(8 * (len(BOUNDS) + 1))
+
+
+class Resolution(StrEnum):
+    """The length of the intervals of a history. Days begin at 00:00 UTC."""
+
+    MINUTE = "minute"
+    DAY = "day"
+
+    @property
+    def seconds(self) -> int:
+        """The length of an interval."""
+        return 60 if self is Resolution.MINUTE else 86_400
+
+    @property
+    def most(self) -> int:
+        """The maximum number of intervals of one version: a day of minutes, or 400 days."""
+        return 1440 if self is Resolution.MINUTE else 400
+
+    @property
+    def callers(self) -> int:
+        """The number of hashes that a sketch of callers keeps."""
+        return 32 if self is Resolution.MINUTE else 256
+
+    def start(self, at: float) -> int:
+        """Return the start of the interval of a time, both in seconds since 1970."""
+        return int(at) // self.seconds * self.seconds
+
+
+# In memory, all versions together have at most this many intervals (25 MB); with more versions,
+# they reach less far back.
+_MAX_INTERVALS = {Resolution.MINUTE: 50_000, Resolution.DAY: 8_000}
 _BY = {by.value: by for by in Resolution}
 SeriesKey = tuple[str, str, Resolution]
 """API, version and resolution."""
 
 
+def name_hash(name: str) -> int:
+    """Return a 64-bit hash of a name that is the same in every process."""
+    return int.from_bytes(blake2b(name.encode(errors="surrogatepass"), digest_size=8).digest())
+
+
+class Distinct:
+    """A sketch of the number of different names.
+
+    Args:
+        kept: the number of hashes to keep, 3 or more.
+        content: the `content` of another sketch.
+    """
+
+    __slots__ = ("_content", "_hashes", "_kept")
+
+    def __init__(self, kept: int, content: bytes = b"") -> None:
+        self._kept = kept
+        # Decoded when names are added: most sketches are only counted.
+        self._content = content[: 8 * kept]
+        self._hashes: array[int] | None = None
+
+    def add(self, hashes: Iterable[int]) -> None:
+        """Add names by their `name_hash`."""
+        found = self._hashes
+        if found is None:
+            found = self._hashes = _unpacked(self._content)
+        for one in hashes:
+            if len(found) >= self._kept and one >= found[-1]:
+                continue
+            place = bisect_left(found, one)
+            if place < len(found) and found[place] == one:
+                continue
+            insort(found, one)
+            del found[self._kept :]
+
+    def merge(self, other: "Distinct") -> None:
+        """Add the names of another sketch."""
+        self.add(_unpacked(other.content))
+
+    @property
+    def count(self) -> int:
+        """The number of names; an estimate if there are as many as are kept, or more."""
+        content = self.content
+        if len(content) < 8 * self._kept:
+            return len(content) // 8
+        return round((self._kept - 1) * _HASHES / (int.from_bytes(content[-8:], "little") + 1))
+
+    @property
+    def content(self) -> bytes:
+        """The hashes in ascending order, 8 bytes each, little-endian."""
+        return self._content if self._hashes is None else _packed(self._hashes)
+
+
+class IntervalRow(NamedTuple):
+    """An `Interval` as it is stored; `start` in seconds since 1970."""
+
+    api: str
+    version: str
+    by: str
+    start: int
+    requests: int
+    errors: int
+    refused: int
+    seconds: float
+    buckets: bytes
+    callers: bytes
+
+
+class Interval:
+    """The requests for one version in one minute or one day; additive.
+
+    Attributes:
+        requests: the number of all requests, the refused and failed ones included.
+        errors: of these, the number that failed with status 5xx or whose answer broke off.
+        refused: of these, the number that the gateway refused.
+        seconds: the sum of the durations of all requests.
+        buckets: the number of requests up to each duration in `delta.BOUNDS`, and above the last;
+            zeros if a release with other bounds has counted.
+        callers: the sketch of the callers.
+    """
+
+    __slots__ = ("buckets", "callers", "errors", "refused", "requests", "seconds")
+
+    def __init__(
+        self,
+        by: Resolution,
+        requests: int = 0,
+        errors: int = 0,
+        refused: int = 0,
+        seconds: float = 0.0,
+        buckets: bytes = b"",
+        callers: bytes = b"",
+    ) -> None:
+        self.requests = requests
+        self.errors = errors
+        self.refused = refused
+        self.seconds = seconds
+        self.callers = Distinct(by.callers, callers)
+        self.buckets = _unpacked(buckets if len(buckets) == len(_NO_BUCKETS) else _NO_BUCKETS)
+
+    def add_counts(self, requests: int, errors: int, refused: int) -> None:
+        """Add numbers of requests."""
+        self.requests += requests
+        self.errors += errors
+        self.refused += refused
+
+    def add_durations(self, buckets: Iterable[int], seconds: float) -> None:
+        """Add durations of requests, whose number is added elsewhere."""
+        for index, count in enumerate(buckets):
+            self.buckets[index] += count
+        self.seconds += seconds
+
+    def add(self, other: "Interval") -> None:
+        """Add the other requests of another interval."""
+        self.add_counts(other.requests, other.errors, other.refused)
+        self.add_durations(other.buckets, other.seconds)
+        self.callers.merge(other.callers)
+
+    @classmethod
+    def total(cls, by: Resolution, parts: Sequence["Interval"]) -> "Interval":
+        """Return the sum of intervals, without their callers."""
+        found = cls(by)
+        for each in parts:
+            found.add_counts(each.requests, each.errors, each.refused)
+        columns = zip(*(each.buckets for each in parts), strict=True)
+        found.add_durations(map(sum, columns), sum(each.seconds for each in parts))
+        return found
+
+    def numbers(self) -> tuple[int, int, int, float, bytes, bytes]:
+        """Return the arguments of the constructor after the resolution."""
+        counts = self.requests, self.errors, self.refused
+        return *counts, self.seconds, _packed(self.buckets), self.callers.content
+
+    def quantile(self, share: float) -> float | None:
+        """Return the duration in seconds within which a share of the requests ended; None if none.
+
+        It is interpolated between bounds, as Prometheus does; beyond the last one it is that bound.
+        """
+        wanted = share * sum(self.buckets)
+        below = 0.0
+        for bound, count, seen in zip(BOUNDS, self.buckets, accumulate(self.buckets), strict=False):
+            if wanted and seen >= wanted:
+                return below + (bound - below) * (1 - (seen - wanted) / count)
+            below = bound
+        return BOUNDS[-1] if wanted else None
+
+
 class HistoryQuery(NamedTuple):
-    """The intervals that are asked for.
+    """A query for intervals.
 
     Attributes:
         by: their resolution.
         api: the API of the versions; None for all.
         span: how far they reach back, in seconds; None for as far as they are kept.
         version: the label of the only version; None for all of the API, or of all.
-        callers: how far back it is asked who called, in seconds, which is most of what a store
-            reads; those of earlier intervals may be missing. None for as far as they reach.
+        callers: how far back callers are needed, in seconds; they are most of what a store reads.
+            Earlier intervals may lack them. None for as far as the intervals reach.
     """
 
     by: Resolution
@@ -39,26 +227,26 @@ class HistoryQuery(NamedTuple):
         return now - span
 
     def callers_since(self, now: float) -> float:
-        """Return the earliest start of those whose callers are asked for."""
+        """Return the earliest start of the intervals that need callers."""
         return self.since(now) if self.callers is None else now - self.callers
 
 
 def whole_history(key: VersionKey) -> tuple[HistoryQuery, HistoryQuery]:
-    """Return the queries for all of a version, by the day and by the minute."""
+    """Return the queries for the whole history of a version, by the day and by the minute."""
     api, label = key
     query = HistoryQuery(Resolution.DAY, api, version=label)
     return query, query._replace(by=Resolution.MINUTE)
 
 
 class HistoryView(NamedTuple):
-    """The history as it is known at a time.
+    """The answer to a query.
 
     Attributes:
-        query: what was asked for.
-        series: the intervals by version and by start, in seconds since 1970, the first ones first.
-            One without requests is left out; a version may have none.
-        now: the time, in seconds since 1970, by the clock that the intervals go by.
-        replica: the name of the replica whose counts alone these are; None for all of them.
+        query: the query.
+        series: intervals with requests by version and by start, in ascending order; a version may
+            have none.
+        now: the time in seconds since 1970, by the clock of the intervals.
+        replica: the name of the replica if these are its own counts; None for those of all.
     """
 
     query: HistoryQuery
@@ -68,24 +256,23 @@ class HistoryView(NamedTuple):
 
 
 class History:
-    """Sums in memory: all of a gateway without a store, or what its store does not have yet.
+    """Intervals in memory: the history of a gateway without a store, or what is not stored yet.
 
-    Of each version, the latest 1,440 minutes and 400 days with requests are kept, and fewer where
-    there are many versions. Nothing goes by the age of an interval, so that a clock that jumps
-    deletes nothing.
+    It keeps the latest intervals of each version. Their age does not matter, so that a clock that
+    jumps deletes nothing.
 
     Args:
-        rows: what it begins with.
+        rows: its initial content.
         bounded: whether all versions together are bounded as well.
     """
 
-    def __init__(self, rows: Iterable[IntervalRow] = (), *, bounded: bool = True) -> None:
+    def __init__(self, rows: Iterable[Sequence[Any]] = (), *, bounded: bool = True) -> None:
         self._series: dict[SeriesKey, dict[int, Interval]] = {}
         self._bounded = bounded
         self.add(rows)
 
     def absorb(self, delta: Delta) -> None:
-        """Add what a process has counted."""
+        """Add the counts of a process."""
         names: dict[VersionKey, set[str]] = {}
         counts: dict[VersionKey, list[int]] = {}
         for usage in delta.usages:
@@ -106,13 +293,13 @@ class History:
                 interval.callers.add(hashes)
         for traffic in delta.traffic:
             if traffic.method == "OPTIONS":
-                continue  # preflights are not counted above
-            # Requests that chose no version are none of its callers'.
+                continue  # usages do not count preflights
+            # Requests that chose no version belong to no interval.
             for interval in found.get((traffic.api, traffic.version), ()):
                 interval.add_durations(traffic.buckets, traffic.seconds)
 
     def add(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Add what was counted of other requests; rows have what an IntervalRow has."""
+        """Add intervals of other requests; each row has the columns of an IntervalRow."""
         changed: dict[SeriesKey, dict[int, Interval]] = {}
         for row in rows:
             by = _BY[row[2]]
@@ -129,7 +316,7 @@ class History:
             self._cut(key[2], intervals)
 
     def rows(self) -> list[IntervalRow]:
-        """Return all that is here."""
+        """Return all intervals."""
         return [
             IntervalRow(api, version, by.value, start, *interval.numbers())
             for (api, version, by), intervals in self._series.items()
@@ -137,19 +324,13 @@ class History:
         ]
 
     def take(self) -> list[IntervalRow]:
-        """Return all that is here, and forget it."""
+        """Remove and return all intervals."""
         rows = self.rows()
         self._series = {}
         return rows
 
-    def view(self, query: HistoryQuery, now: float, replica: str | None = None) -> "HistoryView":
-        """Return the intervals that are asked for.
-
-        Args:
-            query: asks for them.
-            now: the time, in seconds since 1970.
-            replica: the name of the replica whose counts alone these are; None for all of them.
-        """
+    def view(self, query: HistoryQuery, now: float, replica: str | None = None) -> HistoryView:
+        """Answer a query at a time in seconds since 1970; `replica` as in HistoryView."""
         since = query.since(now)
         series = {
             (api, version): {at: found[at] for at in sorted(at for at in found if at >= since)}
@@ -170,6 +351,20 @@ class History:
         most = by.most
         if self._bounded:
             versions = max(len(self._series) // len(Resolution), 1)
-            most = min(most, max(_MOST[by] // versions, 1))
+            most = min(most, max(_MAX_INTERVALS[by] // versions, 1))
         while len(intervals) > most:
             del intervals[min(intervals)]
+
+
+def _packed(numbers: "array[int]") -> bytes:
+    if sys.byteorder == "big":
+        numbers = numbers[:]
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def _unpacked(content: bytes) -> "array[int]":
+    numbers = array("Q", content)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

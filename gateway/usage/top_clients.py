@@ -1,12 +1,10 @@
-"""TopClients: the usage of one version of an API by client, in bounded memory.
+"""TopClients: the usage of one version by client, in bounded memory.
 
 It has a row for each of the busiest clients of an endpoint, and one row an endpoint for the sum of
-all others. This is Space-Saving (Metwally, Agrawal and El Abbadi, 2005), merged in
-batches (Agarwal et al., "Mergeable Summaries", 2012), with these guarantees, n being all requests
-to the version and k the rows kept:
+all others. This is Space-Saving (Metwally, Agrawal and El Abbadi, 2005), merged in batches (Agarwal
+et al., "Mergeable Summaries", 2012). For n requests to the version and k rows:
 
--   Every request is counted: the rows of an endpoint add up to all its requests, and the latest
-    `last` among them is the time of its last request.
+-   The rows of an endpoint add up to all its requests; their latest `last` is that of the endpoint.
 -   A row counts all requests since it exists (`count`); the true number of the client's requests is
     at most `slack` higher, and `slack` is at most n / k.
 -   A client with more than n / k of the requests at one endpoint has a row.
@@ -18,9 +16,11 @@ from heapq import nlargest
 
 from gateway.usage.delta import UsageDelta
 
-# A version has so many rows after a cut, and up to twice as many before the next. A row is below
-# 500 bytes, so a version costs less than 2 MB whatever the number of its clients.
 KEPT = 2048
+"""The rows of a version after a cut; up to twice as many before the next. A row is below 500 bytes,
+so a version takes less than 2 MB."""
+RowKey = tuple[str, str | None]
+"""The template of an endpoint, and the name of a client or None for all others."""
 
 
 @dataclass(slots=True)
@@ -48,10 +48,6 @@ class ClientUsage:
         self.failed += more.failed
 
 
-# The template of an endpoint, and the name of a client or None for all others.
-RowKey = tuple[str, str | None]
-
-
 class TopClients:
     """The rows of one version of an API.
 
@@ -72,7 +68,7 @@ class TopClients:
         self._limit = 2 * KEPT
 
     def put(self, key: RowKey, row: ClientUsage) -> None:
-        """Put a row in place that was kept."""
+        """Add a stored row."""
         self.rows[key] = row
         self._note(row)
 
@@ -105,11 +101,9 @@ class TopClients:
         self.cut()
 
     def cut(self) -> None:
-        """Add the clients with the fewest requests to the others, if there are too many."""
-        if len(self.rows) > self._limit:
-            self._cut()
-
-    def _cut(self) -> None:
+        """If there are too many clients, add those with the fewest requests to the others."""
+        if len(self.rows) <= self._limit:
+            return
         named = [key for key in self.rows if key[1] is not None]
         kept = set(nlargest(KEPT, named, key=self._estimate))
         for key in named:
@@ -119,7 +113,7 @@ class TopClients:
             row, others = self.rows.pop(key), (key[0], None)
             self.rows.setdefault(others, ClientUsage()).add(row)
             self.changed |= {key, others}
-        # One row an endpoint is for the others, and their number is the configuration's.
+        # One row an endpoint is for the others, and their number is that of the configuration.
         self._limit = len(self.rows) + KEPT
 
     def _note(self, row: ClientUsage) -> None:

@@ -1,4 +1,4 @@
-"""Totals: the sum of what all serving processes have counted."""
+"""Totals: the sums of the counts of all processes that serve."""
 
 import time
 from collections import Counter, deque
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gateway.base.overrides import VersionKey
+from gateway.rollout.cutover import CutoverRoute
+from gateway.rollout.evidence import CellTotals, RouteCounts, RouteTotals
 from gateway.rollout.failing_operations import MOST_OPERATIONS
 from gateway.rollout.route_outcomes import RouteOutcomes
 from gateway.usage.delta import (
@@ -16,22 +18,28 @@ from gateway.usage.delta import (
     TrafficDelta,
     UpstreamDelta,
 )
-from gateway.usage.history import History
-from gateway.usage.state_changes import StateChanges, UsageRow
+from gateway.usage.history import History, IntervalRow
 from gateway.usage.top_clients import ClientUsage, RowKey, TopClients
 
-# A kind has at most so many values of its last label (fields that differ, say); more are OTHERS.
+AuditRow = tuple[float, str, str, str, str, str, str, str, str]
+UsageKey = tuple[str, str, str, str | None]
+UsageRow = tuple[str, str, str, str | None, int, int, int, int, float, float, float]
+CountKey = tuple[str, tuple[str, ...]]
+"""Kind and labels."""
+CountRow = tuple[str, tuple[str, ...], int, float, float]
+
 MAX_NAMES = 256
+"""The maximum number of values of the last label of a kind, such as fields that differ; more are
+counted as OTHERS."""
 OTHERS = "(others)"
-# Kinds whose labels the rules bound.
 BOUNDED_KINDS = {"operations", "operations_compared"}
-# The kinds that a shadow counts.
+"""Kinds whose labels the configuration bounds."""
 SHADOW_KINDS = {"compared", "differing", "noise", "shed", "differences"} | {
     *("operations_compared", "validated", "invalid")
 }
+"""The kinds that a shadow counts."""
 _SAMPLES = 20
-# The requests of one place are told apart by so many endings; those with others are added up as
-# OVERFLOW, as in the metrics SDK of OpenTelemetry.
+# As in the metrics SDK of OpenTelemetry, further endings of requests are added up as OVERFLOW.
 MAX_ENDINGS = 100
 EndingKey = tuple[str, int, str]
 """How requests ended: method, status (0 for none) and error (empty for none)."""
@@ -39,8 +47,39 @@ OVERFLOW: EndingKey = ("", 0, "")
 
 
 @dataclass(slots=True)
+class StateRows:
+    """All rows of a store, or the rows that replace those of the same key.
+
+    Attributes:
+        usage: rows of usage.
+        gone: the keys of the rows of usage to delete.
+        floors: the floor of each version's TopClients, by API and version.
+        counts: rows of counts.
+        uncounted: the keys of the counts to delete.
+        documents: JSON values by name.
+        audit: rows of the audit log to add; of a store, the latest ones.
+        history: additions to intervals; none of a store.
+    """
+
+    usage: list[UsageRow] = field(default_factory=list)
+    gone: list[UsageKey] = field(default_factory=list)
+    floors: dict[tuple[str, str], int] = field(default_factory=dict)
+    counts: list[CountRow] = field(default_factory=list)
+    uncounted: list[CountKey] = field(default_factory=list)
+    documents: dict[str, object] = field(default_factory=dict)
+    audit: list[AuditRow] = field(default_factory=list)
+    history: list[IntervalRow] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        """Return whether there is any row."""
+        usage = self.usage or self.gone or self.floors
+        counts = self.counts or self.uncounted or self.history
+        return bool(usage or counts or self.documents or self.audit)
+
+
+@dataclass(slots=True)
 class Occurrences:
-    """How often something happened, first and last in seconds since 1970."""
+    """A count with the times of the first and the last one, in seconds since 1970."""
 
     count: int = 0
     first: float = 0.0
@@ -55,7 +94,7 @@ class Occurrences:
 
 @dataclass(slots=True)
 class Durations:
-    """How long requests took since this process started.
+    """The durations of requests since this process started.
 
     Attributes:
         buckets: the number up to each duration in `delta.BOUNDS`, and above the last.
@@ -78,7 +117,7 @@ class TrafficTotal:
 
     Attributes:
         endings: their durations by how they ended.
-        converted: the number of requests with a body converted.
+        converted: the number of requests with a converted body.
     """
 
     endings: dict[EndingKey, Durations] = field(default_factory=dict)
@@ -95,40 +134,13 @@ class TrafficTotal:
 
 
 @dataclass(slots=True)
-class CellTotals:
-    """The outcomes of requests by client.
-
-    Attributes:
-        cells: the outcomes by cell of clients; see `Cutover.cell_of`.
-        outcomes: the outcomes of all clients.
-    """
-
-    cells: dict[int, RouteOutcomes] = field(default_factory=dict)
-    outcomes: RouteOutcomes = field(default_factory=RouteOutcomes)
-
-    def add_to(self, cell: int, more: RouteOutcomes) -> None:
-        """Add other outcomes of a cell."""
-        self.outcomes = self.outcomes.plus(more)
-        known = self.cells.get(cell)
-        self.cells[cell] = more if known is None else known.plus(more)
-
-
-@dataclass(slots=True)
-class CutoverTotal(CellTotals):
-    """The outcomes of the requests on one route of a cutover since this process started.
-
-    Attributes:
-        durations: how long all requests took.
-        fields: how many answers violate the document of the version at a field.
-        operations: the outcomes by operation; those of too many are OTHERS.
-    """
+class CutoverTotal(RouteTotals):
+    """The outcomes of the requests on one route of a cutover since this process started."""
 
     durations: Durations = field(default_factory=Durations)
-    fields: Counter[str] = field(default_factory=Counter)
-    operations: dict[str, CellTotals] = field(default_factory=dict)
 
     def add(self, more: CutoverDelta) -> None:
-        """Add other outcomes."""
+        """Add other outcomes; those of too many fields or operations are added to OTHERS."""
         outcomes = RouteOutcomes(
             requests=more.requests,
             overdue=more.overdue,
@@ -149,8 +161,7 @@ class CutoverTotal(CellTotals):
             self.fields[name if known else OTHERS] += count
         for name, counted in more.operations.items():
             known = name in self.operations or len(self.operations) < MOST_OPERATIONS
-            of_it = self.operations.setdefault(name if known else OTHERS, CellTotals())
-            of_it.add_to(
+            self.operations.setdefault(name if known else OTHERS, CellTotals()).add_to(
                 more.cell,
                 RouteOutcomes(
                     counted.requests,
@@ -163,52 +174,54 @@ class CutoverTotal(CellTotals):
 
 
 class Totals:
-    """Sums in memory; `changes` returns what a store has to be given.
+    """Sums in memory; `changes` returns the rows to store.
 
     Attributes:
         since: when counting began, in seconds since 1970.
         clients: the usage of each version, by client.
-        counts: by kind and labels; see `metric_table.METRICS`.
+        counts: by kind and labels; see `delta.COUNTERS`.
         traffic: by API, version and endpoint, since this process started.
         upstream: the requests to services by API, version and target, since this process started.
         outcomes: by API, version and route of a cutover, since this process started.
-        samples: the latest of those that are not alike, of each kind, API and version.
+        samples: the latest distinct ones of each kind, API and version.
         history: by the minute and by the day.
         latencies: by API, version and route of a shadow, since this process started; the number of
-            answers by the index of their bucket in `gateway.observe.latency`.
-        task_failed: by task, when it was heard last that it failed, by the monotonic clock.
+            responses by the index of their bucket in `gateway.observe.latency`.
+        task_failed: the last failure of each task, by the monotonic clock.
     """
 
-    def __init__(self, state: StateChanges) -> None:
-        self.since = _number(state.documents.get("since")) or time.time()
+    def __init__(self, rows: StateRows | None = None) -> None:
+        rows = rows or StateRows()
+        since = rows.documents.get("since")
+        self.since = float(since) if since and isinstance(since, int | float) else time.time()
         self.clients: dict[VersionKey, TopClients] = {
-            version: TopClients(floor=floor) for version, floor in state.floors.items()
+            version: TopClients(floor=floor) for version, floor in rows.floors.items()
         }
-        for row in state.usage:
+        for row in rows.usage:
             api, version, endpoint, client = row[:4]
             self.clients_of(api, version).put((endpoint, client), ClientUsage(*row[4:]))
-        self.counts: dict[tuple[str, tuple[str, ...]], Occurrences] = {}
-        self._names: Counter[tuple[str, tuple[str, ...]]] = Counter()
-        for kind, labels, count, first, last in state.counts:
+        self.counts: dict[CountKey, Occurrences] = {}
+        self._names: Counter[CountKey] = Counter()
+        for kind, labels, count, first, last in rows.counts:
             self.put_count(kind, labels, Occurrences(count, first, last))
         self.traffic: dict[tuple[str, str, str], TrafficTotal] = {}
         self.upstream: dict[tuple[str, str, str], TrafficTotal] = {}
         self.outcomes: dict[tuple[str, str, str], CutoverTotal] = {}
         self.samples: dict[tuple[str, str, str], deque[SampleDelta]] = {}
         self.latencies: dict[tuple[str, str, str], Counter[int]] = {}
-        self.history = History(state.history)
+        self.history = History(rows.history)
         self.task_failed: dict[str, float] = {}
-        self._counted: set[tuple[str, tuple[str, ...]]] = set()
+        self._counted: set[CountKey] = set()
 
     def clients_of(self, api: str, version: str) -> TopClients:
-        """Return the clients of a version, none yet if it has not been used."""
+        """Return the clients of a version, added if it has none yet."""
         found = self.clients.get((api, version))
         if found is None:
             found = self.clients[api, version] = TopClients()
         return found
 
     def absorb(self, delta: Delta) -> None:
-        """Add what a process has counted; where counts before it are lost, begin anew."""
+        """Add the counts of a process; if it lost counts before them, counting begins anew."""
         if delta.lost:
             self.since = max(self.since, delta.at)
         self.history.absorb(delta)
@@ -217,9 +230,9 @@ class Totals:
         for traffic in delta.traffic:
             place = traffic.api, traffic.version, traffic.endpoint
             self.traffic.setdefault(place, TrafficTotal()).add(traffic)
-        for asked in delta.upstream:
-            place = asked.api, asked.version, asked.target
-            self.upstream.setdefault(place, TrafficTotal()).add(asked)
+        for sent in delta.upstream:
+            place = sent.api, sent.version, sent.target
+            self.upstream.setdefault(place, TrafficTotal()).add(sent)
         for count in delta.counts:
             self.count(count.kind, count.labels, Occurrences(count.count, delta.at, delta.at))
             if count.kind == "task_failures":
@@ -245,18 +258,19 @@ class Totals:
                 self.sample(sample)
 
     def sample(self, sample: SampleDelta) -> None:
-        """Keep a sample."""
+        """Add a sample; it replaces an equal one, or one of the field that has the most.
+
+        Otherwise frequent differences would crowd out the rare one that is worth a look.
+        """
         place = sample.kind, sample.api, sample.version
         kept = self.samples.setdefault(place, deque(maxlen=_SAMPLES))
-        # One that is like another takes its place, and otherwise that of the field with most of
-        # them, or the same ones would crowd the rest out: a rare difference is the one to look at.
-        alike = next((one for one in kept if one.document == sample.document), None)
-        if alike is None and len(kept) == _SAMPLES:
+        replaced = next((one for one in kept if one.document == sample.document), None)
+        if replaced is None and len(kept) == _SAMPLES:
             fields = [_field(one) for one in kept]
             most = max(map(fields.count, fields))
-            alike = next(one for one in kept if fields.count(_field(one)) == most)
-        if alike is not None:
-            kept.remove(alike)
+            replaced = next(one for one in kept if fields.count(_field(one)) == most)
+        if replaced is not None:
+            kept.remove(replaced)
         kept.append(sample)
 
     def counted(self, kind: str, *labels: str) -> Iterator[tuple[tuple[str, ...], Occurrences]]:
@@ -265,8 +279,17 @@ class Totals:
             if name == kind and values[: len(labels)] == labels:
                 yield values, times
 
+    def route_counts(self, key: VersionKey) -> RouteCounts:
+        """Return the counts by which the gates of a cutover judge."""
+        compared, validated, differing, invalid = (
+            times.count if (times := self.counts.get((kind, key))) else 0
+            for kind in ("compared", "validated", "differing", "invalid")
+        )
+        old, new = (self.outcomes.get((*key, route)) or CutoverTotal() for route in CutoverRoute)
+        return RouteCounts(old, new, compared + validated, differing + invalid)
+
     def reset_shadow(self, key: VersionKey) -> None:
-        """Delete all that the shadow of a version has counted."""
+        """Delete the counts of the shadow of a version."""
         of_shadow = (each for each in self.counts if each[0] in SHADOW_KINDS)
         for counted in [each for each in of_shadow if each[1][:2] == key]:
             del self.counts[counted]
@@ -276,9 +299,9 @@ class Totals:
         for place in [each for each in self.latencies if each[:2] == key]:
             del self.latencies[place]
 
-    def changes(self) -> StateChanges:
-        """Return what changed since the last call; where it cannot be written, call `revert`."""
-        changes = StateChanges(history=self.history.take())
+    def changes(self) -> StateRows:
+        """Return the rows changed since the last call; if they cannot be stored, call `revert`."""
+        changes = StateRows(history=self.history.take())
         for (api, version), clients in self.clients.items():
             for endpoint, client in clients.changed:
                 row = clients.rows.get((endpoint, client))
@@ -298,18 +321,16 @@ class Totals:
         self._counted = set()
         return changes
 
-    def revert(self, changes: StateChanges) -> None:
-        """Have the next call of `changes` return these changes again."""
-        for api, version, endpoint, client, *_ in changes.usage:
-            self.clients[api, version].changed.add((endpoint, client))
-        for api, version, endpoint, client in changes.gone:
+    def revert(self, changes: StateRows) -> None:
+        """Make the next call of `changes` return these changes again."""
+        for api, version, endpoint, client in [*(row[:4] for row in changes.usage), *changes.gone]:
             self.clients[api, version].changed.add((endpoint, client))
         self.history.add(changes.history)
         self._counted |= {(kind, labels) for kind, labels, *_ in changes.counts}
         self._counted |= set(changes.uncounted)
 
     def mark_all(self) -> None:
-        """Have the next call of `changes` return all that is here."""
+        """Make the next call of `changes` return all rows."""
         for clients in self.clients.values():
             clients.changed.update(clients.rows)
         self._counted.update(self.counts)
@@ -326,21 +347,17 @@ class Totals:
         self._counted.add(key)
 
     def put_count(self, kind: str, labels: tuple[str, ...], times: Occurrences) -> None:
-        """Add a count as a store has it."""
+        """Add a stored count."""
         self.counts[kind, labels] = times
         self._names[kind, labels[:-1]] += 1
 
 
 def usage_row(api: str, version: str, key: RowKey, row: ClientUsage) -> UsageRow:
-    """Return the row of a store for the usage of one endpoint by one client."""
+    """Return the stored row of the usage of one endpoint by one client."""
     return (
         *(api, version, *key),
         *(row.count, row.refused, row.failed, row.slack, row.first, row.last, row.served),
     )
-
-
-def _number(document: object) -> float:
-    return float(document) if isinstance(document, int | float) else 0.0
 
 
 def _field(sample: SampleDelta) -> object:

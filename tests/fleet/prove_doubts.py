@@ -10,9 +10,9 @@ import pytest
 from gateway.base.overrides import NO_OVERRIDES
 from gateway.base.steady_clock import passed
 from gateway.findings.retirement import verdict
-from gateway.store.fleet import postgres
-from gateway.store.fleet.fleet_state import FleetState
-from gateway.usage.state_changes import StateUnreachableError
+from gateway.store import postgres
+from gateway.store.fleet import FleetState
+from gateway.store.state import StateUnreachableError
 from tests.fleet.cluster import Execute
 from tests.fleet.prove_state import (
     ANN,
@@ -87,16 +87,16 @@ async def test_another_of_the_same_name_does_not_make_up_for_one_that_is_cut_off
         for folder in (elsewhere, tmp_path):
             async with opened(database, folder, "a"):
                 await b._beat()
-                assert [doubt.replica for doubt in (await b.view(KEY)).doubts] == ["a"]
+                assert [gap.replica for gap in (await b.view(KEY)).gaps] == ["a"]
         # It comes back, and is killed.
         await first._beat()
-        assert (await b.view(KEY)).doubts == ()
+        assert (await b.view(KEY)).gaps == ()
         execute(AGED.format(60, "a"))
         await first._note()
         first._last_start.close()
         async with opened(database, tmp_path, "a"):
             await b._beat()
-            assert (await b.view(KEY)).doubts == ()
+            assert (await b.view(KEY)).gaps == ()
             assert [each.replica for each in (await b.fleet()).replicas] == ["a", "b"]
 
 
@@ -106,23 +106,23 @@ async def test_what_a_replica_took_along_when_it_was_cut_off_is_missed(
     """Its next start knows, also the one after a start that was cut off as well."""
     async with opened(database, tmp_path, "b") as (b,):
         for starts in (1, 2):
-            first = await FleetState.open(membership(database, "a", tmp_path))
+            first = await FleetState.open(*membership(database, "a", tmp_path))
             count_long(execute)
             with monkeypatch.context() as patch:
                 patch.setattr(postgres.PostgresDatabase, "transaction", unreachable)
                 with pytest.raises(StateUnreachableError):
                     await first._beat()
-                first._contact.missed(StateUnreachableError("gone"))
+                first._health.missed(StateUnreachableError("gone"))
                 first.absorb(delta())
                 await ended(first)
                 for _ in range(1, starts):
-                    await ended(await FleetState.open(membership(database, "a", tmp_path)))
+                    await ended(await FleetState.open(*membership(database, "a", tmp_path)))
             execute(AGED.format(60, "a"))
             await b._beat()
-            assert [doubt.replica for doubt in (await b.view(KEY)).doubts] == ["a"]
+            assert [gap.replica for gap in (await b.view(KEY)).gaps] == ["a"]
             assert await since(b) > 2 * DAY
             async with opened(database, tmp_path, "a"):
-                assert (await b.view(KEY)).doubts == ()
+                assert (await b.view(KEY)).gaps == ()
                 assert await since(b) < 60
                 assert await answers(b) == {"unknown"}
 
@@ -131,9 +131,9 @@ async def test_what_was_handed_in_after_all_is_not_missed(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """With the second beat: the first has what was not confirmed, the next what came meanwhile."""
-    state = await FleetState.open(membership(database, "a", tmp_path))
+    state = await FleetState.open(*membership(database, "a", tmp_path))
     count_long(execute)
-    state._contact.missed(StateUnreachableError("gone"))
+    state._health.missed(StateUnreachableError("gone"))
     noted = []
     for _ in range(2):
         await state._note()
@@ -176,8 +176,8 @@ async def test_a_clock_of_the_database_that_is_set_is_noticed(
         await state._beat()
         assert await since(state) > 2 * DAY
         # To this replica it is the same whether the database goes ahead or its own time goes back.
-        monkeypatch.setattr("gateway.store.fleet.beat.passed", lambda: passed() - by)
-        monkeypatch.setattr("gateway.store.fleet.fleet_clock.passed", lambda: passed() - by)
+        monkeypatch.setattr("gateway.store.fleet.passed", lambda: passed() - by)
+        monkeypatch.setattr("gateway.store.replicas.passed", lambda: passed() - by)
         execute("ALTER TABLE gateway.replicas RENAME TO hidden")
         with pytest.raises(Exception, match="relation"):
             await state._beat()
@@ -197,8 +197,8 @@ async def test_a_clock_of_the_database_that_is_set_forgets_no_replica(
         count_long(execute)
         assert await judged(state)
         execute(AGED.format(8 * DAY, "b"))
-        monkeypatch.setattr("gateway.store.fleet.beat.passed", lambda: passed() - 8 * DAY)
-        monkeypatch.setattr("gateway.store.fleet.fleet_clock.passed", lambda: passed() - 8 * DAY)
+        monkeypatch.setattr("gateway.store.fleet.passed", lambda: passed() - 8 * DAY)
+        monkeypatch.setattr("gateway.store.replicas.passed", lambda: passed() - 8 * DAY)
         for _ in range(3):  # before it is noticed, and after
             assert await judged(state)
             assert [each.presence for each in (await state.fleet()).replicas] == ["heard", "lost"]
@@ -233,7 +233,7 @@ async def test_a_full_disk_of_the_database_loses_nothing(
                 await refused(one._beat)
                 # One that starts meanwhile goes by what was heard last.
                 await ended(other)
-                again = await FleetState.open(membership(database, "b", tmp_path))
+                again = await FleetState.open(*membership(database, "b", tmp_path))
                 assert again.stale_since is not None
                 assert again.in_force.percents == {KEY: 25.0}
                 again.absorb(delta(count=3))

@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
-from gateway.store.fleet.lease import SECONDS
+from gateway.store.judge import LEASE_SECONDS
 from tests.fleet.cluster import PASSWORD, Cluster, Execute
 from tests.fleet.fleet import Fleet, call, counted, doubt, is_counted, judge, presence, verdict
 from tests.gateway.kit import DEADLINE, ROOT, Program, wait_for
@@ -73,7 +73,7 @@ def test_every_replica_answers_for_all(fleet: Fleet) -> None:
 
 def test_another_judges(fleet: Fleet) -> None:
     # How soon depends on the lease, which is over after half of the five seconds.
-    assert SECONDS <= 2.5
+    assert LEASE_SECONDS <= 2.5
     for name in "ab":
         fleet.start(name)
     some = fleet.replicas["a"]

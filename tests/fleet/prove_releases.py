@@ -18,9 +18,9 @@ from alembic.config import Config
 from sqlalchemy import Connection
 
 from gateway.base.overrides import Overrides
-from gateway.store.fleet.fleet_state import FleetState
-from gateway.store.fleet.postgres import PostgresDatabase
-from gateway.store.schema.state_tables import REVISION
+from gateway.store.fleet import FleetState
+from gateway.store.postgres import PostgresDatabase
+from gateway.store.tables import REVISION
 from tests.fleet.cluster import Cluster
 from tests.fleet.prove_state import ANN, KEY, counted, delta, judged, opened
 from tests.gateway.kit import ROOT
@@ -205,7 +205,7 @@ def batch_of(client: str, count: int, now: float) -> bytes:
 
 def migrate_to(connection: Connection, revision: str) -> None:
     config = Config()
-    config.set_main_option("script_location", str(ROOT / "gateway/store/schema"))
+    config.set_main_option("script_location", str(ROOT / "gateway/store/migrations"))
     config.attributes["connection"] = connection
     command.upgrade(config, revision)
 

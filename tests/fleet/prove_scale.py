@@ -14,19 +14,14 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from gateway.store.fleet import fleet_reading
-from gateway.store.fleet.beat import Report, beat
-from gateway.store.fleet.database import history_reading
-from gateway.store.fleet.database.fixed_statement import FixedStatement
-from gateway.store.fleet.database.postgres_connection import PostgresConnection
-from gateway.store.fleet.fleet_clock import FleetClock
-from gateway.store.fleet.fleet_reading import read_fleet
-from gateway.store.fleet.fleet_state import FleetState
-from gateway.store.fleet.outbox import Outbox
-from gateway.store.fleet.postgres import PostgresDatabase
+from gateway.store import reading
+from gateway.store.fleet import FleetState, Report, send_heartbeat
+from gateway.store.outbox import Outbox
+from gateway.store.postgres import PostgresConnection, PostgresDatabase, Statement
+from gateway.store.reading import read_fleet
+from gateway.store.replicas import FleetClock
 from gateway.usage.delta import CounterDelta, Delta, UsageDelta
-from gateway.usage.history import HistoryQuery
-from gateway.usage.interval import Resolution
+from gateway.usage.history import HistoryQuery, Resolution
 from gateway.usage.top_clients import KEPT
 from tests.fleet.cluster import Cluster
 from tests.fleet.prove_state import calls, judged, membership
@@ -56,17 +51,17 @@ ANALYZE gateway.usage; ANALYZE gateway.counts; ANALYZE gateway.history;
 TODAY = int(time.time()) // 86_400 * 86_400
 QUERIES = (
     # a statement, its values, and the most rows that are looked at
-    (fleet_reading._USAGE, "'person', '7'", MOST_ROWS + 2),
-    (fleet_reading._COUNTS_OF, """'["person","7"', '["person","7#'""", 2 * 257 + 1),
-    (fleet_reading._FEW, "'violations'", 0),
-    (fleet_reading._CALLED, "NULL, NULL", VERSIONS),
+    (reading._USAGE, "'person', '7'", MOST_ROWS + 2),
+    (reading._COUNTS_OF, """'["person","7"', '["person","7#'""", 2 * 257 + 1),
+    (reading._VIOLATIONS, "'violations'", 0),
+    (reading._CALLED, "NULL, NULL", VERSIONS),
     (
-        history_reading._HISTORY,
+        reading._HISTORY,
         f"{TODAY - 6 * 86_400}, '', 'day', {TODAY - 29 * 86_400}, NULL, NULL",
         30 * VERSIONS,
     ),
     (
-        history_reading._OF_VERSION,
+        reading._OF_VERSION,
         f"'day', {TODAY - 399 * 86_400}, 'person', '7', '', 'minute', {TODAY - 86_400}",
         400 + 1440,
     ),
@@ -93,7 +88,7 @@ async def test_a_year_of_a_large_fleet(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     name = database.rpartition("/")[2]
-    judge = await FleetState.open(membership(database, "judge", tmp_path))
+    judge = await FleetState.open(*membership(database, "judge", tmp_path))
     shared = PostgresDatabase(database)
     begun: list[object] = []
     event.listen(shared._engine, "checkout", lambda *taken: begun.append(taken))
@@ -116,7 +111,7 @@ async def test_a_year_of_a_large_fleet(
                 assert batch is not None
                 sent += len(batch.content)
                 report = Report(f"start{replica}", f"r{replica}", "hash", "", 0)
-                await beat(shared, report, outbox, FleetClock())
+                await send_heartbeat(shared, report, outbox, FleetClock())
             assert len(begun) == REPLICAS, "one transaction a second each"
             while cluster.execute("SELECT count(*) FROM gateway.batches", name) != ["0"]:
                 assert await judged(judge)
@@ -182,7 +177,7 @@ async def test_a_year_of_a_large_fleet(
         await judge.close()
 
 
-def scanned(cluster: Cluster, name: str, statement: FixedStatement, values: str) -> int:
+def scanned(cluster: Cluster, name: str, statement: Statement, values: str) -> int:
     """Return how many rows of tables the database looks at for a statement."""
     explain = f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE asked({values})"
     script = f"SET search_path TO gateway; PREPARE asked AS {statement.text}; {explain}"

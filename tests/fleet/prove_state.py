@@ -21,27 +21,24 @@ from sqlalchemy import Connection, text
 
 from gateway.base.overrides import Overrides
 from gateway.observe.failing_service import FailingService, TargetError
+from gateway.rollout.decisions import ChangedMeanwhileError, ChangeRequest
 from gateway.routing.snapshot import Snapshot
-from gateway.store.fleet import judge, postgres
-from gateway.store.fleet.beat import Membership, beat
-from gateway.store.fleet.fleet_reading import read_stored_fleet
-from gateway.store.fleet.fleet_state import FleetState
-from gateway.store.fleet.postgres import PostgresDatabase
-from gateway.store.ledger import ChangedMeanwhileError, Order
-from gateway.store.schema.revisions import upgrade
-from gateway.store.schema.state_tables import REVISION, metadata
+from gateway.store import judge, postgres
+from gateway.store.fleet import FleetState, send_heartbeat
+from gateway.store.postgres import PostgresDatabase
+from gateway.store.reading import read_stored_fleet
+from gateway.store.state import Membership, StateError, StateUnreachableError
+from gateway.store.tables import REVISION, metadata, upgrade_tables
 from gateway.usage import top_clients
 from gateway.usage.delta import CounterDelta, Delta, SampleDelta, UsageDelta
-from gateway.usage.history import HistoryQuery
-from gateway.usage.interval import Resolution
-from gateway.usage.state_changes import StateError, StateUnreachableError
+from gateway.usage.history import HistoryQuery, Resolution
 from tests.fleet.cluster import Cluster, Execute
 from tests.gateway.kit import ROOT
 from tests.gateway.rules.rules import RULES, edited, loaded
 
 KEY = ("person", "1")
 STANDARD_LIBRARY = f"{sysconfig.get_path('stdlib')}/"
-ANN = Order("ann", "192.0.2.7", "a test")
+ANN = ChangeRequest("ann", "192.0.2.7", "a test")
 SHIFTING = loaded(edited("{ service: old }", '{ service: old, cutover: { via: "2", percent: 5 } }'))
 
 
@@ -52,14 +49,18 @@ def delta(client: str = "acme", count: int = 1, *, label: str = "/name") -> Delt
     return Delta(1.0, [usage], [], counts, [], samples)
 
 
-def membership(url: str, replica: str, folder: Path, rules: Snapshot = SHIFTING) -> Membership:
-    return Membership(url, replica, lambda: rules, lambda: "hash", folder / f"{replica}.json")
+def membership(
+    url: str, replica: str, folder: Path, rules: Snapshot = SHIFTING
+) -> tuple[str, Membership]:
+    """Return the arguments of FleetState.open."""
+    file = folder / f"{replica}.json"
+    return url, Membership(replica, lambda: rules, lambda: "hash", overrides_file=file)
 
 
 @asynccontextmanager
 async def opened(url: str, folder: Path, *names: str) -> AsyncIterator[list[FleetState]]:
     """Open replicas whose tasks do not run: a test beats and judges when it wants."""
-    states = [await FleetState.open(membership(url, name, folder)) for name in names]
+    states = [await FleetState.open(*membership(url, name, folder)) for name in names]
     try:
         yield states
     finally:
@@ -139,8 +140,8 @@ async def test_the_sums_are_bounded(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(top_clients, "KEPT", 4)
-    monkeypatch.setattr("gateway.store.fleet.merging.KEPT", 4)
-    monkeypatch.setattr("gateway.store.fleet.merging.MAX_NAMES", 4)
+    monkeypatch.setattr("gateway.store.merging.KEPT", 4)
+    monkeypatch.setattr("gateway.store.merging.MAX_NAMES", 4)
     async with opened(database, tmp_path, "a", "b") as states:
         for number in range(60):
             state = states[number % 2]
@@ -170,9 +171,9 @@ async def test_one_judges_and_the_next_when_it_is_gone(
         await other._beat()
         assert (one.judges, other.judges) == (True, False)
         with monkeypatch.context() as patch:
-            patch.setattr(one._contact, "stale_since", 5.0)
+            patch.setattr(one._health, "stale_since", 5.0)
             assert not one.judges
-            assert (one.turn, other.turn) == ((0, 1), (1, 1))
+            assert (one.failover, other.failover) == ((0, 1), (1, 1))
         # It sleeps; its lease is over, another judges, and it wakes.
         execute("UPDATE gateway.leases SET renewed = renewed - 60")
         assert await judged(other)
@@ -230,7 +231,7 @@ async def test_a_change_is_in_force_elsewhere_with_the_next_beat(
 async def test_a_change_of_this_moment_is_no_reason_for_a_warning(
     database: str, tmp_path: Path
 ) -> None:
-    """Replicas report what they have applied with their next beat."""
+    """Replicas report what they have applied with their next send_heartbeat."""
     async with opened(database, tmp_path, "a", "b") as (one, other):
         await other._beat()
         await one.set_percent(KEY, 25.0, ANN)
@@ -248,9 +249,8 @@ async def test_what_was_set_stands_while_any_replica_has_the_cutover(
     """The judge may go by rules from before it was there, or after: replicas get them in turn."""
     without = loaded(RULES)
     async with opened(database, tmp_path, "a") as (one,):
-        judging = await FleetState.open(
-            membership(database, "b", tmp_path, without)._replace(rules_hash=lambda: "other")
-        )
+        _, other = membership(database, "b", tmp_path, without)
+        judging = await FleetState.open(database, other._replace(rules_hash=lambda: "other"))
         await one._beat()
         await one.set_percent(KEY, 0.0, ANN)
         assert await judged(judging)
@@ -318,12 +318,12 @@ async def test_a_replica_that_is_not_heard_is_lost_until_it_is_forgotten(
 ) -> None:
     silent = "UPDATE gateway.replicas SET heard = heard - {} WHERE replica = 'b'"
     async with opened(database, tmp_path, "a", "b") as (one, other):
-        assert (await one.view(KEY)).doubts == ()
+        assert (await one.view(KEY)).gaps == ()
         execute(silent.format(60))
         await one._beat()
-        assert [doubt.replica for doubt in (await one.view(KEY)).doubts] == ["b"]
+        assert [gap.replica for gap in (await one.view(KEY)).gaps] == ["b"]
         await one.forget("b", ANN)
-        assert (await one.view(KEY)).doubts == ()
+        assert (await one.view(KEY)).gaps == ()
         # It was cut off and comes back: what it counted is added.
         other.absorb(delta("late"))
         await other._beat()
@@ -333,7 +333,7 @@ async def test_a_replica_that_is_not_heard_is_lost_until_it_is_forgotten(
         began = "UPDATE gateway.documents SET document = '0' WHERE name = 'since'"
         execute(began)
         assert await judged(one)
-        assert (await one.view(KEY)).doubts == ()
+        assert (await one.view(KEY)).gaps == ()
         assert [entry.who for entry in await one.audit()] == ["ann", "gateway"]
 
 
@@ -353,8 +353,8 @@ DATA = (
 async def test_whose_rules_are_refused_is_known_to_all(database: str, tmp_path: Path) -> None:
     async with opened(database, tmp_path, "a") as (here,):
         wrong = ["line 3, apis: a mistake"]
-        member = membership(database, "b", tmp_path)._replace(refused=lambda: wrong[0])
-        other = await FleetState.open(member)
+        _, member = membership(database, "b", tmp_path)
+        other = await FleetState.open(database, member._replace(refused=lambda: wrong[0]))
         try:
             refused = {each.replica: each.refused for each in (await here.fleet()).replicas}
             assert refused == {"a": "", "b": wrong[0]}
@@ -388,7 +388,7 @@ async def test_a_new_database_is_as_the_revisions_make_it(cluster: Cluster, data
         if how == "migrated":
             cluster.execute("CREATE SCHEMA gateway", f"{name}_migrated")
             async with found.transaction() as (connection, _):
-                await connection.run_sync(upgrade)
+                await connection.run_sync(upgrade_tables)
         await found.prepare()
 
         def compare(connection: Connection) -> object:
@@ -401,7 +401,7 @@ async def test_a_new_database_is_as_the_revisions_make_it(cluster: Cluster, data
         made, migrated = (cluster.execute(query, url.rpartition("/")[2]) for url in urls.values())
         assert made == migrated != []
     program = (
-        "import asyncio, sys; from gateway.store.fleet.postgres import PostgresDatabase as D;"
+        "import asyncio, sys; from gateway.store.postgres import PostgresDatabase as D;"
         f"d = D('{cluster.create(f'{name}_new')}'); asyncio.run(d.prepare());"
         "sys.exit('alembic' in sys.modules)"
     )
@@ -544,14 +544,14 @@ async def test_documents_are_changed_one_after_the_other(database: str, tmp_path
         assert (one.judges, other.judges) == (True, False)
         await asyncio.gather(
             *(
-                state.documents.change("notifications", lambda found: [*(found or []), 1])  # type: ignore[misc]  # a list
+                state.change_document("notifications", lambda found: [*(found or []), 1])  # type: ignore[misc]  # a list
                 for state in (one, other) * 5
             )
         )
-        found, now = await other.documents.read("notifications")
+        found, now = await other.read_document("notifications")
         assert found == [1] * 10
         assert abs(now - one._clock.now()) < 60
-        assert (await one.documents.read("none"))[0] is None
+        assert (await one.read_document("none"))[0] is None
 
 
 async def test_when_versions_were_called_is_made_up_for(
@@ -583,7 +583,7 @@ async def test_when_versions_were_called_is_made_up_for(
 async def test_replicas_that_start_together_migrate_once(database: str, tmp_path: Path) -> None:
     names = [f"replica{number}" for number in range(6)]
     states = await asyncio.gather(
-        *(FleetState.open(membership(database, name, tmp_path)) for name in names)
+        *(FleetState.open(*membership(database, name, tmp_path)) for name in names)
     )
     try:
         view = await states[0].fleet()
@@ -606,7 +606,7 @@ async def test_releases_one_apart_share_the_database(
         execute("DELETE FROM gateway.documents WHERE name = 'serves'")
         refused = f"written by a newer gateway \\(schema 0999; this one knows {REVISION}\\)"
         with pytest.raises(StateError, match=refused):
-            await FleetState.open(membership(database, "b", tmp_path))
+            await FleetState.open(*membership(database, "b", tmp_path))
         serves = """INSERT INTO gateway.documents (name, document) VALUES ('serves', '"0001"')"""
         execute(serves)
         async with opened(database, tmp_path, "b") as (new,):
@@ -670,7 +670,7 @@ async def test_a_database_that_cannot_be_used(
     database: str, tmp_path: Path, change: Callable[[str], str], reason: str
 ) -> None:
     with pytest.raises(StateError) as caught:
-        await FleetState.open(membership(change(database), "a", tmp_path))
+        await FleetState.open(*membership(change(database), "a", tmp_path))
     assert "\n" not in str(caught.value)
     assert reason in str(caught.value)
     assert "pass@" not in str(caught.value)
@@ -685,7 +685,7 @@ async def test_a_user_without_rights(database: str, cluster: Cluster, tmp_path: 
     url = database.replace("postgres:s3cret%2Fpass", f"{user}:x")
     for _ in range(2):
         with pytest.raises(StateError, match="no right to keep state there; grant it CREATE on"):
-            await FleetState.open(membership(url, "a", tmp_path))
+            await FleetState.open(*membership(url, "a", tmp_path))
         async with opened(database, tmp_path, "b"):
             pass
     # All that it needs, but for the one right without which no act and no rollback is noted.
@@ -693,7 +693,7 @@ async def test_a_user_without_rights(database: str, cluster: Cluster, tmp_path: 
     cluster.execute(f"GRANT USAGE ON SCHEMA gateway TO {user}", name)
     cluster.execute(f"GRANT {rights} IN SCHEMA gateway TO {user}", name)
     with pytest.raises(StateError, match="USAGE on the schema gateway and its sequences"):
-        await FleetState.open(membership(url, "a", tmp_path))
+        await FleetState.open(*membership(url, "a", tmp_path))
     cluster.execute(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA gateway TO {user}", name)
     async with opened(url, tmp_path, "a") as (state,):
         await state.set_percent(KEY, 50.0, ANN)
@@ -708,13 +708,13 @@ async def test_a_start_without_the_database_goes_by_what_was_heard_last(
     with monkeypatch.context() as patch:
         patch.setattr(postgres.PostgresDatabase, "transaction", unreachable)
         with pytest.raises(StateError, match="no overrides were kept from before"):
-            await FleetState.open(membership(database, "new", tmp_path))
-        state = await FleetState.open(membership(database, "a", tmp_path))
+            await FleetState.open(*membership(database, "new", tmp_path))
+        state = await FleetState.open(*membership(database, "a", tmp_path))
         assert state.in_force == Overrides(frozenset(), {KEY: 0.0})
         assert is_stale(state)
         state.absorb(delta())
         view = await state.view(KEY)
-        assert (view.replica, [doubt.replica for doubt in view.doubts]) == ("a", [None])
+        assert (view.replica, [gap.replica for gap in view.gaps]) == ("a", [None])
         with pytest.raises(StateUnreachableError):
             await state.pause(KEY, ANN)
     await state._join()
@@ -726,7 +726,7 @@ async def test_a_start_without_the_database_goes_by_what_was_heard_last(
 async def test_what_is_left_is_handed_in_at_the_end(database: str, tmp_path: Path) -> None:
     async with opened(database, tmp_path, "a", "b") as (one, other):
         one.absorb(delta(count=2))
-        await beat(one._database, one._report(), one._outbox, one._clock)
+        await send_heartbeat(one._database, one._report(), one._outbox, one._clock)
         one.absorb(delta(count=3))
         await one.close()
         assert await counted(other) == {"acme": 5}
@@ -743,7 +743,7 @@ async def test_what_is_counted_by_a_wrong_clock_has_the_right_time(
     with monkeypatch.context() as patch:
         patch.setattr("time.time", lambda: right() - 3600)
         patch.setattr(postgres.PostgresDatabase, "transaction", unreachable)
-        state = await FleetState.open(membership(database, "a", tmp_path))
+        state = await FleetState.open(*membership(database, "a", tmp_path))
         state.absorb(delta())
     await state._join()
     view = await state.view(KEY)
@@ -812,7 +812,7 @@ async def test_a_database_that_takes_no_changes_is_waited_for(
                     await state._beat()
                 with pytest.raises(StateUnreachableError):
                     await state.pause(KEY, ANN)
-                second = await FleetState.open(membership(database, "a", tmp_path))
+                second = await FleetState.open(*membership(database, "a", tmp_path))
                 assert is_stale(second)
                 await second._database.close()
         await state._beat()

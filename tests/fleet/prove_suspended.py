@@ -7,16 +7,10 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from gateway.store.fleet import fleet_reading
-from gateway.store.fleet.database.postgres_connection import PostgresConnection
-from gateway.store.fleet.judge import read_replicas
-from gateway.store.fleet.postgres import (
-    LOCK_CHANGE,
-    LOCK_JUDGE,
-    PostgresDatabase,
-)
-from gateway.store.fleet.roster import ReplicaRow
-from gateway.usage.state_changes import StateError
+from gateway.store.judge import read_replicas
+from gateway.store.postgres import LOCK_CHANGE, LOCK_JUDGE, PostgresConnection, PostgresDatabase
+from gateway.store.replicas import ReplicaRow
+from gateway.store.state import StateError
 from tests.fleet.prove_state import ANN, KEY, counted, delta, judged, opened
 
 # What a process had done.
@@ -94,7 +88,7 @@ async def test_many_who_read_hold_no_beat_up(
             await go_on.wait()
             return await read_replicas(connection)
 
-        monkeypatch.setattr(fleet_reading, "read_replicas", slow)
+        monkeypatch.setattr("gateway.store.reading.read_replicas", slow)
         readers = [asyncio.ensure_future(counted(one)) for _ in range(8)]
         await reading.acquire()
         await reading.acquire()

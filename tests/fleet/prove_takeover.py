@@ -1,5 +1,6 @@
 """A database of commit 570391cb is taken over, with every row equal."""
 
+import asyncio
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,8 +25,8 @@ async def test_a_database_of_before_opens_with_every_row_equal(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """Of a replica that judges; the admin port answers as before."""
-    command = ["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-f", FIXTURES / "state.sql", database]
-    subprocess.run(command, check=True, capture_output=True)
+    load = ["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-f", str(FIXTURES / "state.sql"), database]
+    await asyncio.to_thread(subprocess.run, load, check=True, capture_output=True)
     before = rows(execute)
     (tmp_path / "gateway.yaml").write_text(rules(database))
     with ExitStack() as stack:

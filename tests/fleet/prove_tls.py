@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.store.fleet.fleet_state import FleetState
-from gateway.usage.state_changes import StateError
+from gateway.store.fleet import FleetState
+from gateway.store.state import StateError
 from tests.fleet.cluster import Cluster
 from tests.fleet.prove_state import ANN, KEY, membership
 from tests.gateway.admin.access.certificates import write_certificate
@@ -24,8 +24,8 @@ async def test_the_server_is_the_one_that_the_url_names(
         (f"{database.replace('127.0.0.1', 'localhost')}?{verified}", "have the URL name the serv"),
     ):
         with pytest.raises(StateError, match=f"TLS with the server failed: .*; {reason}") as caught:
-            await FleetState.open(membership(url, "a", tmp_path))
+            await FleetState.open(*membership(url, "a", tmp_path))
         assert "\n" not in str(caught.value)
-    state = await FleetState.open(membership(f"{database}?{verified}", "a", tmp_path))
+    state = await FleetState.open(*membership(f"{database}?{verified}", "a", tmp_path))
     await state.set_percent(KEY, 50.0, ANN)
     await state.close()

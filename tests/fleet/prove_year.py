@@ -15,12 +15,11 @@ from sqlalchemy import event, text
 
 from gateway.base.overrides import Overrides
 from gateway.findings.retirement import verdict
-from gateway.store.fleet import postgres
-from gateway.store.fleet.database.fixed_statement import FixedStatement
-from gateway.store.fleet.fleet_state import FleetState
+from gateway.store import postgres
+from gateway.store.fleet import FleetState
+from gateway.store.postgres import Statement
 from gateway.usage.delta import CounterDelta, Delta, UsageDelta
-from gateway.usage.history import HistoryQuery
-from gateway.usage.interval import Resolution
+from gateway.usage.history import HistoryQuery, Resolution
 from gateway.usage.top_clients import KEPT
 from tests.fleet.cluster import Cluster
 from tests.fleet.prove_state import KEY, SHIFTING, judged, membership
@@ -59,13 +58,13 @@ class Calendar:
         self._patch = patch
         self.now = 1_700_006_400.0  # the start of a day
         clock = SimpleNamespace(time=lambda: self.now, monotonic=lambda: self.now)
-        patch.setattr("gateway.store.fleet.fleet_clock.time", clock)
+        patch.setattr("gateway.store.replicas.time", clock)
         patch.setattr("gateway.base.steady_clock.time", clock)
         self.turn_to(self.now)
 
     def turn_to(self, now: float) -> None:
         self.now = now
-        asked = FixedStatement(text(f"SELECT CAST({now} AS double precision)"))
+        asked = Statement(text(f"SELECT CAST({now} AS double precision)"))
         self._patch.setattr(postgres, "_NOW", asked)
 
 
@@ -119,7 +118,7 @@ class Year:
         """Have all replicas serve for some minutes of a day."""
         while len(self.states) < REPLICAS:
             name = f"r{self._started}"
-            state = await FleetState.open(membership(self._url, name, self._folder))
+            state = await FleetState.open(*membership(self._url, name, self._folder))
             self._stack.push_async_callback(state._database.close)
             self._transactions.watch(state)
             self.states.append(state)
@@ -170,7 +169,7 @@ async def test_days_follow_each_other_for_more_than_a_year(
     database: str, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Old rows go with each 600th judgement: a day has 86,400 of them, and here one.
-    monkeypatch.setattr("gateway.store.fleet.judge._TIDY", 10)
+    monkeypatch.setattr("gateway.store.judge._TIDY", 10)
     name, calendar, most_bytes = database.rpartition("/")[2], Calendar(monkeypatch), 0
     # No power cut is played, so that no commit has to wait for a disk.
     cluster.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
@@ -189,7 +188,7 @@ async def test_days_follow_each_other_for_more_than_a_year(
             elif looks:
                 found = {query: int(cluster.execute(query, name)[0]) for query in BOUNDS}
                 assert {query for query in BOUNDS if found[query] > BOUNDS[query]} == set()
-                doubts = {doubt.replica for doubt in (await year.states[0].view(KEY)).doubts}
+                doubts = {gap.replica for gap in (await year.states[0].view(KEY)).gaps}
                 assert doubts == {each for each, at in year.vanished.items() if 0 < day - at <= 7}
 
         assert cluster.execute("SELECT sum(count) FROM gateway.usage", name) == [str(year.counted)]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from gateway.findings.operator import Operator
 from gateway.process.reloader import Reloader
-from gateway.store.local_state import LocalState
-from gateway.store.state_writer import StateWriter
+from gateway.store.local import LocalState
+from gateway.store.state import Membership
 from gateway.verify.live.documented_operations import DocumentedOperations
 from tests.gateway.kit import rules
 
@@ -18,6 +18,6 @@ def make_operator(folder: Path, text: str) -> Operator:
     path = folder / "gateway.yaml"
     brownout = '"2": { service: s, brownout: { percent: 100 } }'
     path.write_text(text + rules(1).replace('"2": { service: s }', brownout))
-    reloader, writer = Reloader(path, {}), StateWriter(None)
-    state = LocalState(writer, "a", lambda: reloader.latest, lambda: "hash")
+    reloader = Reloader(path, {})
+    state = LocalState(Membership("a", lambda: reloader.latest, lambda: "hash"))
     return Operator(state, reloader, lambda: 1, lambda: None, DocumentedOperations(folder))

@@ -82,6 +82,6 @@ def test_a_worker_imports_nothing_of_what_its_supervisor_does() -> None:
         "gateway.admin",
         "gateway.app",
         "gateway.process.supervisor",
-        "gateway.store.open_state",
+        "gateway.store.local",
     }
     assert sorted(imported & supervising) == []

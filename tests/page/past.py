@@ -7,10 +7,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from gateway.store.sqlite.sqlite_store import SqliteStore
+from gateway.store.sqlite import SqliteFile
 from gateway.usage.delta import BOUNDS, Delta, TrafficDelta, UsageDelta
-from gateway.usage.state_changes import StateChanges
-from gateway.usage.totals import Totals
+from gateway.usage.totals import StateRows, Totals
 
 DAY = 86_400.0
 PATH = "/v{version}/person"
@@ -42,10 +41,10 @@ def request_delta(
     return Delta(at, usages, traffic, [], [], [])
 
 
-def past(now: float) -> StateChanges:
+def past(now: float) -> StateRows:
     """Return what a store has after a year."""
     chance = random.Random(4)
-    totals = Totals(StateChanges(documents={"since": now - 365 * DAY}))
+    totals = Totals(StateRows(documents={"since": now - 365 * DAY}))
     for day in range(365, 0, -1):
         for version in ("1", "2"):
             at = now - day * DAY
@@ -64,7 +63,7 @@ def write_past(path: Path) -> None:
     """Write a year into a new file of a gateway's state."""
 
     async def write() -> None:
-        store = SqliteStore(path)
+        store = SqliteFile(path)
         await store.write(past(time.time()))
         await store.close()
 

@@ -35,7 +35,7 @@ def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
 def test_a_file_of_before_opens_with_every_row_equal(tmp_path: Path) -> None:
     """The admin port answers as before, and the rows stay as they were while nothing happens."""
     path = tmp_path / "state.db"
-    shutil.copy(FIXTURES / "state.db", path)
+    shutil.copy(FIXTURES / "state.sqlite", path)
     before = rows(path)
     (tmp_path / "gateway.yaml").write_text(rules("state.db"))
     with ExitStack() as stack:

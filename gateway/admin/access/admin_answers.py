@@ -6,8 +6,7 @@ import msgspec
 from aiohttp import web
 
 from gateway.admin.access.admin_guard import AdminProblemError, Handle
-from gateway.store.state_access import UnknownReplicaError
-from gateway.usage.state_changes import StateBusyError, StateError, StateUnsureError
+from gateway.store.state import StateBusyError, StateError, StateUnsureError, UnknownReplicaError
 
 JSON = "application/json"
 # As long as the sums of a large fleet take to read, in seconds.

@@ -39,7 +39,7 @@ from gateway.admin.access.session_cookie import SESSION, new_session, session_ho
 from gateway.base.addresses import parse_address, trusts
 from gateway.base.client_names import UNVERIFIED
 from gateway.observe import log
-from gateway.store.ledger import Order
+from gateway.rollout.decisions import ChangeRequest
 
 FORM_COOKIE = "gateway_form"
 # As `form_token` makes them; a cookie may hold any bytes.
@@ -117,7 +117,7 @@ def known_principal(request: web.Request) -> Principal | None:
     return request.get(_PRINCIPAL)
 
 
-async def order(request: web.Request) -> Order:
+async def order(request: web.Request) -> ChangeRequest:
     """Return who asks for an act, from where, and why: `?why=` or the field `why` of a form.
 
     Commands of a machine whose gateway has no rules of rights may leave the reason out.
@@ -131,7 +131,7 @@ async def order(request: web.Request) -> Order:
             *(400, "reason_missing"),
             "an act needs a reason, for the audit log; write --why TEXT, or ?why=TEXT in a request",
         )
-    return Order(principal(request).name or "(unnamed)", request.remote or "", why)
+    return ChangeRequest(principal(request).name or "(unnamed)", request.remote or "", why)
 
 
 def form_token(request: web.Request) -> str:

@@ -14,7 +14,7 @@ from gateway.admin.access.rights import order
 from gateway.base.overrides import VersionKey
 from gateway.findings.operator import Operator
 from gateway.findings.waiting import name_of
-from gateway.store.ledger import ChangedMeanwhileError, Order
+from gateway.rollout.decisions import ChangedMeanwhileError, ChangeRequest
 
 PageAct = Callable[[Operator, VersionKey, web.Request], Awaitable[None]]
 
@@ -76,7 +76,7 @@ ACTS: dict[str, PageAct] = {
 """By the part of the view of a version where its form stands."""
 
 
-async def _order(request: web.Request) -> Order:
+async def _order(request: web.Request) -> ChangeRequest:
     """Return who wants a change, and what the form was shown for; a form without that is stale."""
     seen = (await request.post()).get("seen")
     return (await order(request))._replace(seen=str(seen or "nothing"))

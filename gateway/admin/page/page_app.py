@@ -40,8 +40,8 @@ from gateway.findings.failing_webhooks import failing_webhooks
 from gateway.findings.operator import Operator
 from gateway.findings.standing import Standings
 from gateway.findings.waiting import name_of, version_link
+from gateway.rollout.decisions import ChangedMeanwhileError
 from gateway.routing.snapshot import Snapshot
-from gateway.store.ledger import ChangedMeanwhileError
 
 
 class Page:

@@ -4,8 +4,8 @@ import msgspec
 
 from gateway.findings.formatting import columns, format_time
 from gateway.observe.failing_service import FailingService
-from gateway.store.ledger import AuditEntry
-from gateway.store.state_access import FleetView
+from gateway.rollout.decisions import AuditEntry
+from gateway.store.state import FleetView
 
 
 class FailingReport(msgspec.Struct, frozen=True):

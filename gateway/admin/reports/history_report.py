@@ -4,8 +4,7 @@ import msgspec
 
 from gateway.base.overrides import VersionKey
 from gateway.findings.formatting import columns, format_time
-from gateway.usage.history import HistoryView
-from gateway.usage.interval import Interval
+from gateway.usage.history import HistoryView, Interval
 
 
 class HistoryLine(msgspec.Struct, frozen=True):

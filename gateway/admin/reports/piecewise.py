@@ -11,7 +11,7 @@ from aiohttp import web
 
 from gateway.http.turns.cooperation import _T, turn
 from gateway.observe import log
-from gateway.usage.state_changes import StateError
+from gateway.store.state import StateError
 
 
 async def send_pieces(

@@ -7,9 +7,8 @@ import msgspec
 
 from gateway.admin.reports.piecewise import batches
 from gateway.base.overrides import VersionKey
-from gateway.findings.formatting import client_text, columns, doubt_text, format_time
-from gateway.store.state_access import StateView
-from gateway.usage.state_changes import StateUnreachableError
+from gateway.findings.formatting import client_text, columns, format_time, gap_text
+from gateway.store.state import StateUnreachableError, StateView
 
 MOST_LINES = 200
 """The lines of a piece of JSON; it takes about a millisecond."""
@@ -132,7 +131,7 @@ def _moment(seconds: float) -> datetime:
 
 
 def _without_lines(view: StateView) -> UsageReport:
-    missing = [f"{doubt_text(doubt)}." for doubt in view.doubts]
+    missing = [f"{gap_text(gap)}." for gap in view.gaps]
     return UsageReport(format_time(view.totals.since), [], view.replica, missing)
 
 

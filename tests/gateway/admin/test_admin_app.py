@@ -14,7 +14,7 @@ from gateway.admin.page.views import callers_view
 from gateway.admin.reports import usage_report
 from gateway.findings.operator import Operator
 from gateway.process.tasks import Tasks
-from gateway.store.local_state import LocalState
+from gateway.store.local import LocalState
 from gateway.usage.delta import UsageDelta
 
 
@@ -47,7 +47,7 @@ async def test_tasks_that_failed(operator: Operator, monkeypatch: pytest.MonkeyP
 async def test_a_state_that_cannot_be_written(operator: Operator) -> None:
     assert "gateway_state_unwritten 0" in (await ask(operator, "/metrics"))[1]
     assert isinstance(operator.state, LocalState)
-    operator.state.writer.failing_since = 5.0
+    operator.state._stale_since = 5.0
     assert "gateway_state_unwritten 1" in (await ask(operator, "/metrics"))[1]
 
 

@@ -14,8 +14,7 @@ from gateway.findings.operator import Operator
 from gateway.observe.metric_table import METRICS
 from gateway.observe.target_watch import FailingTarget
 from gateway.usage.delta import CounterDelta, Delta, TrafficDelta
-from gateway.usage.state_changes import StateChanges
-from gateway.usage.totals import Occurrences, Totals
+from gateway.usage.totals import Occurrences, StateRows, Totals
 from tests.gateway.admin.totals import FAST, totals
 from tests.gateway.kit import ROOT
 from tests.gateway.rules.rules import RULES, loaded
@@ -90,7 +89,7 @@ def test_lines(line: str) -> None:
 
 def test_a_large_scrape_comes_in_small_pieces() -> None:
     """So that the event loop has a turn between them; each series comes once, and whole."""
-    many = Totals(StateChanges())
+    many = Totals(StateRows())
     for number in range(3000):
         place = "person", str(number), "/p"
         traffic = TrafficDelta(*place, "GET", 200, "", FAST, 0.008, 1)

@@ -11,8 +11,8 @@ from gateway.admin.shadow_report import DifferenceSample, FieldReport, LatencyRe
 from gateway.admin.shadow_report import shadow_table as shadow_table
 from gateway.rollout.cutover import Cutover
 from gateway.rollout.cutover_state import CutoverState, DecidedBy
+from gateway.rollout.cutovers import CurrentCutover
 from gateway.rollout.gates import GateEvidence, GateOutcome, GateResult
-from gateway.store.cutover_controller import CurrentCutover
 
 THEN = "2026-11-21T15:13:33Z"
 

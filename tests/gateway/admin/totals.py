@@ -11,8 +11,7 @@ from gateway.usage.delta import (
     UpstreamDelta,
     UsageDelta,
 )
-from gateway.usage.state_changes import StateChanges
-from gateway.usage.totals import Totals
+from gateway.usage.totals import StateRows, Totals
 
 KEY = ("person", "1")
 NOTHING = [0] * (len(BOUNDS) + 1)
@@ -25,7 +24,7 @@ DIFFERENCE = {"endpoint": "/p", "field": "/name", "old": '"B"', "new": '"Bob"'}
 
 def totals() -> Totals:
     """Return what a worker reports, ten seconds after 1970 began."""
-    found = Totals(StateChanges(documents={"since": 5}))
+    found = Totals(StateRows(documents={"since": 5}))
     found.absorb(
         Delta(
             10.0,

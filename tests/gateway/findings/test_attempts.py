@@ -23,7 +23,7 @@ def refuse_rules(operator: Operator, times: int) -> None:
 
 
 async def document(operator: Operator) -> NotifyDocument:
-    return read_document((await operator.state.documents.read(DOCUMENT))[0])
+    return read_document((await operator.state.read_document(DOCUMENT))[0])
 
 
 async def test_a_slow_receiver(operating: MakeOperator, monkeypatch: pytest.MonkeyPatch) -> None:

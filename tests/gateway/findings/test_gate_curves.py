@@ -8,7 +8,7 @@ import pytest
 from gateway.base.overrides import Overrides
 from gateway.findings.gate_curves import POINTS, GateCurves, GatePoint
 from gateway.rollout.gates import GateOutcome, GateResult
-from gateway.store.state_access import StateAccess
+from gateway.store.state import State
 from tests.gateway.rules.rules import RULES, edited, loaded
 
 KEY = ("person", "1")
@@ -21,11 +21,11 @@ def result(measure: str, new_count: int, new: float | None) -> GateResult:
     return GateResult("errors", measure, GateOutcome.PASSED, new, 0.0, 0.01, *counts, 300.0, "")
 
 
-def state(*results: GateResult, percent: float = 5.0) -> StateAccess:
+def state(*results: GateResult, percent: float = 5.0) -> State:
     found = SimpleNamespace(
         gate_results=lambda _: results, in_force=Overrides(percents={KEY: percent})
     )
-    return cast(StateAccess, cast(Any, found))
+    return cast(State, cast(Any, found))
 
 
 async def test_points_lie_apart() -> None:

@@ -17,9 +17,8 @@ from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import RefusedRules
 from gateway.findings.webhook_client import WebhookClient
 from gateway.observe import log
-from gateway.store.local_state import LocalState
-from gateway.store.state_access import Turn
-from gateway.usage.state_changes import StateError
+from gateway.store.local import LocalState
+from gateway.store.state import FailoverRank, StateError
 from tests.gateway.kit import rules
 from tests.gateway.operating import MakeOperator
 from tests.gateway.rules.rules import loaded
@@ -64,7 +63,7 @@ async def look(operator: Operator) -> None:
 
 
 async def document(operator: Operator) -> NotifyDocument:
-    return read_document((await operator.state.documents.read(DOCUMENT))[0])
+    return read_document((await operator.state.read_document(DOCUMENT))[0])
 
 
 def outcomes(operator: Operator) -> dict[str, int]:
@@ -165,7 +164,7 @@ async def test_word_that_the_store_is_away(
                 await notifier.deliver_unstored(rules, client)
 
         with monkeypatch.context() as patch:
-            patch.setattr(LocalState, "turn", Turn(1, 0))
+            patch.setattr(LocalState, "failover", FailoverRank(1, 0))
             await away()
             assert receiver.got == []
         receiver.status = 500
@@ -200,7 +199,7 @@ async def test_word_of_another_replica_that_the_store_is_away(
     """The one that judged may be gone with the store; a chat gets no more than its deputy's."""
     operator = operating(receiver.rules(f", form: {form}, events: [state.stale]"))
     rules, notifier = operator.rules.notify, Notifier(operator)
-    monkeypatch.setattr(LocalState, "turn", Turn(rank, 7))
+    monkeypatch.setattr(LocalState, "failover", FailoverRank(rank, 7))
     async with WebhookClient() as client:
         for minutes, sent in [(4, 0), (6, most), (6, most)]:
             monkeypatch.setattr(LocalState, "stale_since", time.time() - 60 * minutes)

@@ -11,10 +11,9 @@ from gateway.findings.refused_rules import RefusedRules
 from gateway.findings.standing import Standing
 from gateway.lifecycle.openings import Opening
 from gateway.rollout.cutover_state import CutoverState, DecidedBy
-from gateway.store.state_access import FleetView, ReplicaView, Turn
+from gateway.store.state import FailoverRank, FleetView, ReplicaView
 from gateway.usage.delta import Delta, UsageDelta
-from gateway.usage.history import History, HistoryQuery
-from gateway.usage.interval import Resolution
+from gateway.usage.history import History, HistoryQuery, Resolution
 from tests.gateway.rules.rules import edited, loaded
 
 KEY = ("person", "1")
@@ -73,7 +72,7 @@ def test_replicas() -> None:
     assert "has not been heard since" in lost.text
 
 
-FIRST = Turn(0, 0)
+FIRST = FailoverRank(0, 0)
 
 
 def test_the_store_of_the_state() -> None:
@@ -83,17 +82,17 @@ def test_the_store_of_the_state() -> None:
     (later,) = observation.state_stale("a", NOW, NOW + 600, FIRST)
     assert one == later
     # Whoever judged may be gone as well: the others wait longer, and find the same id.
-    assert [*observation.state_stale("b", NOW + 1, NOW + 300, Turn(1, 0))] == []
-    (other,) = observation.state_stale("b", NOW + 1, NOW + 301, Turn(2, 0))
+    assert [*observation.state_stale("b", NOW + 1, NOW + 300, FailoverRank(1, 0))] == []
+    (other,) = observation.state_stale("b", NOW + 1, NOW + 301, FailoverRank(2, 0))
     assert other.identity == one.identity
     (next_time,) = observation.state_stale("a", NOW + 3600, NOW + 3630, FIRST)
     assert next_time.identity != one.identity
     # In a fleet, all know who judged, and the next outage has another judge.
-    (first,) = observation.state_stale("a", NOW + 3599, NOW + 3700, Turn(0, 7))
-    (other,) = observation.state_stale("b", NOW + 3601, NOW + 3901, Turn(1, 7))
+    (first,) = observation.state_stale("a", NOW + 3599, NOW + 3700, FailoverRank(0, 7))
+    (other,) = observation.state_stale("b", NOW + 3601, NOW + 3901, FailoverRank(1, 7))
     assert first.identity == other.identity
-    (again,) = observation.state_stale("a", NOW + 3700, NOW + 3800, Turn(0, 8))
-    (years_later,) = observation.state_stale("a", NOW + 1e8, NOW + 2e8, Turn(0, 7))
+    (again,) = observation.state_stale("a", NOW + 3700, NOW + 3800, FailoverRank(0, 8))
+    (years_later,) = observation.state_stale("a", NOW + 1e8, NOW + 2e8, FailoverRank(0, 7))
     assert len({first.identity, again.identity, years_later.identity}) == 3
     assert (one.kind, one.subject) == ("state.stale", "the state")
     assert "has not been reached since 15 Jan 2027, 08:00 UTC (seen by a)" in one.text

@@ -4,10 +4,9 @@ import pytest
 
 from gateway.base.overrides import NO_OVERRIDES, Overrides
 from gateway.findings.retirement import Reason, Verdict, sentence, verdict
-from gateway.store.state_access import Doubt, StateView
+from gateway.store.state import DataGap, StateView
 from gateway.usage.delta import CounterDelta, Delta, UsageDelta
-from gateway.usage.state_changes import StateChanges
-from gateway.usage.totals import Totals
+from gateway.usage.totals import StateRows, Totals
 from tests.gateway.rules.rules import RULES, edited, loaded
 
 DAY = 86_400.0
@@ -19,7 +18,7 @@ def totals(
     *calls: tuple[str, float], counts: tuple[CounterDelta, ...] = (), since: float = 1
 ) -> Totals:
     """Return what was counted since a day, of clients that called on some days; x! was refused."""
-    made = Totals(StateChanges(documents={"since": since * DAY}))
+    made = Totals(StateRows(documents={"since": since * DAY}))
     for client, day in calls:
         name, refused = client.removesuffix("!"), client.endswith("!")
         usage = UsageDelta(*SERVED, "/p", name, 1, refused, 0, not refused)
@@ -33,7 +32,7 @@ def judged(
     rules: str = RULES,
     overrides: Overrides = NO_OVERRIDES,
     within: str = "30d",
-    doubts: tuple[Doubt, ...] = (),
+    doubts: tuple[DataGap, ...] = (),
     until: float = NOW,
     replica: str | None = None,
 ) -> Verdict:
@@ -301,18 +300,18 @@ SILENT = "has not been heard since 1972-09-26T00:00:00Z"
     ("doubt", "text", "remedy"),
     [
         (
-            Doubt("b", NOW - DAY),
+            DataGap("b", NOW - DAY),
             f"the replica b {SILENT}, and may have served it since",
             "have it run again on its disk or, if it is gone for good: fleet forget b",
         ),
         (
-            Doubt(None, NOW - DAY),
+            DataGap(None, NOW - DAY),
             f"the database {SILENT}, and what the other replicas counted is not known",
             "ask again when it is",
         ),
     ],
 )
-def test_what_is_not_heard_cannot_be_judged(doubt: Doubt, text: str, remedy: str) -> None:
+def test_what_is_not_heard_cannot_be_judged(doubt: DataGap, text: str, remedy: str) -> None:
     over = edited(
         "{ service: old }",
         "{ service: old, lifecycle: { deprecated: 1970-01-01, sunset: 1970-01-02 } }",
@@ -334,7 +333,7 @@ def test_one_replica_alone_cannot_judge_the_fleet() -> None:
             "ask for all of them: leave 'replica' out",
         )
     ]
-    away = judged(totals(), RULES, replica="b", doubts=(Doubt(None, NOW - DAY),))
+    away = judged(totals(), RULES, replica="b", doubts=(DataGap(None, NOW - DAY),))
     (text,) = said(away, "unknown")
     assert text.startswith("the database has not been heard since")
 

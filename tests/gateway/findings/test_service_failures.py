@@ -2,7 +2,7 @@
 
 from gateway.findings.service_failures import ServiceFailure, service_failures
 from gateway.observe.failing_service import FailingService, TargetError
-from gateway.store.state_access import FleetView, ReplicaView
+from gateway.store.state import FleetView, ReplicaView
 
 NOON = 1_000 * 86_400.0 + 43_200  # 1972-09-27
 ALONE = FleetView([], [])

@@ -11,9 +11,8 @@ from gateway.findings import standing
 from gateway.findings.operator import Operator
 from gateway.findings.standing import Standing, Standings
 from gateway.routing.snapshot import Snapshot
-from gateway.store.local_state import LocalState
-from gateway.store.state_access import Doubt, StateView
-from gateway.store.state_writer import StateWriter
+from gateway.store.local import LocalState
+from gateway.store.state import DataGap, Membership, StateView
 from gateway.usage.delta import BOUNDS, Delta, TrafficDelta, UsageDelta
 from gateway.usage.history import History, HistoryQuery, HistoryView
 
@@ -35,7 +34,7 @@ class Watched:
 
     async def view(self, *, clients: bool) -> StateView:
         found = await self.state.view(clients=clients)
-        return found._replace(doubts=(Doubt(None, 1.0),)) if self.away else found
+        return found._replace(gaps=(DataGap(None, 1.0),)) if self.away else found
 
     async def history(self, query: HistoryQuery) -> HistoryView:
         assert query.span is not None
@@ -60,7 +59,7 @@ def count(state: LocalState, days: int, clients: int, failed: int = 0) -> None:
 def watched() -> Watched:
     """Return a state."""
     rules = cast(Snapshot, None)  # nobody asks for them
-    return Watched(LocalState(StateWriter(None), "a", lambda: rules, lambda: "hash"))
+    return Watched(LocalState(Membership("a", lambda: rules, lambda: "hash")))
 
 
 def standings(watched: Watched) -> Standings:

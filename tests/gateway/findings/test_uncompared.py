@@ -4,8 +4,7 @@ import pytest
 
 from gateway.findings.uncompared import is_served_elsewhere, listed, uncompared_operations
 from gateway.usage.delta import CounterDelta, Delta, OperationName
-from gateway.usage.state_changes import StateChanges
-from gateway.usage.totals import Totals
+from gateway.usage.totals import StateRows, Totals
 from tests.gateway.rules.rules import RULES, edited, loaded
 
 KEY = ("person", "1")
@@ -13,7 +12,7 @@ PATH = "/v{version}/person"
 
 
 def totals(seen: list[OperationName], compared: list[OperationName]) -> Totals:
-    made = Totals(StateChanges())
+    made = Totals(StateRows())
     counts = [CounterDelta("operations", (*KEY, *each), 1) for each in seen]
     counts += [CounterDelta("operations_compared", (*KEY, *each), 1) for each in compared]
     made.absorb(Delta(1.0, [], [], counts, [], []))

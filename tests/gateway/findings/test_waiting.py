@@ -12,13 +12,12 @@ from gateway.findings.standing import Standing
 from gateway.findings.waiting import DAY, Situation, name_of, version_link, waiting
 from gateway.observe.failing_service import FailingService, TargetError
 from gateway.rollout.cutover_state import CutoverState, DecidedBy
+from gateway.rollout.cutovers import CurrentCutover
+from gateway.rollout.decisions import AuditEntry
 from gateway.rollout.gates import GateEvidence, GateOutcome, GateResult
-from gateway.store.cutover_controller import CurrentCutover
-from gateway.store.ledger import AuditEntry
-from gateway.store.state_access import FleetView, ReplicaView
+from gateway.store.state import FleetView, ReplicaView
 from gateway.usage.delta import CounterDelta, Delta
-from gateway.usage.state_changes import StateChanges
-from gateway.usage.totals import Totals
+from gateway.usage.totals import StateRows, Totals
 from tests.gateway.rules.rules import RULES, edited, loaded
 
 NOW = 1_000 * DAY  # 1972-09-27
@@ -55,7 +54,7 @@ def situation(rules: str = RULES, **more: Any) -> Situation:
         cutovers={},
         retirable=(),
         overrides=NO_OVERRIDES,
-        totals=Totals(StateChanges()),
+        totals=Totals(StateRows()),
         fleet=FleetView([], []),
         refused="",
         replica="a",
@@ -86,7 +85,7 @@ def replica(presence: str, name: str = "b", refused: str = "") -> ReplicaView:
 
 
 def violated(days: float) -> Totals:
-    totals = Totals(StateChanges())
+    totals = Totals(StateRows())
     for field, hours in (("/name", 0), ("/id", 1)):
         counts = [CounterDelta("violations", (*KEY, field), 3)]
         totals.absorb(Delta(NOW - days * DAY - hours * 3600, [], [], counts, [], []))

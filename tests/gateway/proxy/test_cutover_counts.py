@@ -10,8 +10,7 @@ from gateway.rollout.gates import Gates
 from gateway.rollout.route_outcomes import OUTCOMES
 from gateway.routing.snapshot import Endpoint, Snapshot
 from gateway.usage.delta import CutoverDelta, Delta
-from gateway.usage.state_changes import StateChanges
-from gateway.usage.totals import Totals
+from gateway.usage.totals import StateRows, Totals
 from gateway.versions.version import Version
 from tests.gateway.proxy import wires
 
@@ -65,7 +64,7 @@ def test_it_counts_what_writes() -> None:
     (delta,) = counts.take(101.0)
     assert (delta.requests, delta.writes, delta.failed_writes) == (12, 8, 4)
     assert ends(delta) == {"2xx": 6, "4xx": 6}
-    totals = Totals(StateChanges())
+    totals = Totals(StateRows())
     totals.absorb(Delta(1.0, [], [], [], [delta, delta], []))
     outcomes = totals.outcomes["person", "1", "new"].outcomes
     assert (outcomes.writes, outcomes.failed_writes) == (16, 8)
@@ -120,7 +119,7 @@ def test_it_counts_validated_answers() -> None:
     assert delta.fields == {"GET /p /a": 2, "GET /p /b": 1}
     found = {name: (each.checked, each.violating) for name, each in delta.operations.items()}
     assert found == {"GET /p": (1, 1), "POST /p": (2, 1)}
-    totals = Totals(StateChanges())
+    totals = Totals(StateRows())
     totals.absorb(Delta(1.0, [], [], [], [delta, delta], []))
     total = totals.outcomes["person", "1", "new"]
     assert total.fields == {"GET /p /a": 4, "GET /p /b": 2}

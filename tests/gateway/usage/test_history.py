@@ -1,13 +1,24 @@
-"""The history is the same in whatever order and by whatever way the counts come in."""
+"""The history: intervals, sketches of callers, and sums in whatever order counts come in."""
 
+from array import array
 from itertools import permutations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.usage import history
 from gateway.usage.delta import BOUNDS, Delta, TrafficDelta, UsageDelta
-from gateway.usage.history import History, HistoryQuery, HistoryView
-from gateway.usage.interval import Resolution
+from gateway.usage.history import (
+    Distinct,
+    History,
+    HistoryQuery,
+    HistoryView,
+    Interval,
+    Resolution,
+    name_hash,
+)
+from tests.gateway.world import LAW
 
 DAY, MINUTE = Resolution.DAY, Resolution.MINUTE
 NOON = 20_000 * 86_400 + 43_200.0
@@ -110,10 +121,109 @@ def test_the_latest_are_kept_whatever_the_clock_does() -> None:
 
 
 def test_many_versions_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "_MOST", {MINUTE: 100, DAY: 100})
+    monkeypatch.setattr(history, "_MAX_INTERVALS", {MINUTE: 100, DAY: 100})
     found = History()
     for minute in range(20):
         for version in range(50):
             found.absorb(delta(NOON + 60 * minute, "acme", version=str(version)))
     assert sum(row.by == "minute" for row in found.rows()) == 100
     assert sum(row.by == "minute" for row in History(found.rows(), bounded=False).rows()) == 100
+
+
+@pytest.mark.parametrize(
+    ("by", "at", "start"),
+    [
+        (Resolution.MINUTE, 119.9, 60),
+        (Resolution.MINUTE, 120.0, 120),
+        (Resolution.DAY, 86_399.9, 0),
+        (Resolution.DAY, 86_400.0, 86_400),
+    ],
+)
+def test_when_intervals_begin(by: Resolution, at: float, start: int) -> None:
+    assert by.start(at) == start
+
+
+def test_a_row_comes_back() -> None:
+    one = Interval(Resolution.DAY)
+    one.add_counts(5, 2, 1)
+    one.add_durations([5, *NONE[1:]], 0.25)
+    one.callers.add([7, 8])
+    twice = Interval(Resolution.DAY, *one.numbers())
+    twice.add(one)
+    assert (twice.requests, twice.errors, twice.refused, twice.seconds) == (10, 4, 2, 0.5)
+    assert list(twice.buckets) == [10, *NONE[1:]]
+    assert twice.callers.count == 2
+
+
+def test_durations_of_another_release_are_left_out() -> None:
+    """It may have had other bounds."""
+    interval = Interval(Resolution.DAY, 5, 0, 0, 0.5, bytes(8 * 5), b"")
+    assert list(interval.buckets) == NONE
+    assert interval.quantile(0.5) is None
+    assert interval.requests == 5
+
+
+@pytest.mark.parametrize("parts", [0, 1, 3])
+def test_a_total(parts: int) -> None:
+    """It is that of adding one after the other, but for the callers."""
+    some, expected = [], Interval(Resolution.DAY)
+    for part in range(parts):
+        one = Interval(Resolution.MINUTE)
+        one.add_counts(5 + part, 2, 1)
+        one.add_durations([5, part, *NONE[2:]], 0.25)
+        one.callers.add([part])
+        some.append(one)
+        expected.add_counts(5 + part, 2, 1)
+        expected.add_durations([5, part, *NONE[2:]], 0.25)
+    assert Interval.total(Resolution.DAY, some).numbers() == expected.numbers()
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [
+        (0.25, 0.0025),
+        (0.5, 0.005),
+        (0.625, 0.0075),
+        (0.75, 0.01),
+        (0.95, BOUNDS[-1]),
+        (1.0, BOUNDS[-1]),
+    ],
+)
+def test_quantiles(share: float, expected: float) -> None:
+    interval = Interval(Resolution.MINUTE)
+    interval.add_durations([4, 2, *NONE[2:-1], 2], 0.0)
+    assert interval.quantile(share) == pytest.approx(expected)
+
+
+HASHES = st.lists(st.integers(0, 2**64 - 1))
+
+
+def seen(hashes: list[int], kept: int = 8) -> Distinct:
+    found = Distinct(kept)
+    found.add(hashes)
+    return found
+
+
+@LAW
+@given(HASHES, HASHES)
+def test_sketches_merge_in_any_order(first: list[int], second: list[int]) -> None:
+    merged = seen(first)
+    merged.merge(seen(second))
+    assert merged.content == seen(second + first).content
+    assert array("Q", merged.content).tolist() == sorted({*first, *second})[:8]
+    assert Distinct(8, merged.content).count == merged.count
+
+
+def test_few_names_are_counted_and_many_estimated() -> None:
+    for number in (0, 1, 255):
+        assert seen([name_hash(str(n)) for n in range(number)] * 2, 256).count == number
+    for number in (256, 10_000, 100_000):
+        found = seen([name_hash(str(n)) for n in range(number)], 256)
+        assert 0.8 * number < found.count < 1.2 * number  # three standard errors
+        assert len(found.content) == 2048
+
+
+def test_a_hash_is_the_same_in_every_process() -> None:
+    assert name_hash("acme") == 0x3026_57B3_3C4D_A281
+    assert name_hash("\udcff") != name_hash("")
+    assert seen([1]).content == b"\1" + bytes(7)

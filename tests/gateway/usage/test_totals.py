@@ -19,8 +19,15 @@ from gateway.usage.delta import (
     UpstreamDelta,
     UsageDelta,
 )
-from gateway.usage.state_changes import StateChanges
-from gateway.usage.totals import MAX_ENDINGS, OTHERS, OVERFLOW, Durations, Occurrences, Totals
+from gateway.usage.totals import (
+    MAX_ENDINGS,
+    OTHERS,
+    OVERFLOW,
+    Durations,
+    Occurrences,
+    StateRows,
+    Totals,
+)
 
 KEY = ("person", "1")
 ENDING = ("GET", 200, "")
@@ -42,7 +49,7 @@ def test_the_order_of_reports_does_not_matter() -> None:
     ]
     results = []
     for order in permutations(reports):
-        totals = Totals(StateChanges())
+        totals = Totals()
         for report in order:
             totals.absorb(report)
         (total,), (upstream,) = totals.traffic.values(), totals.upstream.values()
@@ -55,7 +62,7 @@ def test_the_order_of_reports_does_not_matter() -> None:
 
 def test_so_many_endings_are_told_apart_and_the_rest_added_up() -> None:
     """Whatever methods clients send, and whatever statuses they bring about."""
-    totals = Totals(StateChanges())
+    totals = Totals()
     for status in range(200, 500):
         traffic = TrafficDelta(*KEY, "/p", "GET", status, "", [1, *NOTHING[1:]], 0.5, 0)
         totals.absorb(Delta(1.0, [], [traffic, traffic], [], [], []))
@@ -66,7 +73,7 @@ def test_so_many_endings_are_told_apart_and_the_rest_added_up() -> None:
 
 
 def test_so_many_names_are_counted_apart_and_the_rest_together() -> None:
-    totals = Totals(StateChanges())
+    totals = Totals()
     for number in range(300):
         totals.absorb(counted(1.0, "differences", *KEY, f"/field{number}"))
     names = [labels[-1] for labels, _ in totals.counted("differences", *KEY)]
@@ -90,7 +97,7 @@ def test_so_many_names_are_counted_apart_and_the_rest_together() -> None:
     ("labels", "expected"), [((), 3), (("person",), 2), (KEY, 1), (("users",), 0)]
 )
 def test_counts_by_their_first_labels(labels: tuple[str, ...], expected: int) -> None:
-    totals = Totals(StateChanges())
+    totals = Totals()
     for api, version in (KEY, ("person", "2"), ("things", "1")):
         totals.absorb(counted(1.0, "compared", api, version))
         totals.absorb(counted(1.0, "differing", api, version))
@@ -98,7 +105,7 @@ def test_counts_by_their_first_labels(labels: tuple[str, ...], expected: int) ->
 
 
 def test_a_field_that_differs_often_leaves_room_for_others() -> None:
-    totals = Totals(StateChanges())
+    totals = Totals()
     fields = ["status", *["/title"] * 30, "/pages", *["/title"] * 30]
     for number, field in enumerate(fields):
         document = {"field": field, "old": str(number)}
@@ -109,7 +116,7 @@ def test_a_field_that_differs_often_leaves_room_for_others() -> None:
 
 
 def test_the_latest_samples_are_kept_and_none_twice() -> None:
-    totals = Totals(StateChanges())
+    totals = Totals()
     for index, number in enumerate([*range(25), 10]):
         sample = SampleDelta("differences", *KEY, {"n": number}, {"request_id": f"r{index}"})
         totals.absorb(Delta(1.0, [], [], [], [], [sample]))
@@ -122,7 +129,7 @@ def test_the_latest_samples_are_kept_and_none_twice() -> None:
 
 def test_operations_are_not_added_up_with_others() -> None:
     """Their number is that of the endpoints in the rules, however many these are."""
-    totals = Totals(StateChanges())
+    totals = Totals()
     for number in range(300):
         totals.absorb(counted(1.0, "operations", *KEY, "GET", f"/{number}"))
         totals.absorb(counted(1.0, "differences", *KEY, f"/{number}"))
@@ -131,7 +138,7 @@ def test_operations_are_not_added_up_with_others() -> None:
 
 
 def test_times_are_added_up_until_their_shadow_begins_anew() -> None:
-    totals = Totals(StateChanges())
+    totals = Totals()
     for key in (KEY, ("person", "2")):
         for buckets in ({3: 1, 7: 2}, {7: 1}):
             latency = LatencyDelta(*key, "old", buckets)
@@ -142,7 +149,7 @@ def test_times_are_added_up_until_their_shadow_begins_anew() -> None:
 
 
 def test_a_shadow_that_is_forgotten_is_taken_out_of_the_state() -> None:
-    totals = Totals(StateChanges())
+    totals = Totals()
     for kind in ("compared", "noise", "refusals"):
         totals.absorb(counted(1.0, kind, *KEY, "x"))
     totals.changes()
@@ -154,14 +161,14 @@ def test_a_shadow_that_is_forgotten_is_taken_out_of_the_state() -> None:
 
 @pytest.mark.parametrize(("kept", "since"), [(7, 7.0), (7.5, 7.5), ("x", None), (None, None)])
 def test_since_when_it_was_counted(kept: object, since: float | None) -> None:
-    found = Totals(StateChanges(documents={"since": kept})).since
+    found = Totals(StateRows(documents={"since": kept})).since
     assert found == since or (since is None and found > 1_000_000_000)
 
 
 def test_totals_of_several_replicas_are_merged_in_any_order() -> None:
     parts = []
     for number in range(4):
-        part = Totals(StateChanges())
+        part = Totals()
         usage = UsageDelta(*KEY, "/p", f"client{number % 2}", number + 1, 0, 0, 1)
         counts = [CounterDelta("compared", KEY, number)]
         samples = [SampleDelta("differences", *KEY, {"n": number % 2}, {})]
@@ -169,7 +176,7 @@ def test_totals_of_several_replicas_are_merged_in_any_order() -> None:
         parts.append(part)
     results = []
     for order in permutations(parts):
-        merged = Totals(StateChanges())
+        merged = Totals()
         for part in order:
             merged.merge(part)
         rows = sorted((key, row) for key, row in merged.clients[KEY].rows.items())
@@ -191,7 +198,7 @@ def test_operations_of_a_cutover_are_told_apart_and_the_rest_added_up() -> None:
         for number in range(70)
     ]
     for order in (deltas, deltas[:1] + deltas[:0:-1], [*deltas, bare]):
-        totals = Totals(StateChanges())
+        totals = Totals()
         totals.absorb(Delta(1.0, [], [], [], order, []))
         total = totals.outcomes[*KEY, "new"]
         assert len(total.operations) == MOST_OPERATIONS + 1

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from gateway.admin.page.listing import Listing, listing
 from gateway.findings.notification import DOCUMENT, NotifyDocument, read_document
-from gateway.store.ledger import AuditEntry
-from gateway.store.state_access import FleetView, StateAccess
-from gateway.usage.state_changes import StateError
+from gateway.rollout.decisions import AuditEntry
+from gateway.store.state import FleetView, State, StateError
 
 _COLUMNS = {
     "when": lambda entry: entry.at,
@@ -16,7 +15,7 @@ _COLUMNS = {
 }
 
 
-async def latest_changes(state: StateAccess) -> tuple[list[AuditEntry], str]:
+async def latest_changes(state: State) -> tuple[list[AuditEntry], str]:
     """Return the audit log, and why it cannot be read; empty if it can."""
     try:
         return await state.audit(), ""
@@ -24,7 +23,7 @@ async def latest_changes(state: StateAccess) -> tuple[list[AuditEntry], str]:
         return [], str(error)
 
 
-async def known_replicas(state: StateAccess) -> FleetView:
+async def known_replicas(state: State) -> FleetView:
     """Return the replicas, or the warning that they cannot be read."""
     try:
         return await state.fleet()
@@ -32,10 +31,10 @@ async def known_replicas(state: StateAccess) -> FleetView:
         return FleetView([], [f"the replicas cannot be read: {error}"])
 
 
-async def known_word(state: StateAccess) -> NotifyDocument:
+async def known_word(state: State) -> NotifyDocument:
     """Return the events of which word was sent, and how far it got; none if unreadable."""
     try:
-        found, _ = await state.documents.read(DOCUMENT)
+        found, _ = await state.read_document(DOCUMENT)
     except StateError:
         return NotifyDocument()
     return read_document(found)

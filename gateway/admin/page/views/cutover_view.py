@@ -17,8 +17,8 @@ from gateway.findings.formatting import duration_text
 from gateway.findings.gate_curves import GateCurves, GateName, GatePoint
 from gateway.findings.operator import Operator
 from gateway.rollout.cutover import Cutover
+from gateway.rollout.cutovers import CurrentCutover
 from gateway.rollout.gates import GateResult
-from gateway.store.cutover_controller import CurrentCutover
 
 HEIGHT = 28.0
 """The height of a curve."""

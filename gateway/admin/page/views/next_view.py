@@ -14,8 +14,8 @@ from gateway.findings.standing import Standing
 from gateway.findings.waiting import Situation, Waiting, waiting
 from gateway.http.turns.cooperation import turns
 from gateway.rollout.cutover_state import DecidedBy
-from gateway.store.cutover_controller import CurrentCutover
-from gateway.store.state_access import StateView
+from gateway.rollout.cutovers import CurrentCutover
+from gateway.store.state import StateView
 
 
 async def next_items(

@@ -9,7 +9,7 @@ from gateway.findings.catalog import CatalogVersion
 from gateway.findings.formatting import duration_text
 from gateway.http.turns.cooperation import turns
 from gateway.lifecycle.decline import Decline, decline
-from gateway.usage.interval import Interval, Resolution
+from gateway.usage.history import Interval, Resolution
 
 DAY = Resolution.DAY.seconds
 BEFORE, AFTER = 365, 120

@@ -17,7 +17,7 @@ from gateway.findings.operator import Operator
 from gateway.findings.retirement import WITHIN, Verdict, verdict
 from gateway.findings.uncompared import uncompared_operations
 from gateway.lifecycle.openings import Opening
-from gateway.store.ledger import AuditEntry
+from gateway.rollout.decisions import AuditEntry
 from gateway.usage.delta import OperationName
 
 # So long a view waits for the OpenAPI document of a version; the next one has it.

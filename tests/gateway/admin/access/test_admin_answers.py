@@ -8,8 +8,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from gateway.admin.access.admin_answers import problems
 from gateway.admin.access.admin_guard import AdminProblemError
-from gateway.store.state_access import UnknownReplicaError
-from gateway.usage.state_changes import StateBusyError, StateError, StateUnsureError
+from gateway.store.state import StateBusyError, StateError, StateUnsureError, UnknownReplicaError
 
 CASES = [
     (AdminProblemError(429, "too_many_tries", "wait"), 429, "too_many_tries", "wait"),

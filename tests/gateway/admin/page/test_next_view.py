@@ -7,8 +7,8 @@ from aiohttp.test_utils import make_mocked_request
 from gateway.admin.page.page_app import Page
 from gateway.findings.operator import Operator
 from gateway.process.reloader import Reloader
-from gateway.store.local_state import LocalState
-from gateway.store.state_writer import StateWriter
+from gateway.store.local import LocalState
+from gateway.store.state import Membership
 from gateway.verify.live.documented_operations import DocumentedOperations
 
 APIS, VERSIONS = 20, 10
@@ -35,7 +35,7 @@ def rules() -> str:
 async def test_next_shows_twenty_of_many_brownouts_and_folds_the_rest(tmp_path: Path) -> None:
     (tmp_path / "gateway.yaml").write_text(rules())
     reloader = Reloader(tmp_path / "gateway.yaml", {})
-    state = LocalState(StateWriter(None), "a", lambda: reloader.latest, lambda: "hash")
+    state = LocalState(Membership("a", lambda: reloader.latest, lambda: "hash"))
     documented = DocumentedOperations(tmp_path)
     page = Page(Operator(state, reloader, lambda: 1, lambda: None, documented))
 

@@ -40,14 +40,12 @@ from gateway.findings.refused_rules import RefusedRules
 from gateway.findings.standing import DAYS, Standings
 from gateway.process.reloader import Reloader
 from gateway.rollout.cutover_state import CutoverState, DecidedBy
+from gateway.rollout.cutovers import CurrentCutover
+from gateway.rollout.decisions import ChangeRequest
 from gateway.rollout.gates import GateEvidence, GateOutcome, GateResult
-from gateway.store.cutover_controller import CurrentCutover
-from gateway.store.ledger import Order
-from gateway.store.local_state import LocalState
-from gateway.store.state_access import Doubt, StateView
-from gateway.store.state_writer import StateWriter
+from gateway.store.local import LocalState
+from gateway.store.state import DataGap, Membership, StateUnreachableError, StateView
 from gateway.usage.delta import Delta, TrafficDelta, UsageDelta
-from gateway.usage.state_changes import StateUnreachableError
 from gateway.verify.live.documented_operations import DocumentedOperations
 from tests.gateway.admin.totals import KEY, NOTHING
 from tests.gateway.rules.rules import RULES, edited, loaded
@@ -79,7 +77,7 @@ def made(folder: Path, rules: str) -> Operator:
     path = folder / "gateway.yaml"
     path.write_text(rules)
     reloader = Reloader(path, {})
-    state = LocalState(StateWriter(None), "a", lambda: reloader.latest, lambda: "hash")
+    state = LocalState(Membership("a", lambda: reloader.latest, lambda: "hash"))
     return Operator(state, reloader, lambda: 1, lambda: None, DocumentedOperations(folder))
 
 
@@ -171,7 +169,7 @@ async def test_counts_of_one_gateway_are_marked_where_they_stand(
     whole = await operator.state.view()
 
     async def alone(*_: object, **__: object) -> StateView:
-        return whole._replace(replica="a", doubts=(Doubt(None, whole.now),))
+        return whole._replace(replica="a", gaps=(DataGap(None, whole.now),))
 
     monkeypatch.setattr(LocalState, "view", alone)
     text = await (await page.get(path)).text()
@@ -386,7 +384,7 @@ async def test_word_of_events_is_listed(
         for at in range(30)
     ]
     document = msgspec.to_builtins(NotifyDocument(items))
-    await operator.state.documents.change(DOCUMENT, lambda _: document)
+    await operator.state.change_document(DOCUMENT, lambda _: document)
     text = (await (await page.get("/page/audit")).text()).partition('id="word"')[2]
     assert text.index("&lt;b&gt;29&lt;/b&gt;") < text.index("&lt;b&gt;5&lt;/b&gt;")
     assert "&lt;b&gt;4&lt;/b&gt;" not in text
@@ -397,7 +395,7 @@ async def test_word_of_events_is_listed(
     async def away(*_: object) -> tuple[object, float]:
         raise StateUnreachableError("gone")
 
-    monkeypatch.setattr(operator.state.documents, "read", away)
+    monkeypatch.setattr(operator.state, "read_document", away)
     assert (await page.get("/page/audit")).status == 200
 
 
@@ -416,7 +414,7 @@ async def test_a_webhook_that_fails_waits_for_somebody(tmp_path: Path) -> None:
         failed = {"pager": Delivery("failed", 8, 0.0, "it answered <b>500", 90_000.0)}
         one = Notification("evt_1", "task.failed", 60.0, "a", "It failed.", "", "", "", failed)
         document = msgspec.to_builtins(NotifyDocument([one]))
-        await operator.state.documents.change(DOCUMENT, lambda _: document)
+        await operator.state.change_document(DOCUMENT, lambda _: document)
         async with TestClient(TestServer(admin_app(operator, AdminGuard()))) as page:
 
             async def shown() -> list[bool]:
@@ -534,7 +532,7 @@ async def test_what_changed_and_what_is_wrong(page: TestClient, operator: Operat
 
 async def test_the_audit_log(page: TestClient, operator: Operator) -> None:  # type: ignore[type-arg]
     for who in ("<b>eve</b>", "bob"):
-        await operator.state.pause(KEY, Order(who, "127.0.0.1", "why not"))
+        await operator.state.pause(KEY, ChangeRequest(who, "127.0.0.1", "why not"))
     text = await (await page.get("/page/audit")).text()
     assert text.index("bob") < text.index("&lt;b&gt;eve&lt;/b&gt;")
     # A row of a narrow view sets its parts apart, and a line may break in a date.
@@ -561,7 +559,7 @@ async def test_events(page: TestClient, operator: Operator) -> None:  # type: ig
     async with page.get("/page/events") as answer:
         assert answer.content_type == "text/event-stream"
         assert await event(answer) == "start"
-        await operator.state.pause(KEY, Order("bob", "", ""))
+        await operator.state.pause(KEY, ChangeRequest("bob", "", ""))
         assert await event(answer) == "changed"
         assert await event(answer) == "beat"
 
@@ -620,7 +618,7 @@ async def acting(tmp_path: Path) -> AsyncIterator[TestClient]:  # type: ignore[t
     path = tmp_path / "acting.yaml"
     path.write_text(ADMIN + edited("{ service: old }", ACTING))
     reloader = Reloader(path, {})
-    state = LocalState(StateWriter(None), "a", lambda: reloader.latest, lambda: "hash")
+    state = LocalState(Membership("a", lambda: reloader.latest, lambda: "hash"))
     documented = DocumentedOperations(tmp_path)
     operator = Operator(state, reloader, lambda: 1, lambda: None, documented)
     async with TestClient(TestServer(admin_app(operator, AdminGuard()))) as client:

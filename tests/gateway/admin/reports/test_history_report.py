@@ -2,8 +2,7 @@
 
 from gateway.admin.reports.history_report import HistoryLine, history_report, history_table
 from gateway.usage.delta import BOUNDS, Delta, TrafficDelta, UsageDelta
-from gateway.usage.history import History, HistoryQuery
-from gateway.usage.interval import Resolution
+from gateway.usage.history import History, HistoryQuery, Resolution
 
 KEY = ("person", "1")
 NONE = [0] * (len(BOUNDS) + 1)

@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from gateway.admin.reports.piecewise import batches, send_pieces
 from gateway.http.turns.cooperation import turns
-from gateway.usage.state_changes import StateError
+from gateway.store.state import StateError
 
 
 def test_batches() -> None:

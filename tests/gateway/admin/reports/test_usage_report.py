@@ -6,15 +6,14 @@ import pytest
 from gateway.admin.reports import usage_report
 from gateway.admin.reports.usage_report import UsageReport, usage, usage_json, usage_table
 from gateway.base.overrides import VersionKey
-from gateway.store.state_access import Doubt, StateView
-from gateway.usage.state_changes import StateUnreachableError
+from gateway.store.state import DataGap, StateUnreachableError, StateView
 from gateway.usage.totals import Totals
 from tests.gateway.admin.totals import totals
 
 THEN = "1970-01-01T00:00:10Z"
 
 
-def viewed(found: Totals, replica: str | None = None, *doubts: Doubt) -> StateView:
+def viewed(found: Totals, replica: str | None = None, *doubts: DataGap) -> StateView:
     return StateView(found, 20.0, 20.0, replica, doubts)
 
 
@@ -46,7 +45,7 @@ async def test_json_comes_in_pieces(most: int, monkeypatch: pytest.MonkeyPatch) 
         return viewed(found, "a")
 
     for version in (None, "2", "3"):
-        view = viewed(totals(), "a", Doubt("b", 10.0))
+        view = viewed(totals(), "a", DataGap("b", 10.0))
         few = totals()
         few.clients_of("gone", "1")
         for known in few.clients.values():
@@ -63,7 +62,7 @@ async def test_what_one_replica_counted_is_not_taken_for_all() -> None:
     """As where the store is lost after the first version."""
 
     async def one(key: VersionKey) -> StateView:
-        return viewed(totals(), None if key == ("person", "1") else "a", Doubt(None, 1.0))
+        return viewed(totals(), None if key == ("person", "1") else "a", DataGap(None, 1.0))
 
     pieces = usage_json(viewed(totals()), one)
     assert (await anext(pieces)).endswith(b'"usage":[')
@@ -95,7 +94,7 @@ def test_nobody() -> None:
 
 
 def test_what_may_be_missing_stands_under_the_table() -> None:
-    doubts = (Doubt("b", 10.0), Doubt(None, 10.0))
+    doubts = (DataGap("b", 10.0), DataGap(None, 10.0))
     lines = usage_table(usage(viewed(totals(), "a", *doubts))).splitlines()
     assert lines[-3:] == [
         "These are the counts of the replica a alone.",

@@ -1,0 +1,210 @@
+"""Decisions of operators and gates as changes of documents, with their audit entries and events.
+
+Nothing here is stored or in force: the store writes a `Draft` as a whole, or nothing of it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import msgspec
+
+from gateway.base.overrides import NO_OVERRIDES, Overrides, VersionKey
+
+OVERRIDES = "overrides"
+"""The name of the document with the overrides."""
+PAUSED, RUNNING = "paused", "running"
+"""The state of brownouts, for `ChangeRequest.seen`."""
+GATEWAY = "gateway"
+
+
+class ChangeRequest(NamedTuple):
+    """Who requests a change.
+
+    Attributes:
+        who: the name of the person, as the command or the request gives it, or GATEWAY.
+        origin: the address that the request came from; empty for the gateway.
+        why: the reason; empty if none was given.
+        seen: the state that the person saw, in a word; in another state, nothing is changed. Empty
+            if that does not matter.
+    """
+
+    who: str
+    origin: str
+    why: str
+    seen: str = ""
+
+    def check_seen(self, current: str, text: str) -> None:
+        """Compare the state that the person saw with the current one, described by `text`.
+
+        Raises:
+            ChangedMeanwhileError: they differ.
+        """
+        if self.seen not in ("", current):
+            raise ChangedMeanwhileError(text)
+
+
+class ChangedMeanwhileError(Exception):
+    """The state that a person saw has changed; the text is the current one."""
+
+
+BY_GATEWAY = ChangeRequest(GATEWAY, "", "")
+
+
+class AuditEntry(NamedTuple):
+    """A change; `at` is in seconds since 1970, by the clock of the store."""
+
+    at: float
+    who: str
+    origin: str
+    what: str
+    api: str
+    version: str
+    why: str
+    before: str
+    after: str
+
+
+class Event(NamedTuple):
+    """An event to log once its change is stored."""
+
+    name: str
+    level: str
+    fields: Mapping[str, object]
+
+
+class Draft:
+    """A change that is to be stored as a whole.
+
+    Attributes:
+        documents: JSON values by name, as they will be.
+        overrides: the overrides in these documents.
+        changed: the names of the documents that change.
+        entries: additions to the audit log.
+        events: to be logged.
+    """
+
+    def __init__(self, documents: Mapping[str, object], now: float) -> None:
+        self._now = now
+        self.documents = documents
+        self.overrides = overrides_of(documents)
+        self.changed: set[str] = set()
+        self.entries: list[AuditEntry] = []
+        self.events: list[Event] = []
+
+    def __bool__(self) -> bool:
+        """Return whether there is anything to store."""
+        return bool(self.changed or self.entries)
+
+    def put(self, name: str, document: object) -> None:
+        """Replace a document."""
+        if self.documents.get(name) != document:
+            self.documents = {**self.documents, name: document}
+            self.changed.add(name)
+
+    def record(
+        self, request: ChangeRequest, what: str, key: VersionKey, before: str = "", after: str = ""
+    ) -> None:
+        """Add an entry to the audit log."""
+        who, origin, why, _ = request
+        self.entries.append(AuditEntry(self._now, who, origin, what, *key, why, before, after))
+
+    def announce(self, name: str, level: str = "info", **fields: object) -> None:
+        """Add an event."""
+        self.events.append(Event(name, level, fields))
+
+    def pause(self, key: VersionKey, request: ChangeRequest, *, paused: bool) -> None:
+        """Pause the brownouts of a version, or end their pause; raises ChangedMeanwhileError."""
+        now = self.overrides.paused
+        text = f"The brownouts are {'paused' if key in now else 'not paused'} now."
+        request.check_seen(PAUSED if key in now else RUNNING, text)
+        after = now | {key} if paused else now - {key}
+        before_text, after_text = (
+            "paused" if key in each else "by the rules" for each in (now, after)
+        )
+        what = f"brownout {'pause' if paused else 'resume'}"
+        self.record(request, what, key, before_text, after_text)
+        self._put_overrides(replace(self.overrides, paused=after))
+        if paused:
+            self.announce("brownout_paused", api=key[0], version=key[1])
+        else:
+            self.announce("brownout_resumed", api=key[0], version=key[1])
+
+    def set_percent(
+        self,
+        key: VersionKey,
+        percent: float | None,
+        why: str,
+        request: ChangeRequest = BY_GATEWAY,
+        configured: float | None = None,
+    ) -> None:
+        """Set the percentage of a cutover.
+
+        Args:
+            key: the version that is cut over.
+            percent: from 0 to 100; None for the configured one.
+            why: the reason if the request has none.
+            request: who requests it.
+            configured: the configured percentage; None if there is no such cutover.
+        """
+        request = request if request.why else request._replace(why=why)
+        percents = {**self.overrides.percents}
+        before = _percent_text(percents.pop(key, None), configured)
+        if percent is not None:
+            percents[key] = percent
+        self.record(request, "cutover", key, before, _percent_text(percent, configured))
+        self._put_overrides(replace(self.overrides, percents=percents))
+        self.announce("cutover_set", api=key[0], version=key[1], percent=percent, reason=why)
+
+    def _put_overrides(self, overrides: Overrides) -> None:
+        self.overrides = overrides
+        self.put(OVERRIDES, overrides_document(overrides))
+
+
+class _Percent(msgspec.Struct):
+    api: str
+    version: str
+    percent: float
+
+
+class _Stored(msgspec.Struct):
+    paused: list[VersionKey]
+    percents: list[_Percent]
+
+
+def _percent_text(percent: float | None, configured: float | None) -> str:
+    if percent is not None:
+        return f"{percent:g}%"
+    return "by the rules" if configured is None else f"{configured:g}% by the rules"
+
+
+def overrides_document(overrides: Overrides) -> dict[str, object]:
+    """Return overrides as a JSON value."""
+    return {
+        "paused": sorted(overrides.paused),
+        "percents": [
+            {"api": api, "version": version, "percent": percent}
+            for (api, version), percent in sorted(overrides.percents.items())
+        ],
+    }
+
+
+def overrides_of(
+    documents: Mapping[str, object], report: Callable[[str], None] | None = None
+) -> Overrides:
+    """Return the overrides in documents.
+
+    If somebody has edited them so that they cannot be read, there are none, since the configuration
+    alone is the safe choice; `report` then gets the reason.
+    """
+    document = documents.get(OVERRIDES)
+    if document is None:
+        return NO_OVERRIDES
+    try:
+        stored = msgspec.convert(document, _Stored)
+    except msgspec.ValidationError as error:
+        if report is not None:
+            report(str(error))
+        return NO_OVERRIDES
+    percents = {(each.api, each.version): each.percent for each in stored.percents}
+    return Overrides(frozenset(stored.paused), percents)

@@ -1,0 +1,307 @@
+"""CutoverEvidence: the evidence for the gates of a cutover, from its counts at several times.
+
+The new route is judged by the window of the gates. So is the old one, unless it has served too few
+requests in it to compare with: at a high percentage it serves few, and none in the end. Then the
+latest requests that it has served count, however long ago that was. A step that leaves it none is
+compared with more of them, since a fault that affects few clients only shows beside many requests;
+once the step has lasted its time, they are too old to prove so much, and their durations prove
+nothing.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+
+from gateway.rollout.cutover import Cutover
+from gateway.rollout.failing_operations import KINDS, CountedOperation, Failing, failing
+from gateway.rollout.gates import GateEvidence, Gates, MovedClients, ViolatedField
+from gateway.rollout.route_outcomes import OUTCOMES, UNCELLED, RouteOutcomes
+
+# The maximum number of totals that are kept; in a long window they lie further apart.
+_MAX_TOTALS = 300
+# The parts of a window by which a short fault is distinguished from a lasting one.
+_PARTS = 10
+# The ratio of the ages of two totals by operation that are kept, the next but one apart.
+_SPACING = 1.7
+# The minimum number of seconds between two totals.
+_INTERVAL = 0.5
+# The last step is compared with this many of the latest requests on the old route.
+_LAST = 1000
+# The maximum number of violating fields, the most frequent ones on the new route.
+_MOST_FIELDS = 32
+NOTHING = RouteOutcomes()
+"""No requests."""
+
+
+@dataclass(slots=True)
+class CellTotals:
+    """The outcomes of requests by client.
+
+    Attributes:
+        cells: the outcomes by cell of clients; see `Cutover.cell_of`.
+        outcomes: the outcomes of all clients.
+    """
+
+    cells: dict[int, RouteOutcomes] = field(default_factory=dict)
+    outcomes: RouteOutcomes = field(default_factory=RouteOutcomes)
+
+    def add_to(self, cell: int, more: RouteOutcomes) -> None:
+        """Add other outcomes of a cell."""
+        self.outcomes = self.outcomes.plus(more)
+        known = self.cells.get(cell)
+        self.cells[cell] = more if known is None else known.plus(more)
+
+
+@dataclass(slots=True)
+class RouteTotals(CellTotals):
+    """The outcomes of the requests on one route of a cutover.
+
+    Attributes:
+        fields: the number of responses that violate the document of the version, by field.
+        operations: the outcomes by operation.
+    """
+
+    fields: Counter[str] = field(default_factory=Counter)
+    operations: dict[str, CellTotals] = field(default_factory=dict)
+
+
+class RouteCounts(NamedTuple):
+    """All that was counted of a cutover: both routes, and the comparisons of its shadow."""
+
+    old: RouteTotals
+    new: RouteTotals
+    compared: int
+    differing: int
+
+
+def read_outcomes(*parts: object) -> RouteOutcomes:
+    """Return stored outcomes from their parts; none if another release has other outcomes."""
+    try:
+        numbers = [each for part in parts for each in msgspec.convert(part, list[object])]
+        found = msgspec.convert(numbers, RouteOutcomes)
+    except msgspec.ValidationError:
+        return NOTHING
+    return found if len(found.ends) == len(OUTCOMES) else NOTHING
+
+
+_ByOperation = Mapping[str, CountedOperation]
+_NOT_COUNTED = CountedOperation()
+
+
+class _Set(NamedTuple):
+    """The counts at the time at which the percentage was set."""
+
+    at: float
+    total: GateEvidence
+    old_fields: Counter[str]
+    new_fields: Counter[str]
+    operations: _ByOperation
+
+
+class CutoverEvidence:
+    """The totals of one cutover at earlier times.
+
+    Args:
+        latest_old: The latest outcomes on the old route before this process began to count.
+
+    Attributes:
+        latest_old: The latest outcomes on the old route, however long ago.
+    """
+
+    def __init__(self, latest_old: RouteOutcomes = NOTHING) -> None:
+        self.latest_old = latest_old
+        self._totals: deque[tuple[float, GateEvidence]] = deque()
+        self._operations: list[tuple[float, _ByOperation]] = []
+        self._latest_old = _Latest(latest_old)
+        self._last_old = _Latest(latest_old)
+        self._latest_by_cell: dict[int, _Latest] = {}
+        self._before: tuple[float, dict[int, RouteOutcomes]] | None = None
+        self._set: _Set | None = None
+
+    def since(
+        self,
+        begin: float,
+        now: float,
+        cutover: Cutover,
+        percent: float,
+        counted: RouteCounts,
+        set_at: float,
+    ) -> GateEvidence:
+        """Return the evidence from a time on, or from the first total after it.
+
+        Args:
+            begin: The earliest time, in monotonic seconds.
+            now: The time, by the same clock.
+            cutover: The cutover.
+            percent: Its percentage.
+            counted: The counts until now.
+            set_at: The time at which the percentage was set, by the same clock.
+        """
+        gates = cutover.gates or Gates()
+        minimum = gates.minimum
+        old, new, compared, differing = counted
+        total = GateEvidence(old.outcomes, new.outcomes, compared, differing)
+        operations = _by_operation(old, new)
+        found = _less(total, self._from(begin, now, total))
+        earlier = self._operations_earlier(begin, now, operations)
+        if self._set is None or self._set.at != set_at:
+            fields = old.fields.copy(), new.fields.copy()
+            self._set = _Set(set_at, total, *fields, operations)
+        served, old_fields = _less(total, self._set.total), old.fields - self._set.old_fields
+        self.latest_old = self._latest_old.of(total.old, minimum)
+        usual = self.latest_old if found.old.requests < minimum else found.old
+        last_old = self._last_old.of(total.old, max(minimum, _LAST))
+        is_new = now - set_at < cutover.every
+        if not found.old.requests and is_new:
+            usual = last_old
+        for cell, outcomes in old.cells.items():
+            self._latest_by_cell.setdefault(cell, _Latest()).of(outcomes, minimum)
+        before = self._moved(percent, old, minimum)
+        outlasts = now - set_at > gates.window
+        was_set = self._set.operations
+        moved = [
+            MovedClients(outcomes, since.minus(_cell(was_set, "", cell)))
+            for cell, outcomes in before.items()
+            if outlasts and (since := new.cells.get(cell)) is not None
+        ]
+        if outlasts:
+            moved += _moved_operations(operations, was_set, old, before)
+        return found._replace(
+            old=usual,
+            before=reduce(RouteOutcomes.plus, before.values(), NOTHING),
+            cells=tuple(outcomes for cell, outcomes in old.cells.items() if cell != UNCELLED),
+            served_old=served.old,
+            served_new=served.new,
+            old_ceased=not found.old.requests and not is_new,
+            outlasts=outlasts,
+            fields=tuple(
+                ViolatedField(name, old_fields[name], count)
+                for name, count in (new.fields - self._set.new_fields).most_common(_MOST_FIELDS)
+            ),
+            moved=tuple(moved),
+            parts=() if found.old.requests else self._parts(total.new),
+            failing=tuple(_failing(operations, earlier, old, gates)),
+        )
+
+    def _moved(self, percent: float, old: RouteTotals, minimum: int) -> Mapping[int, RouteOutcomes]:
+        """Return the outcomes by cell of the clients below a percentage, from before it."""
+        if self._before is None or self._before[0] != percent:
+            self._before = (
+                percent,
+                {
+                    cell: self._latest_by_cell[cell].of(outcomes, minimum)
+                    for cell, outcomes in old.cells.items()
+                    if UNCELLED < cell < int(percent)
+                },
+            )
+        return self._before[1]
+
+    def reset_shadow(self) -> None:
+        """Set the counts of the shadow to zero."""
+        totals = [(at, total._replace(compared=0, differing=0)) for at, total in self._totals]
+        self._totals = deque(totals)
+
+    def _from(self, begin: float, now: float, total: GateEvidence) -> GateEvidence:
+        totals = self._totals
+        while len(totals) > 1 and totals[1][0] <= begin:
+            totals.popleft()
+        if begin > now:
+            totals.clear()
+        if not totals or now - totals[-1][0] >= max((now - begin) / _MAX_TOTALS, _INTERVAL):
+            totals.append((now, total))
+        return totals[0][1]
+
+    def _parts(self, new: RouteOutcomes) -> tuple[RouteOutcomes, ...]:
+        """Return the outcomes on the new route in each part of the window."""
+        marks = [total.new for _, total in self._totals]
+        marks = [*marks[:: max(len(marks) // _PARTS, 1)], new]
+        return tuple(later.minus(before) for before, later in pairwise(marks))
+
+    def _operations_earlier(
+        self, begin: float, now: float, operations: _ByOperation
+    ) -> list[tuple[float, _ByOperation]]:
+        """Return the counts by operation at earlier times, by their age, the oldest first.
+
+        Older ones are sparser: each is about half as old again as the next.
+        """
+        kept = self._operations
+        if begin > now:
+            kept.clear()
+        earlier = [(now - at, counted) for at, counted in kept]
+        if not kept or now - kept[-1][0] >= _INTERVAL:
+            kept.append((now, operations))
+        for index in range(len(kept) - 2, 0, -1):
+            if now - kept[index - 1][0] < _SPACING * (now - kept[index + 1][0]):
+                del kept[index]
+        return earlier
+
+
+class _Latest:
+    """The latest outcomes of a route."""
+
+    def __init__(self, before: RouteOutcomes = NOTHING) -> None:
+        # Outcomes from before are those since a mark below zero.
+        self._marks = deque([NOTHING.minus(before)], maxlen=2)
+
+    def of(self, total: RouteOutcomes, minimum: int) -> RouteOutcomes:
+        """Return the latest outcomes of a total, at least `minimum` if there are so many."""
+        if total.requests - self._marks[-1].requests >= minimum:
+            self._marks.append(total)
+        return total.minus(self._marks[0])
+
+
+def _by_operation(old: RouteTotals, new: RouteTotals) -> _ByOperation:
+    """Return the counts by operation, and under the empty name those of all requests."""
+    found = {"": CountedOperation(old.outcomes, new.outcomes, new.cells.copy())}
+    for name, of_new in new.operations.items():
+        of_old = old.operations.get(name, CellTotals())
+        found[name] = CountedOperation(of_old.outcomes, of_new.outcomes, of_new.cells.copy())
+    return found
+
+
+def _cell(operations: _ByOperation, name: str, cell: int) -> RouteOutcomes:
+    return operations.get(name, _NOT_COUNTED).cells.get(cell, NOTHING)
+
+
+def _failing(
+    now: _ByOperation,
+    earlier: list[tuple[float, _ByOperation]],
+    old: RouteTotals,
+    gates: Gates,
+) -> Iterator[Failing]:
+    """Yield the ways in which requests have failed on the new route."""
+    limits = dict.fromkeys(KINDS, gates.errors) | {"answers": gates.violations}
+    judged = {each: limit for each, limit in limits.items() if limit is not None}
+    for name, counted in now.items():
+        before = [(span, each.get(name, _NOT_COUNTED)) for span, each in earlier]
+        if before and not counted.new.minus(before[0][1].new).all_good:
+            known = old.operations.get(name, CellTotals()) if name else old
+            yield from failing(name, counted, before, known.cells, judged, gates.window)
+
+
+def _moved_operations(
+    now: _ByOperation, was_set: _ByOperation, old: RouteTotals, before: Mapping[int, RouteOutcomes]
+) -> Iterator[MovedClients]:
+    """Yield the operations of moved clients that have failed since the percentage was set."""
+    for name, of_old in old.operations.items():
+        counted, then = now.get(name, _NOT_COUNTED), was_set.get(name, _NOT_COUNTED)
+        if counted.new.minus(then.new).all_good:
+            continue
+        for cell in before.keys() & counted.cells.keys() & of_old.cells.keys():
+            since = counted.cells[cell].minus(then.cells.get(cell, NOTHING))
+            if not since.all_good:
+                yield MovedClients(of_old.cells[cell], since, name)
+
+
+def _less(total: GateEvidence, before: GateEvidence) -> GateEvidence:
+    return GateEvidence(
+        total.old.minus(before.old),
+        total.new.minus(before.new),
+        total.compared - before.compared,
+        total.differing - before.differing,
+    )

@@ -1,0 +1,93 @@
+"""Documents of a fleet: JSON values by name, changed by one transaction at a time.
+
+A transaction that changes them begins with a lock, and reads the documents that the one before it
+has written. Its changes are written with its commit, or not at all.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+from sqlalchemy import ColumnElement, Select, Text, bindparam, func, literal_column, select, text
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+
+from gateway.rollout.cutovers import CUTOVERS
+from gateway.rollout.decisions import OVERRIDES, Draft
+from gateway.store.postgres import LOCK_CHANGE, NOTIFY, PostgresConnection, Statement
+from gateway.store.replicas import DEPUTY
+from gateway.store.tables import documents, encoded, write_audit
+
+REVISION_NAME = "revision"
+"""The document with the number of the last change of the overrides."""
+EVIDENCE = "evidence"
+"""The document with the evidence of all cutovers."""
+RESETS = "shadow_resets"
+"""The document with the number of deletions of the counts of each shadow."""
+SHARED = (OVERRIDES, CUTOVERS, EVIDENCE, RESETS, DEPUTY, REVISION_NAME)
+"""The documents that every replica reads with each heartbeat."""
+
+
+def select_shared() -> Select[tuple[str, str]]:
+    """Return the query for these documents."""
+    names: list[ColumnElement[str]] = [literal_column(f"'{name}'") for name in SHARED]
+    return select(documents.c.name, documents.c.document).where(documents.c.name.in_(names))
+
+
+_READ_SHARED = Statement(select_shared(), kept=True)
+_NAMES = bindparam("names", type_=ARRAY(Text))
+_READ = Statement(select(documents).where(documents.c.name == func.any(_NAMES)), kept=True)
+_ADD = insert(documents)
+_WRITE = Statement(
+    _ADD.on_conflict_do_update(index_elements=["name"], set_={"document": _ADD.excluded.document})
+)
+_LOCK = Statement(text(f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})"), kept=True)
+
+
+def revision_of(found: Mapping[str, object]) -> int:
+    """Return the number of the last change of the overrides."""
+    revision = found.get(REVISION_NAME)
+    return revision if isinstance(revision, int) else 0
+
+
+async def lock(connection: PostgresConnection) -> None:
+    """Wait until no other transaction changes documents."""
+    await connection.fetch(_LOCK)
+
+
+async def open_draft(connection: PostgresConnection, now: float) -> Draft:
+    """Return a draft of the shared documents, which no other transaction changes from now on."""
+    await lock(connection)
+    return Draft(await read_shared(connection), now)
+
+
+async def write_draft(connection: PostgresConnection, draft: Draft) -> None:
+    """Write a draft, and notify other replicas if overrides changed."""
+    if OVERRIDES in draft.changed:
+        draft.put(REVISION_NAME, revision_of(draft.documents) + 1)
+        await connection.execute(text(NOTIFY))
+    for name in sorted(draft.changed):
+        await write_document(connection, name, draft.documents[name])
+    if draft.entries:
+        await connection.run_sync(write_audit, draft.entries)
+
+
+async def read_shared(
+    connection: PostgresConnection, statement: Statement = _READ_SHARED, **values: object
+) -> dict[str, object]:
+    """Return the shared documents, or those of another statement with its values."""
+    found = await connection.fetch(statement, **values)
+    return {name: msgspec.json.decode(document) for name, document in found}
+
+
+async def read_documents(connection: PostgresConnection, *names: str) -> dict[str, object]:
+    """Return documents by name; raises DecodeError for invalid JSON."""
+    return await read_shared(connection, _READ, names=names)
+
+
+async def write_document(connection: PostgresConnection, name: str, document: object) -> None:
+    """Insert or replace a document."""
+    await connection.fetch(_WRITE, name=name, document=encoded(document))
+
+
+async def count_anew(connection: PostgresConnection, now: float) -> None:
+    """Note that some of the counts before now are missing."""
+    await write_document(connection, "since", now)

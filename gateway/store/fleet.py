@@ -1,0 +1,599 @@
+"""FleetState: the state of a replica, which shares it with others in PostgreSQL.
+
+Each start of a replica has an id of its own. Once a second, a heartbeat reports the replica, hands
+in a batch of its counts, and reads the overrides; a notification brings the next one forward. No
+request waits for it: what cannot be handed in stays in the outbox, and the overrides that were read
+last stay in force.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import NamedTuple
+from uuid import uuid4
+
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    ClauseElement,
+    ColumnElement,
+    CompoundSelect,
+    LargeBinary,
+    Select,
+    Text,
+    bindparam,
+    cast,
+    func,
+    literal_column,
+    select,
+    text,
+    union_all,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.sql.dml import ReturningInsert
+
+from gateway import __version__
+from gateway.base.overrides import Overrides, VersionKey
+from gateway.base.steady_clock import passed
+from gateway.observe import log
+from gateway.observe.failing_service import FailingService
+from gateway.rollout.cutovers import CurrentCutover, Cutovers, Moment, published_evidence
+from gateway.rollout.decisions import AuditEntry, ChangeRequest, Draft, overrides_of
+from gateway.rollout.gates import GateEvidence, GateResult
+from gateway.store.documents import (
+    EVIDENCE,
+    RESETS,
+    count_anew,
+    lock,
+    open_draft,
+    read_documents,
+    read_shared,
+    revision_of,
+    select_shared,
+    write_document,
+    write_draft,
+)
+from gateway.store.judge import (
+    KEEP_GONE,
+    NO_LEASE,
+    Judge,
+    Lease,
+    mark_gone,
+    read_lease,
+    read_replicas,
+    shadow_resets,
+    write_lease,
+)
+from gateway.store.local_cache import LastOverrides, LastStart, StartRecord
+from gateway.store.merging import delete_shadow
+from gateway.store.outbox import Outbox
+from gateway.store.postgres import (
+    LOCK_JUDGE,
+    PostgresConnection,
+    PostgresDatabase,
+    Statement,
+    StatementsForgottenError,
+)
+from gateway.store.reading import (
+    read_audit,
+    read_fleet,
+    read_history,
+    read_replica_views,
+    read_version,
+)
+from gateway.store.replicas import (
+    DEPUTY,
+    DatabaseHealth,
+    FleetClock,
+    elsewhere,
+    encode_failing,
+    lost,
+)
+from gateway.store.state import (
+    LAG_SECONDS,
+    Apply,
+    Change,
+    DataGap,
+    FailoverRank,
+    FleetView,
+    Membership,
+    SetAhead,
+    State,
+    StateError,
+    StateUnreachableError,
+    StateView,
+    UnknownReplicaError,
+    VersionReading,
+    log_events,
+    report_lost_overrides,
+)
+from gateway.store.tables import batches, documents, leases, replicas
+from gateway.usage.delta import Delta
+from gateway.usage.history import HistoryQuery, HistoryView, whole_history
+
+# Seconds between two heartbeats, two attempts to listen, and two judgements while batches wait.
+_INTERVAL, _LISTEN_AGAIN, _CATCH_UP = 1.0, 5.0, 0.05
+# A clock that is off by fewer seconds is not corrected in counts.
+_TOLERATED = 1.0
+# The documents in the local cache.
+_CACHED = ("overrides", "cutovers", "revision")
+# Why counting begins anew.
+_LACKS = "the database lacks what it had confirmed, as one from a backup does"
+_CLOCK_SET = "the clock of the database was set"
+_CUT_OFF = "this replica ended while it was cut off, with what it had counted"
+
+
+class Report(NamedTuple):
+    """The report of a replica in its heartbeat.
+
+    Attributes:
+        start: the id of this start.
+        replica: its name.
+        rules: the hash of the configuration in force.
+        admin: the address of its admin port; empty while it has none.
+        applied: the revision of the overrides in force.
+        heard: its last confirmed heartbeat, in seconds since 1970 by the database; 0 for none.
+        before: the start whose place it takes.
+        refused: why the configuration on disk is not in force; empty if it is.
+        failing: the services with failing targets in it.
+    """
+
+    start: str
+    replica: str
+    rules: str
+    admin: str
+    applied: int
+    heard: float = 0.0
+    before: StartRecord | None = None
+    refused: str = ""
+    failing: Sequence[FailingService] = ()
+
+
+class HeartbeatReply(NamedTuple):
+    """The shared documents, the lease of the judge, and the time of the database."""
+
+    documents: Mapping[str, object]
+    lease: Lease
+    now: float
+
+
+async def send_heartbeat(
+    database: PostgresDatabase, report: Report, outbox: Outbox, clock: FleetClock
+) -> HeartbeatReply:
+    """Report, hand in a batch, and read the shared documents; sets the clock.
+
+    Raises:
+        StateError: the batch may have arrived or not; it is handed in again.
+    """
+    asked = passed()
+    async with database.transaction() as (connection, now):
+        behind = clock.set(now, asked)
+        # Set for the first time since the start, or to another time.
+        if abs(behind) > _TOLERATED:
+            outbox.shift(behind)
+        batch = outbox.batch()
+        former = await _write_report(connection, report, outbox.sequence, now)
+        lacking = _LACKS if former < report.heard else _CLOCK_SET if clock.was_set else ""
+        if report.before is not None:
+            lacking = await _take_place(connection, report.before, now) or lacking
+        if lacking:
+            await count_anew(connection, now)
+            log.event("state_went_back", "error", reason=lacking)
+        content = None if batch is None else batch.content
+        handed = {"of": report.start, "number": outbox.sequence, "content": content}
+        found = await read_shared(connection, _HAND_IN, **handed)
+        lease = msgspec.convert(found.pop(_LEASE, NO_LEASE), Lease)
+        reply = HeartbeatReply(found, lease, now)
+    clock.was_set = False
+    if batch is not None:
+        outbox.confirm(batch.sequence)
+    return reply
+
+
+async def _take_place(connection: PostgresConnection, before: StartRecord, now: float) -> str:
+    """Mark a start whose process has ended as gone; return why its counts may be missing."""
+    same = replicas.c.start == before.start
+    row = await connection.execute(select(replicas.c.heard).where(same))
+    heard = row.scalar_one_or_none() or 0.0
+    await connection.execute(
+        update(replicas).where(same, replicas.c.gone.is_(None)).values(gone=now)
+    )
+    if before.cut_off:
+        return _CUT_OFF
+    # Rows of starts that are gone for long are deleted.
+    return _LACKS if heard < before.heard and before.heard > now - KEEP_GONE else ""
+
+
+async def _write_report(
+    connection: PostgresConnection, report: Report, sequence: int, now: float
+) -> float:
+    """Write the row of a start; return its heartbeat before, 0 for none."""
+    row = {
+        "of": report.start,
+        "start": report.start,
+        "replica": report.replica,
+        "started": now,
+        "merged": 0,
+        "version": __version__,
+        "rules": report.rules,
+        "refused": report.refused,
+        "failing": encode_failing(report.failing),
+        "admin": report.admin,
+        "heard": now,
+        "sequence": sequence,
+        "applied": report.applied,
+        "gone": None,
+    }
+    ((former,),) = await connection.fetch(_REPORT, **row)
+    return float(former)
+
+
+def _reporting() -> ReturningInsert[tuple[float]]:
+    statement = insert(replicas)
+    reported = ("version", "rules", "refused", "failing", "admin")
+    changing = (*reported, "heard", "sequence", "applied", "gone")
+    # A query in RETURNING sees the table as it was before the statement.
+    former = replicas.alias("former")
+    heard = select(former.c.heard).where(former.c.start == bindparam("of"))
+    return statement.on_conflict_do_update(
+        index_elements=["start"], set_={name: statement.excluded[name] for name in changing}
+    ).returning(func.coalesce(heard.scalar_subquery(), 0.0))
+
+
+def _handing_in() -> ClauseElement:
+    """Return the query for the reply, which hands a batch in as well if it has a content."""
+    content = bindparam("content", type_=LargeBinary)
+    number = bindparam("number", type_=BigInteger)
+    batch = select(bindparam("of", type_=Text), number, content).where(content.is_not(None))
+    handed = insert(batches).from_select(batches.columns.keys(), batch).on_conflict_do_nothing()
+    lease = func.json_build_array(leases.c.start, leases.c.token, leases.c.renewed)
+    name: ColumnElement[str] = literal_column(f"'{_LEASE}'")
+    beside: Select[str, str] = select(name, cast(lease, Text)).select_from(leases)
+    reply: CompoundSelect[str, str] = union_all(select_shared(), beside)
+    return reply.add_cte(handed.cte("handed"))
+
+
+# The name of the lease among the documents.
+_LEASE = "lease"
+_REPORT = Statement(_reporting(), kept=True)
+_HAND_IN = Statement(_handing_in(), kept=True)
+
+
+class FleetState(State):
+    """The state of one replica; `open` makes it."""
+
+    def __init__(self, url: str, membership: Membership) -> None:
+        super().__init__(membership)
+        self._database = PostgresDatabase(url)
+        self._clock = FleetClock()
+        self._health = DatabaseHealth(self._database.name, self._clock.now)
+        self._start = uuid4().hex
+        file, name = membership.overrides_file, self._database.name
+        self._last = LastOverrides(file, name)
+        of_start = file.with_name(f"{file.name}.{self.replica}")
+        self._last_start = LastStart(of_start, name, self._start)
+        self._outbox = Outbox(self._clock.now)
+        self._judge = Judge(self._start, membership, self._clock)
+        self._lease = NO_LEASE
+        self._lock, self._notified = asyncio.Lock(), asyncio.Event()
+        self._documents: Mapping[str, object] = {}
+        self._overrides = Overrides()
+        self._applied, self._changed, self._prepared = -1, 0.0, False
+        self.unheard = self._last_start.unheard
+        self.tasks = {
+            "state": self._beat_on,
+            "overrides": self._listen,
+            "cutovers": self._judge_on,
+        }
+
+    @classmethod
+    async def open(cls, url: str, membership: Membership) -> "FleetState":
+        """Join the fleet of a database.
+
+        While it cannot be reached, the overrides in the local cache are in force.
+
+        Raises:
+            StateError: the database cannot be used, or not be reached and the cache is empty.
+        """
+        state = cls(url, membership)
+        try:
+            try:
+                await state._join()
+            except StatementsForgottenError:
+                await state._join()
+        except StateUnreachableError as error:
+            cached = state._last.read()
+            if cached is None:
+                await state._release()
+                raise StateError(
+                    f"{error}; no overrides were kept from before, so that a start without it could"
+                    " undo what was set"
+                ) from None
+            state._health.missed(error)
+            state._read(cached)
+            state._applied = revision_of(cached)
+            await state._note()
+        except StateError:
+            await state._release()
+            raise
+        return state
+
+    @property
+    def judges(self) -> bool:
+        """Whether this replica acts for all of them now."""
+        return self.stale_since is None and not self.failover.rank
+
+    @property
+    def failover(self) -> FailoverRank:
+        """When it acts for all while the database is away."""
+        if self._lease.start == self._start or not self._health.heard:
+            return FailoverRank(0, self._lease.token)
+        rank = 1 if self._documents.get(DEPUTY) == self._start else 2
+        return FailoverRank(rank, self._lease.token)
+
+    @property
+    def in_force(self) -> Overrides:
+        """The overrides in force."""
+        return self._overrides
+
+    @property
+    def stale_since(self) -> float | None:
+        """Since when the database has not been reached; None if it is reached."""
+        return self._health.stale_since
+
+    @property
+    def stale_reason(self) -> str:
+        """Why the database is not reached; empty if it is."""
+        return self._health.stale_reason
+
+    @property
+    def now(self) -> float:
+        """The time of the database, which continues while that is away."""
+        return self._clock.now()
+
+    @property
+    def _moment(self) -> Moment:
+        return Moment(time.monotonic(), self._clock.now())
+
+    def follow(self, apply: Apply, set_ahead: SetAhead) -> None:
+        """Set the functions that take overrides and the time of the database to all processes."""
+        super().follow(apply, set_ahead)
+        self._clock.follow(set_ahead)
+
+    def absorb(self, delta: Delta) -> None:
+        """Add the counts of a process of this gateway."""
+        self.totals.absorb(delta)
+        self._outbox.absorb(delta)
+
+    async def close(self) -> None:
+        """Hand in what is left, and leave."""
+        try:
+            if self._prepared:
+                async with self._lock:
+                    for _ in range(2):  # the unconfirmed batch, then the rest
+                        await send_heartbeat(
+                            self._database, self._report(), self._outbox, self._clock
+                        )
+                    await self._leave()
+                    self._health.behind = False
+        except StateError as error:
+            log.event("state_unwritten", "error", reason=str(error))
+            self._health.behind = True
+        finally:
+            await self._note(last=True)
+            await self._release()
+
+    async def view(
+        self, key: VersionKey | None = None, replica: str | None = None, *, clients: bool = True
+    ) -> StateView:
+        """Return the sums of the fleet, or the counts of this replica since its start."""
+        if replica == self.replica:
+            return self._own_view()
+        if replica is not None:
+            raise UnknownReplicaError(elsewhere(replica, await self.fleet(), self.replica))
+        try:
+            async with self._health.reading():
+                return (await read_fleet(self._database, key, clients=clients)).view
+        except StateUnreachableError as error:
+            return self._own_view(DataGap(None, self._health.missed(error)))
+
+    async def version(self, key: VersionKey) -> VersionReading:
+        """Return all data of one version; while the database is away, those of this replica."""
+        try:
+            async with self._health.reading():
+                return await read_version(self._database, key)
+        except StateUnreachableError as error:
+            view = self._own_view(DataGap(None, self._health.missed(error)))
+            days, minutes = (
+                self.totals.history.view(query, view.now).series.get(key, {})
+                for query in whole_history(key)
+            )
+            return VersionReading(view, days, minutes, None)
+
+    async def history(self, query: HistoryQuery) -> HistoryView:
+        """Answer a query for all replicas; while the database is away, for this one."""
+        try:
+            async with self._health.reading(), self._database.transaction() as (connection, now):
+                return await read_history(connection, query, now)
+        except StateUnreachableError as error:
+            self._health.missed(error)
+            return self.totals.history.view(query, self._clock.now(), self.replica)
+
+    async def audit(self) -> list[AuditEntry]:
+        """Return the latest changes, the latest last."""
+        async with self._health.reading(), self._database.transaction() as (connection, _):
+            return await read_audit(connection)
+
+    async def cutover(self, key: VersionKey) -> CurrentCutover:
+        """Return a cutover as of the last heartbeat."""
+        return self._current(key)
+
+    def gate_results(self, key: VersionKey) -> tuple[GateResult, ...]:
+        """Return the results of the gates of a cutover as of the last heartbeat."""
+        return self._current(key).results
+
+    async def fleet(self) -> FleetView:
+        """Return the replicas."""
+        revision = revision_of(self._documents)
+        async with self._health.reading():
+            return await read_replica_views(self._database, revision, self._changed)
+
+    async def forget(self, replica: str, request: ChangeRequest) -> None:
+        """Forget a lost replica."""
+        async with self._draft() as (draft, connection):
+            for row in lost(replica, await read_replicas(connection), self._clock.now()):
+                await mark_gone(connection, row.start, self._clock.now())
+            draft.record(request, "replica forgotten", (replica, ""), "lost", "forgotten")
+
+    async def reset_shadow(self, key: VersionKey, request: ChangeRequest) -> None:
+        """Delete the counts of the shadow of a version; those under way may follow."""
+        async with self._draft() as (draft, connection):
+            await delete_shadow(connection, key)
+            resets = shadow_resets(draft.documents)
+            resets[key] = resets.get(key, 0) + 1
+            draft.put(RESETS, [[*other, times] for other, times in resets.items()])
+            draft.record(request, "shadow reset", key)
+        log.event("shadow_reset", api=key[0], version=key[1])
+
+    async def read_document(self, name: str) -> tuple[object, float]:
+        """Return a document, or None, and the time of the database."""
+        async with self._database.transaction() as (connection, now):
+            return (await read_documents(connection, name)).get(name), now
+
+    async def change_document(self, name: str, change: Callable[[object], object]) -> None:
+        """Replace a document by the result of a function, while no other replica does so."""
+        async with self._database.transaction() as (connection, _):
+            await lock(connection)
+            found = (await read_documents(connection, name)).get(name)
+            await write_document(connection, name, change(found))
+
+    async def _change(
+        self, change: Change, key: VersionKey | None = None, *, applies: bool = True
+    ) -> None:
+        async with self._draft() as (draft, _):
+            change(draft, self._loaded(draft.documents), self._moment)
+
+    @asynccontextmanager
+    async def _draft(self) -> AsyncIterator[tuple[Draft, PostgresConnection]]:
+        """Yield a draft; write it, and put it in force here."""
+        async with self._lock:
+            try:
+                async with self._database.transaction() as (connection, now):
+                    draft = await open_draft(connection, now)
+                    yield draft, connection
+                    await write_draft(connection, draft)
+            except StateUnreachableError as error:
+                self._health.missed(error)
+                raise
+            log_events(draft.events)
+            await self._adopt(draft.documents)
+
+    async def _join(self) -> None:
+        await self._database.prepare()
+        async with self._database.transaction() as (connection, now):
+            # The first replica of the fleet begins to count.
+            since = insert(documents).on_conflict_do_nothing()
+            await connection.execute(since, {"name": "since", "document": repr(now)})
+        self._prepared = True
+        await self._beat()
+
+    async def _leave(self) -> None:
+        """Leave the fleet, and give up the lease."""
+        async with self._database.transaction() as (connection, now):
+            await mark_gone(connection, self._start, now)
+            await connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK_JUDGE})"))
+            lease = await read_lease(connection)
+            if lease.start == self._start:
+                await write_lease(connection, lease._replace(renewed=0.0))
+
+    async def _beat_on(self) -> None:
+        while True:
+            async with self._lock:
+                try:
+                    await (self._beat() if self._prepared else self._join())
+                except StateError as error:
+                    self._health.missed(error)
+                except TimeoutError:
+                    reason = "a worker has not acknowledged the overrides"
+                    log.event("cutover_late", "error", reason=reason)
+            self._clock.pass_on()
+            await self._note()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_INTERVAL):
+                    await self._notified.wait()
+            self._notified.clear()
+
+    async def _beat(self) -> None:
+        reply = await send_heartbeat(self._database, self._report(), self._outbox, self._clock)
+        self._health.reached(reply.now)
+        self._last_start.take_place()
+        self._lease = reply.lease
+        await self._adopt(reply.documents)
+
+    async def _listen(self) -> None:
+        while True:
+            # Without notifications, the next heartbeat reads what they would announce.
+            with suppress(StateError):
+                await self._database.listen(self._notified.set)
+            await asyncio.sleep(_LISTEN_AGAIN)
+
+    async def _judge_on(self) -> None:
+        while True:
+            may = not self.failover.rank or self._lease.is_free(self._clock.now())
+            if may and self._prepared and self.stale_since is None:
+                try:
+                    await self._judge.judge(self._database)
+                except StateError as error:
+                    log.event("not_judged", "warning", reason=str(error))
+            await asyncio.sleep(_CATCH_UP if self._judge.behind else _INTERVAL)
+
+    async def _note(self, *, last: bool = False) -> None:
+        await self._last.keep()
+        health = self._health
+        await self._last_start.note(health.heard, cut_off=health.behind, last=last)
+
+    def _read(self, found: Mapping[str, object]) -> None:
+        if found.get("overrides") != self._documents.get("overrides"):
+            self._overrides = overrides_of(found, report_lost_overrides)
+        self._documents = found
+
+    async def _adopt(self, found: Mapping[str, object]) -> None:
+        """Put overrides in force, if they differ; a backup may have others of the same number."""
+        former, before, revision = self.in_force, self._documents, revision_of(found)
+        self._read(found)
+        if revision != revision_of(before):
+            self._changed = self._clock.now()
+        if revision == self._applied and self.in_force == former:
+            return
+        if self._apply is not None:
+            await self._apply(self.in_force)
+        if self._applied >= 0:
+            log.event("overrides_applied", revision=revision)
+        self._applied = revision
+        await self._last.keep({name: found[name] for name in _CACHED if name in found})
+
+    async def _release(self) -> None:
+        self._last_start.close()
+        await self._database.close()
+
+    def _report(self) -> Report:
+        rules, revision = self._membership.rules_hash(), max(self._applied, 0)
+        now = self.admin, revision, self._health.heard, self._last_start.before
+        refused, failing = self._membership.refused(), self.failing()
+        return Report(self._start, self.replica, rules, *now, refused, failing)
+
+    def _own_view(self, *missing: DataGap) -> StateView:
+        now = self._clock.now()
+        return StateView(self.totals, now, now - LAG_SECONDS, self.replica, missing)
+
+    def _current(self, key: VersionKey) -> CurrentCutover:
+        evidence = published_evidence(self._documents.get(EVIDENCE)).get(key, GateEvidence())
+        cutover = self._cutovers_configured[key]
+        return self._loaded(self._documents).current(cutover, evidence, self._moment)
+
+    def _loaded(self, found: Mapping[str, object]) -> Cutovers:
+        cutovers = Cutovers()
+        cutovers.load(found, self._moment)
+        return cutovers

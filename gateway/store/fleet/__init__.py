@@ -1,1 +1,0 @@
-"""The state that replicas share in PostgreSQL."""

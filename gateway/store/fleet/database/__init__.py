@@ -1,1 +1,0 @@
-"""The connection of a replica to its database."""

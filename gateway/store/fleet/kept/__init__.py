@@ -1,1 +1,0 @@
-"""What a replica keeps in local files."""

@@ -1,0 +1,356 @@
+"""The judge: the one replica that adds batches to the sums and decides cutovers, once a second.
+
+Each judgement is one transaction. It takes a lock that one replica has at a time, checks and renews
+the lease, adds the waiting batches to the sums, decides the cutovers by the counts since this
+replica is the judge, and writes the decisions. If any of it fails, all of it is undone, and the
+next judgement begins from what the database has.
+
+The lease needs no clock but the database's. A judge that was killed or suspended does not renew it;
+once it is over, the first replica to ask becomes the judge, with the next token. A judge that was
+suspended and wakes changes nothing: its lease is no longer its own.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    Select,
+    Text,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
+
+from gateway.base.overrides import VersionKey
+from gateway.observe import log
+from gateway.rollout.cutovers import Cutovers, Moment, evidence_document
+from gateway.rollout.decisions import BY_GATEWAY, Draft
+from gateway.store.documents import (
+    EVIDENCE,
+    RESETS,
+    count_anew,
+    open_draft,
+    read_documents,
+    write_draft,
+)
+from gateway.store.merging import Merging
+from gateway.store.outbox import decode
+from gateway.store.postgres import (
+    LOCK_JUDGE,
+    PostgresConnection,
+    PostgresDatabase,
+    Statement,
+    Transaction,
+)
+from gateway.store.replicas import DEPUTY, FleetClock, ReplicaRow, deputy
+from gateway.store.state import Membership, log_events, report_lost_cutover
+from gateway.store.tables import audit, batches, leases, replicas
+from gateway.usage.delta import CutoverDelta, Delta
+from gateway.usage.totals import Totals
+
+LEASE_SECONDS = 2.5
+"""The duration of a lease that is not renewed."""
+KEEP_GONE = 90 * 86_400.0
+"""For this many seconds, the row of a start that is gone is kept."""
+_NAME = "judge"
+_Reset = tuple[str, str, int]
+# The maximum number of bytes of batches, and one more batch, that are added in one transaction:
+# some thousand rows.
+_MAX_BYTES = 256 * 1024
+# The time-out of a judgement in seconds. A batch may be of a long time without the database.
+_PATIENCE = 60.0
+# Within this many seconds, a replica has reported that it loaded another configuration.
+_REPORTED = 5.0
+# The number of entries of the audit log that are kept.
+_KEEP_AUDIT = 10_000
+# Old rows are removed with every so many judgements.
+_TIDY = 600
+
+
+class Lease(NamedTuple):
+    """The lease of a judge.
+
+    Attributes:
+        start: the start of the replica that judges; empty if none ever did.
+        token: the number of judges until now.
+        renewed: when it was last renewed, in seconds since 1970 by the database; 0 if it was
+            given up.
+    """
+
+    start: str
+    token: int
+    renewed: float
+
+    def is_free(self, now: float) -> bool:
+        """Return whether another replica may judge."""
+        return not 0 <= now - self.renewed <= LEASE_SECONDS
+
+    def acquired(self, start: str, now: float) -> "Lease | None":
+        """Return the lease acquired or renewed by a start; None if another replica holds it.
+
+        A judge whose own lease is over acquires it with another token: what it has in memory may
+        be from before another judge.
+        """
+        if self.is_free(now):
+            return Lease(start, self.token + 1, now)
+        return self._replace(renewed=now) if self.start == start else None
+
+
+NO_LEASE = Lease("", 0, 0.0)
+
+
+def _waiting() -> Select[tuple[str, int, float, str | None, int, bytes, int]]:
+    """Return the query for the lease, beside each of the batches that are waiting, or once."""
+    order = batches.c.start, batches.c.sequence
+    size = func.octet_length(batches.c.content)
+    before = (func.sum(size).over(order_by=order) - size).label("before")
+    sized = select(*order, batches.c.content, before).subquery()
+    first = sized.c.before < _MAX_BYTES
+    once = select(literal_column("1")).subquery()  # also before there ever was a judge
+    return (
+        select(*_LEASE, sized.c.start, sized.c.sequence, sized.c.content, replicas.c.merged)
+        .select_from(once)
+        .outerjoin(leases, leases.c.name == _NAME)
+        .outerjoin(sized, first)
+        .outerjoin(replicas, replicas.c.start == sized.c.start)
+        .order_by(sized.c.start, sized.c.sequence)
+    )
+
+
+def _done() -> Insert:
+    """Return the statement that writes the lease, and ends the batches that are in the sums."""
+    last = func.unnest(
+        bindparam("starts", type_=ARRAY(Text)), bindparam("until", type_=ARRAY(BigInteger))
+    ).table_valued("of", "until", name="last")
+    last = last.render_derived()
+    mark = update(replicas).where(replicas.c.start == last.c.of)
+    remove = delete(batches).where(batches.c.start == last.c.of, batches.c.sequence <= last.c.until)
+    merged = func.greatest(replicas.c.merged, last.c.until)
+    return _renewal().add_cte(mark.values(merged=merged).cte("marked"), remove.cte("removed"))
+
+
+def _renewal() -> Insert:
+    added = insert(leases).values(
+        name=_NAME, **{each: bindparam(f"new_{each}") for each in Lease._fields}
+    )
+    return added.on_conflict_do_update(
+        index_elements=["name"], set_={each: added.excluded[each] for each in Lease._fields}
+    )
+
+
+_LEASE = leases.c.start, leases.c.token, leases.c.renewed
+_TRY_LOCK = Statement(text(f"SELECT pg_try_advisory_xact_lock({LOCK_JUDGE})"), kept=True)
+_READ_LEASE = Statement(select(*_LEASE).where(leases.c.name == _NAME))
+_WRITE_LEASE = Statement(_renewal())
+_READ_REPLICAS = Statement(select(replicas).where(replicas.c.gone.is_(None)), kept=True)
+_WAITING = Statement(_waiting(), kept=True)
+_DONE = Statement(_done(), kept=True)
+
+
+class _Waiting(NamedTuple):
+    """A batch that is not in the sums, or was sent again; `merged` is the last of its start."""
+
+    start: str
+    sequence: int
+    content: bytes
+    merged: int | None
+
+
+class _Held(NamedTuple):
+    """The memory of a judge while its lease lasts."""
+
+    token: int
+    merging: Merging
+    seen: Totals
+    cutovers: Cutovers
+    resets: dict[VersionKey, int]
+
+
+class Judge:
+    """Judges while this replica has the lease.
+
+    Args:
+        start: the id of this start of the replica.
+        membership: the replica.
+        clock: the clock of the database.
+
+    Attributes:
+        behind: whether more batches wait than the last judgement added.
+    """
+
+    def __init__(self, start: str, membership: Membership, clock: FleetClock) -> None:
+        self._start = start
+        self._membership = membership
+        self._clock = clock
+        self._held: _Held | None = None
+        self._judgements = 0
+        self.behind = False
+
+    async def judge(self, database: PostgresDatabase) -> bool:
+        """Judge, if no other replica does; return whether that was so.
+
+        Raises:
+            StateError: nothing was changed.
+        """
+        try:
+            if self._held is None:  # the judge before may be suspended, with its locks
+                await database.end_silent()
+            async with database.transaction(_PATIENCE) as transaction:
+                connection, now = transaction
+                ((locked,),) = await connection.fetch(_TRY_LOCK)
+                found = await connection.fetch(_WAITING) if locked else []
+                lease = _lease_of(found).acquired(self._start, now)
+                if lease is None or not locked:
+                    self._held = None
+                    return False
+                waiting = [_Waiting(*row) for _, _, _, *row in found if row[0] is not None]
+                draft = await self._judge(transaction, lease, waiting)
+        except BaseException:
+            self._held = None
+            raise
+        log_events(draft.events)
+        return True
+
+    async def _judge(
+        self, transaction: Transaction, lease: Lease, waiting: list[_Waiting]
+    ) -> Draft:
+        connection, now = transaction
+        held, is_new = self._held, False
+        if held is None or held.token != lease.token:
+            log.event("judge", token=lease.token)
+            held, is_new = _Held(lease.token, Merging(), Totals(), Cutovers(), {}), True
+        # Before the lock for changes, since it may take a while.
+        await self._merge(connection, held, waiting, now)
+        draft = await open_draft(connection, now)
+        self._held = held
+        resets = shadow_resets(draft.documents)
+        if is_new:
+            held.resets.update(resets)
+        at = Moment(time.monotonic(), self._clock.now())
+        held.cutovers.load(draft.documents, at, report=report_lost_cutover)
+        _follow_resets(held, resets)
+        rows = await read_replicas(connection)
+        configured, counted = self._membership.rules().cutovers, held.seen.route_counts
+        held.cutovers.decide(draft, configured, counted, at, self._forget_after(rows))
+        draft.put(EVIDENCE, evidence_document(held.cutovers, configured, counted, at))
+        for row in await self._over(connection, rows, now):
+            await mark_gone(connection, row.start, now)
+            draft.record(BY_GATEWAY, "replica forgotten", (row.replica, ""), "lost", "forgotten")
+        draft.put(DEPUTY, deputy(rows, self._start, now))
+        await write_draft(connection, draft)
+        # After the lock for changes, like all transactions that change rows of replicas.
+        last = {each.start: each.sequence for each in waiting}  # they are in order
+        ended = {"starts": [*last], "until": [*last.values()]}
+        await connection.fetch(_DONE, **_values(lease), **ended)
+        self._judgements += 1
+        if self._judgements % _TIDY == 1:
+            await _tidy(connection, now)
+        return draft
+
+    async def _over(
+        self, connection: PostgresConnection, rows: list[ReplicaRow], now: float
+    ) -> list[ReplicaRow]:
+        """Return the rows of replicas that were lost for long enough to be forgotten."""
+        lost_for = self._membership.rules().forget_after
+        over = [row for row in rows if row.is_over(now, lost_for)]
+        # If its clock was set, counting begins anew with the next heartbeat.
+        if not over or self._clock.differs(now):
+            return []
+        since = (await read_documents(connection, "since")).get("since")
+        began = float(since) if isinstance(since, int | float) else 0.0
+        return [row for row in over if row.is_over(now, lost_for, began)]
+
+    def _forget_after(self, rows: list[ReplicaRow]) -> float:
+        """Return the age from which on the state of a cutover that is not configured is forgotten.
+
+        While another replica has another configuration, it may have that cutover, with its override
+        in force there. After a reload, it reports the new configuration with its next heartbeat.
+        """
+        own = self._membership.rules_hash()
+        return _REPORTED if all(row.rules == own for row in rows) else inf
+
+    async def _merge(
+        self, connection: PostgresConnection, held: _Held, waiting: list[_Waiting], now: float
+    ) -> None:
+        self.behind = sum(len(each.content) for each in waiting) >= _MAX_BYTES
+        marks: dict[str, int] = {}
+        totals, outcomes = Totals(), list[CutoverDelta]()
+        for start, sequence, content, merged in waiting:
+            # A batch in the sums was sent again, after its confirmation was lost.
+            if sequence <= max(merged or 0, marks.get(start, 0)):
+                continue
+            marks[start] = sequence
+            try:
+                counted = decode(content)
+            except msgspec.DecodeError as error:
+                log.event("batch_lost", "error", start=start, sequence=sequence, reason=str(error))
+                await count_anew(connection, now)
+                continue
+            if counted.lost:
+                await count_anew(connection, now)
+            totals.merge(counted.totals)
+            outcomes += counted.outcomes
+        if waiting:
+            await held.merging.merge(connection, totals)
+        for (kind, labels), times in totals.counts.items():
+            held.seen.count(kind, labels, times)
+        held.seen.absorb(Delta(self._clock.now(), outcomes=outcomes))
+
+
+def shadow_resets(documents: Mapping[str, object]) -> dict[VersionKey, int]:
+    """Return the number of deletions of the counts of the shadow of each version."""
+    found = documents.get(RESETS, [])
+    return {(api, version): times for api, version, times in msgspec.convert(found, list[_Reset])}
+
+
+def _follow_resets(held: _Held, resets: Mapping[VersionKey, int]) -> None:
+    for key, times in resets.items():
+        if held.resets.get(key) != times:
+            held.resets[key] = times
+            held.seen.reset_shadow(key)
+            held.cutovers.reset_shadow(key)
+
+
+async def read_lease(connection: PostgresConnection) -> Lease:
+    """Return the lease of the judge."""
+    rows = await connection.fetch(_READ_LEASE)
+    return Lease(*rows[0]) if rows else NO_LEASE
+
+
+async def write_lease(connection: PostgresConnection, lease: Lease) -> None:
+    """Replace the lease of the judge."""
+    await connection.fetch(_WRITE_LEASE, **_values(lease))
+
+
+def _lease_of(found: Sequence[Sequence[Any]]) -> Lease:
+    start, *rest = found[0][:3] if found else NO_LEASE
+    return NO_LEASE if start is None else Lease(start, *rest)
+
+
+def _values(lease: Lease) -> dict[str, object]:
+    return {f"new_{name}": value for name, value in lease._asdict().items()}
+
+
+async def read_replicas(connection: PostgresConnection) -> list[ReplicaRow]:
+    """Return the starts of replicas that have not gone."""
+    return [ReplicaRow(*row) for row in await connection.fetch(_READ_REPLICAS)]
+
+
+async def mark_gone(connection: PostgresConnection, start: str, now: float) -> None:
+    """Mark a start of a replica as gone."""
+    await connection.execute(update(replicas).where(replicas.c.start == start).values(gone=now))
+
+
+async def _tidy(connection: PostgresConnection, now: float) -> None:
+    await connection.execute(delete(replicas).where(replicas.c.gone < now - KEEP_GONE))
+    newest = select(func.coalesce(func.max(audit.c.id), 0)).scalar_subquery()
+    await connection.execute(delete(audit).where(audit.c.id <= newest - _KEEP_AUDIT))

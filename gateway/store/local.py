@@ -1,0 +1,392 @@
+"""LocalState: the state of a gateway that keeps it alone, in memory or also in a file."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from gateway import __version__
+from gateway.base.overrides import Overrides, VersionKey
+from gateway.base.steady_clock import WAS_SET, passed
+from gateway.observe import log
+from gateway.rollout.cutovers import CurrentCutover, Cutovers, Moment
+from gateway.rollout.decisions import AuditEntry, ChangeRequest, Draft, overrides_of
+from gateway.rollout.gates import GateResult
+from gateway.store.state import (
+    LAG_SECONDS,
+    Change,
+    FailoverRank,
+    FleetView,
+    Membership,
+    ReplicaView,
+    State,
+    StateError,
+    StateLostError,
+    StateUnsureError,
+    StateView,
+    UnknownReplicaError,
+    VersionReading,
+    log_events,
+    report_lost_cutover,
+    report_lost_overrides,
+)
+from gateway.usage.delta import Delta
+from gateway.usage.history import HistoryQuery, HistoryView, whole_history
+from gateway.usage.totals import StateRows, Totals
+
+if TYPE_CHECKING:
+    # Its SQLAlchemy takes memory that a gateway without a file does not need.
+    from gateway.store.sqlite import SqliteFile
+
+# Seconds between two judgements, and between two writes: a gateway that is killed loses the counts
+# since its last write.
+_JUDGE, _WRITE = 1.0, 2.0
+# A write that takes longer, in seconds, counts as failed. SQLite waits less for another process
+# that has locked the file.
+_PATIENCE = 10.0
+# The number of entries of the audit log in memory.
+_MAX_AUDIT = 1000
+
+
+class LocalState(State):
+    """The state in memory; what changed is written to the file beside the requests.
+
+    A write that fails, because the disk is full for example, fails no request: it is logged once,
+    the changes stay in memory, and the next write includes them. A write that takes too long counts
+    as failed until it ends; nobody waits for it, and no other begins. A change of an operator is
+    stored before it is in force, and refused if that fails, so that nothing is in force that a
+    restart would undo. A decision of the gates is in force all the same: a rollback waits for no
+    disk.
+
+    Args:
+        membership: this gateway.
+        file: the state file; None keeps the state in memory.
+        rows: the content of the file.
+    """
+
+    def __init__(
+        self,
+        membership: Membership,
+        file: "SqliteFile | None" = None,
+        rows: StateRows | None = None,
+    ) -> None:
+        super().__init__(membership)
+        rows = rows or StateRows()
+        self._file = file
+        self.unheard = None if file is None else file.unheard
+        self.totals = Totals(rows)
+        self._documents: Mapping[str, object] = {**rows.documents, "since": self.totals.since}
+        self._overrides = overrides_of(self._documents, report_lost_overrides)
+        self._cutovers = Cutovers()
+        self._cutovers.load(self._documents, _moment(), report=report_lost_cutover)
+        self._audit = deque((AuditEntry(*row) for row in rows.audit), maxlen=_MAX_AUDIT)
+        # The names of documents and the entries of the audit log that are not written yet.
+        self._unwritten = {"since"}
+        self._unwritten_entries: list[AuditEntry] = []
+        self._changing, self._writing = asyncio.Lock(), asyncio.Lock()
+        self._hangs, self._stale_reason = False, ""
+        self._stale_since: float | None = None
+        self._given_up: list[Draft] = []
+        self._started = time.time()
+        self._ahead = self._started - passed()
+        self.tasks = {"state": self._write_on, "cutovers": self._judge_on}
+
+    @property
+    def judges(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def failover(self) -> FailoverRank:
+        """The first."""
+        return FailoverRank(0, 0)
+
+    @property
+    def in_force(self) -> Overrides:
+        """The overrides in force."""
+        return self._overrides
+
+    @property
+    def stale_since(self) -> float | None:
+        """Since when the file could not be written; None if it is."""
+        return self._stale_since
+
+    @property
+    def stale_reason(self) -> str:
+        """Why the file could not be written; empty if it is."""
+        return self._stale_reason
+
+    @property
+    def now(self) -> float:
+        """The time of this machine."""
+        return time.time()
+
+    def absorb(self, delta: Delta) -> None:
+        """Add the counts of a process of this gateway."""
+        self.totals.absorb(delta)
+
+    async def close(self) -> None:
+        """Write what is left, and release the file, unless the disk does not answer."""
+        await self._write()
+        if self.stale_since is not None:
+            await self._write()  # of a file that was gone, the first one made an empty one
+        if self._file is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0 if self._hangs else _PATIENCE):
+                    await self._file.close()
+
+    async def view(
+        self, key: VersionKey | None = None, replica: str | None = None, *, clients: bool = True
+    ) -> StateView:
+        """Return all counts."""
+        if replica not in (None, self.replica):
+            raise UnknownReplicaError(
+                f"no replica is called '{replica}'; this gateway, {self.replica}, keeps its state"
+                " alone"
+            )
+        self._check_clock()
+        now = time.time()
+        return StateView(self.totals, now, now - LAG_SECONDS, None, ())
+
+    async def version(self, key: VersionKey) -> VersionReading:
+        """Return all data of one version."""
+        view = await self.view(key)
+        days, minutes = [await self.history(query) for query in whole_history(key)]
+        latest = (each for each in reversed(self._audit) if (each.api, each.version) == key)
+        series = days.series.get(key, {}), minutes.series.get(key, {})
+        return VersionReading(view, *series, next(latest, None))
+
+    async def history(self, query: HistoryQuery) -> HistoryView:
+        """Answer a query for intervals, those not written yet included."""
+        found, now = self.totals.history, time.time()
+        if self._file is not None:
+            if self._hangs:
+                raise StateError(self.stale_reason)
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    stored = await self._file.history(query, now)
+            except TimeoutError:
+                raise StateError(_hanging(self._file.name)) from None
+            stored.add(found.rows())
+            found = stored
+        return found.view(query, now)
+
+    async def cutover(self, key: VersionKey) -> CurrentCutover:
+        """Return a cutover as people see it."""
+        async with self._changing:
+            return self._current(key)
+
+    def gate_results(self, key: VersionKey) -> tuple[GateResult, ...]:
+        """Return the results of the gates now, or those for which they rolled the cutover back."""
+        return self._current(key).results
+
+    async def audit(self) -> list[AuditEntry]:
+        """Return the latest changes, the latest last."""
+        return list(self._audit)
+
+    async def fleet(self) -> FleetView:
+        """Return this gateway alone."""
+        itself = ReplicaView(
+            self.replica,
+            "heard",
+            judges=True,
+            version=__version__,
+            rules=self._membership.rules_hash(),
+            admin=self.admin,
+            started=self._started,
+            heard=time.time(),
+            lag=0.0,
+            behind=0,
+            refused=self._membership.refused(),
+            failing=self.failing(),
+        )
+        return FleetView([itself], [])
+
+    async def forget(self, replica: str, request: ChangeRequest) -> None:
+        """Refuse: there is no other replica."""
+        raise UnknownReplicaError(
+            f"no replica is called '{replica}'; this gateway, {self.replica}, is alone"
+        )
+
+    async def reset_shadow(self, key: VersionKey, request: ChangeRequest) -> None:
+        """Delete the counts of the shadow of a version."""
+        async with self._changing:
+            draft = Draft(self._documents, time.time())
+            draft.record(request, "shadow reset", key)
+            await self._write(draft)
+            # Each process delivers its counts before it confirms overrides.
+            await self._apply_overrides()
+            self.totals.reset_shadow(key)
+            self._cutovers.reset_shadow(key)
+            await self._write()
+        log.event("shadow_reset", api=key[0], version=key[1])
+
+    async def read_document(self, name: str) -> tuple[object, float]:
+        """Return a document, or None, and the time."""
+        return self._documents.get(name), time.time()
+
+    async def change_document(self, name: str, change: Callable[[object], object]) -> None:
+        """Replace a document by the result of a function; on return it is written, if possible."""
+        self._documents = {**self._documents, name: change(self._documents.get(name))}
+        self._unwritten.add(name)
+        await self._write()
+
+    async def _change(
+        self, change: Change, key: VersionKey | None = None, *, applies: bool = True
+    ) -> None:
+        async with self._changing:
+            draft = Draft(self._documents, time.time())
+            change(draft, self._cutovers, _moment())
+            await self._write(draft)
+            log_events(draft.events)
+            try:
+                if applies:
+                    await self._apply_overrides()
+            finally:
+                if key is not None:
+                    self._cutovers.load(self._documents, _moment(), {key})
+                    self._current(key)  # requests from now on are served at the new percentage
+
+    def _current(self, key: VersionKey) -> CurrentCutover:
+        cutover, at = self._cutovers_configured[key], _moment()
+        evidence = self._cutovers.evidence(cutover, self.totals.route_counts, at)
+        return self._cutovers.current(cutover, evidence, at)
+
+    async def _apply_overrides(self) -> None:
+        if self._apply is not None:
+            await self._apply(self._overrides)
+
+    async def _judge_on(self) -> None:
+        while True:
+            self._check_clock()
+            try:
+                async with self._changing:
+                    await self._judge()
+            except TimeoutError:
+                reason = "a worker has not acknowledged the overrides"
+                log.event("cutover_late", "error", reason=reason)
+            await asyncio.sleep(_JUDGE)
+
+    async def _judge(self) -> None:
+        draft, before = Draft(self._documents, time.time()), self._overrides
+        counted = self.totals.route_counts
+        self._cutovers.decide(draft, self._cutovers_configured, counted, _moment())
+        self._adopt(draft)
+        if self._file is not None:
+            self._unwritten |= draft.changed
+            unwritten = [*self._unwritten_entries, *draft.entries]
+            self._unwritten_entries = unwritten[-_MAX_AUDIT:]
+        try:
+            if self._overrides != before:
+                await self._apply_overrides()
+        finally:
+            log_events(draft.events)
+        if draft:
+            await self._write()
+
+    def _adopt(self, draft: Draft) -> None:
+        changed = {name: draft.documents[name] for name in draft.changed}
+        self._documents = {**self._documents, **changed}
+        self._overrides = draft.overrides
+        self._audit.extend(draft.entries)
+
+    def _check_clock(self) -> None:
+        """Begin to count anew if the clock was set: earlier counts have times of the former one."""
+        now = time.time()
+        former, self._ahead = self._ahead, now - passed()
+        if abs(self._ahead - former) > WAS_SET:
+            self.totals.since = now
+            log.event("state_went_back", "error", reason="the clock of this machine was set")
+
+    async def _write_on(self) -> None:
+        while True:
+            await asyncio.sleep(_WRITE)
+            await self._write()
+
+    async def _write(self, draft: Draft | None = None) -> None:
+        """Write what changed, and with it a draft, which is adopted.
+
+        Raises:
+            StateError: the draft is not stored.
+        """
+        file = self._file
+        if file is None:
+            if draft is not None:
+                self._adopt(draft)
+            return
+        if self._hangs:
+            if draft is not None:
+                raise StateError(self.stale_reason)
+            return
+        # A task of its own: a write that is cancelled halfway would lose its changes.
+        writing = asyncio.create_task(self._write_in_turn(file, draft))
+        writing.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.wait([writing], timeout=_PATIENCE)
+        if writing.done():
+            writing.result()
+            return
+        self._hangs = True
+        self._fail(_hanging(file.name))
+        if draft is not None:
+            self._given_up.append(draft)
+            raise StateUnsureError(self.stale_reason)
+
+    async def _write_in_turn(self, file: "SqliteFile", draft: Draft | None) -> None:
+        async with self._writing:
+            try:
+                await self._write_rows(file, None if draft in self._given_up else draft)
+            finally:
+                self._hangs = False
+                self._given_up = [each for each in self._given_up if each is not draft]
+
+    async def _write_rows(self, file: "SqliteFile", draft: Draft | None) -> None:
+        rows = self.totals.changes()
+        if self._documents["since"] != self.totals.since:
+            self._documents = {**self._documents, "since": self.totals.since}
+            self._unwritten.add("since")
+        names, self._unwritten = self._unwritten, set()
+        entries, self._unwritten_entries = self._unwritten_entries, []
+        rows.documents = {name: self._documents.get(name) for name in names}
+        rows.audit = [*entries]
+        if draft is not None:
+            rows.documents |= {name: draft.documents[name] for name in draft.changed}
+            rows.audit += draft.entries
+        try:
+            await file.write(rows)  # also without any: the file may be gone
+        except BaseException as error:
+            self.totals.revert(rows)
+            self._unwritten |= names
+            self._unwritten_entries = [*entries, *self._unwritten_entries]
+            if not isinstance(error, StateError):
+                raise
+            if isinstance(error, StateLostError):
+                self.totals.mark_all()
+                self._unwritten = set(self._documents)
+                self._unwritten_entries = list(self._audit)
+            self._fail(str(error))
+            if draft is not None:
+                raise
+            return
+        if draft is not None and draft in self._given_up:
+            self._unwritten |= draft.changed  # what is in force replaces it with the next write
+        elif draft is not None:
+            self._adopt(draft)
+        if self.stale_since is not None:
+            log.event("state_written", store=file.name)
+        self._stale_since, self._stale_reason = None, ""
+
+    def _fail(self, reason: str) -> None:
+        if self.stale_since is None:
+            log.event("state_unwritten", "error", reason=reason)
+            self._stale_since = time.time()
+        self._stale_reason = reason
+
+
+def _moment() -> Moment:
+    return Moment(time.monotonic(), time.time())
+
+
+def _hanging(name: str) -> str:
+    return f"{name}: the state cannot be written or read: the disk does not answer"

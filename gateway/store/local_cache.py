@@ -1,0 +1,231 @@
+"""The local cache: files that a replica of a fleet keeps on its own disk, for its next start."""
+
+import asyncio
+import fcntl
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from errno import ENOSPC
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from gateway.base.daemon_thread import in_daemon_thread
+from gateway.base.whole_file import write_whole
+from gateway.observe import log
+
+# Seconds that a write is waited for, less than a lease lasts; and after which one that does not end
+# is reported.
+_PATIENCE, _LONG = 1.0, 10.0
+# Seconds between two notes of the last heartbeat.
+_NOTE_AGAIN = 60.0
+_MAX_BYTES = 1024 * 1024
+
+
+class CacheFile:
+    """A file that is written in a daemon thread, one write at a time.
+
+    Neither the heartbeats nor the end of a replica wait long for a disk that does not answer, as
+    one in a network may not.
+
+    Args:
+        path: of the file.
+        event: the event to log when it cannot be written, once until it can.
+    """
+
+    def __init__(self, path: Path, event: str) -> None:
+        self._path = path
+        self._event = event
+        self._writing: asyncio.Future[None] | None = None
+        self._began = 0.0
+        self.failing = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a write goes on."""
+        return self._writing is not None and not self._writing.done()
+
+    async def write(self, call: Callable[[], None]) -> bool:
+        """Call a function that writes, unless a write goes on; return whether it has returned."""
+        if self.busy:
+            if time.monotonic() - self._began > _LONG:
+                self.report("the disk does not answer")
+            return False
+        self._began = time.monotonic()
+        writing = self._writing = asyncio.ensure_future(in_daemon_thread(call))
+        done, _ = await asyncio.wait([writing], timeout=_PATIENCE)
+        try:
+            if done:
+                writing.result()
+        except RuntimeError as error:  # no thread can be started
+            self.report(str(error))
+            return False
+        return bool(done)
+
+    def report(self, reason: str) -> None:
+        """Log that the file cannot be written."""
+        if not self.failing:
+            log.event(self._event, "warning", reason=f"{self._path}: {reason}")
+        self.failing = True
+
+
+class _Cached(msgspec.Struct):
+    database: str
+    documents: dict[str, object]
+
+
+class LastOverrides:
+    """A file with the overrides that were read last, for a start without the database.
+
+    Args:
+        path: of the file.
+        database: the name of the database; overrides of another one are not used.
+    """
+
+    def __init__(self, path: Path, database: str) -> None:
+        self._path = path
+        self._database = database
+        self._file = CacheFile(path, "overrides_not_kept")
+        self._unwritten: dict[str, object] | None = None
+
+    def read(self) -> dict[str, object] | None:
+        """Return the documents by name; None if there are none of this database."""
+        try:
+            cached = msgspec.json.decode(self._path.read_bytes(), type=_Cached)
+        except (OSError, msgspec.DecodeError):
+            return None
+        return cached.documents if cached.database == self._database else None
+
+    async def keep(self, documents: dict[str, object] | None = None) -> None:
+        """Write these documents, or those that could not be written yet."""
+        if documents is not None:
+            self._unwritten = documents
+        latest = self._unwritten
+        if latest is None or not await self._file.write(partial(self.write, latest)):
+            return
+        if latest is self._unwritten and not self._file.failing:
+            self._unwritten = None
+
+    def write(self, documents: dict[str, object]) -> None:
+        """Replace the content of the file."""
+        content = msgspec.json.encode(_Cached(self._database, documents))
+        try:
+            write_whole(self._path, content)
+        except OSError as error:
+            self._file.report((error.strerror or str(error)).lower())
+        else:
+            self._file.failing = False
+
+
+class StartRecord(msgspec.Struct, frozen=True):
+    """A record of the start before.
+
+    Attributes:
+        database: the name of its database.
+        start: the id of the last start that the database may have a row of.
+        heard: its last confirmed heartbeat that was noted, in seconds since 1970 by the database; 0
+            for none.
+        cut_off: whether the database may lack counts of it, or of a start after it.
+    """
+
+    database: str
+    start: str
+    heard: float
+    cut_off: bool
+
+
+class LastStart:
+    """A file with a StartRecord, locked until it is closed.
+
+    The database cannot know whether a lost replica is dead or cut off, even if another of the same
+    name is heard. The file is locked while its process runs: a start that gets the lock takes the
+    place of the one before.
+
+    Args:
+        path: of the file.
+        database: the name of the database; the place of a start with another is not taken.
+        start: the id of this start.
+
+    Attributes:
+        before: the start before, whose process has ended; None if none is known, or once this one
+            took its place.
+        unheard: the file that a worker makes while its counts are not taken.
+    """
+
+    def __init__(self, path: Path, database: str, start: str) -> None:
+        self._path = path
+        self._database = database
+        self._start = start
+        self._descriptor: int | None = None
+        self._file = CacheFile(path, "start_not_kept")
+        self._heard = 0.0
+        self._written: StartRecord | None = None
+        self.unheard = path.with_name(f"{path.name}.unheard")
+        self._missing = self.unheard.exists()
+        self.before = self._take()
+
+    async def note(self, heard: float, *, cut_off: bool, last: bool = False) -> None:
+        """Write the record of this start if it has changed.
+
+        Args:
+            heard: the last confirmed heartbeat; written now and then.
+            cut_off: whether the database may lack counts of this start.
+            last: whether the start ends.
+        """
+        if last or heard - self._heard > _NOTE_AGAIN:
+            self._heard = heard
+        # A start without a confirmed heartbeat may have no row in the database.
+        former = self.before or StartRecord(self._database, self._start, self._heard, cut_off)
+        record = msgspec.structs.replace(former, cut_off=cut_off)
+        if self._descriptor is not None and record != self._written:
+            await self._file.write(partial(self._write, self._descriptor, record))
+
+    def take_place(self) -> None:
+        """Note that this start took the place of the one before."""
+        self.before = None
+        if self._missing:
+            with suppress(OSError):
+                self.unheard.unlink()
+            self._missing = False
+
+    def close(self) -> None:
+        """Release the file; if it is being written, the end of the process releases it."""
+        if self._descriptor is not None and not self._file.busy:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _take(self) -> StartRecord | None:
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            self._file.report(error.strerror or str(error))
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            self._file.report("another gateway uses it; give each its own GATEWAY_REPLICA")
+            return None
+        self._descriptor = descriptor
+        try:
+            found = msgspec.json.decode(os.read(descriptor, _MAX_BYTES), type=StartRecord)
+        except (OSError, msgspec.DecodeError):
+            return None
+        if self._missing:
+            found = msgspec.structs.replace(found, cut_off=True)
+        return found if found.database == self._database else None
+
+    def _write(self, descriptor: int, record: StartRecord) -> None:
+        try:
+            # In place, which needs no room; never shorter, so that a process that is killed leaves
+            # no end of a former record.
+            content = msgspec.json.encode(record).ljust(os.fstat(descriptor).st_size)
+            if os.pwrite(descriptor, content, 0) < len(content):
+                raise OSError(ENOSPC, os.strerror(ENOSPC))
+            os.fsync(descriptor)
+        except OSError as error:
+            self._file.report(error.strerror or str(error))
+        else:
+            self._written, self._file.failing = record, False

@@ -1,0 +1,139 @@
+"""Outbox: the counts of a replica that the database does not have yet, in numbered batches.
+
+A batch is frozen when it is first sent, and sent under the same number until the database has
+confirmed it. The database takes each number of a start once, so that a batch whose confirmation was
+lost is not counted twice. Meanwhile, further counts wait in Totals, which are bounded.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from gateway.usage.delta import CutoverDelta, Delta, SampleDelta
+from gateway.usage.history import IntervalRow, Resolution
+from gateway.usage.totals import CountRow, StateRows, Totals, UsageRow
+
+# The outcomes of cutovers are kept of this many deltas; gates judge by the latest.
+_MAX_OUTCOMES = 600
+
+
+class Batch(NamedTuple):
+    """A numbered batch of a start, encoded by `encode`."""
+
+    sequence: int
+    content: bytes
+
+
+class BatchContent(NamedTuple):
+    """Sums, the outcomes of cutovers, and whether earlier counts are lost."""
+
+    totals: Totals
+    outcomes: list[CutoverDelta]
+    lost: bool
+
+
+class Outbox:
+    """Collects deltas into batches.
+
+    Args:
+        clock: returns the time of the database, in seconds since 1970.
+
+    Attributes:
+        sequence: the number of the last batch that was frozen.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._waiting = Totals()
+        self._outcomes: deque[list[CutoverDelta]] = deque(maxlen=_MAX_OUTCOMES)
+        self._sent: Batch | None = None
+        self._lost = False
+        self.sequence = 0
+
+    def absorb(self, delta: Delta) -> None:
+        """Add the counts of a process, at the current time of the database."""
+        self._waiting.absorb(msgspec.structs.replace(delta, at=self._clock(), outcomes=[]))
+        self._lost |= delta.lost
+        if delta.outcomes:
+            self._outcomes.append(delta.outcomes)
+
+    def shift(self, seconds: float) -> None:
+        """Correct the times of counts in no batch yet: the clock was behind by so many seconds."""
+        former, self._waiting = self._waiting, Totals()
+        rows = former.changes()
+
+        def later(*times: float) -> tuple[float, ...]:
+            return tuple(at and at + seconds for at in times)  # 0 is never
+
+        usage = [(*row[:-3], *later(*row[-3:])) for row in rows.usage]
+        counts = [(*row[:-2], *later(*row[-2:])) for row in rows.counts]
+        history = [
+            row._replace(start=by.start(row.start + by.seconds / 2 + seconds))  # from its middle
+            for row in rows.history
+            for by in (Resolution(row.by),)
+        ]
+        moved = StateRows(floors=rows.floors, history=history)
+        moved.usage, moved.counts = (
+            msgspec.convert(usage, list[UsageRow]),
+            msgspec.convert(counts, list[CountRow]),
+        )
+        self._waiting.merge(Totals(moved))
+        for kept in former.samples.values():
+            for sample in kept:
+                self._waiting.sample(sample)
+
+    def batch(self) -> Batch | None:
+        """Return the batch to send now: the unconfirmed one, or a new one if there is anything."""
+        if self._sent is None:
+            outcomes = [each for several in self._outcomes for each in several]
+            content = encode(self._waiting, outcomes, lost=self._lost)
+            if content is None:
+                return None
+            self._lost = False
+            self.sequence += 1
+            self._sent = Batch(self.sequence, content)
+            self._waiting = Totals()
+            self._outcomes.clear()
+        return self._sent
+
+    def confirm(self, sequence: int) -> None:
+        """Forget the batch of this number, which the database has."""
+        if self._sent is not None and self._sent.sequence == sequence:
+            self._sent = None
+
+
+class _Encoded(msgspec.Struct, array_like=True, frozen=True):
+    usage: list[UsageRow]
+    floors: list[tuple[str, str, int]]
+    counts: list[CountRow]
+    samples: list[SampleDelta]
+    outcomes: list[CutoverDelta]
+    history: list[IntervalRow] = []
+    lost: bool = False
+
+
+def encode(totals: Totals, outcomes: list[CutoverDelta], *, lost: bool = False) -> bytes | None:
+    """Return counts as bytes; None if there are none."""
+    rows = totals.changes()
+    samples = [sample for kept in totals.samples.values() for sample in kept]
+    if not (rows or samples or outcomes or lost):
+        return None
+    floors = [(*key, floor) for key, floor in rows.floors.items() if floor]
+    counted = rows.usage, floors, rows.counts, samples, outcomes, rows.history
+    return msgspec.msgpack.encode(_Encoded(*counted, lost))
+
+
+def decode(content: bytes) -> BatchContent:
+    """Return the counts of `encode`.
+
+    Raises:
+        msgspec.DecodeError: another release encodes batches differently.
+    """
+    found = msgspec.msgpack.decode(content, type=_Encoded)
+    floors = {(api, version): floor for api, version, floor in found.floors}
+    totals = Totals(StateRows(found.usage, [], floors, found.counts, history=found.history))
+    for sample in found.samples:
+        totals.sample(sample)
+    return BatchContent(totals, found.outcomes, found.lost)

@@ -1,0 +1,445 @@
+"""PostgresDatabase: the connections of a gateway to its state in PostgreSQL.
+
+The gateway has a schema of its own, so that other programs may share the database. Connections keep
+the statements prepared that run every second, unless a pooler that gives each transaction another
+connection makes that fail. Such a pooler also swallows notifications; the heartbeat polls anyway.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from hashlib import blake2b
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+# asyncpg: the driver of PostgreSQL for asyncio.
+import asyncpg
+from sqlalchemy import (
+    AdaptedConnection,
+    ClauseElement,
+    Connection,
+    CursorResult,
+    Executable,
+    Text,
+    column,
+    create_engine,
+    event,
+    select,
+    table,
+    text,
+)
+from sqlalchemy.dialects.postgresql.asyncpg import dialect
+from sqlalchemy.exc import InvalidatePoolError, SQLAlchemyError
+from sqlalchemy.sql.compiler import SQLCompiler
+
+# SQLAlchemy's asyncio package runs an engine by these greenlets. It imports the ORM as well, which
+# takes 6 MB.
+from sqlalchemy.util import greenlet_spawn
+
+from gateway.store.database_errors import NO_RIGHTS, REASONS, translated
+from gateway.store.state import StateError, StateUnreachableError, StateUnsureError
+from gateway.store.tables import REVISION, create_tables, upgrade_tables
+
+T = TypeVar("T")
+_DIALECT = dialect()  # type: ignore[no-untyped-call]  # it leaves them out
+SCHEMA = "gateway"
+# Advisory locks are numbers that all programs of a database share: "vgw", and which lock.
+_LOCK_MIGRATION = 0x76677701
+LOCK_JUDGE = 0x76677702
+LOCK_CHANGE = 0x76677703
+_CHANNEL = "gateway_overrides"
+NOTIFY = f"SELECT pg_notify('{_CHANNEL}', '')"
+"""The statement that makes other replicas read the overrides after the commit."""
+# Time-outs in seconds: to connect, of a statement, and of an idle transaction, after which the
+# database ends it and releases its locks.
+_CONNECT = 3.0
+_STATEMENT = 3.0
+_IDLE = 2.0
+# The idle time-out only applies between two statements. A gateway that is suspended or cut off
+# between preparing and executing a statement would hold its locks until it comes back.
+_END_SILENT = text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE usename = current_user AND datname = current_database() AND state = 'active'"
+    " AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - :silent * interval '1 s'"
+    " AND pid IN (SELECT l.pid FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation"
+    " WHERE c.relnamespace = CAST(:of AS regnamespace) AND l.mode <> 'AccessShareLock'"
+    " OR l.locktype = 'advisory' AND l.objid IN (:judge, :change))"
+)
+# Seconds between two checks of a connection that only listens.
+_LISTEN = 10.0
+_BEGIN = (
+    f"BEGIN{{mode}}; SET LOCAL search_path TO {SCHEMA};"
+    f" SET LOCAL statement_timeout = '{_STATEMENT:g}s';"
+    " SET LOCAL idle_in_transaction_session_timeout = '{idle:g}s'"
+)
+_WRITER = _BEGIN.format(mode="", idle=_IDLE)
+# A reader blocks nobody, and may belong to a gateway that is busy otherwise.
+_READER = _BEGIN.format(mode=" ISOLATION LEVEL REPEATABLE READ, READ ONLY", idle=30)
+# Errors of the server about a prepared statement that it does not have.
+_FORGOTTEN = (
+    asyncpg.InvalidSQLStatementNameError,
+    asyncpg.DuplicatePreparedStatementError,
+    asyncpg.InvalidCachedStatementError,
+)
+# Errors that the driver raises of a server, of a connection, and of one that cannot go on.
+_DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+_MAY_ADD_TO_AUDIT = text(
+    f"SELECT has_sequence_privilege(pg_get_serial_sequence('{SCHEMA}.audit', 'id'), 'USAGE')"
+)
+# The number of rows that take about a millisecond.
+_PART = 500
+
+
+class StatementsForgottenError(StateUnreachableError):
+    """A prepared statement is missing; none are kept from then on, and the next attempt works."""
+
+
+class Statement:
+    """A statement that runs often, compiled once.
+
+    Args:
+        statement: of SQLAlchemy.
+        kept: whether connections keep it prepared.
+
+    Attributes:
+        text: as the driver takes it.
+        name: the name of the prepared statement; empty if it is not kept. It depends on the text,
+            so that it never stands for another statement, whoever prepared it.
+    """
+
+    __slots__ = ("_fixed", "_names", "name", "text")
+
+    def __init__(self, statement: ClauseElement, *, kept: bool = False) -> None:
+        compiled = statement.compile(dialect=_DIALECT)
+        assert isinstance(compiled, SQLCompiler)  # no statement that makes a table
+        self.text = str(compiled)
+        digest = blake2b(self.text.encode(), digest_size=16).hexdigest()
+        self.name = f"gateway_{digest}" if kept else ""
+        self._names: tuple[str, ...] = tuple(compiled.positiontup or ())
+        binds = compiled.binds.items()
+        self._fixed = {name: bind.value for name, bind in binds if not bind.required}
+
+    def arguments(self, values: Mapping[str, object]) -> list[object]:
+        """Return the arguments in their order; raises KeyError if one is missing."""
+        fixed = self._fixed
+        return [values[name] if name in values else fixed[name] for name in self._names]
+
+
+_NOW = Statement(
+    text("SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)"), kept=True
+)
+
+
+class PostgresConnection:
+    """A connection in a transaction; each method raises SQLAlchemyError.
+
+    Those that take a Statement use the driver directly, at a third of the cost, and raise its
+    errors: asyncpg.PostgresError and OSError.
+
+    Args:
+        connection: which leaves transactions to this class.
+        keeps: whether statements stay prepared until the connection ends.
+    """
+
+    def __init__(self, connection: Connection, *, keeps: bool) -> None:
+        self._connection = connection
+        self._driver: Any = connection.connection.driver_connection
+        self._prepared: dict[str, Any] | None = connection.info if keeps else None
+
+    async def execute(
+        self, statement: Executable, parameters: Any = None
+    ) -> CursorResult[*tuple[Any, ...]]:
+        """Execute a statement; return its buffered result."""
+        return await greenlet_spawn(self._connection.execute, statement, parameters)
+
+    async def run(self, script: str) -> None:
+        """Execute statements without parameters and results, at once."""
+        await self._run(self._driver.execute(script))
+
+    async def roll_back(self) -> None:
+        """End the transaction with nothing done."""
+        if not self._connection.invalidated:
+            await self.run("ROLLBACK")
+
+    async def fetch(self, statement: Statement, **values: object) -> list[Sequence[Any]]:
+        """Execute a statement; return its rows."""
+        arguments = statement.arguments(values)
+        prepared = await self._prepare(statement)
+        if prepared is not None:
+            return await self._run(prepared.fetch(*arguments))
+        return await self._run(self._driver.fetch(statement.text, *arguments))
+
+    async def execute_each(
+        self, statement: Statement, rows: Iterable[Mapping[str, object]]
+    ) -> None:
+        """Execute a statement with the parameters of each row."""
+        given = [statement.arguments(row) for row in rows]
+        if not given:
+            return
+        prepared = await self._prepare(statement)
+        if prepared is not None:
+            await self._run(prepared.executemany(given))
+        else:
+            await self._run(self._driver.executemany(statement.text, given))
+
+    async def parts(
+        self, statement: Statement, at_once: int | None, **values: object
+    ) -> AsyncIterator[list[Sequence[Any]]]:
+        """Yield the rows of a query in parts, between which other tasks run.
+
+        Args:
+            statement: the query.
+            at_once: the number of rows that are fetched at a time; None for all, if they are
+                bounded.
+            values: its parameters.
+        """
+        prepared, arguments = await self._prepare(statement), statement.arguments(values)
+        if prepared is None:
+            prepared = await self._run(self._driver.prepare(statement.text, name=""))
+        cursor = await self._run(prepared.cursor(*arguments)) if at_once else None
+        while True:
+            fetching = cursor.fetch(at_once) if cursor else prepared.fetch(*arguments)
+            rows = await self._run(fetching)
+            for place in range(0, len(rows), _PART):
+                yield rows[place : place + _PART]
+                await asyncio.sleep(0)
+            if not at_once or len(rows) < at_once:
+                return  # without another round trip
+
+    async def run_sync(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Return the result of a function of a connection."""
+        return await greenlet_spawn(function, self._connection, *arguments)
+
+    async def _prepare(self, statement: Statement) -> Any:
+        if self._prepared is None or not statement.name:
+            return None
+        found = self._prepared.get(statement.name)
+        if found is None:
+            preparing = self._driver.prepare(statement.text, name=statement.name)
+            found = self._prepared[statement.name] = await self._run(preparing)
+        return found
+
+    async def _run(self, work: Awaitable[T]) -> T:
+        try:
+            return await work
+        except BaseException as error:
+            # Like SQLAlchemy with its own errors: a connection that broke off, or on which an
+            # answer is still to come, is never used again.
+            closed = self._driver.is_closed()
+            if closed or not isinstance(error, asyncpg.PostgresError):
+                self._connection.invalidate()
+            # InternalClientError: the server has said that it ends, and has not closed it yet.
+            ended = closed and isinstance(error, asyncpg.InterfaceError)
+            if ended or isinstance(error, asyncpg.InternalClientError):
+                raise ConnectionError("the connection broke off") from None
+            raise
+
+
+class Transaction(NamedTuple):
+    """A transaction, and the time of the database at its begin, in seconds since 1970."""
+
+    connection: PostgresConnection
+    now: float
+
+
+class PostgresDatabase:
+    """The database of a URL; it connects when it is used.
+
+    Args:
+        url: of the database.
+        keeps: whether connections keep statements prepared, for a gateway that asks every second.
+
+    Attributes:
+        name: the URL without user and password.
+    """
+
+    def __init__(self, url: str, *, keeps: bool = True) -> None:
+        self._url = url
+        self.name = _name(url)
+        self._engine = create_engine(
+            "postgresql+asyncpg://",
+            connect_args={
+                "dsn": url,
+                "timeout": _CONNECT,
+                "command_timeout": _STATEMENT + 1,
+                "statement_cache_size": 0,
+                "prepared_statement_cache_size": 0,
+                "prepared_statement_name_func": str,  # no name: ""
+            },
+            pool_size=2,  # the heartbeat, and the judge beside it
+            max_overflow=3,  # an operator who changes something, and two who read
+            pool_timeout=_CONNECT,
+            hide_parameters=True,
+            isolation_level="AUTOCOMMIT",  # transactions are begun and ended here
+        )
+        event.listen(self._engine, "checkout", _refuse_closed)
+        self._keeps = keeps
+
+    async def prepare(self) -> None:
+        """Bring the schema to the newest revision, once for all replicas that start together.
+
+        Raises:
+            StateUnreachableError: the database cannot be reached now.
+            StateError: it cannot be used.
+        """
+        async with self.transaction() as (connection, _):
+            revision = await self._revision(connection)
+            if revision >= REVISION:
+                await self._check_newer(connection, revision)
+                # Better refused now than with the first change or rollback.
+                if not (await connection.execute(_MAY_ADD_TO_AUDIT)).scalar_one():
+                    raise StateError(f"{self.name}: {REASONS[NO_RIGHTS]}")
+                return
+        # Changes of the schema may wait for other replicas, and take longer than other statements.
+        async with self.transaction(60.0) as (connection, _):
+            await connection.execute(text("SET LOCAL statement_timeout = '60s'"))
+            await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '60s'"))
+            await connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK_MIGRATION})"))
+            revision = await self._revision(connection)
+            if revision >= REVISION:  # another replica was first
+                return
+            if not revision:
+                await connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+            await connection.run_sync(upgrade_tables if revision else create_tables)
+
+    async def check(self) -> None:
+        """Raise StateError if no state is there, or one that cannot be read; change nothing."""
+        async with self.transaction() as (connection, _):
+            revision = await self._revision(connection)
+            if not revision:
+                raise StateError(f"{self.name}: not the state of a gateway; name another database")
+            await self._check_newer(connection, revision)
+
+    @asynccontextmanager
+    async def transaction(
+        self, seconds: float = _STATEMENT * 2, *, snapshot: bool = False
+    ) -> AsyncIterator[Transaction]:
+        """Begin a transaction; commit it unless an error is raised.
+
+        Args:
+            seconds: the time-out of all of it.
+            snapshot: whether all statements only read, and see the database at one moment.
+
+        Raises:
+            StateUnsureError: the database was lost with the commit, which may have succeeded.
+            StatementsForgottenError: a pooler forgets statements; nothing was done.
+            StateUnreachableError: the database cannot be reached; nothing was done.
+            StateError: nothing was done.
+        """
+        begun = done = False
+        try:
+            async with asyncio.timeout(seconds), self._connected() as connection:
+                begun = True
+                try:
+                    await connection.run(_READER if snapshot else _WRITER)
+                    ((now,),) = await connection.fetch(_NOW)
+                    yield Transaction(connection, now)
+                except BaseException:
+                    await connection.roll_back()
+                    raise
+                done = True
+                await connection.run("COMMIT")
+        except _FORGOTTEN:
+            self._keeps = False
+            raise StatementsForgottenError(
+                f"{self.name}: a pooler between here and the database forgets statements;"
+                " they are prepared each time from now on"
+            ) from None
+        except (SQLAlchemyError, asyncpg.PostgresError, OSError) as error:
+            found = translated(self.name, self._url, error)
+            if done and isinstance(found, StateUnreachableError):
+                raise StateUnsureError(str(found)) from None
+            raise found from None
+        except (asyncpg.InterfaceError, ValueError) as error:
+            if begun:
+                raise
+            raise translated(self.name, self._url, error) from None
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[PostgresConnection]:
+        connection = await greenlet_spawn(self._engine.connect)
+        try:
+            yield PostgresConnection(connection, keeps=self._keeps)
+        finally:
+            # Shielded: if this task is cancelled, the pool would lose a connection.
+            await asyncio.shield(asyncio.ensure_future(greenlet_spawn(connection.close)))
+
+    async def end_silent(self) -> None:
+        """End transactions of gateways that went silent within a statement; raises StateError."""
+        locks = {"judge": LOCK_JUDGE, "change": LOCK_CHANGE}
+        async with self.transaction() as (connection, _):
+            await connection.execute(_END_SILENT, {"silent": _IDLE, "of": SCHEMA, **locks})
+
+    async def listen(self, notified: Callable[[], None]) -> None:
+        """Call a function with each notification of an override; return when none can come.
+
+        Raises:
+            StateError: the database cannot be reached or used.
+        """
+        try:
+            connection = await asyncpg.connect(
+                self._url, timeout=_CONNECT, command_timeout=_STATEMENT, statement_cache_size=0
+            )
+        except (*_DRIVER, ValueError) as error:
+            raise translated(self.name, self._url, error) from None
+        try:
+            ended = asyncio.Event()
+            connection.add_termination_listener(lambda _: ended.set())
+            await connection.add_listener(_CHANNEL, lambda *_: notified())
+            while not ended.is_set():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LISTEN):
+                        await ended.wait()
+                        return
+                await connection.fetchval("SELECT 1")
+        except _DRIVER as error:
+            raise translated(self.name, self._url, error) from None
+        finally:
+            connection.terminate()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        with suppress(SQLAlchemyError, OSError):
+            await greenlet_spawn(self._engine.dispose)
+
+    async def _revision(self, connection: PostgresConnection) -> str:
+        # By a query: to_regclass may answer from before another replica made the table.
+        query = "SELECT 1 FROM pg_tables WHERE schemaname = :of AND tablename = 'alembic_version'"
+        there = await connection.execute(text(query), {"of": SCHEMA})
+        if there.one_or_none() is None:
+            return ""
+        # By its full name: without USAGE on the schema, the search path does not find it.
+        version = select(column("version_num", Text)).select_from(
+            table("alembic_version", schema=SCHEMA)
+        )
+        found = await connection.execute(version)
+        return str(found.scalar_one_or_none() or "")
+
+    async def _check_newer(self, connection: PostgresConnection, revision: str) -> None:
+        if revision == REVISION:
+            return
+        # A newer gateway stores the revision from which on gateways can use its schema.
+        document = await connection.execute(
+            text("SELECT document FROM documents WHERE name = 'serves'")
+        )
+        serves = (document.scalar_one_or_none() or revision).strip('"')
+        if serves > REVISION:
+            raise StateError(
+                f"{self.name}: written by a newer gateway (schema {revision}; this one knows"
+                f" {REVISION}); run that one, or name another database in 'state'"
+            )
+
+
+def _refuse_closed(connection: AdaptedConnection, *_: object) -> None:
+    """Make the pool reconnect instead of returning a connection that broke off while idle."""
+    if connection.driver_connection.is_closed():
+        raise InvalidatePoolError
+
+
+def _name(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "localhost", parts.port
+    except ValueError:
+        return "postgresql://"
+    return f"postgresql://{host}{f':{port}' if port else ''}{parts.path}"

@@ -1,0 +1,275 @@
+"""Reading the sums of a fleet, waiting batches included, as any replica and `--state` do."""
+
+from collections.abc import Mapping
+from math import ceil
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    LargeBinary,
+    Table,
+    Text,
+    bindparam,
+    case,
+    literal,
+    or_,
+    select,
+    union_all,
+)
+
+from gateway.base.overrides import VersionKey
+from gateway.rollout.decisions import OVERRIDES, AuditEntry
+from gateway.store.documents import read_documents
+from gateway.store.judge import read_lease, read_replicas
+from gateway.store.merging import labels_begin, samples_name, samples_of
+from gateway.store.outbox import decode
+from gateway.store.postgres import PostgresConnection, PostgresDatabase, Statement
+from gateway.store.replicas import ReplicaRow, fleet_view, gaps, heard_until
+from gateway.store.state import LAG_SECONDS, FleetView, StateView, VersionReading
+from gateway.store.tables import (
+    ALL_BUT_CALLERS,
+    LATEST_AUDIT,
+    audit,
+    batches,
+    called,
+    counts,
+    floors,
+    history,
+    replicas,
+    usage,
+)
+from gateway.usage.history import History, HistoryQuery, HistoryView, Resolution, whole_history
+from gateway.usage.top_clients import ClientUsage, RowKey
+from gateway.usage.totals import Occurrences, StateRows, Totals
+
+# The number of rows that are fetched at a time of tables whose rows are not bounded, some MB.
+_ROWS = 5000
+# The time-out for reading the sums of all versions, in seconds.
+_PATIENCE = 30.0
+
+
+class FleetReading(NamedTuple):
+    """The content of the database at one moment.
+
+    Attributes:
+        totals: the sums.
+        now: the time of the database, in seconds since 1970.
+        rows: the replicas.
+    """
+
+    totals: Totals
+    now: float
+    rows: list[ReplicaRow]
+
+    @property
+    def view(self) -> StateView:
+        """The sums, with what they may lack."""
+        counted = heard_until(self.rows, self.now) - LAG_SECONDS
+        return StateView(self.totals, self.now, counted, None, gaps(self.rows, self.now))
+
+
+async def read_fleet(
+    database: PostgresDatabase, key: VersionKey | None, *, clients: bool = True
+) -> FleetReading:
+    """Return the sums for a version, or for all; for `clients`, see `State.view`.
+
+    Raises:
+        StateError: the database cannot be reached or used.
+    """
+    async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
+        return await _read(connection, now, key, clients=clients)
+
+
+async def read_version(database: PostgresDatabase, key: VersionKey) -> VersionReading:
+    """Return all data of a version at one moment; raises StateError."""
+    by_day, by_minute = whole_history(key)
+    async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
+        view = (await _read(connection, now, key)).view
+        # Batches that wait to be merged have history, too.
+        found = History(view.totals.history.rows(), bounded=False)
+        since = {"days": ceil(by_day.since(now)), "minutes": ceil(by_minute.since(now))}
+        of = {"api": key[0], "label": key[1]}
+        async for part in connection.parts(_OF_VERSION, None, **of, **since):
+            found.add(part)
+        latest = await connection.fetch(_LATEST_CHANGE, **of)
+    days, minutes = (found.view(query, now).series.get(key, {}) for query in (by_day, by_minute))
+    return VersionReading(view, days, minutes, AuditEntry(*latest[0]) if latest else None)
+
+
+async def read_history(
+    connection: PostgresConnection, query: HistoryQuery, now: float
+) -> HistoryView:
+    """Return the intervals of a query at a time."""
+    found = History(bounded=False)
+    asked = {"by": query.by.value, "api": query.api, "label": query.version}
+    times = {"since": ceil(query.since(now)), "callers": ceil(query.callers_since(now))}
+    async for part in connection.parts(_HISTORY, _ROWS, **times, **asked):
+        found.add(part)
+    return found.view(query, now)
+
+
+async def read_audit(connection: PostgresConnection) -> list[AuditEntry]:
+    """Return the latest changes, the latest last."""
+    return [AuditEntry(*row) for row in await connection.fetch(_LATEST_AUDIT)][::-1]
+
+
+async def read_replica_views(
+    database: PostgresDatabase, revision: int, changed: float
+) -> FleetView:
+    """Return the replicas; for the arguments, see `fleet_view`. Raises StateError."""
+    async with database.transaction() as (connection, now):
+        rows, lease = await read_replicas(connection), await read_lease(connection)
+    judge = "" if lease.is_free(now) else lease.start
+    return fleet_view(rows, now, judge, revision, changed)
+
+
+async def read_stored_fleet(
+    url: str, query: HistoryQuery | None
+) -> tuple[StateView, Mapping[str, object], HistoryView | None]:
+    """Return the content of the database of a fleet, without being one of its replicas.
+
+    Args:
+        url: of the database.
+        query: the wanted history.
+
+    Returns:
+        The sums, the document with the overrides, and the history.
+
+    Raises:
+        StateError: it cannot be read.
+    """
+    database = PostgresDatabase(url, keeps=False)
+    try:
+        await database.check()
+        view = (await read_fleet(database, None)).view
+        async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
+            documents = await read_documents(connection, OVERRIDES)
+            found = None if query is None else await read_history(connection, query, now)
+            return view, documents, found
+    finally:
+        await database.close()
+
+
+async def _read(
+    connection: PostgresConnection, now: float, key: VersionKey | None, *, clients: bool = True
+) -> FleetReading:
+    samples = "" if key is None else samples_name(("differences", *key))
+    documents = await read_documents(connection, "since", samples)
+    rows = await read_replicas(connection)
+    totals = Totals(StateRows(documents=documents))
+    await _add_clients(connection, totals, key, clients=clients)
+    await _add_counts(connection, totals, key, clients=clients)
+    async for ((content,),) in connection.parts(_WAITING, 1):
+        try:
+            counted = decode(content)
+        except msgspec.DecodeError:
+            totals.since = now  # the judge reports it
+            continue
+        totals.merge(counted.totals)
+        if counted.lost:
+            totals.since = now
+    for sample in samples_of(documents.get(samples)):
+        totals.sample(sample)
+    return FleetReading(totals, now, rows)
+
+
+async def _add_clients(
+    connection: PostgresConnection, totals: Totals, key: VersionKey | None, *, clients: bool
+) -> None:
+    api, label = (None, None) if key is None else key
+    of = {"api": api, "label": label}
+    for name, version, floor in await connection.fetch(_FLOORS, **of):
+        totals.clients_of(name, version).floor = floor
+    if not clients:
+        for name, version, last, served in await connection.fetch(_CALLED, **of):
+            found = totals.clients_of(name, version)
+            found.last, found.served = last, served
+        return
+    for name, version in await connection.fetch(_VERSIONS) if key is None else [key]:
+        rows: dict[RowKey, ClientUsage] = {}
+        of = {"api": name, "label": version}
+        async for part in connection.parts(_USAGE, None, **of):
+            for endpoint, client, others, *numbers in part:
+                rows[endpoint, None if others else client] = ClientUsage(*numbers)
+        if rows:
+            found = totals.clients_of(name, version)
+            found.rows = rows
+            # Lists: a generator would be called for each row.
+            found.last = max([row.last for row in rows.values()])
+            found.served = max([row.served for row in rows.values()])
+
+
+async def _add_counts(
+    connection: PostgresConnection, totals: Totals, key: VersionKey | None, *, clients: bool
+) -> None:
+    if key is None:
+        parts = connection.parts(_COUNTS if clients else _VIOLATIONS, _ROWS)
+    else:
+        # The labels of a version end with a quotation mark, and # is the next character.
+        first = labels_begin(key)
+        parts = connection.parts(_COUNTS_OF, None, first=first, end=f"{first[:-1]}#")
+    async for part in parts:
+        for kind, encoded, *times in part:
+            labels = msgspec.json.decode(encoded, type=tuple[str, ...])
+            totals.put_count(kind, labels, Occurrences(*times))
+
+
+def _of_version(table: Table) -> tuple[ColumnElement[bool], ...]:
+    """Return the condition that a row is of an API and a version, each unless it is null."""
+    api, label = bindparam("api", type_=Text), bindparam("label", type_=Text)
+    columns = table.columns
+    return or_(api.is_(None), columns.api == api), or_(label.is_(None), columns.version == label)
+
+
+def _since(name: str) -> ColumnElement[bool]:
+    # Of the type of the column: another one uses no index.
+    return history.c.start >= bindparam(name, type_=BigInteger)
+
+
+_KEY = usage.c.api, usage.c.version
+_FLOORS = Statement(select(floors).where(*_of_version(floors)), kept=True)
+_USAGE = Statement(
+    select(*(each for each in usage.columns if each not in _KEY)).where(*_of_version(usage)),
+    kept=True,
+)
+_VERSIONS = Statement(select(*_KEY).distinct())
+_CALLED = Statement(select(called).where(*_of_version(called)), kept=True)
+_COUNTS = Statement(select(counts))
+_VIOLATIONS = Statement(select(counts).where(counts.c.kind == "violations"))
+# By the order of bytes, like the index; the order of the database's language does not use it.
+_FIRST, _END = (
+    counts.c.labels.bool_op(compared)(bindparam(name, type_=Text))
+    for compared, name in (("~>=~", "first"), ("~<~", "end"))
+)
+_COUNTS_OF = Statement(select(counts).where(_FIRST, _END), kept=True)
+_LATEST_AUDIT = Statement(LATEST_AUDIT)
+_LATEST_CHANGE = Statement(LATEST_AUDIT.where(*_of_version(audit)).limit(1), kept=True)
+_WAITING = Statement(
+    select(batches.c.content)
+    .outerjoin(replicas, replicas.c.start == batches.c.start)
+    .where(or_(replicas.c.merged.is_(None), replicas.c.merged < batches.c.sequence)),
+    kept=True,
+)
+_NO_CALLERS = literal(b"", LargeBinary)
+_HISTORY = Statement(
+    select(*ALL_BUT_CALLERS, case((_since("callers"), history.c.callers), else_=_NO_CALLERS)).where(
+        history.c.by == bindparam("by"), _since("since"), *_of_version(history)
+    )
+)
+# The callers of minutes are not needed, and half of the data.
+_OF_VERSION = Statement(
+    union_all(
+        *(
+            select(*ALL_BUT_CALLERS, callers).where(
+                history.c.by == by.value, _since(name), *_of_version(history)
+            )
+            for by, name, callers in (
+                (Resolution.DAY, "days", history.c.callers),
+                (Resolution.MINUTE, "minutes", _NO_CALLERS),
+            )
+        )
+    ),
+    kept=True,
+)

@@ -1,0 +1,352 @@
+"""Replicas: their presence, their clock, and their connection to the database."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from enum import StrEnum
+from functools import partial
+from math import inf
+from typing import NamedTuple
+
+import msgspec
+
+from gateway.base.steady_clock import WAS_SET, passed
+from gateway.observe import log
+from gateway.observe.failing_service import FailingService
+from gateway.store.state import (
+    IN_FORCE_SECONDS,
+    SILENT_SECONDS,
+    DataGap,
+    FleetView,
+    ReplicaView,
+    SetAhead,
+    StateBusyError,
+    StateError,
+    StateUnreachableError,
+    UnknownReplicaError,
+)
+
+DEPUTY = "deputy"
+"""The document with the start of the replica that acts if judge and database are gone together."""
+# The maximum number of services with failing targets that a replica reports.
+_FAILING = 100
+# The maximum number of operators that read at a time, as heartbeats and judgements need
+# connections, too; and for how many seconds others wait.
+_READERS = 2
+_PATIENCE = 10.0
+# A clock of this machine that differs by more seconds is reported.
+_SKEW = 5.0
+# Dates of requests go by this machine's clock while it differs by less, in seconds, so that they do
+# not follow each delay of an answer.
+_APART = 0.5
+
+
+class Presence(StrEnum):
+    """Whether a replica sends heartbeats."""
+
+    HEARD = "heard"
+    LOST = "lost"
+
+
+class ReplicaRow(NamedTuple):
+    """One start of a replica, as the database has it; times in seconds since 1970.
+
+    Attributes:
+        start: the id of the start.
+        replica: the name of the replica.
+        version: of the gateway.
+        rules: the hash of the configuration in force.
+        admin: the address of its admin port.
+        started: when it started.
+        heard: its last heartbeat.
+        sequence: the number of the last batch that it handed in.
+        merged: the number of the last batch that is in the sums.
+        applied: the revision of the overrides that are in force there.
+        gone: when it left, was forgotten, or its next start took its place; None before.
+        refused: why the configuration on disk is not in force there; empty if it is.
+        failing: the services with failing targets there, as JSON.
+    """
+
+    start: str
+    replica: str
+    version: str
+    rules: str
+    admin: str
+    started: float
+    heard: float
+    sequence: int
+    merged: int
+    applied: int
+    gone: float | None
+    refused: str = ""
+    failing: str = ""
+
+    def presence(self, now: float) -> Presence:
+        """Return the presence of a replica that has not gone.
+
+        Another one of the same name does not matter: this one may be cut off, and serve.
+        """
+        # A heartbeat in the future is from before the clock of the database was set back.
+        return Presence.HEARD if abs(now - self.heard) <= SILENT_SECONDS else Presence.LOST
+
+    def is_over(self, now: float, lost_for: float, since: float = -inf) -> bool:
+        """Return whether this replica has been lost for so many seconds.
+
+        `since` is when counting began, as it does anew if the clock of the database is set: the
+        time between the two clocks has not passed.
+        """
+        waited = now - max(self.heard, since)
+        return self.presence(now) is Presence.LOST and waited > lost_for
+
+
+def present(rows: Iterable[ReplicaRow], now: float) -> list[tuple[ReplicaRow, Presence]]:
+    """Return the replicas that have not gone with their presence, by name."""
+    found = ((row, row.presence(now)) for row in rows if row.gone is None)
+    return sorted(found, key=lambda each: (each[0].replica, each[0].started))
+
+
+def _heard(rows: Iterable[ReplicaRow], now: float) -> list[ReplicaRow]:
+    return [row for row, presence in present(rows, now) if presence is Presence.HEARD]
+
+
+def deputy(rows: Sequence[ReplicaRow], judge: str, now: float) -> str:
+    """Return the start of the oldest replica that is heard beside the judge; empty for none."""
+    heard = sorted(_heard(rows, now), key=lambda row: row.started)
+    return next((row.start for row in heard if row.start != judge), "")
+
+
+def gaps(rows: Sequence[ReplicaRow], now: float) -> tuple[DataGap, ...]:
+    """Return the lost replicas, whose latest counts the sums may lack."""
+    return tuple(
+        DataGap(row.replica, row.heard)
+        for row, presence in present(rows, now)
+        if presence is Presence.LOST
+    )
+
+
+def heard_until(rows: Iterable[ReplicaRow], now: float) -> float:
+    """Return the earliest of the last heartbeats of all replicas that are heard; now if none."""
+    return min([now, *(row.heard for row in _heard(rows, now))])
+
+
+def fleet_view(
+    rows: Sequence[ReplicaRow], now: float, judge: str, revision: int, changed: float
+) -> FleetView:
+    """Return the replicas for operators.
+
+    Args:
+        rows: all starts of replicas.
+        now: the time of the database, in seconds since 1970.
+        judge: the start that judges; empty if none does.
+        revision: the number of the last change of the overrides.
+        changed: the time of that change, in seconds since 1970.
+    """
+    views = [
+        ReplicaView(
+            replica=row.replica,
+            presence=presence,
+            judges=row.start == judge,
+            version=row.version,
+            rules=row.rules,
+            admin=row.admin,
+            started=row.started,
+            heard=row.heard,
+            lag=max(now - row.heard, 0.0),
+            behind=row.sequence - row.merged,
+            refused=row.refused,
+            failing=decode_failing(row.failing),
+        )
+        for row, presence in present(rows, now)
+    ]
+    return FleetView(views, warnings(rows, now, revision, changed))
+
+
+def warnings(rows: Sequence[ReplicaRow], now: float, revision: int, changed: float) -> list[str]:
+    """Return what is wrong with the fleet, a sentence each; for the arguments, see `fleet_view`."""
+    here = _heard(rows, now)
+    found = []
+    if len(hashes := {row.rules for row in here}) > 1:
+        parts = (
+            f"{rules} ({', '.join(row.replica for row in here if row.rules == rules)})"
+            for rules in sorted(hashes)
+        )
+        found.append(f"the rules differ: {', '.join(parts)}")
+    names = [row.replica for row in here]
+    found += [
+        f"{names.count(name)} replicas are called {name}; give each its own GATEWAY_REPLICA"
+        for name in sorted({name for name in names if names.count(name) > 1})
+    ]
+    if len(versions := {row.version for row in here}) > 1:
+        found.append(f"the versions of the gateway differ: {', '.join(sorted(versions))}")
+    found += [
+        f"{row.replica} has not applied the last change of the overrides"
+        for row in here
+        if row.applied < revision and row.heard > max(row.started, changed + IN_FORCE_SECONDS)
+    ]
+    return found
+
+
+def elsewhere(replica: str, fleet: FleetView, here: str) -> str:
+    """Return the reason why the replica `here` cannot answer for another one."""
+    known = {each.replica: each for each in fleet.replicas}
+    if replica in known:
+        return f"{replica} answers for itself, at {known[replica].admin}; here is {here}"
+    return f"no replica is called '{replica}'; there are {', '.join(known)}"
+
+
+def lost(replica: str, rows: Sequence[ReplicaRow], now: float) -> list[ReplicaRow]:
+    """Return the rows of a lost replica.
+
+    Raises:
+        UnknownReplicaError: it is not lost, or there is none of that name.
+    """
+    known = present(rows, now)
+    found = [row for row, how in known if row.replica == replica and how is Presence.LOST]
+    if found:
+        return found
+    if any(row.replica == replica for row, _ in known):
+        raise UnknownReplicaError(f"{replica} is heard; stop it, and it leaves by itself")
+    names = ", ".join(row.replica for row, how in known if how is Presence.LOST) or "none"
+    raise UnknownReplicaError(f"no replica is called '{replica}'; lost: {names}")
+
+
+def encode_failing(services: Sequence[FailingService]) -> str:
+    """Return services with failing targets as JSON; of many, the first ones."""
+    return msgspec.json.encode(services[:_FAILING]).decode() if services else ""
+
+
+def decode_failing(encoded: str) -> list[FailingService]:
+    """Return the services of `encode_failing`; raises DecodeError."""
+    return msgspec.json.decode(encoded, type=list[FailingService]) if encoded else []
+
+
+class FleetClock:
+    """The clock of the database, so that replicas with wrong clocks agree.
+
+    It continues from the last answer of the database; before the first one, from the clock of this
+    machine.
+
+    Attributes:
+        was_set: whether the clock of the database was set since its first answer. Earlier counts
+            have times of the former clock.
+    """
+
+    def __init__(self) -> None:
+        self._ahead = time.time() - passed()
+        self._known = False
+        self._skewed = False
+        self._passed_on = 0.0
+        self._set_ahead: SetAhead | None = None
+        self.was_set = False
+
+    def follow(self, set_ahead: SetAhead) -> None:
+        """Set the function that takes by how many seconds this machine's clock is behind."""
+        self._set_ahead = set_ahead
+        set_ahead(self._passed_on)
+        self.pass_on()
+
+    def pass_on(self) -> None:
+        """Call that function if the difference changed, as when this machine's clock is set."""
+        ahead = self.ahead
+        if self._set_ahead is not None and abs(ahead - self._passed_on) > _APART:
+            self._passed_on = ahead
+            self._set_ahead(ahead)
+
+    def set(self, date: float, asked: float) -> float:
+        """Set the clock to the answer of the database.
+
+        Args:
+            date: the answer, in seconds since 1970.
+            asked: when the database was asked, by `passed`.
+
+        Returns:
+            By how many seconds the clock was behind.
+        """
+        former, self._ahead = self._ahead, date - (asked + passed()) / 2
+        skew = self.ahead
+        if abs(skew) > _SKEW and not self._skewed:
+            log.event("clock_skewed", "warning", seconds=round(skew, 1))
+        self._skewed = abs(skew) > _SKEW
+        behind = self._ahead - former
+        self.was_set |= self._known and abs(behind) > WAS_SET
+        self._known = True
+        return behind
+
+    def differs(self, date: float) -> bool:
+        """Return whether the clock of the database, at this time, was set since its last answer."""
+        return abs(date - self.now()) > WAS_SET
+
+    @property
+    def ahead(self) -> float:
+        """By how many seconds the clock of this machine is behind."""
+        return self.now() - time.time()
+
+    def now(self) -> float:
+        """Return the time, in seconds since 1970."""
+        return passed() + self._ahead
+
+
+class DatabaseHealth:
+    """Whether the database is reached, by the heartbeats and the readers of a replica.
+
+    Args:
+        name: of the database.
+        clock: returns its time, in seconds since 1970.
+
+    Attributes:
+        heard: the last confirmed heartbeat, by the database; 0 for none.
+        stale_since: since when the database has not been reached; None if it is reached.
+        stale_reason: why; empty if it is reached.
+        behind: whether it may lack more than the counts between two heartbeats.
+    """
+
+    def __init__(self, name: str, clock: Callable[[], float]) -> None:
+        self._name = name
+        self._clock = clock
+        self._readers = asyncio.Semaphore(_READERS)
+        self._missed: Callable[[], StateError] | None = None
+        self.heard = 0.0
+        self.stale_since: float | None = None
+        self.stale_reason = ""
+        self.behind = False
+
+    def reached(self, now: float) -> None:
+        """Note a heartbeat that was confirmed at that time of the database."""
+        self.behind = self.stale_since is not None  # the next one has what was added meanwhile
+        if self.behind:
+            log.event("state_written", store=self._name)
+        self.stale_since, self._missed, self.stale_reason = None, None, ""
+        self.heard = now
+
+    def missed(self, error: StateError) -> float:
+        """Note a failure; return since when the database has not been reached."""
+        if self.stale_since is None:
+            log.event("state_unwritten", "error", reason=str(error))
+            self.stale_since = self.heard or self._clock()
+        self.behind, self.stale_reason = True, str(error)
+        self._missed = partial(StateUnreachableError, str(error))  # without its traceback
+        return self.stale_since
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[None]:
+        """Wait for a place among the readers.
+
+        Raises:
+            StateBusyError: there was none in time.
+            StateUnreachableError: the database is away; nobody waits for it a second time.
+        """
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self._readers.acquire()
+        except TimeoutError:
+            raise StateBusyError(
+                f"{self._name}: {_READERS} others have read for {_PATIENCE:g} s; ask again, for one"
+                " version where that is enough"
+            ) from None
+        try:
+            if self._missed is not None:
+                raise self._missed()
+            yield
+        finally:
+            self._readers.release()

@@ -1,0 +1,471 @@
+"""SqliteFile: the state in one SQLite file, which one gateway at a time may write."""
+
+import asyncio
+import errno
+import fcntl
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+# SQLAlchemy: one description of tables and statements for SQLite and PostgreSQL.
+from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from gateway.base.daemon_thread import in_daemon_thread
+from gateway.base.regular_file import open_regular
+from gateway.base.whole_file import write_whole
+from gateway.observe import log
+from gateway.store.state import StateError, StateLostError
+from gateway.store.tables import (
+    REVISION,
+    read_history,
+    read_rows,
+    upgrade_tables,
+    write_history,
+    write_rows,
+)
+from gateway.usage.history import History, HistoryQuery
+from gateway.usage.totals import StateRows
+
+T = TypeVar("T")
+
+# PRAGMA application_id: "vgws", the state of a version gateway.
+_APPLICATION = 0x76677773
+# PRAGMA user_version of files with Alembic's table of revisions; earlier ones have 1 to 3, and a
+# gateway of that time refuses this one as newer than itself.
+_ALEMBIC = 4
+_MODE = 0o600
+# The document with the number of writes.
+_WRITES = "writes"
+# The write-ahead log of SQLite and its index; if one is removed, writes are lost.
+_BESIDE = ("-wal", "-shm")
+# Exceptions raised by corrupt rows.
+_UNREADABLE = (
+    *(SQLAlchemyError, sqlite3.Error, msgspec.DecodeError),
+    *(ValueError, TypeError, LookupError),
+)
+_ANOTHER = "move it away, or name another file in 'state'"
+# Files of schemas 1 to 3: what each lacks, and where the columns of their tables go; a client of
+# NULL stood for all others.
+_STEPS = {
+    1: (
+        "ALTER TABLE usage ADD COLUMN served REAL NOT NULL DEFAULT 0",
+        "UPDATE usage SET served = last WHERE count > refused",
+    ),
+    2: ("UPDATE OR REPLACE documents SET name = 'overrides' WHERE name = 'orders'",),
+    3: (),
+}
+_FORMER_COLUMNS = {
+    "usage": "api, version, endpoint, ifnull(client, ''), client IS NULL,"
+    " count, refused, failed, slack, first, last, served",
+    "floors": "*",
+    "counts": "*",
+    "documents": "*",
+}
+
+
+class SqliteFile:
+    """An open state file.
+
+    Args:
+        path: of the file, which is created if it does not exist.
+        read_only: whether another process may be writing to it.
+
+    Attributes:
+        name: the path, for log lines and messages.
+        unheard: the file that a worker makes while its counts are not taken.
+
+    Raises:
+        StateError: it cannot be used.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.name = str(path)
+        self._path = path
+        self._read_only = read_only
+        self._turn = asyncio.Lock()
+        self._lock: int | None = None
+        self._beside: list[int | None] | None = None
+        self._engine = self._open()
+        self._mark = WrittenMark(path)
+        self.unheard = self._mark.unheard
+        self._writes = 0
+
+    async def read(self) -> StateRows:
+        """Return all rows but the history; if some are lost, counting begins now.
+
+        Raises:
+            StateError: they cannot be read.
+        """
+        rows = await self._in_thread(lambda: self._read(read_rows))
+        writes = rows.documents.pop(_WRITES, 0)
+        self._writes = writes if isinstance(writes, int) else 0
+        if lost := self._mark.loss(self._writes):
+            rows.documents["since"] = time.time()
+            if not self._read_only:
+                log.event("state_went_back", "error", reason=f"{self.name}: {lost}")
+        return rows
+
+    async def write(self, changes: StateRows) -> None:
+        """Store changes, all or none of them; without any, check that the file is there.
+
+        Raises:
+            StateLostError: the file was removed and is empty; all rows have to be written.
+            StateError: nothing was stored.
+        """
+        await self._in_thread(lambda: self._write(changes))
+
+    async def history(self, query: HistoryQuery, now: float) -> History:
+        """Return the intervals of a query at a time; raises StateError."""
+        return await self._in_thread(
+            lambda: self._read(partial(read_history, query=query, now=now))
+        )
+
+    async def close(self) -> None:
+        """Merge the write-ahead log into the file, write its mark, and release it."""
+        await self._in_thread(self._close)
+        if not self._read_only:
+            self._mark.close(self._writes)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Return the result of a function, called in a daemon thread, one at a time.
+
+        A disk that does not answer blocks that thread for ever, and must not block the process.
+        """
+
+        async def take_turn() -> T:
+            async with self._turn:
+                try:
+                    return await in_daemon_thread(work)
+                except RuntimeError as error:  # no thread can be started
+                    raise StateError(
+                        f"{self.name}: the state cannot be used now: {error}"
+                    ) from None
+
+        # Shielded: if the caller is cancelled, the thread keeps its turn until it is done.
+        return await asyncio.shield(take_turn())
+
+    def _read(self, read: Callable[[Connection], T]) -> T:
+        try:
+            with self._engine.begin() as connection:
+                return read(connection)
+        except _UNREADABLE as error:
+            raise StateError(self._reason(error)) from None
+
+    def _write(self, changes: StateRows) -> None:
+        try:
+            self._check_file()
+            if changes:
+                counted = changes.documents | {_WRITES: self._writes + 1}
+                with self._engine.begin() as connection:
+                    write_rows(connection, replace(changes, documents=counted))
+                    write_history(connection, changes.history)
+                self._beside = self._beside or self._files_beside()
+                self._writes += 1
+        except (*_UNREADABLE, StateError) as error:
+            self._mark.note(self._writes, unwritten=True)
+            if isinstance(error, StateError):
+                raise
+            raise StateError(
+                f"{self.name}: the state cannot be written: {_original(error)}"
+            ) from None
+        self._mark.note(self._writes, unwritten=False)
+
+    def _check_file(self) -> None:
+        # SQLite would go on writing to a file that was removed, replaced or emptied.
+        if self._lock is None:  # it was removed, and could not be created again
+            raise self._recreated("removed")
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            raise self._recreated("removed") from None
+        except OSError as error:
+            raise StateError(
+                f"{self.name}: the state cannot be written: {error.strerror}"
+            ) from None
+        if not os.path.samestat(found, os.fstat(self._lock)):
+            raise StateError(
+                f"{self.name}: the state file was replaced while the gateway ran; put the former"
+                " one back, or restart the gateway to use this one"
+            )
+        if not found.st_size:
+            self._path.unlink()
+            raise self._recreated("emptied")
+        if self._beside not in (None, self._files_beside()):
+            # Closing moves the content of the log, which is open, to the file.
+            raise self._recreated("left by the files beside it")
+
+    def _files_beside(self) -> list[int | None]:
+        paths = [Path(f"{self._path}{end}") for end in _BESIDE]
+        return [path.stat().st_ino if path.exists() else None for path in paths]
+
+    def _recreated(self, what: str) -> StateLostError:
+        self._close()
+        self._engine = self._open()
+        return StateLostError(f"{self.name}: the state file was {what}")
+
+    def _open(self) -> Engine:
+        if self._read_only:
+            self._check_readable()
+        else:
+            self._lock = _lock(self._path)
+        self._beside = None
+        try:
+            engine = _engine(self._path, read_only=self._read_only)
+            try:
+                with engine.begin() as connection:
+                    self._check_schema(connection)
+                if not self._read_only:
+                    with closing(engine.raw_connection().cursor()) as cursor:
+                        # A commit is on the disk with the next checkpoint, and whole after a crash.
+                        cursor.execute("PRAGMA journal_mode = WAL")
+                        cursor.execute("PRAGMA synchronous = NORMAL")
+            except BaseException:
+                engine.dispose()
+                raise
+        except BaseException as error:
+            self._release()
+            if isinstance(error, _UNREADABLE):
+                raise StateError(self._reason(error)) from None
+            raise
+        return engine
+
+    def _close(self) -> None:
+        with suppress(SQLAlchemyError):  # the log beside the file is read at the next start
+            self._engine.dispose()
+        self._release()
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _check_readable(self) -> None:
+        """Raise StateError with the reason of the system, which SQLite does not give."""
+        try:
+            with open_regular(self._path):
+                pass
+        except OSError as error:
+            raise StateError(
+                f"{self.name}: the state cannot be read: {error.strerror}; is the path right?"
+            ) from None
+
+    def _check_schema(self, connection: Connection) -> None:
+        """Accept the file as it is, or bring its schema to the newest revision."""
+        application, schema, tables = (
+            connection.exec_driver_sql(query).scalar_one()
+            for query in (
+                "PRAGMA application_id",
+                "PRAGMA user_version",
+                "SELECT count(*) FROM sqlite_schema",
+            )
+        )
+        if application != _APPLICATION and (tables or self._read_only):
+            raise StateError(self._foreign())
+        query = "SELECT version_num FROM alembic_version"
+        revision = connection.exec_driver_sql(query).scalar_one() if schema >= _ALEMBIC else ""
+        if revision > REVISION or schema > _ALEMBIC:
+            raise StateError(
+                f"{self.name}: written by a newer gateway (schema {revision or schema};"
+                f" this one knows {REVISION}); run that one, or name another file in 'state'"
+            )
+        if self._read_only:
+            if revision < REVISION:
+                raise StateError(
+                    f"{self.name}: written by an older gateway; start this one with it first"
+                )
+            return
+        if revision < REVISION:
+            _upgrade(connection, schema)
+        # A file that cannot be written is refused now, not at the first write.
+        with connection.begin_nested() as probe:
+            write_rows(connection, StateRows(documents={"probe": None}))
+            probe.rollback()
+
+    def _foreign(self) -> str:
+        remedy = "is the path right?" if self._read_only else _ANOTHER
+        return f"{self.name}: not the state of a gateway; {remedy}"
+
+    def _reason(self, error: Exception) -> str:
+        original = _original(error)
+        if isinstance(original, msgspec.ValidationError):
+            reason = (
+                f"a value has a wrong type {original}; put a backup in its place, or {_ANOTHER}"
+            )
+        elif "locked" in str(original):
+            reason = "another program has the state locked; end it, or name another file in 'state'"
+        elif not isinstance(original, sqlite3.OperationalError):
+            return self._foreign()
+        elif self._read_only:
+            # SQLite makes -shm to read a file, and takes any -wal beside it for one of the file.
+            reason = (
+                f"the state cannot be read: {original}; copy it with the -wal and -shm that are"
+                " beside it, or alone where there are none, to an empty folder that can be written,"
+                " on a disk that is not full"
+            )
+        else:
+            reason = (
+                f"the state cannot be kept there: {original}; name a file that can be written in"
+                " 'state'"
+            )
+        return f"{self.name}: {reason}"
+
+
+def _engine(path: Path, *, read_only: bool) -> Engine:
+    where = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rw'}"
+
+    def connect() -> sqlite3.Connection:
+        # No isolation level: the driver would begin no transaction for a change of the schema.
+        return sqlite3.connect(where, uri=True, check_same_thread=False, isolation_level=None)
+
+    engine = create_engine("sqlite://", creator=connect, poolclass=StaticPool)
+    begin = "BEGIN" if read_only else "BEGIN IMMEDIATE"
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
+    return engine
+
+
+def _lock(path: Path) -> int:
+    """Lock a file for this process; return the descriptor that has to stay open as long.
+
+    Two gateways would overwrite each other's totals. SQLite's own locks are POSIX locks, which end
+    when any descriptor of the file is closed; this one lasts.
+    """
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+    except OSError as error:
+        raise StateError(
+            f"{path}: the state cannot be kept there: {(error.strerror or str(error)).lower()};"
+            " name a file in a folder that can be written in 'state'"
+        ) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        if error.errno not in (errno.EAGAIN, errno.EACCES):
+            raise StateError(f"{path}: the state cannot be locked: {error.strerror}") from None
+        raise StateError(
+            f"{path}: the state of another gateway that runs; name another file in 'state'"
+        ) from None
+    with suppress(PermissionError):  # a file of another user, which that user has to protect
+        os.fchmod(lock, _MODE)  # names of clients are in it
+    return lock
+
+
+def _upgrade(connection: Connection, schema: int) -> None:
+    former = _FORMER_COLUMNS if schema in _STEPS else {}
+    for step in range(schema, _ALEMBIC) if former else ():
+        for statement in _STEPS[step]:
+            connection.exec_driver_sql(statement)
+    for table in former:
+        connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO former_{table}")
+    upgrade_tables(connection)
+    for table, columns in former.items():
+        connection.exec_driver_sql(f"INSERT INTO {table} SELECT {columns} FROM former_{table}")  # noqa: S608  # names from above
+        connection.exec_driver_sql(f"DROP TABLE former_{table}")
+    connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION}")
+    connection.exec_driver_sql(f"PRAGMA user_version = {_ALEMBIC}")
+
+
+def _original(error: Exception) -> object:
+    return error.orig if isinstance(error, DBAPIError) else error
+
+
+class _Mark(msgspec.Struct, frozen=True):
+    writes: int
+    unwritten: bool
+
+
+# The number of writes is noted after this many writes.
+_NOTE_AFTER = 30
+
+
+class WrittenMark:
+    """A file beside a state file with the number of writes, and whether the last one failed.
+
+    The state file itself does not show that it is an old copy, nor what was lost with a gateway
+    that could not write it any more.
+
+    Args:
+        path: of the state file.
+
+    Attributes:
+        unheard: the file that a worker makes while its counts are not taken.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(f"{path.name}.mark")
+        self.unheard = path.with_name(f"{path.name}.unheard")
+        self._missing = self.unheard.exists()
+        self._failing = False
+        self._noted: _Mark | None = None
+        with suppress(OSError, msgspec.DecodeError):
+            self._noted = msgspec.json.decode(self._path.read_bytes(), type=_Mark)
+
+    def loss(self, writes: int) -> str:
+        """Return the reason why a state file of this many writes lacks counts; empty if none."""
+        if self._missing:
+            return "the gateway ended while what its workers counted was not taken"
+        if self._noted is not None and self._noted.unwritten:
+            return "the gateway ended while the state could not be written"
+        if self._noted is not None and writes < self._noted.writes:
+            return "the state file lacks what was written, as a copy that was put back does"
+        return ""
+
+    def note(self, writes: int, *, unwritten: bool) -> None:
+        """Note the number of writes now and then, and a failed write at once.
+
+        That works on a full disk, too: the file has its place there from the first write on.
+        """
+        if self._missing and not unwritten:  # the new beginning of counting is stored by now
+            with suppress(OSError):
+                self.unheard.unlink()
+            self._missing = False
+        noted = self._noted
+        if (
+            noted is None
+            or noted.unwritten != unwritten
+            or abs(writes - noted.writes) > _NOTE_AFTER
+        ):
+            self._write(_Mark(writes, unwritten))
+
+    def close(self, writes: int) -> None:
+        """Note the number of writes at the end."""
+        if self._noted is not None and self._noted.writes != writes:
+            self._write(msgspec.structs.replace(self._noted, writes=writes))
+
+    def _write(self, mark: _Mark) -> None:
+        content = msgspec.json.encode(mark)
+        try:
+            write_whole(self._path, content)
+        except OSError as error:
+            if not self._write_in_place(content):
+                if not self._failing:
+                    reason = f"{self._path}: {(error.strerror or str(error)).lower()}"
+                    log.event("mark_not_kept", "warning", reason=reason)
+                self._failing = True
+                return
+        self._noted, self._failing = mark, False
+
+    def _write_in_place(self, content: bytes) -> bool:
+        """Overwrite the former mark, as a full disk has room for nothing else.
+
+        The file never gets shorter, so that one write is enough.
+        """
+        try:
+            file = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.pwrite(file, content.ljust(os.fstat(file).st_size), 0)
+                os.fsync(file)
+            finally:
+                os.close(file)
+        except OSError:
+            return False
+        return True

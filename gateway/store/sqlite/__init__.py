@@ -1,1 +1,0 @@
-"""The state of one gateway in an SQLite file."""

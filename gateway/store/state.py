@@ -1,0 +1,386 @@
+"""State: what operators read and change, of one gateway or of a whole fleet."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gateway.base.overrides import Overrides, VersionKey
+from gateway.observe import log
+from gateway.observe.failing_service import FailingService
+from gateway.rollout.cutover import Cutover
+from gateway.rollout.cutovers import CurrentCutover, Cutovers, Moment, Wish
+from gateway.rollout.decisions import AuditEntry, ChangeRequest, Draft, Event
+from gateway.rollout.gates import GateResult
+from gateway.routing.snapshot import Snapshot
+from gateway.usage.delta import Delta
+from gateway.usage.history import HistoryQuery, HistoryView, Interval
+from gateway.usage.totals import Totals
+
+Apply = Callable[[Overrides], Awaitable[None]]
+SetAhead = Callable[[float], None]
+Change = Callable[[Draft, Cutovers, Moment], None]
+"""A change of a draft, by the states of the cutovers at a moment."""
+SILENT_SECONDS = 5.0
+"""A replica without a heartbeat for this long is lost."""
+LAG_SECONDS = 2.0
+"""The maximum delay between a request and its count in the sums: processes report once a second."""
+IN_FORCE_SECONDS = 2.0
+"""The maximum delay until a change is in force on every replica that is heard."""
+
+
+class StateError(Exception):
+    """A store that cannot be used; the text names it, the reason, and a remedy."""
+
+
+class StateUnreachableError(StateError):
+    """A store that cannot be reached now, and may be later."""
+
+
+class StateUnsureError(StateUnreachableError):
+    """A store that was lost while it confirmed a change, which it may have made or not."""
+
+
+class StateBusyError(StateError):
+    """A store that others read for so long that a reader gave up."""
+
+
+class StateLostError(StateError):
+    """A store that was removed while the gateway ran, and is empty again."""
+
+
+class UnknownReplicaError(LookupError):
+    """A replica that does not exist here; the text names it and those that do."""
+
+
+class DataGap(NamedTuple):
+    """Counts that the sums may lack.
+
+    Attributes:
+        replica: the replica that is not heard; None if it is the database.
+        since: its last heartbeat, in seconds since 1970.
+    """
+
+    replica: str | None
+    since: float
+
+
+class StateView(NamedTuple):
+    """The sums at a time.
+
+    Attributes:
+        totals: the sums.
+        now: the time in seconds since 1970, by the clock of the store.
+        counted: the time up to which the sums are complete.
+        replica: the name of the replica if these are its own counts; None for those of all.
+        gaps: what the sums may lack.
+    """
+
+    totals: Totals
+    now: float
+    counted: float
+    replica: str | None
+    gaps: tuple[DataGap, ...]
+
+
+class VersionReading(NamedTuple):
+    """All data of one version at a time.
+
+    Attributes:
+        view: the sums.
+        days: its history by the day, by the start of each, in seconds since 1970.
+        minutes: its history by the minute, likewise; callers may be missing.
+        latest: its latest change in the audit log; None if there is none, or it is not known.
+    """
+
+    view: StateView
+    days: Mapping[int, Interval]
+    minutes: Mapping[int, Interval]
+    latest: AuditEntry | None
+
+
+class ReplicaView(NamedTuple):
+    """A replica; times in seconds since 1970.
+
+    Attributes:
+        replica: its name.
+        presence: `heard`, or `lost`.
+        judges: whether it judges cutovers.
+        version: the version of the gateway.
+        rules: the hash of the configuration in force.
+        admin: the address of its admin port.
+        started: its start.
+        heard: its last heartbeat.
+        lag: the age of that heartbeat, in seconds.
+        behind: the number of its batches that are not in the sums yet.
+        refused: the reason why its configuration on disk is not in force; empty if it is.
+        failing: the services with failing targets there.
+    """
+
+    replica: str
+    presence: str
+    judges: bool
+    version: str
+    rules: str
+    admin: str
+    started: float
+    heard: float
+    lag: float
+    behind: int
+    refused: str = ""
+    failing: Sequence[FailingService] = ()
+
+
+class FleetView(NamedTuple):
+    """All replicas, and what is wrong with them, a sentence each."""
+
+    replicas: list[ReplicaView]
+    warnings: list[str]
+
+
+class FailoverRank(NamedTuple):
+    """When a replica acts for all while the store is away.
+
+    Attributes:
+        rank: 0 for the last judge, 1 for its deputy, 2 for all others. A replica that has not
+            reached the store since its start cannot know the judge, and acts for itself: 0.
+        term: the token of the last judge, which all replicas know; 0 for none.
+    """
+
+    rank: int
+    term: int
+
+
+class Membership(NamedTuple):
+    """A gateway as the store sees it.
+
+    Attributes:
+        replica: its name.
+        rules: returns the configuration in force.
+        rules_hash: returns the hash of its text.
+        refused: returns the reason why the configuration on disk is not in force; empty if it is.
+        overrides_file: the file for the overrides that a replica of a fleet read last.
+    """
+
+    replica: str
+    rules: Callable[[], Snapshot]
+    rules_hash: Callable[[], str]
+    refused: Callable[[], str] = str
+    overrides_file: Path = Path()
+
+
+class State(ABC):
+    """The state of a gateway.
+
+    Each method that changes something returns when the change is in force in this gateway.
+
+    Attributes:
+        replica: the name of this gateway.
+        totals: the counts of this gateway.
+        admin: the address of its admin port, once it has one.
+        failing: returns the services with failing targets in this gateway.
+        unheard: the file that a worker makes while its counts are not taken; None without a disk.
+        tasks: coroutines that have to run while the gateway serves, by name.
+
+    Raises:
+        StateError: by each method, the store cannot be reached; nothing was changed.
+        TimeoutError: by each method that changes something, a worker has not confirmed it in time.
+    """
+
+    unheard: Path | None
+    tasks: Mapping[str, Callable[[], Coroutine[None, None, None]]]
+
+    def __init__(self, membership: Membership) -> None:
+        self.replica = membership.replica
+        self.totals = Totals()
+        self.admin = ""
+        self.failing: Callable[[], list[FailingService]] = list
+        self._membership = membership
+        self._apply: Apply | None = None
+
+    @property
+    @abstractmethod
+    def judges(self) -> bool:
+        """Whether this gateway acts for all replicas now."""
+
+    @property
+    @abstractmethod
+    def failover(self) -> FailoverRank:
+        """When this gateway acts for all replicas while the store is away."""
+
+    @property
+    @abstractmethod
+    def in_force(self) -> Overrides:
+        """The overrides in force."""
+
+    @property
+    @abstractmethod
+    def stale_since(self) -> float | None:
+        """Since when the store has not been reached, in seconds since 1970; None if it is."""
+
+    @property
+    @abstractmethod
+    def stale_reason(self) -> str:
+        """Why the store is not reached; empty if it is."""
+
+    @property
+    @abstractmethod
+    def now(self) -> float:
+        """The time of the store, in seconds since 1970."""
+
+    def follow(self, apply: Apply, set_ahead: SetAhead) -> None:
+        """Set the functions that take changes to every process of this gateway.
+
+        Args:
+            apply: applies overrides.
+            set_ahead: takes by how many seconds the clock of the store is ahead of this machine's;
+                called at once, and whenever that changes.
+        """
+        self._apply = apply
+
+    @abstractmethod
+    def absorb(self, delta: Delta) -> None:
+        """Add the counts of a process of this gateway."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Store what is left, and release the store."""
+
+    @abstractmethod
+    async def view(
+        self, key: VersionKey | None = None, replica: str | None = None, *, clients: bool = True
+    ) -> StateView:
+        """Return the sums of all replicas, or of one.
+
+        Args:
+            key: the version; None for all.
+            replica: the name of the only replica; None for all.
+            clients: whether the rows of clients and all counts are needed, which are many. Without
+                them, the view has the last call of each version, and violations alone.
+
+        Raises:
+            UnknownReplicaError: that replica is another one.
+        """
+
+    @abstractmethod
+    async def version(self, key: VersionKey) -> VersionReading:
+        """Return all data of one version at one moment."""
+
+    @abstractmethod
+    async def history(self, query: HistoryQuery) -> HistoryView:
+        """Answer a query for intervals of the history."""
+
+    @abstractmethod
+    async def cutover(self, key: VersionKey) -> CurrentCutover:
+        """Return a cutover as people see it."""
+
+    @abstractmethod
+    def gate_results(self, key: VersionKey) -> tuple[GateResult, ...]:
+        """Return the results of the gates now, or those for which they rolled the cutover back."""
+
+    @abstractmethod
+    async def audit(self) -> list[AuditEntry]:
+        """Return the latest changes, the latest last."""
+
+    @abstractmethod
+    async def fleet(self) -> FleetView:
+        """Return the replicas."""
+
+    @abstractmethod
+    async def forget(self, replica: str, request: ChangeRequest) -> None:
+        """Forget a lost replica.
+
+        Raises:
+            UnknownReplicaError: it is not lost, or there is none of that name.
+        """
+
+    @abstractmethod
+    async def reset_shadow(self, key: VersionKey, request: ChangeRequest) -> None:
+        """Delete the counts of the shadow of a version."""
+
+    @abstractmethod
+    async def read_document(self, name: str) -> tuple[object, float]:
+        """Return a document that all replicas share, or None, and the time of the store."""
+
+    @abstractmethod
+    async def change_document(self, name: str, change: Callable[[object], object]) -> None:
+        """Replace a document by the result of a function, while no other replica does so."""
+
+    async def pause(self, key: VersionKey, request: ChangeRequest) -> None:
+        """Pause the brownouts of a version; raises ChangedMeanwhileError."""
+        await self._change(lambda draft, *_: draft.pause(key, request, paused=True))
+
+    async def resume(self, key: VersionKey, request: ChangeRequest) -> None:
+        """End the pause of brownouts; raises ChangedMeanwhileError."""
+        await self._change(lambda draft, *_: draft.pause(key, request, paused=False))
+
+    async def set_percent(
+        self, key: VersionKey, percent: float | None, request: ChangeRequest
+    ) -> None:
+        """Set the percentage of a cutover, or with None fix it; raises ChangedMeanwhileError.
+
+        No gate changes it until it is cleared.
+        """
+        await self._order(key, Wish.STAY if percent is None else percent, request)
+
+    async def clear_percent(self, key: VersionKey, request: ChangeRequest) -> None:
+        """Return to the configured percentage; raises ChangedMeanwhileError."""
+        await self._order(key, Wish.CLEAR, request)
+
+    async def record(self, request: ChangeRequest, what: str, about: str) -> None:
+        """Add an act to the audit log that changes nothing in the state.
+
+        Args:
+            request: who did it, and why.
+            what: the act.
+            about: its object; empty for none.
+        """
+        note = (about, "")
+        await self._change(lambda draft, *_: draft.record(request, what, note), applies=False)
+
+    @abstractmethod
+    async def _change(
+        self, change: Change, key: VersionKey | None = None, *, applies: bool = True
+    ) -> None:
+        """Store a change as a whole, then put it in force.
+
+        Args:
+            change: drafts it.
+            key: the version whose cutover changes.
+            applies: whether overrides may have changed.
+        """
+
+    async def _order(self, key: VersionKey, order: float | Wish, request: ChangeRequest) -> None:
+        def change(draft: Draft, cutovers: Cutovers, at: Moment) -> None:
+            cutovers.request(draft, self._cutovers_configured[key], order, request, at)
+
+        await self._change(change, key)
+
+    @property
+    def _cutovers_configured(self) -> Mapping[VersionKey, Cutover]:
+        return self._membership.rules().cutovers
+
+
+def log_events(events: Sequence[Event]) -> None:
+    """Log the events of a change that is stored."""
+    for event in events:
+        log.event(event.name, event.level, **event.fields)
+
+
+def report_lost_overrides(reason: str) -> None:
+    """Log that the stored overrides cannot be read."""
+    log.event("overrides_lost", "error", reason=reason)
+
+
+def report_lost_cutover(reason: str) -> None:
+    """Log that a stored cutover cannot be read."""
+    log.event("cutovers_lost", "error", reason=reason)
+
+
+def extra_missing(location: str, error: ModuleNotFoundError) -> StateError:
+    """Return the error that a store needs an extra of this distribution."""
+    name, extra = ("PostgreSQL", "postgresql") if "://" in location else (location, "state")
+    return StateError(
+        f"{name}: 'state' needs {error.name}, which is not installed; install"
+        f" version-gateway[{extra}]"
+    )

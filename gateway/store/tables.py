@@ -1,0 +1,294 @@
+"""The tables of the state, and the statements that both engines share.
+
+The functions take a connection in a transaction, so that a synchronous and an asynchronous engine
+can run them alike; each raises SQLAlchemyError.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+# SQLAlchemy: one description of tables and statements for SQLite and PostgreSQL.
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Select,
+    String,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    case,
+    delete,
+    insert,
+    literal,
+    select,
+    tuple_,
+)
+from sqlalchemy.types import TypeEngine
+
+from gateway.usage.history import History, HistoryQuery, IntervalRow, Resolution
+from gateway.usage.totals import AuditRow, StateRows, UsageKey, UsageRow
+
+T = TypeVar("T")
+
+REVISION = "0006"
+"""The newest revision of the schema; see `gateway.store.migrations`."""
+# The oldest revision whose gateways can use the newest schema.
+_SERVES = "0002"
+
+
+def _keys(*names: str) -> list[Column[str]]:
+    return [Column(name, Text, primary_key=True) for name in names]
+
+
+def _columns(kind: TypeEngine[Any], *names: str) -> list[Column[Any]]:
+    return [Column(name, kind, nullable=False) for name in names]
+
+
+_COUNT, _TEXT = BigInteger(), Text()
+_MOMENT = Float(53)  # seconds since 1970
+metadata = MetaData()
+usage = Table(
+    "usage",
+    metadata,
+    *_keys("api", "version", "endpoint", "client"),  # no client: requests that name none
+    Column("others", Boolean, primary_key=True),  # the sum of all clients that have no row
+    *_columns(_COUNT, "count", "refused", "failed"),
+    *_columns(_COUNT, "slack"),  # the true count is at most this much higher
+    *_columns(_MOMENT, "first", "last"),
+    *_columns(_MOMENT, "served"),  # the last request that was not refused; 0 for none
+)
+floors = Table("floors", metadata, *_keys("api", "version"), *_columns(_COUNT, "floor"))
+counts = Table(
+    "counts",
+    metadata,
+    *_keys("kind", "labels"),  # labels: a JSON array
+    *_columns(_COUNT, "count"),
+    *_columns(_MOMENT, "first", "last"),
+    # For those of one version, whose labels begin alike.
+    Index("counts_by_labels", "labels", postgresql_ops={"labels": "text_pattern_ops"}),
+)
+documents = Table("documents", metadata, *_keys("name"), *_columns(_TEXT, "document"))  # JSON
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    *_columns(_MOMENT, "at"),
+    *_columns(_TEXT, "who", "origin", "what", "api", "version", "why", "before", "after"),
+)
+history = Table(
+    "history",
+    metadata,
+    *_keys("api", "version", "by"),  # by: minute or day
+    Column("start", BigInteger, primary_key=True),  # seconds since 1970
+    *_columns(_COUNT, "requests", "errors", "refused"),
+    *_columns(_MOMENT, "seconds"),
+    *_columns(LargeBinary(), "buckets"),  # the number of requests by duration
+    *_columns(LargeBinary(), "callers"),  # the content of a Distinct
+    # The latest days of all versions are few of the rows.
+    Index("history_by_start", "by", "start"),
+)
+# The tables of a fleet; a gateway that keeps its state alone leaves them empty.
+# The last call of each version, to avoid reading its thousands of rows of usage.
+called = Table("called", metadata, *_keys("api", "version"), *_columns(_MOMENT, "last", "served"))
+replicas = Table(
+    "replicas",
+    metadata,
+    *_keys("start"),  # one row a start of a replica
+    *_columns(_TEXT, "replica", "version", "rules", "admin"),
+    *_columns(_MOMENT, "started", "heard"),
+    *_columns(_COUNT, "sequence", "merged", "applied"),
+    Column("gone", _MOMENT),  # when it left or was forgotten
+    # Releases before these columns do not write them.
+    Column("refused", Text, nullable=False, server_default=""),
+    Column("failing", Text, nullable=False, server_default=""),
+)
+batches = Table(
+    "batches",
+    metadata,
+    *_keys("start"),
+    Column("sequence", BigInteger, primary_key=True),
+    *_columns(LargeBinary(), "content"),
+)
+leases = Table(
+    "leases",
+    metadata,
+    *_keys("name"),
+    *_columns(_TEXT, "start"),
+    *_columns(_COUNT, "token"),
+    *_columns(_MOMENT, "renewed"),
+)
+# As Alembic makes it.
+_revisions = Table(
+    "alembic_version", MetaData(), Column("version_num", String(32), primary_key=True)
+)
+MAX_AUDIT = 1000
+"""The number of the latest entries of the audit log that are read."""
+_AUDIT = [column for column in audit.columns if column is not audit.c.id]
+LATEST_AUDIT = select(*_AUDIT).order_by(audit.c.id.desc()).limit(MAX_AUDIT)
+"""The query for the latest entries of the audit log, the latest first."""
+ALL_BUT_CALLERS = [each for each in history.columns if each is not history.c.callers]
+# As text, as it runs every two seconds; see `replace_rows`.
+_KNOWN_INTERVAL = (
+    "SELECT api, version, by, start, requests, errors, refused, seconds, buckets, callers"
+    " FROM history WHERE api = ? AND version = ? AND by = ? AND start = ?"
+)
+
+
+def create_tables(connection: Connection) -> None:
+    """Create the tables of a new database, as all revisions together make them.
+
+    Alembic, which would take 10 MB, is not needed; a test compares the two.
+    """
+    metadata.create_all(connection, checkfirst=False)
+    _revisions.create(connection)
+    connection.execute(insert(_revisions), {"version_num": REVISION})
+    connection.execute(insert(documents), {"name": "serves", "document": encoded(_SERVES)})
+
+
+def upgrade_tables(connection: Connection) -> None:
+    """Bring a database of an earlier release to the newest revision."""
+    # Alembic takes 10 MB, and few starts need it.
+    from gateway.store.migrations import upgrade
+
+    upgrade(connection)
+
+
+def read_rows(connection: Connection) -> StateRows:
+    """Return all rows but the history.
+
+    Raises:
+        ValidationError: a value has a wrong type, as SQLite does not check types.
+        DecodeError: a document is no JSON.
+    """
+
+    def rows(table: Table, query: Select[Any], kind: type[T]) -> T:
+        found = [tuple(row) for row in connection.execute(query)]
+        try:
+            return msgspec.convert(found, type=kind)
+        except msgspec.ValidationError as error:
+            raise msgspec.ValidationError(f"in the table '{table.name}': {error}") from None
+
+    # In the place of `others`: no client.
+    named = case((usage.c.others, None), else_=usage.c.client)
+    used = select(*usage.columns[:3], named, *usage.columns[5:])
+    stored = rows(documents, select(documents), list[tuple[str, str]])
+    counted = rows(counts, select(counts), list[tuple[str, str, int, float, float]])
+    return StateRows(
+        usage=rows(usage, used, list[UsageRow]),
+        floors={
+            row[:2]: row[2] for row in rows(floors, select(floors), list[tuple[str, str, int]])
+        },
+        counts=[
+            (kind, msgspec.json.decode(labels, type=tuple[str, ...]), count, first, last)
+            for kind, labels, count, first, last in counted
+        ],
+        documents={name: msgspec.json.decode(document) for name, document in stored},
+        audit=rows(audit, LATEST_AUDIT, list[AuditRow])[::-1],
+    )
+
+
+def write_rows(connection: Connection, changes: StateRows) -> None:
+    """Replace the rows that changed and delete those that are gone, the history excepted."""
+    _remove(connection, usage, [_usage_key(key) for key in changes.gone])
+    replace_rows(connection, usage, [(*_usage_key(row[:4]), *row[4:]) for row in changes.usage])
+    replace_rows(connection, floors, [(*key, floor) for key, floor in changes.floors.items()])
+    _remove(connection, counts, [(kind, encoded(labels)) for kind, labels in changes.uncounted])
+    counted = [(kind, encoded(labels), *times) for kind, labels, *times in changes.counts]
+    replace_rows(connection, counts, counted)
+    named = [(name, encoded(document)) for name, document in changes.documents.items()]
+    replace_rows(connection, documents, named)
+    write_audit(connection, changes.audit)
+
+
+def write_audit(connection: Connection, rows: Sequence[AuditRow]) -> None:
+    """Add entries to the audit log."""
+    names = [column.name for column in _AUDIT]
+    if rows:
+        connection.execute(insert(audit), [dict(zip(names, row, strict=True)) for row in rows])
+
+
+def read_history(connection: Connection, query: HistoryQuery, now: float) -> History:
+    """Return the intervals of a query at a time."""
+    known = history.c.start >= query.callers_since(now)
+    callers = case((known, history.c.callers), else_=literal(b"", LargeBinary))
+    found = select(*ALL_BUT_CALLERS, callers).where(
+        history.c.by == query.by.value, history.c.start >= query.since(now)
+    )
+    if query.api is not None:
+        found = found.where(history.c.api == query.api)
+    if query.version is not None:
+        found = found.where(history.c.version == query.version)
+    return History(map(tuple, connection.execute(found)), bounded=False)
+
+
+def write_history(connection: Connection, rows: Sequence[IntervalRow]) -> None:
+    """Add to the intervals of an SQLite file, and cut each series."""
+    found = (connection.exec_driver_sql(_KNOWN_INTERVAL, row[:4]).one_or_none() for row in rows)
+    known = [tuple(row) for row in found if row is not None]
+    merged = History(known, bounded=False)
+    merged.add(rows)
+    replace_rows(connection, history, merged.rows())
+    cut_history(connection, {row[:3] for row in rows} if len(known) < len(rows) else ())
+
+
+def cut_history(connection: Connection, series: Iterable[tuple[str, str, str]]) -> None:
+    """Delete all but the latest intervals of these series."""
+    for key in series:
+        same = tuple_(history.c.api, history.c.version, history.c.by) == key
+        first = (
+            select(history.c.start)
+            .where(same)
+            .order_by(history.c.start.desc())
+            .offset(Resolution(key[2]).most - 1)
+            .limit(1)
+            .scalar_subquery()
+        )
+        connection.execute(delete(history).where(same, history.c.start < first))
+
+
+def replace_rows(connection: Connection, table: Table, rows: Sequence[tuple[object, ...]]) -> None:
+    """Insert rows of a table in place of those with the same keys."""
+    if not rows:
+        return
+    if connection.dialect.name == "sqlite":
+        # As text, since it runs every two seconds, and making it takes longer than running it.
+        names = ", ".join(f'"{column.name}"' for column in table.columns)
+        values = ", ".join("?" for _ in table.columns)
+        statement = f"INSERT OR REPLACE INTO {table.name} ({names}) VALUES ({values})"  # noqa: S608  # ours
+        connection.exec_driver_sql(statement, [*rows])
+        return
+    _remove(connection, table, rows)
+    columns = table.columns.keys()
+    connection.execute(insert(table), [dict(zip(columns, row, strict=True)) for row in rows])
+
+
+def encoded(document: object) -> str:
+    """Return a document or labels as JSON."""
+    return msgspec.json.encode(document).decode()
+
+
+def _remove(connection: Connection, table: Table, gone: Sequence[tuple[object, ...]]) -> None:
+    """Delete the rows that begin with the keys of these."""
+    if not gone:
+        return
+    keys = list(table.primary_key)
+    same = and_(*(key == bindparam(f"key_{key.name}") for key in keys))
+    former = [
+        {f"key_{key.name}": value for key, value in zip(keys, row, strict=False)} for row in gone
+    ]
+    connection.execute(delete(table).where(same), former)
+
+
+def _usage_key(key: UsageKey) -> tuple[object, ...]:
+    *place, client = key
+    return (*place, client or "", client is None)

@@ -1,0 +1,72 @@
+"""Decides cutovers as a lone gateway does, without a store."""
+
+from collections.abc import Mapping
+
+from gateway.rollout.cutover_state import CutoverState
+from gateway.rollout.cutovers import CurrentCutover, Cutovers, Moment, Wish
+from gateway.rollout.decisions import BY_GATEWAY, ChangeRequest, Draft
+from gateway.routing.snapshot import Snapshot
+from gateway.usage.totals import Totals
+
+KEY = ("person", "1")
+
+
+class Decider:
+    """The cutovers of a configuration, on a clock that a test sets.
+
+    Attributes:
+        seconds: the steady clock.
+        date: the clock that people set, in seconds since 1970.
+        documents: as they are stored.
+        events: the names of all events.
+    """
+
+    def __init__(self, rules: Snapshot, documents: Mapping[str, object] | None = None) -> None:
+        self.seconds, self.date = 500.0, 1_000_000_000.0
+        self.documents = documents or {}
+        self.totals = Totals()
+        self.events: list[str] = []
+        self.cutovers = Cutovers()
+        self._rules = rules
+        self.load()
+
+    @property
+    def at(self) -> Moment:
+        return Moment(self.seconds, self.date)
+
+    @property
+    def state(self) -> CutoverState:
+        return self.current().state
+
+    def load(self) -> None:
+        """Read the states anew, as a judge of a fleet does each time."""
+        self.cutovers.load(self.documents, self.at)
+
+    def go_on(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.date += seconds
+
+    def decide(self, after: float = 0.0) -> CutoverState:
+        """Decide after some seconds; return the state."""
+        self.go_on(after)
+        draft = Draft(self.documents, self.date)
+        counted = self.totals.route_counts
+        self.cutovers.decide(draft, self._rules.cutovers, counted, self.at)
+        self._adopt(draft)
+        return self.state
+
+    def order(self, order: float | Wish, request: ChangeRequest = BY_GATEWAY) -> None:
+        draft = Draft(self.documents, self.date)
+        self.cutovers.request(draft, self._rules.cutovers[KEY], order, request, self.at)
+        self._adopt(draft)
+        self.cutovers.load(self.documents, self.at, {KEY})
+        self.current()
+
+    def current(self) -> CurrentCutover:
+        cutover = self._rules.cutovers[KEY]
+        evidence = self.cutovers.evidence(cutover, self.totals.route_counts, self.at)
+        return self.cutovers.current(cutover, evidence, self.at)
+
+    def _adopt(self, draft: Draft) -> None:
+        self.documents = draft.documents
+        self.events += [event.name for event in draft.events]

@@ -1,0 +1,329 @@
+"""Simulated traffic through a cutover: second by second, without sockets.
+
+The traffic is as unfair as real traffic: few requests, bursts, clients that ask far more than
+others, shares of errors that are usual, clients that fail by themselves, incidents that strike both
+services, and durations with a long tail.
+"""
+
+import random
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gateway.base.context import RequestContext
+from gateway.rollout.cutover import CutoverRoute
+from gateway.rollout.cutover_state import CutoverState, DecidedBy
+from gateway.rollout.decisions import overrides_of
+from gateway.rollout.gates import Gates
+from gateway.rollout.route_outcomes import FAILED, OUTCOMES
+from gateway.usage.delta import CutoverDelta, Delta, OperationDelta
+from gateway.verify.live.sample_budget import SampleBudget
+from tests.gateway.rollout.deciding import KEY, Decider
+from tests.gateway.rules.rules import edited, loaded
+
+PLACES = {name: place for place, name in enumerate(OUTCOMES)}
+FINE = PLACES["2xx"]
+# Answers are validated as the gateway does: so many a second of reads, and of writes.
+_SAMPLES_A_SECOND = 50
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Traffic of so many requests a second from so many clients, as it is on both routes.
+
+    Attributes:
+        writes: the share of requests that write.
+        shares: the usual share of each outcome but 2xx.
+        of_writes: the same of writes, beside those.
+        refused: the share of clients of which every request is answered 401.
+        heavy: whether some clients ask far more than others.
+        bursts: how many times as many requests come in one second of thirty.
+        incident: the seconds in which a third of all requests is answered 5xx.
+        peak: the seconds in which all requests take three times as long.
+        tail: the standard deviation of the logarithm of the durations.
+        violating: the share of answers that violate the document on both routes, as it is wrong.
+        violating_writes: the same of answers to writes.
+        violating_clients: the share of clients of which every answer does.
+        batch: the seconds in which all writes of one client are refused on both routes.
+        rare: the share of requests of one operation, beside five others; it writes.
+        rare_client: the client whose requests of that operation are refused on both routes.
+        rare_incident: the seconds in which that operation is answered 5xx on both routes.
+        stalls: the seconds in which both services stand still, until the last of them is over.
+    """
+
+    rate: float = 20.0
+    clients: int = 40
+    writes: float = 0.25
+    shares: dict[str, float] = field(default_factory=dict)
+    of_writes: dict[str, float] = field(default_factory=dict)
+    refused: float = 0.0
+    heavy: bool = False
+    bursts: float = 1.0
+    incident: range = range(0)
+    peak: range = range(0)
+    tail: float = 0.5
+    violating: float = 0.0
+    violating_writes: float = 0.0
+    violating_clients: float = 0.0
+    batch: range = range(0)
+    rare: float = 0.0
+    rare_client: str = ""
+    rare_incident: range = range(0)
+    stalls: tuple[range, ...] = ()
+
+
+class Fault(NamedTuple):
+    """What is wrong with the new route.
+
+    Attributes:
+        outcome: how requests that it strikes end.
+        share: the share of requests that it strikes.
+        writes: whether it strikes writes alone.
+        client: whom it strikes alone; empty for all.
+        slower: the seconds that a request takes longer.
+        field: the field in which its answers violate the document; empty if they do not.
+        begins: the second in which it begins.
+        rare: whether it strikes the rare operation alone.
+    """
+
+    outcome: str = "2xx"
+    share: float = 1.0
+    writes: bool = False
+    client: str = ""
+    slower: float = 0.0
+    field: str = ""
+    begins: int = 0
+    rare: bool = False
+
+
+class Run(NamedTuple):
+    """What a cutover has done.
+
+    Attributes:
+        seconds: when it was rolled back, or the end.
+        state: its state then.
+        highest: the largest percentage that it had.
+        struck: how many requests the fault has struck.
+    """
+
+    seconds: int
+    state: CutoverState
+    highest: float
+    struck: int
+
+
+@dataclass
+class _Asked:
+    """A request, and how it ends."""
+
+    client: str
+    operation: str
+    write: bool
+    rare: bool
+    outcome: int = FINE
+    duration: float = 0.0
+    fields: set[str] = field(default_factory=set)
+
+    def strike(self, fault: Fault) -> None:
+        """Have it end as the fault has it."""
+        if fault.outcome != "2xx":
+            self.outcome = PLACES[fault.outcome]
+        self.duration += fault.slower
+        if fault.field:
+            self.fields.add(fault.field)
+
+
+class _Usual:
+    """Draws requests, and how they end on a healthy route."""
+
+    def __init__(self, traffic: Traffic, chance: random.Random) -> None:
+        number = traffic.clients
+        self._names = [f"c{each}" for each in range(number)]
+        self._weights = [1 / (each + 1) if traffic.heavy else 1.0 for each in range(number)]
+        self._refused = set(self._names[: int(number * traffic.refused)])
+        self._unfit = set(self._names[: int(number * traffic.violating_clients)])
+        self._traffic, self._chance = traffic, chance
+        self._asked = 0
+
+    def clients(self) -> list[str]:
+        """Return who asks in a second, once for each request."""
+        chance, traffic = self._chance, self._traffic
+        burst = traffic.bursts if chance.random() < 1 / 30 else 1.0
+        number = traffic.rate * burst * chance.uniform(0.5, 1.5)
+        number = int(number) + (chance.random() < number % 1)
+        return chance.choices(self._names, self._weights, k=number)
+
+    def ask(self, client: str, second: int) -> _Asked:
+        """Return a request of a client."""
+        chance, traffic = self._chance, self._traffic
+        rare = traffic.rare > 0 and chance.random() < traffic.rare
+        write = rare or chance.random() < traffic.writes
+        self._asked += 1
+        common = f"POST /w{self._asked % 2}" if write else f"GET /r{self._asked % 3}"
+        asked = _Asked(client, "PATCH /rare" if rare else common, write, rare)
+        asked.outcome = self._outcome(asked, second)
+        asked.duration = chance.lognormvariate(-4.5, traffic.tail)
+        asked.duration *= 3 if second in traffic.peak else 1
+        for stall in traffic.stalls:
+            if second in stall:
+                asked.duration += stall.stop - second - chance.random()
+        usual = traffic.violating_writes if write else traffic.violating
+        if client in self._unfit or chance.random() < usual:
+            asked.fields.add("/usual")
+        return asked
+
+    def _outcome(self, asked: _Asked, second: int) -> int:
+        traffic = self._traffic
+        if asked.rare and second in traffic.rare_incident:
+            return PLACES["5xx"]
+        if asked.rare and asked.client == traffic.rare_client:
+            return PLACES["4xx"]
+        if asked.write and asked.client == "c3" and second in traffic.batch:
+            return PLACES["4xx"]
+        if asked.client in self._refused:
+            return PLACES["401"]
+        shares = traffic.shares | (traffic.of_writes if asked.write else {})
+        if second in traffic.incident:
+            shares["5xx"] = 0.33
+        draw = self._chance.random()
+        for name, share in shares.items():
+            draw -= share
+            if draw < 0:
+                return PLACES[name]
+        return FINE
+
+
+class _Sums:
+    """What is counted in a second, at one place."""
+
+    def __init__(self) -> None:
+        self.requests = self.overdue = self.writes = self.failed_writes = 0
+        self.ends = [0] * len(OUTCOMES)
+        self.seconds = self.squares = 0.0
+        self.checked = self.violating = self.checked_writes = self.violating_writes = 0
+        self.fields: Counter[str] = Counter()
+        self.operations: dict[str, _Sums] = {}
+
+    def at(self, operation: str) -> "tuple[_Sums, _Sums]":
+        """Return where a request is counted: here, and at its operation."""
+        return self, self.operations.setdefault(operation, _Sums())
+
+    def delta(self, place: tuple[str, int]) -> CutoverDelta:
+        """Return it as the gateway hands it on."""
+        return CutoverDelta(
+            *KEY,
+            *place,
+            self.requests,
+            self.overdue,
+            self.ends,
+            self.seconds,
+            self.squares,
+            [],
+            0.0,
+            self.writes,
+            self.failed_writes,
+            self.checked,
+            self.violating,
+            self.checked_writes,
+            self.violating_writes,
+            dict(self.fields),
+            {
+                name: OperationDelta(
+                    each.requests, each.overdue, each.ends, each.checked, each.violating
+                )
+                for name, each in self.operations.items()
+            },
+        )
+
+
+class _Counts:
+    """The deltas of each second; a request that hangs has one when it is overdue, and one later."""
+
+    def __init__(self, overdue: float) -> None:
+        self._overdue = overdue
+        self._budgets = {write: SampleBudget(_SAMPLES_A_SECOND) for write in (False, True)}
+        self._due: dict[int, dict[tuple[str, int], _Sums]] = defaultdict(dict)
+
+    def count(self, second: int, place: tuple[str, int], asked: _Asked) -> None:
+        """Count a request that begins in a second, and ends after the seconds of its duration."""
+        seconds = min(asked.duration, self._overdue)
+        for counted in self._at(second + int(seconds), place).at(asked.operation):
+            counted.requests += 1
+            counted.overdue += asked.duration >= self._overdue
+            counted.seconds += seconds
+            counted.squares += seconds**2
+        for ended in self._at(second + int(asked.duration), place).at(asked.operation):
+            ended.ends[asked.outcome] += 1
+            ended.writes += asked.write
+            ended.failed_writes += asked.write and asked.outcome in FAILED
+
+    def validate(self, second: int, place: tuple[str, int], asked: _Asked) -> None:
+        """Count an answer that a request has got in a second, if it is one of the samples."""
+        budget, write = self._budgets[asked.write], asked.write
+        if asked.outcome != FINE or not budget.has(1, second):
+            return
+        budget.take(1)
+        for sums in self._at(second, place).at(asked.operation):
+            sums.checked += 1
+            sums.violating += bool(asked.fields)
+            sums.checked_writes += write
+            sums.violating_writes += write and bool(asked.fields)
+        self._at(second, place).fields.update(asked.fields)
+
+    def take(self, second: int) -> list[CutoverDelta]:
+        """Return the deltas of a second."""
+        return [sums.delta(place) for place, sums in self._due.pop(second, {}).items()]
+
+    def _at(self, second: int, place: tuple[str, int]) -> _Sums:
+        return self._due[second].setdefault(place, _Sums())
+
+
+def simulate(
+    seed: int,
+    traffic: Traffic,
+    cutover_text: str,
+    *,
+    fault: Fault | None = None,
+    seconds: int = 600,
+) -> Run:
+    """Return what a cutover has done by the end, or when it was rolled back.
+
+    Args:
+        seed: that of the chance.
+        traffic: what is asked, and how that usually ends.
+        cutover_text: the cutover as in gateway.yaml.
+        fault: what is wrong with the new route; None for a healthy one.
+        seconds: for how long.
+    """
+    chance = random.Random(seed)
+    rules = loaded(edited("{ service: old }", f"{{ service: old, cutover: {cutover_text} }}"))
+    decider = Decider(rules)
+    cutover = rules.cutovers[KEY]
+    counts = _Counts((cutover.gates or Gates()).overdue)
+    usual = _Usual(traffic, chance)
+    highest, struck = 0.0, 0
+    for second in range(seconds):
+        overrides = overrides_of(decider.documents)
+        for client in usual.clients():
+            context = RequestContext(client, 0.0, overrides, 0.0, chance.random())
+            route = cutover.route_for(context)
+            asked = usual.ask(client, second)
+            if route is CutoverRoute.NEW and _is_struck(asked, second, fault, chance):
+                struck += 1
+                asked.strike(fault or Fault())
+            place = route.value, cutover.cell_of(client)
+            counts.count(second, place, asked)
+            counts.validate(second, place, asked)
+        decider.totals.absorb(Delta(decider.date, [], [], [], counts.take(second), []))
+        state = decider.decide(1.0)
+        highest = max(highest, state.percent)
+        if state.decided_by is DecidedBy.ROLLED_BACK:
+            return Run(second + 1, state, highest, struck)
+    return Run(seconds, state, highest, struck)
+
+
+def _is_struck(asked: _Asked, second: int, fault: Fault | None, chance: random.Random) -> bool:
+    if fault is None or second < fault.begins or fault.client not in ("", asked.client):
+        return False
+    of_it = asked.rare if fault.rare else asked.write or not fault.writes
+    return of_it and chance.random() < fault.share

@@ -1,0 +1,247 @@
+"""Cutovers: decisions by steps and gates, on clocks that are set, and after a restart."""
+
+import json
+
+import msgspec
+import pytest
+
+from gateway.rollout.cutovers import Wish, evidence_document, published_evidence
+from gateway.rollout.gates import GateEvidence
+from gateway.rollout.route_outcomes import OUTCOMES
+from gateway.usage.delta import CounterDelta, CutoverDelta, Delta, OperationDelta
+from tests.gateway.rollout.deciding import KEY, Decider
+from tests.gateway.rules.rules import edited, loaded
+
+SHADOWED = loaded(
+    edited(
+        "{ service: old }",
+        '{ service: old, shadow: { via: "2" }, cutover: { via: "2", percent: 5,'
+        " sticky_by: request, gates: { differences: 1%, minimum: 10 } } }",
+    )
+)
+STEPS = loaded(
+    edited(
+        "{ service: old }",
+        '{ service: old, cutover: { via: "2", steps: [5, 50], every: 1m, sticky_by: request,'
+        " gates: { errors: 10%, window: 30s, minimum: 10, then: roll_back } } }",
+    )
+)
+
+
+def compared(number: int, differing: int) -> Delta:
+    counts = [CounterDelta("compared", KEY, number), CounterDelta("differing", KEY, differing)]
+    return Delta(1.0, [], [], counts, [], [])
+
+
+def outcomes(requests: int, failures: int, route: str = "new", status: str = "5xx") -> Delta:
+    ends = [0] * len(OUTCOMES)
+    ends[OUTCOMES.index("2xx")], ends[OUTCOMES.index(status)] = requests - failures, failures
+    seconds, squares = 0.1 * requests, 0.01 * requests
+    counted = CutoverDelta(
+        *(*KEY, route, -1, requests, 0, ends, seconds, squares, [requests], seconds),
+        operations={"POST /p": OperationDelta(requests, 0, ends)},
+    )
+    return Delta(1.0, [], [], [], [counted], [])
+
+
+def restarted(former: Decider) -> Decider:
+    """Return the cutovers of the next start, with the documents as JSON and no counts."""
+    return Decider(STEPS, msgspec.json.decode(msgspec.json.encode(former.documents)))
+
+
+def test_a_reset_shadow_is_no_evidence() -> None:
+    decider = Decider(SHADOWED)
+    decider.totals.absorb(compared(100, 0))
+    decider.decide()
+    decider.decide(10)
+    decider.totals.absorb(compared(50, 0))
+    decider.totals.reset_shadow(KEY)
+    decider.cutovers.reset_shadow(KEY)
+    decider.totals.absorb(compared(20, 0))
+    decider.decide(10)
+    decider.totals.absorb(compared(20, 20))
+    state = decider.decide(1)
+    assert state.percent == 0
+    assert "20 of 40" in state.why
+
+
+@pytest.mark.parametrize("judges", [False, True])
+@pytest.mark.parametrize("moved", [-40_000_000.0, -3600.0, 3600.0, 40_000_000.0])
+def test_a_clock_that_is_set_moves_no_window_and_no_step(moved: float, *, judges: bool) -> None:
+    """The judge of a fleet reads the states anew each time."""
+    decider = Decider(STEPS)
+
+    def decide(seconds: int) -> float:
+        for _ in range(seconds):
+            if judges:
+                decider.load()
+            decider.decide(1)
+        return decider.state.percent
+
+    decide(10)
+    decider.date += moved
+    decider.totals.absorb(outcomes(20, 0))
+    assert decide(40) == 5
+    decider.totals.absorb(outcomes(20, 0))
+    assert decide(20) == 50
+    current = decider.current()
+    assert 0 <= decider.date - current.state.since < 20
+    assert current.evidence.served_new.requests == 0
+    decider.totals.absorb(outcomes(9, 0))
+    assert decide(60) == 50
+    evidence = decider.current().evidence
+    assert (evidence.new.requests, evidence.served_new.requests) == (0, 9)
+    decider.date -= moved
+    decide(5)
+    decider.totals.absorb(outcomes(971, 495))
+    assert decide(2) == 0
+    assert "495 of" in decider.state.why
+
+
+@pytest.mark.parametrize("moved", [-3600.0, 3600.0])
+def test_a_clock_that_was_set_moves_no_step_of_the_next_judge(moved: float) -> None:
+    first = Decider(STEPS)
+    first.decide()
+    first.date += moved
+    first.decide(10)
+    following = Decider(STEPS)
+    following.seconds, following.date = first.seconds, first.date
+    following.documents = first.documents
+    following.load()
+    percents = []
+    for _ in range(60):
+        following.totals.absorb(outcomes(1, 0))
+        percents.append(following.decide(1).percent)
+    assert percents.index(50.0) == 49
+
+
+def test_a_date_in_the_future_freezes_no_step() -> None:
+    ahead = Decider(STEPS)
+    ahead.date += 40_000_000
+    ahead.decide()
+    again = restarted(ahead)
+    for _ in range(70):
+        again.totals.absorb(outcomes(1, 0))
+        again.decide(1)
+    assert again.state.percent == 50
+
+
+def test_a_percentage_can_be_set_before_anything_is_decided() -> None:
+    decider = Decider(STEPS)
+    decider.order(25.0)
+    assert decider.state.percent == 25
+    decider.order(Wish.STAY)
+    assert decider.state.percent == 25
+    decider.order(Wish.CLEAR)
+    assert (decider.state.percent, decider.state.decided_by) == (5, "rules")
+
+
+def test_a_restart_keeps_the_state_and_the_latest_requests_on_the_old_route() -> None:
+    """At 100%, none of them would come again, and nothing could be compared."""
+    decider = Decider(STEPS)
+    decider.decide()
+    decider.totals.absorb(outcomes(40, 30, "old", "404"))
+    decider.decide(1)
+    decider.order(100.0)
+    again = restarted(decider)
+    again.decide(1)
+    found = again.current()
+    assert (found.state.percent, found.state.why) == (100, "an operator has set it")
+    assert (found.evidence.old.requests, found.evidence.old.count("404")) == (40, 30)
+
+
+def test_the_results_of_a_rollback_outlive_a_restart() -> None:
+    decider = Decider(STEPS)
+    decider.decide()
+    decider.decide(5)
+    decider.totals.absorb(outcomes(40, 30))
+    decider.decide(1)
+    back = decider.current()
+    (gate,) = (each for each in back.results if each.outcome == "exceeded")
+    assert (gate.new_count, gate.new_requests, gate.text) == (30, 40, back.state.why)
+    again = restarted(decider)
+    assert (again.state.decided_by, again.state.results) == ("rolled_back", back.results)
+    stored = json.loads(json.dumps(again.documents))
+    stored["cutovers"][0]["results"] = [{"gate": "of another release"}]
+    other = Decider(STEPS, stored)
+    assert (other.state.decided_by, other.state.results) == ("rolled_back", ())
+    decider.order(Wish.CLEAR)
+    assert {each.new_requests for each in decider.current().results} == {0}
+
+
+def test_requests_that_end_after_a_rollback_are_no_news() -> None:
+    """Requests that hung end when all clients are back; once the cutover is cleared, it is news."""
+    decider = Decider(STEPS)
+
+    def exceeded(after: float) -> int:
+        decider.decide(after)
+        decider.totals.absorb(outcomes(40, 30))
+        decider.decide(1)
+        return decider.events.count("gate_exceeded")
+
+    decider.decide()
+    assert exceeded(5) == 1
+    assert exceeded(9) == 1
+    decider.order(Wish.CLEAR)
+    assert exceeded(10) == 2
+
+
+STORED = {"served": KEY, "percent": 5, "word": "rules", "why": "so", "since": 1}
+
+
+@pytest.mark.parametrize(
+    ("stored", "lost"),
+    [
+        ([{"served": ["person", "1"], "percent": "much"}], 1),
+        # An earlier gateway stores nothing of the old route, a later one may store more outcomes.
+        ([STORED], 0),
+        ([STORED | {"latest_old": [9, 0, [9], 0.0, 0.0]}], 0),
+        ([STORED | {"latest_old": [9, 0, [9] * len(OUTCOMES), 0.0, 0.0, *[1] * 20]}], 0),
+        ([STORED | {"latest_old": {"requests": 9}, "word": "new", "more": 1}], 0),
+        ([{"served": ["users", "1"], "percent": "much"}, STORED], 1),
+    ],
+)
+def test_a_state_that_cannot_be_read_is_reported(stored: object, lost: int) -> None:
+    decider, reported = Decider(STEPS, {"cutovers": stored}), list[str]()
+    decider.cutovers.load(decider.documents, decider.at, report=reported.append)
+    assert len(reported) == lost
+    assert decider.current().evidence.old.requests == 0
+
+
+def test_the_release_before_reads_the_states() -> None:
+    class Former(msgspec.Struct):
+        """A state as the release before reads it, which refuses longer arrays."""
+
+        percent: float
+        latest_old: tuple[int, int, tuple[int, ...], float, float]
+
+    decider = Decider(STEPS)
+    decider.order(25.0)
+    (stored,) = msgspec.convert(decider.documents["cutovers"], list[Former])
+    assert stored.percent == 25
+
+
+def test_a_decision_of_a_later_release_stands() -> None:
+    stored = [STORED | {"word": "something new", "percent": 0}]
+    decider = Decider(STEPS, {"cutovers": stored})
+    assert decider.decide(3600).percent == 0
+
+
+def test_other_replicas_see_the_evidence_of_the_judge() -> None:
+    """Another release publishes other evidence; then there is none."""
+    decider = Decider(STEPS)
+    for second in range(6):
+        decider.decide()
+        decider.go_on(1)
+        for route, failures in (("old", 0), ("new", int(second == 5))):
+            decider.totals.absorb(outcomes(9, failures, route))
+    counted = decider.totals.route_counts
+    document = evidence_document(decider.cutovers, STEPS.cutovers, counted, decider.at)
+    published = json.loads(json.dumps(document))
+    evidence = published_evidence(published)[KEY]
+    assert (evidence.served_new.requests, evidence.served_new.failures) == (54, 1)
+    (all_of_them, one) = evidence.failing
+    assert (all_of_them.operation, one.operation, one.measure) == ("", "POST /p", "5xx")
+    assert (one.new[0], one.old[0], one.usual) == (1, 0, (0, 54))
+    published[0]["evidence"][0].append(0)
+    assert published_evidence(published).get(KEY, GateEvidence()) == GateEvidence()

@@ -1,0 +1,47 @@
+"""A replica that starts while the database is away; all else of it is proven on a database."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gateway.store.fleet import FleetState
+from gateway.store.local_cache import LastOverrides
+from gateway.store.state import Membership, StateUnreachableError
+from tests.gateway.rules.rules import RULES, loaded
+
+
+@pytest.fixture
+async def stale(tmp_path: Path) -> AsyncIterator[FleetState]:
+    """Start a replica that had heard overrides, while nothing listens where its database was."""
+    name = "postgresql://127.0.0.1:1/vgw"
+    LastOverrides(tmp_path / "last", name).write({"revision": 4})
+    rules = loaded(RULES)
+    membership = Membership("a", lambda: rules, str, overrides_file=tmp_path / "last")
+    state = await FleetState.open(name, membership)
+    yield state
+    await state.close()
+
+
+async def test_each_reader_gets_an_error_of_its_own(stale: FleetState) -> None:
+    looks = (stale.fleet(), stale.audit(), stale.fleet())
+    found = await asyncio.gather(*looks, return_exceptions=True)
+    assert {type(each) for each in found} == {StateUnreachableError}
+    assert len({str(each) for each in found}) == 1
+    assert len({id(each) for each in found}) == 3
+
+
+async def test_the_time_is_that_of_the_database(
+    stale: FleetState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on evenly when the clock of this machine is set."""
+    before = stale.now
+    monkeypatch.setattr("time.time", lambda: 5.0)
+    assert 0 <= stale.now - before < 60
+    assert "cannot be reached" in stale.stale_reason
+
+
+async def test_a_replica_acts_for_itself_while_it_cannot_know_the_judge(stale: FleetState) -> None:
+    assert stale.stale_since is not None
+    assert (stale.judges, stale.failover) == (False, (0, 0))

@@ -1,0 +1,44 @@
+"""The lease of the judge: one replica at a time has it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.store.judge import LEASE_SECONDS, NO_LEASE, Lease
+
+NOW = 1_000.0
+
+
+@pytest.mark.parametrize(
+    ("lease", "asks", "expected"),
+    [
+        pytest.param(NO_LEASE, "a", Lease("a", 1, NOW), id="the first"),
+        pytest.param(Lease("a", 1, NOW - 1), "a", Lease("a", 1, NOW), id="renewed"),
+        pytest.param(Lease("a", 1, NOW - 1), "b", None, id="of another"),
+        pytest.param(Lease("a", 1, NOW - LEASE_SECONDS), "b", None, id="of another, to the end"),
+        pytest.param(Lease("a", 1, NOW - 3), "b", Lease("b", 2, NOW), id="of one that is gone"),
+        pytest.param(Lease("a", 1, NOW - 3), "a", Lease("a", 2, NOW), id="of one that slept"),
+        pytest.param(Lease("a", 7, 0.0), "b", Lease("b", 8, NOW), id="given up"),
+        pytest.param(Lease("a", 7, NOW + 9), "b", Lease("b", 8, NOW), id="the clock was set back"),
+    ],
+)
+def test_one_replica_judges_and_the_next_after_it(
+    lease: Lease, asks: str, expected: Lease | None
+) -> None:
+    assert lease.acquired(asks, NOW) == expected
+    assert (expected is None) <= (not lease.is_free(NOW))
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 5)), max_size=40))
+def test_no_token_is_given_twice_and_none_comes_back(asked: list[tuple[str, float]]) -> None:
+    """A judge that sleeps, wakes and asks again has another token than before, or none."""
+    lease, now, judges = NO_LEASE, NOW, dict[int, str]()
+    for start, pause in asked:
+        now += pause
+        found = lease.acquired(start, now)
+        if found is None:
+            assert now - lease.renewed <= LEASE_SECONDS
+            continue
+        assert found.token >= lease.token
+        assert judges.setdefault(found.token, start) == start
+        lease = found

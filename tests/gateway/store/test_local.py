@@ -1,0 +1,421 @@
+"""The state of a lone gateway: acts are stored and in force or neither, and no count is lost."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gateway.base.overrides import NO_OVERRIDES, Overrides
+from gateway.rollout.decisions import ChangedMeanwhileError, ChangeRequest, Draft
+from gateway.rollout.route_outcomes import OUTCOMES
+from gateway.store import local
+from gateway.store.local import LocalState
+from gateway.store.sqlite import SqliteFile
+from gateway.store.state import Membership, StateError, StateUnsureError
+from gateway.usage.delta import CounterDelta, CutoverDelta, Delta, UsageDelta
+from gateway.usage.history import HistoryQuery, HistoryView, Resolution
+from gateway.usage.totals import StateRows
+from tests.gateway.kit import DEADLINE
+from tests.gateway.rules.rules import edited, loaded
+
+KEY = ("person", "1")
+ANN = ChangeRequest("ann", "192.0.2.7", "a test")
+CONFIGURED = loaded(
+    edited(
+        "{ service: old }",
+        '{ service: old, cutover: { via: "2", percent: 5,'
+        " gates: { errors: 10%, window: 30s, minimum: 10, then: roll_back } } }",
+    )
+)
+MEMBER = Membership("a", lambda: CONFIGURED, lambda: "hash")
+ACTS: dict[str, Callable[[LocalState], Awaitable[None]]] = {
+    "set": lambda state: state.set_percent(KEY, 50, ANN),
+    "hold": lambda state: state.set_percent(KEY, None, ANN),
+    "clear": lambda state: state.clear_percent(KEY, ANN),
+    "pause": lambda state: state.pause(KEY, ANN),
+    "resume": lambda state: state.resume(KEY, ANN),
+    "reset": lambda state: state.reset_shadow(KEY, ANN),
+    "record": lambda state: state.record(ANN, "notification test", "ops"),
+}
+
+
+@asynccontextmanager
+async def opened(path: Path | None = None) -> AsyncIterator[tuple[LocalState, list[Overrides]]]:
+    """Yield a state, and the overrides that were applied, one after the other."""
+    file = None if path is None else SqliteFile(path)
+    state = LocalState(MEMBER, file, None if file is None else await file.read())
+    applied = list[Overrides]()
+
+    async def apply(now: Overrides) -> None:
+        applied.append(now)
+
+    state.follow(apply, lambda _: None)
+    try:
+        yield state, applied
+    finally:
+        await state.close()
+
+
+def failed(requests: int) -> Delta:
+    ends = [requests if name == "5xx" else 0 for name in OUTCOMES]
+    new = CutoverDelta(*KEY, "new", -1, requests, 0, ends, 0.1, 0.01, [requests], 0.1)
+    return Delta(1.0, [], [], [], [new], [])
+
+
+@pytest.mark.parametrize("name", ACTS)
+async def test_what_cannot_be_stored_is_refused_as_a_whole(
+    name: str, tmp_path: Path, events: list[str]
+) -> None:
+    path, former = tmp_path / "state.db", tmp_path / "former.db"
+    async with opened(path) as (state, applied):
+        state.absorb(Delta(1.0, [], [], [CounterDelta("compared", KEY, 7)], [], []))
+        await state._judge()
+        await state.set_percent(KEY, 25, ANN)
+        await state.pause(KEY, ANN)
+        now, before = state.in_force, await state.cutover(KEY)
+        path.rename(former)
+        path.write_bytes(b"")  # another file: nothing is written to it
+        applied.clear()
+        events.clear()
+        with pytest.raises(StateError, match="was replaced"):
+            await ACTS[name](state)
+        assert (state.in_force, applied, events) == (now, [], ["state_unwritten"])
+        after = await state.cutover(KEY)
+        assert after.state._replace(since=0) == before.state._replace(since=0)
+        assert [entry.what for entry in await state.audit()] == ["cutover", "brownout pause"]
+        assert state.totals.counts[("compared", KEY)].count == 7
+        path.unlink()
+        former.rename(path)
+    async with opened(path) as (state, _):
+        assert state.in_force == now
+        assert (await state.cutover(KEY)).state.percent == 25
+        assert len(await state.audit()) == 2
+        await ACTS[name](state)  # nothing of the refused one is in its way
+        assert len(await state.audit()) == (2 if name == "hold" else 3)  # it changes no percentage
+
+
+async def test_a_rollback_waits_for_no_disk(
+    tmp_path: Path, events: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state.db"
+    async with opened(path) as (state, applied):
+        await state._judge()
+        path.rename(tmp_path / "former.db")
+        path.write_bytes(b"")
+        state.absorb(failed(100))
+        now = time.monotonic() + 9
+        monkeypatch.setattr("time.monotonic", lambda: now)
+        await state._judge()
+        assert applied[-1].percents == {KEY: 0.0}
+        assert events == ["gate_exceeded", "cutover_set", "state_unwritten"]
+
+
+async def test_what_was_set_outlives_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    async with opened(path) as (state, applied):
+        await state.set_percent(KEY, 25, ANN)
+        assert applied[-1].percents == {KEY: 25.0}
+        assert (await state.cutover(KEY)).state.percent == 25
+    async with opened(path) as (state, applied):
+        assert state.in_force.percents == {KEY: 25.0}
+        await state.clear_percent(KEY, ANN)
+        assert applied == [NO_OVERRIDES]
+    async with opened(path) as (state, _):
+        assert state.in_force == NO_OVERRIDES
+        assert [(entry.before, entry.after) for entry in await state.audit()] == [
+            ("5% by the rules", "25%"),
+            ("25%", "5% by the rules"),
+        ]
+
+
+async def test_of_two_who_saw_the_same_one_acts() -> None:
+    applying = asyncio.Event()
+    async with opened() as (state, _):
+
+        async def apply(_: Overrides) -> None:
+            await applying.wait()
+
+        state.follow(apply, lambda _: None)
+        first = asyncio.create_task(state.set_percent(KEY, 25.0, ANN))
+        await asyncio.sleep(0)  # it has the lock
+        seen = ANN._replace(seen="running")
+        acts = [state.pause(KEY, seen), state.pause(KEY, seen._replace(who="bob"))]
+        both = asyncio.gather(*acts, return_exceptions=True)
+        second = asyncio.create_task(state.set_percent(KEY, 50.0, ANN))
+        await asyncio.sleep(0)
+        applying.set()
+        found = await both
+        await asyncio.gather(first, second)
+        assert [type(each) for each in found] == [type(None), ChangedMeanwhileError]
+        assert str(found[1]) == "The brownouts are paused now."
+        assert [(entry.what, entry.before, entry.after) for entry in await state.audit()] == [
+            ("cutover", "5% by the rules", "25%"),
+            ("brownout pause", "by the rules", "paused"),
+            ("cutover", "25%", "50%"),
+        ]
+
+
+@pytest.mark.parametrize("jump", [86400.0, -86400.0])
+async def test_a_clock_that_was_set_has_counting_begin_anew(
+    jump: float, events: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was counted has times of the former one, so that a version in use would look unused."""
+    before = time.time()
+    now = [before]
+    monkeypatch.setattr("time.time", lambda: now[0])
+    monkeypatch.setattr("gateway.store.local.passed", lambda: 7.0)
+    async with opened() as (state, _):
+        for _ in range(3):  # a machine that was busy, not a clock that was set
+            now[0] += 50
+            assert (await state.view()).totals.since == before
+        assert events == []
+        now[0] += jump
+        for _ in range(2):
+            assert (await state.view()).totals.since == now[0]
+        assert events == ["state_went_back"]
+
+
+USAGES = [UsageDelta("a", "1", "/p", client, 2, 1, 0, 1) for client in ("", "acme")]
+DELTA = Delta(5.0, USAGES, [], [CounterDelta("differences", ("a", "1", "name"), 3)], [], [])
+
+
+async def stored(path: Path) -> StateRows:
+    store = SqliteFile(path, read_only=True)
+    try:
+        return await store.read()
+    finally:
+        await store.close()
+
+
+async def test_a_file_that_was_removed_has_all_of_the_state_again(
+    tmp_path: Path, events: list[str]
+) -> None:
+    path = tmp_path / "state.db"
+    state = LocalState(MEMBER, SqliteFile(path))
+    state.totals.absorb(DELTA)
+    await state.change_document("overrides", lambda _: {"paused": []})
+    before = await stored(path)
+    path.unlink()
+    state.totals.absorb(Delta(6.0, [UsageDelta("a", "2", "/p", "x", 1, 0, 0, 1)], [], [], [], []))
+    await state._write()
+    assert events == ["state_unwritten"]
+    await state.close()
+    assert (state.stale_since, state.stale_reason) == (None, "")
+    assert events == ["state_unwritten", "state_written"]
+    after = await stored(path)
+    assert sorted(after.usage)[:2] == sorted(before.usage)
+    assert len(after.usage) == 3
+    assert (after.counts, after.documents) == (before.counts, before.documents)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_file_that_was_removed_is_noticed_while_nothing_changes(
+    tmp_path: Path, events: list[str]
+) -> None:
+    path = tmp_path / "state.db"
+    state = LocalState(MEMBER, SqliteFile(path))
+    await state.change_document("overrides", lambda _: {"paused": []})
+    before = await stored(path)
+    for _ in range(2):
+        path.unlink()
+        await state._write()
+        await state._write()
+        assert (await stored(path)).documents == before.documents
+    assert events == ["state_unwritten", "state_written"] * 2
+    await state.close()
+
+
+async def test_a_file_that_is_removed_before_the_end_has_all_of_the_state_again(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "state.db"
+    state = LocalState(MEMBER, SqliteFile(path))
+    await state.change_document("overrides", lambda _: {"paused": []})
+    before = await stored(path)
+    path.unlink()
+    await state.close()
+    assert (await stored(path)).documents == before.documents
+
+
+async def test_a_file_that_was_replaced_is_reported_once(tmp_path: Path, events: list[str]) -> None:
+    path = tmp_path / "state.db"
+    state = LocalState(MEMBER, SqliteFile(path))
+    state.totals.absorb(DELTA)
+    path.rename(tmp_path / "former.db")
+    path.write_bytes(b"")
+    for _ in range(3):
+        await state._write()
+        assert state.stale_since is not None
+        assert state.stale_reason.startswith(f"{path}: ")
+    assert events == ["state_unwritten"]
+    path.unlink()
+    (tmp_path / "former.db").rename(path)
+    await state.close()
+    assert events == ["state_unwritten", "state_written"]
+    assert len((await stored(path)).usage) == 2
+
+
+async def test_an_error_of_any_kind_loses_no_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
+) -> None:
+    path = tmp_path / "state.db"
+    state = LocalState(MEMBER, SqliteFile(path))
+    state.totals.absorb(DELTA)
+    for error in (MemoryError(), StateError("full")):
+        with monkeypatch.context() as patch:
+
+            async def fail(*_: object, error: Exception = error) -> None:
+                raise error
+
+            patch.setattr(SqliteFile, "write", fail)
+            if isinstance(error, StateError):
+                await state._write()
+            else:
+                with pytest.raises(MemoryError):
+                    await state._write()
+    await state.close()
+    assert len((await stored(path)).usage) == 2
+
+
+async def test_counts_that_a_worker_lost_have_counting_begin_anew(tmp_path: Path) -> None:
+    """Also after a restart: what was lost may have been the last call of a version."""
+    path = tmp_path / "state.db"
+    state = LocalState(MEMBER, SqliteFile(path))
+    began = state.totals.since
+    state.totals.absorb(replace(DELTA, at=began + 50, lost=True))
+    state.totals.absorb(replace(DELTA, at=began + 60))
+    assert state.totals.since == began + 50
+    await state.close()
+    assert (await stored(path)).documents["since"] == began + 50
+
+
+class Hang:
+    """A disk that does not answer: each write begins, and ends when the disk is back."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(local, "_PATIENCE", 0.2)
+        self.begun = 0
+        self._back = threading.Event()
+        written, read = SqliteFile._write, SqliteFile._read
+
+        def write(file: SqliteFile, changes: StateRows) -> None:
+            self.begun += 1
+            assert self._back.wait(DEADLINE)
+            written(file, changes)
+
+        def read_history(file: SqliteFile, take: Any) -> Any:
+            assert self._back.wait(DEADLINE)
+            return read(file, take)
+
+        monkeypatch.setattr(SqliteFile, "_write", write)
+        monkeypatch.setattr(SqliteFile, "_read", read_history)
+
+    def end(self) -> None:
+        self._back.set()
+
+
+async def ended(state: LocalState) -> None:
+    """Return when the disk has answered and all is written."""
+    async with asyncio.timeout(DEADLINE):
+        while state.stale_since is not None:
+            await asyncio.sleep(0.01)
+            await state._write()
+
+
+def requests(found: HistoryView) -> int:
+    return sum(each.requests for series in found.series.values() for each in series.values())
+
+
+async def test_a_disk_that_does_not_answer_is_noticed_and_keeps_nothing_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
+) -> None:
+    """Neither a rollback nor an operator waits for it, and what is counted is counted once."""
+    path, threads = tmp_path / "state.db", set(threading.enumerate())
+    state = LocalState(MEMBER, SqliteFile(path))
+    hang = Hang(monkeypatch)
+    now = time.time()
+    state.totals.absorb(replace(DELTA, at=now))
+    query = HistoryQuery(Resolution.DAY, span=86_400 * 2)
+    async with asyncio.timeout(DEADLINE):
+        with pytest.raises(StateError, match="does not answer"):
+            await state.history(query)
+        await state._write()
+        assert events == ["state_unwritten"]
+        assert state.stale_since is not None
+        assert state.stale_reason == (
+            f"{path}: the state cannot be written or read: the disk does not answer"
+        )
+        await state.change_document("cutovers", lambda _: [1])
+        await state._write()
+        with pytest.raises(StateError, match="does not answer"):
+            await state.history(query)
+        with pytest.raises(StateError, match="does not answer"):
+            await state._write(Draft(state._documents, now))
+    assert hang.begun <= 1
+    assert all(each.daemon for each in set(threading.enumerate()) - threads)
+    hang.end()
+    await ended(state)
+    assert events == ["state_unwritten", "state_written"]
+    await state._write()
+    assert requests(await state.history(query)) == 4
+    await state.close()
+    assert (await stored(path)).documents["cutovers"] == [1]
+
+
+async def test_what_an_operator_changed_meanwhile_is_not_in_force_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state.db"
+    state = LocalState(MEMBER, SqliteFile(path))
+    await state.change_document("overrides", lambda _: "former")
+    hang = Hang(monkeypatch)
+    drafts = [Draft(state._documents, 1.0) for _ in range(2)]
+    for draft in drafts:
+        draft.put("overrides", "latter")
+    async with asyncio.timeout(DEADLINE):
+        found = await asyncio.gather(*map(state._write, drafts), return_exceptions=True)
+    assert [type(error) for error in found] == [StateUnsureError] * 2
+    assert state._documents["overrides"] == "former"
+    hang.end()
+    await ended(state)
+    await state._write()
+    await state.close()
+    assert (await stored(path)).documents["overrides"] == "former"
+
+
+async def test_a_disk_that_does_not_answer_does_not_keep_the_gateway_from_ending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
+) -> None:
+    state = LocalState(MEMBER, SqliteFile(tmp_path / "state.db"))
+    state.totals.absorb(DELTA)
+    hang = Hang(monkeypatch)
+    async with asyncio.timeout(DEADLINE):
+        await state.close()
+    assert events == ["state_unwritten"]
+    hang.end()
+
+
+async def test_where_no_thread_is_to_be_had_a_rollback_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
+) -> None:
+    """As where the container has as many as it may."""
+    path = tmp_path / "state.db"
+    state = LocalState(MEMBER, SqliteFile(path))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        await state.change_document("cutovers", lambda _: [1])
+        with pytest.raises(StateError, match="can't start new thread"):
+            await state._write(Draft(state._documents, 1.0))
+    assert events == ["state_unwritten"]
+    await state.close()
+    assert (await stored(path)).documents["cutovers"] == [1]
+
+
+def no_thread(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")

@@ -1,0 +1,152 @@
+"""What waits for the database: sent until it is confirmed, counted once, and bounded."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.store.outbox import Batch, Outbox, decode
+from gateway.usage.delta import (
+    CounterDelta,
+    CutoverDelta,
+    Delta,
+    OperationDelta,
+    SampleDelta,
+    UsageDelta,
+)
+from gateway.usage.top_clients import KEPT
+from gateway.usage.totals import Occurrences, Totals
+
+KEY = ("person", "1")
+
+
+def delta(client: str = "acme", count: int = 1) -> Delta:
+    usage = UsageDelta(*KEY, "/p", client, count, 0, 0, count)
+    sample = SampleDelta("differences", *KEY, {"field": "/name"}, {})
+    return Delta(7.0, [usage], [], [CounterDelta("compared", KEY, count)], [], [sample])
+
+
+def outbox() -> Outbox:
+    return Outbox(lambda: 50.0)
+
+
+def test_a_batch_has_the_outcomes_of_each_operation() -> None:
+    box, ends = outbox(), [7, *[0] * 9]
+    asked = OperationDelta(7, 1, ends, 2, 1)
+    counted = CutoverDelta(
+        *(*KEY, "new", 34, 7, 1, ends, 0.5, 0.1, [7], 0.5), operations={"POST /p": asked}
+    )
+    box.absorb(Delta(7.0, [], [], [], [counted], []))
+    batch = box.batch()
+    assert batch is not None
+    assert decode(batch.content).outcomes == [counted]
+
+
+def test_a_batch_is_the_same_until_it_is_confirmed() -> None:
+    box = outbox()
+    assert box.batch() is None
+    box.absorb(delta())
+    first = box.batch()
+    assert first is not None
+    assert first.sequence == 1
+    box.absorb(delta(count=5))
+    assert box.batch() == first
+    box.confirm(7)
+    assert box.batch() == first
+    box.confirm(1)
+    second = box.batch()
+    assert second is not None
+    assert second.sequence == box.sequence == 2
+    assert decode(second.content).totals.counts["compared", KEY].count == 5
+    box.confirm(2)
+    assert box.batch() is None
+
+
+def test_it_has_the_time_of_the_database() -> None:
+    box = outbox()
+    box.absorb(delta())
+    batch = box.batch()
+    assert batch is not None
+    totals = decode(batch.content).totals
+    (row,) = totals.clients[KEY].rows.values()
+    assert (row.first, row.last, row.served) == (50.0, 50.0, 50.0)
+    assert list(totals.samples["differences", *KEY]) == delta().samples
+
+
+def test_times_by_a_wrong_clock_are_corrected() -> None:
+    """What is in a batch has the right ones already; only what is added up meanwhile has not."""
+    box = outbox()
+    box.absorb(delta())
+    assert box.batch() is not None
+    refused = UsageDelta(*KEY, "/p", "zed", 1, 1, 0, 0)
+    box.absorb(msgspec.structs.replace(delta(), usages=[*delta().usages, refused]))
+    box.shift(86_400.0 - 30)
+    box.confirm(1)
+    batch = box.batch()
+    assert batch is not None
+    totals = decode(batch.content).totals
+    at = 50.0 + 86_400 - 30
+    found = {key[1]: row for key, row in totals.clients[KEY]}
+    assert (found["acme"].first, found["acme"].last, found["acme"].served) == (at, at, at)
+    assert (found["zed"].last, found["zed"].served) == (at, 0)
+    assert totals.counts["compared", KEY] == Occurrences(1, at, at)
+    assert [row.start for row in totals.history.rows()] == [86_400, 86_400]
+    assert list(totals.samples["differences", *KEY]) == delta().samples
+
+
+@given(st.lists(st.one_of(st.integers(1, 9), st.sampled_from(["lost", "unanswered", "confirmed"]))))
+def test_everything_is_counted_once_whatever_gets_lost(steps: list[int | str]) -> None:
+    """A commit may be lost, or only its answer; the database takes each number of a start once."""
+    box, arrived, counted = outbox(), dict[int, Batch](), 0
+    for step in [*steps, "confirmed", "confirmed"]:
+        if isinstance(step, int):
+            box.absorb(delta(count=step))
+            counted += step
+            continue
+        batch = box.batch()
+        if batch is None or step == "lost":
+            continue
+        assert arrived.setdefault(batch.sequence, batch) == batch
+        if step == "confirmed":
+            box.confirm(batch.sequence)
+    merged = Totals()
+    for batch in sorted(arrived.values(), reverse=True):
+        merged.merge(decode(batch.content).totals)
+    assert sum(row.count for clients in merged.clients.values() for _, row in clients) == counted
+    assert list(arrived) == list(range(1, len(arrived) + 1))
+
+
+def test_an_outage_takes_bounded_memory() -> None:
+    box = outbox()
+    for number in range(6 * KEPT):
+        box.absorb(delta(f"client{number}"))
+    batch = box.batch()
+    assert batch is not None
+    rows = decode(batch.content).totals.clients[KEY].rows
+    assert len(rows) <= 2 * KEPT + 1
+    assert sum(row.count for row in rows.values()) == 6 * KEPT
+    assert len(batch.content) < 1_000_000
+
+
+def test_a_batch_of_another_release_is_refused() -> None:
+    with pytest.raises(msgspec.DecodeError, match="array"):
+        decode(b"\x80")
+
+
+def test_counts_that_a_worker_lost_are_told_once() -> None:
+    box = outbox()
+    box.absorb(msgspec.structs.replace(delta(), lost=True))
+    box.absorb(delta())
+    batch = box.batch()
+    assert batch is not None
+    assert decode(batch.content).lost
+    box.absorb(msgspec.structs.replace(Delta(1.0, [], [], [], [], []), lost=True))
+    box.confirm(1)
+    batch = box.batch()
+    assert batch is not None
+    assert decode(batch.content).lost
+    box.confirm(2)
+    assert box.batch() is None
+    # A batch of the release before has no word of it.
+    fields = msgspec.msgpack.decode(batch.content)
+    assert not decode(msgspec.msgpack.encode(fields[:-1])).lost

@@ -1,0 +1,256 @@
+"""Replicas: their presence, the clock of the database, and whether that is reached."""
+
+import asyncio
+
+import pytest
+
+from gateway.store import replicas
+from gateway.store.replicas import (
+    DatabaseHealth,
+    FleetClock,
+    Presence,
+    ReplicaRow,
+    deputy,
+    fleet_view,
+    gaps,
+    heard_until,
+    lost,
+    warnings,
+)
+from gateway.store.state import (
+    DataGap,
+    StateBusyError,
+    StateError,
+    StateUnreachableError,
+    UnknownReplicaError,
+)
+
+NOW = 1_000.0
+
+
+def row(
+    replica: str,
+    heard: float = 0.0,
+    *,
+    started: float = 900.0,
+    rules: str = "r1",
+    version: str = "1.0",
+    applied: int = 3,
+    gone: float | None = None,
+) -> ReplicaRow:
+    """Return a replica that was heard so many seconds ago."""
+    start = f"{replica}-{started:g}"
+    admin = f"http://{replica}"
+    return ReplicaRow(
+        start, replica, version, rules, admin, started, NOW - heard, 9, 8, applied, gone
+    )
+
+
+@pytest.mark.parametrize(
+    ("ago", "expected"),
+    [
+        (1, Presence.HEARD),
+        (5, Presence.HEARD),
+        (6, Presence.LOST),
+        # The clock of the database was set back by an hour since.
+        (-3600, Presence.LOST),
+    ],
+)
+def test_presence(ago: float, expected: Presence) -> None:
+    assert row("a", ago).presence(NOW) is expected
+
+
+def test_the_deputy_is_the_oldest_replica_beside_the_judge() -> None:
+    judge, lost_one = row("judge", started=1.0), row("lost", 60, started=2.0)
+    later, first = row("a"), row("b", started=800.0)
+    assert deputy([judge, lost_one, later, first], judge.start, NOW) == first.start
+    assert deputy([judge, lost_one], judge.start, NOW) == ""
+    assert deputy([], judge.start, NOW) == ""
+
+
+def test_only_a_lost_replica_leaves_a_gap() -> None:
+    rows = [
+        row("here"),
+        row("lost", 60),
+        row("left", 60, gone=NOW - 60),
+        row("again", 60, gone=NOW - 50),
+        row("again", 2, started=950.0),
+    ]
+    assert gaps(rows, NOW) == (DataGap("lost", NOW - 60),)
+    assert heard_until(rows, NOW) == NOW - 2
+    assert heard_until(rows[1:3], NOW) == NOW
+    view = fleet_view(rows, NOW, "here-900", 3, 0.0)
+    assert [(each.replica, each.presence, each.judges) for each in view.replicas] == [
+        ("again", "heard", False),
+        ("here", "heard", True),
+        ("lost", "lost", False),
+    ]
+    assert view.replicas[2].lag == 60
+    assert view.replicas[2].behind == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([row("a"), row("b")], []),
+        ([row("a"), row("b", 60, rules="r2", version="2.0", applied=0)], []),
+        ([row("a"), row("b", rules="r2")], ["the rules differ: r1 (a), r2 (b)"]),
+        (
+            [row("a"), row("a", started=901)],
+            ["2 replicas are called a; give each its own GATEWAY_REPLICA"],
+        ),
+        ([row("a"), row("b", version="2.0")], ["the versions of the gateway differ: 1.0, 2.0"]),
+        ([row("a", applied=2)], ["a has not applied the last change of the overrides"]),
+    ],
+)
+def test_warnings(rows: list[ReplicaRow], expected: list[str]) -> None:
+    assert warnings(rows, NOW, 3, 0.0) == expected
+
+
+def test_a_change_takes_a_moment_before_its_lack_is_warned_of() -> None:
+    rows = [row("a", 1, applied=2)]
+    assert warnings(rows, NOW, 3, NOW - 3.1) == [
+        "a has not applied the last change of the overrides"
+    ]
+    assert warnings(rows, NOW, 3, NOW - 2.9) == []
+
+
+@pytest.mark.parametrize(("ago", "over"), [(0, False), (60, False), (3601, True)])
+def test_a_lost_replica_is_forgotten_after_its_time(ago: float, *, over: bool) -> None:
+    assert row("a", ago).is_over(NOW, 3600) is over
+    assert row("a", ago).is_over(NOW, 3600, NOW - 3601) is over
+    assert not row("a", ago).is_over(NOW, 3600, NOW - 3599)
+
+
+def test_another_replica_of_its_name_does_not_replace_a_lost_one() -> None:
+    """It may be cut off, and serve; only its own next start knows that it is over."""
+    rows = [row("a", 60), row("a", started=950.0)]
+    assert gaps(rows, NOW) == (DataGap("a", NOW - 60),)
+    assert not rows[0].is_over(NOW, 3600)
+    assert lost("a", rows, NOW) == [rows[0]]
+
+
+def test_only_a_lost_replica_can_be_forgotten() -> None:
+    rows = [row("a"), row("b", 60)]
+    assert lost("b", rows, NOW) == [rows[1]]
+    with pytest.raises(UnknownReplicaError, match="a is heard; stop it"):
+        lost("a", rows, NOW)
+    with pytest.raises(UnknownReplicaError, match="no replica is called 'c'; lost: b"):
+        lost("c", rows, NOW)
+
+
+def test_the_clock_continues_from_that_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = [100.0]
+    monkeypatch.setattr("gateway.store.replicas.passed", lambda: passed[0])
+    monkeypatch.setattr("time.time", lambda: 5_000.0)
+    clock = FleetClock()
+    assert clock.now() == 5_000.0
+    passed[0] = 102.0  # the answer took two seconds, of which one lay behind the database's time
+    assert clock.set(9_000.0, 100.0) == 9_001.0 - 5_002.0
+    assert clock.now() == 9_001.0
+    monkeypatch.setattr("time.time", lambda: 0.0)
+    passed[0] += 10
+    assert clock.now() == 9_011.0
+
+
+def test_a_clock_of_the_machine_that_is_wrong_is_reported_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[dict[str, object]] = []
+    monkeypatch.setattr(
+        "gateway.observe.log.event", lambda name, level, **fields: told.append({name: fields})
+    )
+    monkeypatch.setattr("gateway.store.replicas.passed", lambda: 100.0)
+    monkeypatch.setattr("time.time", lambda: 5_000.0)
+    clock = FleetClock()
+    for date in (5_004.0, 8_600.0, 8_600.0):
+        clock.set(date, 100.0)
+    assert told == [{"clock_skewed": {"seconds": 3_600.0}}]
+
+
+def test_requests_go_by_it_where_the_machine_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By less than half a second they go by the machine, or each wait for an answer would show."""
+    told: list[float] = []
+    passed, date = [100.0], [5_000.0]
+    monkeypatch.setattr("gateway.store.replicas.passed", lambda: passed[0])
+    monkeypatch.setattr("time.time", lambda: date[0])
+    clock = FleetClock()
+    clock.follow(told.append)
+    for database in (5_000.4, 4_999.6, 5_060.0, 5_060.4):
+        clock.set(database, 100.0)
+        clock.pass_on()
+    assert told == [0.0, 60.0]
+    # The database is away, and somebody sets the clock of this machine right.
+    date[0] += 60.4
+    clock.pass_on()
+    assert told == [0.0, 60.0, 0.0]
+    # Who follows later begins with what is so.
+    clock.set(8_600.0, 100.0)
+    later: list[float] = []
+    clock.follow(later.append)
+    assert later[-1] == clock.ahead == 8_600.0 - 5_060.4
+
+
+@pytest.mark.parametrize(("by", "was_set"), [(0, False), (59, False), (3600, True), (-61, True)])
+def test_a_clock_of_the_database_that_is_set_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, by: float, *, was_set: bool
+) -> None:
+    """By what passes here, which is right however wrong the clock of this machine is."""
+    passed = [100.0]
+    monkeypatch.setattr("gateway.store.replicas.passed", lambda: passed[0])
+    monkeypatch.setattr("time.time", lambda: 0.0)
+    clock = FleetClock()
+    clock.set(9_000.0, passed[0])
+    assert not clock.was_set
+    passed[0] += 40_000
+    clock.set(49_000.0 + by, passed[0])
+    assert clock.was_set is was_set
+
+
+async def test_a_database_is_stale_since_its_last_heartbeat(events: list[str]) -> None:
+    health = DatabaseHealth("postgresql://db/one", lambda: 50.0)
+    async with health.reading():
+        pass
+    assert health.missed(StateError("refused")) == 50.0
+    assert health.stale_reason == "refused"
+    health.reached(60.0)
+    assert health.stale_reason == ""
+    # Counts of that time come with the next heartbeat.
+    found = [(health.stale_since, health.behind)]
+    async with health.reading():
+        pass
+    health.reached(61.0)
+    found.append((health.stale_since, health.behind))
+    assert found == [(None, True), (None, False)]
+    assert health.missed(StateUnreachableError("gone")) == 61.0
+    assert health.missed(StateError("other")) == 61.0
+    assert (health.behind, health.stale_reason) == (True, "other")
+    with pytest.raises(StateError, match="other"):
+        async with health.reading():
+            pass
+    assert events == ["state_unwritten", "state_written", "state_unwritten"]
+
+
+async def test_a_reader_without_a_place_in_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    health = DatabaseHealth("postgresql://db/one", lambda: 50.0)
+    over, within = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def read() -> None:
+        async with health.reading():
+            within.release()
+            await over.wait()
+
+    readers = [asyncio.create_task(read()) for _ in range(2)]
+    for _ in readers:
+        await within.acquire()
+    third = asyncio.create_task(read())
+    await asyncio.sleep(0)  # it waits
+    with monkeypatch.context() as patch:
+        patch.setattr(replicas, "_PATIENCE", 0.01)
+        with pytest.raises(StateBusyError, match=r"one: 2 others have read for 0\.01 s; ask again"):
+            await read()
+    over.set()
+    await asyncio.gather(*readers, third)
+    async with asyncio.TaskGroup() as both:  # each turn was given back
+        both.create_task(read())
+        both.create_task(read())
