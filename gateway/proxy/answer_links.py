@@ -30,9 +30,9 @@ _NAMES = {
 }
 # The authority and the scheme that the client used, of a trusted proxy (RFC 7239, section 4).
 _FORWARDED = re.compile(r"[;, \t](host|proto)=(?:\"([^\"]*)\"|([^;, \t\"]*))", re.IGNORECASE)
-_SCHEMES = frozenset({"http", "https"})
+_DEFAULT_PORT = {"http": "80", "https": "443"}
 # Of either scheme: proxies in a row name the scheme of the first and the port of the last.
-_DEFAULT_PORTS = frozenset({"80", "443"})
+_DEFAULT_PORTS = frozenset(_DEFAULT_PORT.values())
 _PORT = re.compile(r"[1-9][0-9]{0,4}\Z")
 _ITS_PORT = re.compile(r"(?::[0-9]*)?\Z")
 # Non-empty path segments (RFC 3986, section 3.3), without commas, which separate prefixes.
@@ -268,12 +268,14 @@ def public_origin(exchange: Exchange) -> tuple[str, str]:
         scheme = _first(fields.getall("X-Forwarded-Proto", ())) or given["proto"] or scheme
         named = _first(fields.getall("X-Forwarded-Host", ())) or given["host"]
         # A proxy may pass on what a client has sent, of which no URL could be made.
-        if len(named) <= LONGEST_AUTHORITY and is_authority(named):
-            authority = named
-        scheme = scheme.lower() if scheme.lower() in _SCHEMES else "http"
+        forwarded = len(named) <= LONGEST_AUTHORITY and is_authority(named)
+        authority = named if forwarded else authority
+        scheme = scheme.lower() if scheme.lower() in _DEFAULT_PORT else "http"
+        host = _ITS_PORT.sub("", authority)
+        if forwarded and (port := authority[len(host) + 1 :]):
+            return scheme, host if port == _DEFAULT_PORT[scheme] else authority
         port = _first(fields.getall("X-Forwarded-Port", ()))
         if _PORT.match(port):
-            host = _ITS_PORT.sub("", authority)
             authority = host if port in _DEFAULT_PORTS else f"{host}:{port}"
     return scheme, authority
 

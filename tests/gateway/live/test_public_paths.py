@@ -223,6 +223,23 @@ async def test_links_have_the_prefix_and_the_port_of_the_trusted_proxy(prefixed:
         assert answer.one("Location") == b"http://shop.example/shop/api/v2/items/7"
 
 
+async def test_a_port_in_the_forwarded_host_wins_over_the_forwarded_port(prefixed: Program) -> None:
+    https = "X-Forwarded-Proto: https"
+    table = {
+        ("X-Forwarded-Host: shop.example:9443", "X-Forwarded-Port: 8443"): ":9443",
+        ("X-Forwarded-Host: shop.example:9443", "X-Forwarded-Port: 443"): ":9443",
+        ("X-Forwarded-Host: shop.example", "X-Forwarded-Port: 8443"): ":8443",
+        ("X-Forwarded-Host: shop.example", "X-Forwarded-Port: 443"): "",
+        ("X-Forwarded-Host: shop.example:443",): "",
+        ('Forwarded: host="shop.example:9443"', "X-Forwarded-Port: 8443"): ":9443",
+    }
+    for lines, port in table.items():
+        origin = f"https://shop.example{port}"
+        fields = ("X-Forwarded-Prefix: /shop", https, *lines, f"X-Wanted: {origin}/items/7")
+        answer = await asked(prefixed, "/api/v2/a", *fields, source=PROXY)
+        assert answer.one("Location").decode() == f"{origin}/shop/api/v2/items/7", lines
+
+
 async def test_a_slash_at_the_end_passes_no_sunset_of_a_more_exact_path(
     reloaded: StartGateway, service: Scripted
 ) -> None:
