@@ -164,7 +164,9 @@ class EndpointBuilder(NamedTuple):
         response = route.response and route.response.at(self.config.path)
         rewrite = None
         if route.service.reads_version:
-            rewrite = VersionRewrite.of(readers, str(route.service_version))
+            rewrite = VersionRewrite.of(
+                readers, str(route.service_version), route.version, self.choice.matching
+            )
         made = replace(
             route,
             upstream_path=upstream if upstream is not None else self._own_path(template, route),
@@ -189,7 +191,8 @@ class EndpointBuilder(NamedTuple):
             ),
         )
         ladder = tuple(self.versions.values())
-        found = substitutes(made, ladder, self.links, self.config.path, readers)
+        matching = self.choice.matching
+        found = substitutes(made, ladder, self.links, self.config.path, readers, matching)
         return replace(made, substitutes=dict(found))
 
     def _moving(self, source: Version, target: Version) -> Conversion | None:

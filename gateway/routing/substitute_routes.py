@@ -8,6 +8,7 @@ from gateway.conversion.chain import Conversion, compose
 from gateway.conversion.entity_tags import EntityTags
 from gateway.conversion.version_link import VersionLink
 from gateway.routing.snapshot import Route
+from gateway.versions.matching import Matching
 from gateway.versions.reader import Reader
 from gateway.versions.rewriting import VersionRewrite
 from gateway.versions.version import Version
@@ -19,6 +20,7 @@ def substitutes(
     links: Mapping[Version, Sequence[VersionLink]],
     path: str,
     readers: tuple[Reader, ...],
+    matching: Matching,
 ) -> Iterator[tuple[tuple[str, Version], Route]]:
     """Yield the routes by service and by the version that the service speaks.
 
@@ -28,6 +30,7 @@ def substitutes(
         links: the links between the versions.
         path: the path of the endpoint.
         readers: the readers of the endpoint.
+        matching: the texts that stand for a version beside its label.
     """
     if route.request is None or route.version is None:
         return
@@ -45,7 +48,7 @@ def substitutes(
                 response = compose(ladder, links, version, route.version).at(path)
             rewrite = None
             if service.reads_version:
-                rewrite = VersionRewrite.of(readers, str(version))
+                rewrite = VersionRewrite.of(readers, str(version), route.version, matching)
             made = replace(
                 route,
                 service=service,

@@ -5,7 +5,7 @@ contradictory or nonsense, and decides nothing: `selection` does.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple
 
 from gateway.base.headers import HeaderFields
@@ -131,11 +131,18 @@ class Reader(ABC):
         """Return header fields with a version added, unless they name one."""
         return fields
 
-    def rewrite_fields(self, fields: HeaderFields, label: str) -> HeaderFields:
+    def rewrite_fields(
+        self, fields: HeaderFields, label: str, is_replaced: Callable[[str], bool]
+    ) -> HeaderFields:
         """Return header fields in which this mechanism names another version; others stay.
 
         It is called for requests and for answers. A field of one direction alone is left as it is
         in the other.
+
+        Args:
+            fields: the header fields.
+            label: the version to name.
+            is_replaced: whether the media type of a body that names this version is replaced.
         """
         return fields
 

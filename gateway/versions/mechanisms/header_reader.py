@@ -1,6 +1,6 @@
 """The version in a header field of its own: `X-API-VERSION: 2`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gateway.base.headers import HeaderFields
@@ -37,7 +37,9 @@ class HeaderReader(Reader):
         """Return the header that names a version."""
         return VersionAddress(header=f"{self.name}: {version}")
 
-    def rewrite_fields(self, fields: HeaderFields, label: str) -> HeaderFields:
+    def rewrite_fields(
+        self, fields: HeaderFields, label: str, is_replaced: Callable[[str], bool]
+    ) -> HeaderFields:
         """Return the fields with another value of the header; order and case of names stay."""
         own, value = self.name.lower().encode(), label.encode()
         return [(line[0], value) if line[0].lower() == own else line for line in fields]

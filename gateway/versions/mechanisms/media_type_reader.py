@@ -1,6 +1,7 @@
 """What readers of media types share: the pattern `application/vnd.example-v{version}+json`."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -12,6 +13,14 @@ from gateway.versions.reader import Reader
 _MEDIA_TYPES = frozenset({b"accept", b"content-type"})
 # A version in digits, as in 2, 1.4.0 and 2026-01-31. What follows it may be of no pattern.
 _DIGITS = rb"[0-9]+(?:[.\-][0-9]+)*"
+
+# The parameters of one member of Accept (RFC 9110, section 12.5.1), and its weight. Longer ones are
+# cut: the cost of many members in one long field would be quadratic.
+_QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_PARAMETERS = re.compile(rb'(?:[^,"]|%b)*+' % _QUOTED.pattern, re.DOTALL)
+_LONGEST_PARAMETERS = 512
+_WEIGHT = re.compile(rb";[ \t]*q=([^ \t;]*)", re.IGNORECASE)
+_ZERO = re.compile(rb"0(?:\.0{0,3})?\Z")
 
 # Clients and services send the same few fields over and over.
 _SHORT = 256
@@ -60,11 +69,14 @@ class MediaTypeReader(Reader):
             return None
         return replace(self, others=(*self.others, other))
 
-    def rewrite_fields(self, fields: HeaderFields, label: str) -> HeaderFields:
+    def rewrite_fields(
+        self, fields: HeaderFields, label: str, is_replaced: Callable[[str], bool]
+    ) -> HeaderFields:
         """Return the fields with the media types of another version; the rest of them is kept."""
         return [
             (line[0], _rewritten(self.patterns, label, low, line[1]))
             if (low := line[0].lower()) in _MEDIA_TYPES
+            and (low == b"accept" or _names(self.patterns, line[1], is_replaced))
             else line
             for line in fields
         ]
@@ -82,6 +94,17 @@ def version_in(essence: str, patterns: Patterns) -> tuple[str, int] | None:
     return None
 
 
+def _names(patterns: Patterns, value: bytes, is_replaced: Callable[[str], bool]) -> bool:
+    """Return whether a Content-Type field has the media type of a version to replace."""
+    found = _pattern(patterns, b"content-type").search(value)
+    return found is not None and is_replaced(_version_of(found).decode("latin-1").lower())
+
+
+def _version_of(found: re.Match[bytes]) -> bytes:
+    after = found.lastindex or 0
+    return found[0][len(found[after - 1]) : len(found[0]) - len(found[after])]
+
+
 def _rewritten(patterns: Patterns, label: str, name: bytes, value: bytes) -> bytes:
     if len(value) > _SHORT:
         return _renamed(patterns, label, name, value)
@@ -92,6 +115,8 @@ def _renamed(patterns: Patterns, label: str, name: bytes, value: bytes) -> bytes
     version = label.encode()
 
     def around(match: re.Match[bytes]) -> bytes:
+        if name == b"accept" and _is_excluded(value, match.end()):
+            return match[0]
         after = match.lastindex or 0
         return match[after - 1].lower() + version + match[after].lower()
 
@@ -99,6 +124,13 @@ def _renamed(patterns: Patterns, label: str, name: bytes, value: bytes) -> bytes
 
 
 _remembered = lru_cache(maxsize=1024)(_renamed)
+
+
+def _is_excluded(value: bytes, end: int) -> bool:
+    """Return whether the member of Accept whose media type ends here has weight 0."""
+    parameters = _PARAMETERS.match(value, end, end + _LONGEST_PARAMETERS)
+    weight = parameters and _WEIGHT.search(_QUOTED.sub(b"", parameters[0]))
+    return weight is not None and _ZERO.match(weight[1]) is not None
 
 
 @lru_cache(maxsize=64)

@@ -43,6 +43,8 @@ apis:
       - {{ path: "/n/h/{{rest*}}", version: {{ in: header, name: V }} }}
       - {{ path: "/n/q", version: {{ in: query, name: v }} }}
       - {{ path: "/n/p/{{version}}", version: {{ in: path }} }}
+      - path: "/n/c"
+        version: {{ in: content_type, media_type: "application/vnd.t.v{{version}}+json" }}
       - path: "/n/a"
         version: {{ in: accept, media_type: "application/vnd.t.v{{version}}+json" }}
     versions: {{ "1": {{ service: both }}, "2": {{ service: both }} }}
@@ -71,6 +73,10 @@ apis:
 """
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 NEW = "2026-08-26"
+LATEST = "Accept: application/vnd.t.vlatest+json"
+BODY = "Content-Type: application/vnd.t.v{}+json"
+DATED = "Content-Type: application/vnd.t.{}+json"
+JSON = "Content-Type: application/json"
 VENDOR = "Accept: application/vnd.t.{}+json"
 
 # What the client sends, and the target and the fields that name a version which the service gets.
@@ -141,6 +147,34 @@ TOLD: dict[str, tuple[str, list[str], str, list[str]]] = {
         "/n/a",
         ["Accept: application/VND.t.v2+json, application/vnd.t.v1+json;q=0.5"],
     ),
+    "a refused type beside the alias": (
+        "/n/a",
+        [f'{LATEST}, application/vnd.t.v1+json; x=","; q=0.0, application/vnd.t.v3+json;Q=0'],
+        "/n/a",
+        [
+            LATEST.replace("latest", "2")
+            + ', application/vnd.t.v1+json; x=","; q=0.0, application/vnd.t.v3+json;Q=0'
+        ],
+    ),
+    "a refused type beside the default": (
+        "/n/a",
+        ["Accept: */*, application/vnd.t.v1+json;q=0"],
+        "/n/a",
+        ["Accept: */*, application/vnd.t.v1+json;q=0"],
+    ),
+    "a body of another version, default": ("/n/a", [BODY.format(1)], "/n/a", [BODY.format(1)]),
+    "a body of a later version, default": ("/n/a", [BODY.format(9)], "/n/a", [BODY.format(2)]),
+    "a body of another version, alias": (
+        "/n/a",
+        [LATEST, BODY.format(1)],
+        "/n/a",
+        ["Accept: application/vnd.t.v2+json", BODY.format(1)],
+    ),
+    "a body of the alias": ("/n/c", [BODY.format("latest")], "/n/c", [BODY.format(2)]),
+    "a body of the default": ("/n/a", [BODY.format("LATEST")], "/n/a", [BODY.format(2)]),
+    "a converted body": ("/a/x", [DATED.format("2022-11-15")], "/a/x", [DATED.format(NEW)]),
+    "a body of the served version": ("/a/x", [DATED.format(NEW)], "/a/x", [DATED.format(NEW)]),
+    "a body of another type": ("/a/x", [JSON], "/a/x", [JSON]),
     "reads_version: false, converted": ("/deaf/x", ["V: 2"], "/deaf/x", ["V: 2"]),
     "reads_version: false, default": ("/deaf/x", [], "/deaf/x", []),
     "reads_version: false, alias": ("/deaf/x", ["V: latest"], "/deaf/x", ["V: latest"]),
@@ -160,11 +194,14 @@ async def test_a_service_is_told_the_version_that_was_decided_on(
     gateway = reloaded(RULES.format(port=service.port))
     async with connect(gateway) as client:
         for case, (target, fields, asked, told) in TOLD.items():
-            client.send(ask(f"GET {target}", *fields))
+            method, sent, body = "GET", fields, b""
+            if fields and fields[-1].startswith("Content-Type"):
+                method, sent, body = "POST", [*fields, "Content-Length: 2"], b"{}"
+            client.send(ask(f"{method} {target}", *sent, body=body))
             assert (await client.answer()).status == 200, case
             line, *lines = service.requests[-1].decode().split("\r\n")
-            assert line == f"GET {asked} HTTP/1.1", case
-            names = ("v:", "stripe-version:", "accept:")
+            assert line == f"{method} {asked} HTTP/1.1", case
+            names = ("v:", "stripe-version:", "accept:", "content-type:")
             assert [each for each in lines if each.lower().startswith(names)] == told, case
 
 

@@ -3,8 +3,10 @@
 import pytest
 
 from gateway.base.headers import HeaderFields
+from gateway.versions.matching import Matching
 from gateway.versions.reader import Reader
 from gateway.versions.rewriting import VersionRewrite
+from gateway.versions.version import Version
 from tests.gateway.world import ACCEPT, HEADER, PATH, QUERY
 
 EVERYWHERE: tuple[Reader, ...] = (PATH, QUERY, HEADER, ACCEPT)
@@ -37,6 +39,15 @@ def test_a_path_tells_by_its_template() -> None:
 def test_query(query: str | None, told: str | None) -> None:
     assert telling(*EVERYWHERE).query(query) == told
     assert telling(HEADER, ACCEPT).query(query) == query
+
+
+def test_a_body_of_another_version_keeps_its_media_type() -> None:
+    matching = Matching(aliases={"latest": Version(1)})
+    rewrite = VersionRewrite.of((HEADER, ACCEPT), "2", Version(1), matching)
+    assert rewrite is not None
+    for label, told in {"v1": V2, "v2": V2, "v3": None, "VLATEST": V2, "V1": V2}.items():
+        given = f"application/vnd.comp.app-{label}+json".encode()
+        assert rewrite.fields([(b"Content-Type", given)]) == [(b"Content-Type", told or given)]
 
 
 FIELDS = {
