@@ -74,7 +74,10 @@ class ParameterLookalikes:
         while len(names) > 1:  # by halves, so that the cost is linear in the length of the query
             half = names[: len(names) // 2]
             names = half if self._is_in("&".join(half)) else names[len(half) :]
-        return names[0]
+        name = names[0]
+        if self.exact.fullmatch(name):  # only a semicolon makes it another parameter
+            return f";{name}" if f";{name}" in query else f"{name};"
+        return name
 
     def _is_in(self, names: str) -> bool:
         """Return whether a look-alike is among names, which are separated."""

@@ -123,11 +123,12 @@ class Selector:
 
         The service may read another version there than the one that is chosen.
         """
+        remedy = "write ';' as %3B" if ";" in name else "remove it"
         return self._refuse(
             FaultCode.VERSION_MALFORMED,
             reader,
-            f"the parameter '{name[:_LONGEST_NAME]}' may be read as {reader.place}; name a version"
-            f" there alone: {self._offer(context)}.",
+            f"the query has '{name[:_LONGEST_NAME]}', which some servers read as {reader.place};"
+            f" {remedy}, and name a version there alone: {self._offer(context)}.",
             context,
         )
 
