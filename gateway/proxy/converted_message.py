@@ -41,7 +41,8 @@ _CONVERTED = headers.fates(headers.ABOUT_BYTES)
 _JSON = (b"Content-Type", b"application/json")
 _NOTHING = b"{}"
 # To read a member from its class takes ten times as much.
-_FORM, _MERGE_PATCH, _PASSED = BodyFormat.FORM, BodyFormat.MERGE_PATCH, BodyFormat.PASSED
+_FORM, _MERGE_PATCH = BodyFormat.FORM, BodyFormat.MERGE_PATCH
+_UNREAD: Final = (BodyFormat.PASSED, BodyFormat.OTHER)
 # Requests with these methods have no body by custom (RFC 9110, section 9.3).
 _BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 
@@ -271,7 +272,7 @@ def sent_conversion(
 
 def request_conversion(converting: Conversion, asked: str, kind: BodyKind) -> BodyConversion | None:
     """Return the conversion of the body of a request, or None if the body passes unchanged."""
-    if kind[0] is _PASSED:
+    if kind[0] in _UNREAD:
         return None
     # A merge patch has only the fields to change, by whatever method it is sent (RFC 7396). The
     # service takes the others by the method that it gets: what an old PUT lacks, a PATCH leaves.

@@ -12,7 +12,6 @@ from gateway.conversion.chain import BodyConversion, Conversion
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.body_format import (
     BodyFormat,
-    BodyKind,
     described,
     passes,
 )
@@ -37,6 +36,7 @@ _TYPE = frozenset({b"content-type"})
 # What the gateway writes itself where a body may be converted.
 _WITH_ANY_BODY = frozenset({b"accept-ranges", b"content-length"})
 _PASSES = "its media type passes"
+_UNREAD = BodyFormat.PASSED, BodyFormat.OTHER
 
 
 # Whom the gateway is asked as, where nothing says so.
@@ -164,7 +164,7 @@ class LoneConversion:
         conversion = sent_conversion(converting, method, asked, kind, has_body=bool(body))
         query, kept = self._given.way.service, ""
         if conversion is None:
-            if body and converting.for_request(asked) and kind[0] is BodyFormat.PASSED:
+            if body and converting.for_request(asked) and kind[0] in _UNREAD:
                 kept = _PASSES
             fields = convert_request_fields(self, fields, converting)
             return LoneMessage(write_query(query), fields, body, kept)
@@ -173,7 +173,7 @@ class LoneConversion:
         )
         if together is not None:
             query = together.query
-        if made is body and body and conversion.keeps_unfit and _is_no_json(kind, body):
+        if made is body and body and conversion.keeps_unfit and _is_no_json(body):
             kept = "unfit: keep lets pass what is not JSON"
         return LoneMessage(write_query(query), fields, await _whole(made), kept)
 
@@ -197,13 +197,15 @@ class LoneConversion:
             fields = headers.end_to_end(fields, about)
         if made is None and not bodiless(method, answered):
             made = body
+            if conversion is not None:
+                kept = _PASSES
         whole = await _whole(made)
         return LoneMessage(None, fields, whole, kept if whole else "")
 
 
-def _is_no_json(kind: BodyKind, body: bytes) -> bool:
-    """Return whether a body is of none of the formats, or not of the JSON that it is to be."""
-    return kind[0] is BodyFormat.OTHER or json_body.parse(body) is body
+def _is_no_json(body: bytes) -> bool:
+    """Return whether a body is not of the JSON that it is to be."""
+    return json_body.parse(body) is body
 
 
 async def _whole(body: bytes | AsyncIterator[bytes] | None) -> bytes:

@@ -245,17 +245,19 @@ def _charsets(content_type: bytes) -> set[bytes]:
 
 
 def _in_charset(found: BodyFormat, charsets: set[bytes]) -> _Text:
-    """Return a format, or OTHER if it cannot be read in a charset; and the encoding."""
+    """Return a format, or OTHER if it cannot be read in a charset; and the encoding.
+
+    A charset that is not known is ignored: most of them are other names of UTF-8.
+    """
     if not charsets or found in (BodyFormat.OTHER, BodyFormat.PASSED, BodyFormat.EVENT_STREAM):
         return found, None  # an event stream is UTF-8 (WHATWG HTML, section 9.2.5)
-    unknown = BodyFormat.TEXT if found is BodyFormat.TEXT else BodyFormat.OTHER
     try:
         (charset,) = charsets
         if charset in _LIKE_UTF_8:
             return found, None
         encoding = declared(charset.decode("latin-1"))
     except (LookupError, ValueError):
-        return unknown, None
+        return found, None
     if found in STREAMS or found is BodyFormat.FORM:
         return BodyFormat.OTHER, None
     return found, encoding

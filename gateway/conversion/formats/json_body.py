@@ -23,6 +23,7 @@ from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import Document, JsonForm, Number, within
 from gateway.conversion.formats import (
     json_encoding,
+    json_literals,
     json_pieces,
     repeated_keys,
     surrogates,
@@ -119,14 +120,16 @@ def convert(  # noqa: C901  # one walk in one frame, for speed
             if converted is None:
                 converted = _converted(text, conversion, _parse, message, step, of_places)
         except msgspec.MsgspecError:
+            restore, parse = surrogates.restore, _parse_characters
             replaced = surrogates.replace(text)
+            if replaced is None and message is None:
+                restore, parse = json_literals.restore, _parse_literals
+                replaced = json_literals.replace(text)
             if replaced is None:
                 raise
             if message is not None:
                 message.restore()
-            parse = _parse_characters
-            made = _converted(replaced, conversion, parse, message, step, of_places)
-            converted = surrogates.restore(made)
+            converted = restore(_converted(replaced, conversion, parse, message, step, of_places))
     except (UnicodeDecodeError, msgspec.MsgspecError) as mistake:
         encoding = text_encoding.detected(body)
         if encoding is None:
@@ -314,6 +317,12 @@ def _whole(text: str) -> int | Decimal:
 def _parse_characters(value: Document) -> Document:
     if surrogates.is_replaced(_encoded(value)):
         raise ConversionError("half of a surrogate pair, which no Python function is given")
+    return _parse(value)
+
+
+def _parse_literals(value: Document) -> Document:
+    if json_literals.MARK in _encoded(value):
+        raise ConversionError("NaN or Infinity, which no Python function is given")
     return _parse(value)
 
 

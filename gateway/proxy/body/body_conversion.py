@@ -1,6 +1,7 @@
 """Conversion of bodies between versions; failures become FaultErrors."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -52,9 +53,8 @@ _MOMENT = 0.05
 _SILENCE = 1.0
 _turns = LoopTurns(PATIENCE, overloaded)
 
-_HOW_TO_READ = (
-    "media_types in the configuration sets how its media type is read, as in { text/csv: pass }"
-)
+# The bytes that begin an object or an array, or a JSON text in UTF-16 or UTF-32.
+_MAY_HAVE_FIELDS = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:[\[{\0]|\xff\xfe|\xfe\xff|[^\0]\0)")
 NOT_JSON = "This version takes JSON bodies: application/json."
 
 
@@ -67,7 +67,7 @@ async def convert_request_body(  # noqa: C901  # one walk in one frame, for spee
 ) -> bytes | None:
     """Return a request body converted to the service's version: the same one if nothing alters it.
 
-    None is returned for a body that stays as it is because it cannot be converted.
+    None is returned for a body that stays as it is, since it is none that a change can name.
 
     Args:
         body: the body.
@@ -85,9 +85,7 @@ async def convert_request_body(  # noqa: C901  # one walk in one frame, for spee
     body_format, codings, encoding = kind
     convert = json_body.convert if body_format is _JSON else converter(body_format, room)
     if convert is None:
-        if conversion.keeps_unfit:
-            return None
-        raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, NOT_JSON))
+        return None
     if encoding is not None:
         convert = in_encoding(encoding, convert)
     if len(body) > room.limit:
@@ -130,7 +128,8 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
     The second value is False if the body is unaltered and still has its content coding. A stream of
     documents, or JSON of several documents, is returned as an iterator that converts each document
     when it arrives, and raises FaultError for one that cannot be converted. None is returned for
-    a body that is not read and passes as it is.
+    a body that is not read and passes as it is. What is no JSON by its media type, or has no object
+    and no array, passes: no change names any of it, and the service has acted already.
 
     Args:
         response: the response.
@@ -145,13 +144,19 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
             part of it may be sent.
     """
     body_format, codings, encoding = described(response.fields, media_types)
-    is_json, unfit = body_format is _JSON, ""
+    is_json, maybe, unfit = body_format is _JSON, body_format in MAYBE_JSON, ""
+    if body_format is BodyFormat.OTHER:
+        return None, False
     if response.status == 206:
+        if maybe:
+            return None, False
         unfit = "a part of a representation cannot be converted"
     applied = content_coding.codings(codings) if codings else []
     known = not applied or content_coding.known(applied)
-    if not (is_json or known or unfit) and (body_format in STREAMS or body_format in MAYBE_JSON):
-        return None, False  # nobody can tell whether a change names any of it
+    if not known:
+        if not (is_json or unfit) and (maybe or body_format in STREAMS):
+            return None, False  # nobody can tell whether a change names any of it
+        codings, applied = [], []  # a name of no coding, such as UTF-8, changes no byte
     if not (is_json or unfit) and body_format in STREAMS:
         if applied:
             response = DecodedResponse(response, applied, partial(failed, response))
@@ -176,6 +181,9 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
     if unfit and body:
         raise failed(response, unfit)
     whole = whole or response.complete
+    if maybe and _is_larger(response, body, room):
+        _give_back(response, body, room)
+        return None, False
     if not whole or len(body) > AT_ONCE or len(body) > room.limit:
         length = _length(response, room) if search is None else 0
         body = await room.gather(_collected(response, body, whole, room, search), length)
@@ -191,8 +199,7 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
         made = _converted_nothing(response, conversion, message)
         return (made, True) if made else (came, False)
     convert = json_body.convert if is_json else converter(body_format, room)
-    if convert is None:
-        raise failed(response, "it is not JSON", f"it is not JSON; {_HOW_TO_READ}")
+    assert convert is not None  # as it is of no other format
     if encoding is not None:
         convert = in_encoding(encoding, convert)
     try:
@@ -213,7 +220,9 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
                     text = await asyncio.to_thread(content_coding.decode, body, applied, room.limit)
                 series = _series(response, text, conversion, room, message, more=False)
                 return await series, True
-        if not (body_format in MAYBE_JSON and isinstance(error, json_body.NotJsonError)):
+        if not isinstance(error, json_body.NotJsonError) or (
+            not maybe and known and (codings or _MAY_HAVE_FIELDS.match(body))
+        ):
             raise failed(response, error, error.cause) from None
         converted = body  # a text that no change names
         more = more or conversion.needs_message  # what surrounds it is converted apart
@@ -229,6 +238,12 @@ def _give_back(response: UpstreamHead, body: bytes, room: ConversionRoom) -> Non
     response.unread(body)
     if room.held:
         room.release()
+
+
+def _is_larger(response: UpstreamHead, begun: bytes, room: ConversionRoom) -> bool:
+    """Return whether a body has, or is to have, more bytes than may be converted."""
+    lengths = [value for name, value in response.fields if name.lower() == b"content-length"]
+    return len(begun) > room.limit or any(int(value) > room.limit for value in lengths)
 
 
 def _is_sized(response: UpstreamHead) -> bool:
@@ -371,7 +386,9 @@ async def _collected(
         size += len(piece)
         ended = search is not None and not last and search.ends_text(piece)
         if size > room.limit and not (search is not None and search.found):
-            raise _too_large(response, room)
+            if not isinstance(search, TextSearch):
+                raise _too_large(response, room)
+            search.found, search.json = True, False
         yield piece
         if search is not None and not last:
             if search.found:

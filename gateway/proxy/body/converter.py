@@ -34,9 +34,7 @@ def converter(body_format: BodyFormat, room: ConversionRoom) -> WholeConversion 
         case BodyFormat.JSON | BodyFormat.MERGE_PATCH | BodyFormat.TEXT | BodyFormat.UNTYPED:
             return json_body.convert
         case BodyFormat.JSON_PATCH:
-            from gateway.conversion.formats.json_patch import convert_patch
-
-            return convert_patch
+            return _convert_patch
         case BodyFormat.FORM:
             from gateway.conversion.formats.form_body import convert_form
 
@@ -45,6 +43,16 @@ def converter(body_format: BodyFormat, room: ConversionRoom) -> WholeConversion 
             return None
         case _:
             return partial(_convert_documents, body_format, room)
+
+
+def _convert_patch(
+    body: bytes, conversion: BodyConversion, message: Message | None, step: Step
+) -> bytes:
+    from gateway.conversion.formats.json_patch import convert_patch
+
+    encoding = text_encoding.detected(body)
+    convert = convert_patch if encoding is None else in_encoding(encoding, convert_patch)
+    return convert(body, conversion, message, step)
 
 
 def in_encoding(encoding: TextEncoding, convert: WholeConversion) -> WholeConversion:
@@ -59,6 +67,8 @@ def in_encoding(encoding: TextEncoding, convert: WholeConversion) -> WholeConver
         try:
             return text_encoding.converted(encoding, body, convert_text, step)
         except UnicodeDecodeError:
+            if encoding.codec == "ascii":  # of which UTF-8 is a superset
+                return convert_text(body)
             raise json_body.NotJsonError(f"not {encoding.codec}, as its charset says") from None
 
     return convert_encoded

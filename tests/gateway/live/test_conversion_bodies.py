@@ -158,13 +158,6 @@ def test_arrays_at_depth(house: House) -> None:
 
 
 UNCONVERTIBLE = {
-    "not JSON": (b"<html>", ["Content-Type: application/xml"]),
-    "JSON by another name": (BOB, ["Content-Type: text/csv"]),
-    "two types": (BOB, ["Content-Type: application/json", "Content-Type: application/json"]),
-    "type list": (BOB, ["Content-Type: application/json, text/html"]),
-    "not quite JSON": (BOB, ["Content-Type: application/jsonp"]),
-    "other charset": (BOB, ["Content-Type: application/json; charset=x-unknown"]),
-    "other charset, no white space": (BOB, ["Content-Type: application/json;charset=rot13"]),
     "broken off": BOB[:-1],
     "broken off in a string": BOB[:20],
     "something behind": BOB + b"x",
@@ -175,8 +168,6 @@ UNCONVERTIBLE = {
     "comma at the end": b'{"name":{"firstName":"Bob",}}',
     "single quotes": b"{'name':{}}",
     "comment": b"{} // nothing",
-    "NaN": b'{"a":NaN}',
-    "infinity": b'{"a":-Infinity}',
     "zero in front": b'{"a":01}',
     "plus": b'{"a":+1}',
     "bare point": b'{"a":1.}',
@@ -214,6 +205,74 @@ def test_never_half_right(house: House, case: bytes | tuple[bytes, list[str]]) -
     assert got.one("Cache-Control") == b"no-store"
     assert "Bob" not in got.problem["detail"]
     assert get(house.gateway, "/down/v2").body == body
+
+
+GZIPPED = gzip.compress(b"<a/>")
+PDF = b"%PDF-1.7\n\0\xff{"
+PASSED = {
+    "XML": (b"<html>", ["Content-Type: application/xml"]),
+    "CSV that is JSON": (BOB, ["Content-Type: text/csv"]),
+    "a PDF": (PDF, ["Content-Type: application/pdf"]),
+    "an image in a coding": (GZIPPED, ["Content-Type: image/svg+xml", "Content-Encoding: gzip"]),
+    "bytes in a coding of its own": (PDF, ["Content-Type: a/b", "Content-Encoding: aws-chunked"]),
+    "two types": (BOB, ["Content-Type: application/json", "Content-Type: application/json"]),
+    "a list of types": (BOB, ["Content-Type: application/json, text/html"]),
+    "nearly JSON": (BOB, ["Content-Type: application/jsonp"]),
+    "text as JSON": (b"OK", ["Content-Type: application/json"]),
+    "a page as JSON": (b"<html>", ["Content-Type: application/json"]),
+    "NaN alone": (b"NaN", ["Content-Type: application/json"]),
+    "NaN beside": (b'{"a":NaN,"b":[-Infinity,"NaN"]}', ["Content-Type: application/json"]),
+    "text in an unknown charset": (b"\xffOK", ["Content-Type: application/json; charset=none"]),
+    "JSON in an unknown coding": (PDF, ["Content-Type: application/json", "Content-Encoding: x"]),
+    "long text": (b"x" * (LIMIT + 1), ["Content-Type: text/plain"]),
+    "long text that is JSON": (b'"%b"' % (b"x" * LIMIT), ["Content-Type: text/plain"]),
+}
+
+
+@pytest.mark.parametrize(("body", "lines"), PASSED.values(), ids=PASSED)
+def test_a_body_that_no_change_names_passes_as_it_came(
+    house: House, body: bytes, lines: list[str]
+) -> None:
+    house.service.answer = answer(body, *lines, "Digest: x=y", content_type=None)
+    got = get(house.gateway, "/down/v1")
+    assert (got.status, got.body) == (200, body)
+    for line in lines:
+        name, _, value = line.partition(": ")
+        assert value.encode() in got.all(name)
+    assert got.one("Digest") == b"x=y"
+
+
+def test_a_part_of_text_passes_as_it_came(house: House) -> None:
+    lines = ["Content-Type: text/plain", "Content-Range: bytes 0-1/100"]
+    house.service.answer = answer(b"{a", *lines, status="206 Partial Content", content_type=None)
+    got = get(house.gateway, "/down/v1")
+    assert (got.status, got.body) == (206, b"{a")
+
+
+NAMED = {
+    "an unknown charset": (BOB, ["Content-Type: application/json; charset=utf8mb4"], BOB_1),
+    "the name of no encoding": (BOB, ["Content-Type: application/json;charset=rot13"], BOB_1),
+    "a coding that nobody knows": (
+        *(BOB, ["Content-Type: application/json", "Content-Encoding: gzip, x"], BOB_1),
+    ),
+    "any coding": (BOB, ["Content-Type: application/json", "Content-Encoding: *"], BOB_1),
+    "a charset as a coding": (
+        *(BOB, ["Content-Type: application/json", "Content-Encoding: UTF-8"], BOB_1),
+    ),
+    "NaN beside": (
+        *(BOB[:-1] + b',"a":NaN}', ["Content-Type: application/json"], BOB_1[:-1] + b',"a":NaN}'),
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "lines", "expected"), NAMED.values(), ids=NAMED)
+def test_json_is_converted_whatever_else_its_fields_say(
+    house: House, body: bytes, lines: list[str], expected: bytes
+) -> None:
+    house.service.answer = answer(body, *lines, content_type=None)
+    got = get(house.gateway, "/down/v1")
+    assert (got.status, got.body) == (200, expected)
+    assert got.all("Content-Encoding") == []
 
 
 def test_a_part_of_a_representation(house: House) -> None:
@@ -324,10 +383,6 @@ def test_encoded_bodies(house: House, body: bytes, codings: list[str]) -> None:
 
 LARGE = b'{"a":"%b"}' % (b"x" * LIMIT)
 UNDECODABLE = {
-    "unknown": (BOB, "compress"),
-    "unknown inside": (gzip.compress(BOB), "lzma, gzip"),
-    "garbage": (BOB, "g zip"),
-    "star": (BOB, "*"),
     "not gzip": (BOB, "gzip"),
     "not deflate": (b"\xff" + BOB, "deflate"),
     "not br": (b"\xff" + BOB, "br"),
@@ -352,7 +407,6 @@ UNDECODABLE = {
     "bomb in a bomb": (gzip.compress(gzip.compress(b"x" * 10**7)), "gzip, gzip"),
     "bomb in pieces": (gzip.compress(b"[" * 30_000) * 3, "gzip"),
     "too many members": (gzip.compress(b"") * 2000 + gzip.compress(BOB), "gzip"),
-    "too many codings": (BOB, ", ".join(["gzip"] * 100)),
 }
 
 
@@ -486,7 +540,7 @@ class TestNamedStatus:
         assert got.all("ETag") == []
 
     def test_unconvertible(self, house: House) -> None:
-        house.service.answer = answer(b"oops", status="422 Wrong")
+        house.service.answer = answer(b"{oops", status="422 Wrong")
         assert get(house.gateway, "/down/v1").refusal() == (502, "conversion_failed")
 
     @pytest.mark.parametrize("kind", ["text/plain", "text/html; charset=latin-1"])

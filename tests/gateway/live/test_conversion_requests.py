@@ -122,13 +122,8 @@ GZIP = "Content-Encoding: gzip"
 CHUNKED = "Transfer-Encoding: chunked"
 REFUSED = {
     "no type": (b"Bob", [], 415),
-    "not JSON": (BOB_1, ["Content-Type: text/csv"], 415),
     "a form": (b"name=Bob", ["Content-Type: application/x-www-form-urlencoded"], 400),
     "two types": (BOB_1, [JSON, JSON], 400),
-    "type list": (BOB_1, [f"{JSON}, text/plain"], 415),
-    "other charset": (BOB_1, [f"{JSON}; charset=x-unknown"], 415),
-    "other charset, no white space": (BOB_1, [f"{JSON};charset=rot13"], 415),
-    "costly type": (BOB_1, [f"{JSON}{';  a' * 40};charset=rot13"], 415),
     "unknown coding": (BOB_1, [JSON, "Content-Encoding: compress"], 415),
     "too many codings": (BOB_1, [JSON, f"Content-Encoding: {'gzip, ' * 100}gzip"], 415),
     "not in the coding": (BOB_1, [JSON, GZIP], 415),
@@ -137,7 +132,6 @@ REFUSED = {
     "malformed": (b'{"name":', [JSON], 400),
     "white space": (b" ", [JSON], 400),
     "something behind": (BOB_1 + b"x", [JSON], 400),
-    "NaN": (b'{"a":NaN}', [JSON], 400),
     "odd UTF-8": (b'{"a":"\xff"}', [JSON], 400),
     "name is a number": (b'{"name":7}', [JSON], 400),
     "already version 2": (BOB_2, [JSON], 400),

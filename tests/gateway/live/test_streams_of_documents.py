@@ -221,7 +221,6 @@ def test_a_document_of_a_watch_arrives_before_the_next_one_is_sent(
         (b'{"total":1}{"total":2}\n', b""),
         (b"{oops}\n{}\n", b""),
         (b'{"object":1}\n{}\n', b""),
-        (b"<html>\n</html>\n", b""),
     ],
 )
 def test_one_document_has_its_length_and_is_refused_as_a_whole(
