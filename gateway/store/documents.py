@@ -7,7 +7,7 @@ has written. Its changes are written with its commit, or not at all.
 from collections.abc import Mapping
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, Text, bindparam, func, literal_column, select, text
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from gateway.rollout.cutovers import CUTOVERS
@@ -26,20 +26,20 @@ SHARED = (OVERRIDES, CUTOVERS, EVIDENCE, RESETS, DEPUTY, REVISION_NAME)
 """The documents that every replica reads with each heartbeat."""
 
 
-def select_shared() -> Select[tuple[str, str]]:
+def select_shared() -> sa.Select[tuple[str, str]]:
     """Return the query for these documents."""
-    names: list[ColumnElement[str]] = [literal_column(f"'{name}'") for name in SHARED]
-    return select(documents.c.name, documents.c.document).where(documents.c.name.in_(names))
+    names: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{name}'") for name in SHARED]
+    return sa.select(documents.c.name, documents.c.document).where(documents.c.name.in_(names))
 
 
 _READ_SHARED = Statement(select_shared(), kept=True)
-_NAMES = bindparam("names", type_=ARRAY(Text))
-_READ = Statement(select(documents).where(documents.c.name == func.any(_NAMES)), kept=True)
+_NAMES = sa.bindparam("names", type_=ARRAY(sa.Text))
+_READ = Statement(sa.select(documents).where(documents.c.name == sa.func.any(_NAMES)), kept=True)
 _ADD = insert(documents)
 _WRITE = Statement(
     _ADD.on_conflict_do_update(index_elements=["name"], set_={"document": _ADD.excluded.document})
 )
-_LOCK = Statement(text(f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})"), kept=True)
+_LOCK = Statement(sa.text(f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})"), kept=True)
 
 
 def revision_of(found: Mapping[str, object]) -> int:
@@ -63,7 +63,7 @@ async def write_draft(connection: PostgresConnection, draft: Draft) -> None:
     """Write a draft, and notify other replicas if overrides changed."""
     if OVERRIDES in draft.changed:
         draft.put(REVISION_NAME, revision_of(draft.documents) + 1)
-        await connection.execute(text(NOTIFY))
+        await connection.execute(sa.text(NOTIFY))
     for name in sorted(draft.changed):
         await write_document(connection, name, draft.documents[name])
     if draft.entries:

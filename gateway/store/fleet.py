@@ -14,23 +14,7 @@ from typing import NamedTuple
 from uuid import uuid4
 
 import msgspec
-from sqlalchemy import (
-    BigInteger,
-    ClauseElement,
-    ColumnElement,
-    CompoundSelect,
-    LargeBinary,
-    Select,
-    Text,
-    bindparam,
-    cast,
-    func,
-    literal_column,
-    select,
-    text,
-    union_all,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.sql.dml import ReturningInsert
 
@@ -195,10 +179,10 @@ async def send_heartbeat(
 async def _take_place(connection: PostgresConnection, before: StartRecord, now: float) -> str:
     """Mark a start whose process has ended as gone; return why its counts may be missing."""
     same = replicas.c.start == before.start
-    row = await connection.execute(select(replicas.c.heard).where(same))
+    row = await connection.execute(sa.select(replicas.c.heard).where(same))
     heard = row.scalar_one_or_none() or 0.0
     await connection.execute(
-        update(replicas).where(same, replicas.c.gone.is_(None)).values(gone=now)
+        sa.update(replicas).where(same, replicas.c.gone.is_(None)).values(gone=now)
     )
     if before.cut_off:
         return _CUT_OFF
@@ -236,22 +220,24 @@ def _reporting() -> ReturningInsert[tuple[float]]:
     changing = (*reported, "heard", "sequence", "applied", "gone")
     # A query in RETURNING sees the table as it was before the statement.
     former = replicas.alias("former")
-    heard = select(former.c.heard).where(former.c.start == bindparam("of"))
+    heard = sa.select(former.c.heard).where(former.c.start == sa.bindparam("of"))
     return statement.on_conflict_do_update(
         index_elements=["start"], set_={name: statement.excluded[name] for name in changing}
-    ).returning(func.coalesce(heard.scalar_subquery(), 0.0))
+    ).returning(sa.func.coalesce(heard.scalar_subquery(), 0.0))
 
 
-def _handing_in() -> ClauseElement:
+def _handing_in() -> sa.ClauseElement:
     """Return the query for the reply, which hands a batch in as well if it has a content."""
-    content = bindparam("content", type_=LargeBinary)
-    number = bindparam("number", type_=BigInteger)
-    batch = select(bindparam("of", type_=Text), number, content).where(content.is_not(None))
+    content = sa.bindparam("content", type_=sa.LargeBinary)
+    number = sa.bindparam("number", type_=sa.BigInteger)
+    batch = sa.select(sa.bindparam("of", type_=sa.Text), number, content).where(
+        content.is_not(None)
+    )
     handed = insert(batches).from_select(batches.columns.keys(), batch).on_conflict_do_nothing()
-    lease = func.json_build_array(leases.c.start, leases.c.token, leases.c.renewed)
-    name: ColumnElement[str] = literal_column(f"'{_LEASE}'")
-    beside: Select[str, str] = select(name, cast(lease, Text)).select_from(leases)
-    reply: CompoundSelect[str, str] = union_all(select_shared(), beside)
+    lease = sa.func.json_build_array(leases.c.start, leases.c.token, leases.c.renewed)
+    name: sa.ColumnElement[str] = sa.literal_column(f"'{_LEASE}'")
+    beside: sa.Select[str, str] = sa.select(name, sa.cast(lease, sa.Text)).select_from(leases)
+    reply: sa.CompoundSelect[str, str] = sa.union_all(select_shared(), beside)
     return reply.add_cte(handed.cte("handed"))
 
 
@@ -503,7 +489,7 @@ class FleetState(State):
         """Leave the fleet, and give up the lease."""
         async with self._database.transaction() as (connection, now):
             await mark_gone(connection, self._start, now)
-            await connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK_JUDGE})"))
+            await connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({LOCK_JUDGE})"))
             lease = await read_lease(connection)
             if lease.start == self._start:
                 await write_lease(connection, lease._replace(renewed=0.0))

@@ -16,18 +16,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import (
-    BigInteger,
-    Select,
-    Text,
-    bindparam,
-    delete,
-    func,
-    literal_column,
-    select,
-    text,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
 from gateway.base.overrides import VersionKey
@@ -108,16 +97,16 @@ class Lease(NamedTuple):
 NO_LEASE = Lease("", 0, 0.0)
 
 
-def _waiting() -> Select[tuple[str, int, float, str | None, int, bytes, int]]:
+def _waiting() -> sa.Select[tuple[str, int, float, str | None, int, bytes, int]]:
     """Return the query for the lease, beside each of the batches that are waiting, or once."""
     order = batches.c.start, batches.c.sequence
-    size = func.octet_length(batches.c.content)
-    before = (func.sum(size).over(order_by=order) - size).label("before")
-    sized = select(*order, batches.c.content, before).subquery()
+    size = sa.func.octet_length(batches.c.content)
+    before = (sa.func.sum(size).over(order_by=order) - size).label("before")
+    sized = sa.select(*order, batches.c.content, before).subquery()
     first = sized.c.before < _MAX_BYTES
-    once = select(literal_column("1")).subquery()  # also before there ever was a judge
+    once = sa.select(sa.literal_column("1")).subquery()  # also before there ever was a judge
     return (
-        select(*_LEASE, sized.c.start, sized.c.sequence, sized.c.content, replicas.c.merged)
+        sa.select(*_LEASE, sized.c.start, sized.c.sequence, sized.c.content, replicas.c.merged)
         .select_from(once)
         .outerjoin(leases, leases.c.name == _NAME)
         .outerjoin(sized, first)
@@ -128,19 +117,22 @@ def _waiting() -> Select[tuple[str, int, float, str | None, int, bytes, int]]:
 
 def _done() -> Insert:
     """Return the statement that writes the lease, and ends the batches that are in the sums."""
-    last = func.unnest(
-        bindparam("starts", type_=ARRAY(Text)), bindparam("until", type_=ARRAY(BigInteger))
+    last = sa.func.unnest(
+        sa.bindparam("starts", type_=ARRAY(sa.Text)),
+        sa.bindparam("until", type_=ARRAY(sa.BigInteger)),
     ).table_valued("of", "until", name="last")
     last = last.render_derived()
-    mark = update(replicas).where(replicas.c.start == last.c.of)
-    remove = delete(batches).where(batches.c.start == last.c.of, batches.c.sequence <= last.c.until)
-    merged = func.greatest(replicas.c.merged, last.c.until)
+    mark = sa.update(replicas).where(replicas.c.start == last.c.of)
+    remove = sa.delete(batches).where(
+        batches.c.start == last.c.of, batches.c.sequence <= last.c.until
+    )
+    merged = sa.func.greatest(replicas.c.merged, last.c.until)
     return _renewal().add_cte(mark.values(merged=merged).cte("marked"), remove.cte("removed"))
 
 
 def _renewal() -> Insert:
     added = insert(leases).values(
-        name=_NAME, **{each: bindparam(f"new_{each}") for each in Lease._fields}
+        name=_NAME, **{each: sa.bindparam(f"new_{each}") for each in Lease._fields}
     )
     return added.on_conflict_do_update(
         index_elements=["name"], set_={each: added.excluded[each] for each in Lease._fields}
@@ -148,10 +140,10 @@ def _renewal() -> Insert:
 
 
 _LEASE = leases.c.start, leases.c.token, leases.c.renewed
-_TRY_LOCK = Statement(text(f"SELECT pg_try_advisory_xact_lock({LOCK_JUDGE})"), kept=True)
-_READ_LEASE = Statement(select(*_LEASE).where(leases.c.name == _NAME))
+_TRY_LOCK = Statement(sa.text(f"SELECT pg_try_advisory_xact_lock({LOCK_JUDGE})"), kept=True)
+_READ_LEASE = Statement(sa.select(*_LEASE).where(leases.c.name == _NAME))
 _WRITE_LEASE = Statement(_renewal())
-_READ_REPLICAS = Statement(select(replicas).where(replicas.c.gone.is_(None)), kept=True)
+_READ_REPLICAS = Statement(sa.select(replicas).where(replicas.c.gone.is_(None)), kept=True)
 _WAITING = Statement(_waiting(), kept=True)
 _DONE = Statement(_done(), kept=True)
 
@@ -347,10 +339,10 @@ async def read_replicas(connection: PostgresConnection) -> list[ReplicaRow]:
 
 async def mark_gone(connection: PostgresConnection, start: str, now: float) -> None:
     """Mark a start of a replica as gone."""
-    await connection.execute(update(replicas).where(replicas.c.start == start).values(gone=now))
+    await connection.execute(sa.update(replicas).where(replicas.c.start == start).values(gone=now))
 
 
 async def _tidy(connection: PostgresConnection, now: float) -> None:
-    await connection.execute(delete(replicas).where(replicas.c.gone < now - KEEP_GONE))
-    newest = select(func.coalesce(func.max(audit.c.id), 0)).scalar_subquery()
-    await connection.execute(delete(audit).where(audit.c.id <= newest - _KEEP_AUDIT))
+    await connection.execute(sa.delete(replicas).where(replicas.c.gone < now - KEEP_GONE))
+    newest = sa.select(sa.func.coalesce(sa.func.max(audit.c.id), 0)).scalar_subquery()
+    await connection.execute(sa.delete(audit).where(audit.c.id <= newest - _KEEP_AUDIT))

@@ -8,17 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
-from sqlalchemy import (
-    ColumnElement,
-    Table,
-    bindparam,
-    delete,
-    func,
-    literal_column,
-    select,
-    tuple_,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from gateway.base.overrides import VersionKey
@@ -75,14 +65,16 @@ class Merging:
         await self._history(connection, totals.history.rows())
 
     async def _load(self, connection: PostgresConnection) -> Counter[VersionKey]:
-        for kind, labels in await connection.execute(select(counts.c.kind, counts.c.labels)):
+        for kind, labels in await connection.execute(sa.select(counts.c.kind, counts.c.labels)):
             *first, last = msgspec.json.decode(labels, type=list[str])
             self._names.setdefault((kind, tuple(first)), set()).add(last)
-        for api, name, floor in await connection.execute(select(floors)):
+        for api, name, floor in await connection.execute(sa.select(floors)):
             self._floors[api, name] = floor
         version = usage.c.api, usage.c.version
-        latest = func.max(usage.c.last), func.max(usage.c.served)
-        found = await connection.execute(select(*version, func.count(), *latest).group_by(*version))
+        latest = sa.func.max(usage.c.last), sa.func.max(usage.c.served)
+        found = await connection.execute(
+            sa.select(*version, sa.func.count(), *latest).group_by(*version)
+        )
         rows: Counter[VersionKey] = Counter()
         known = []
         for api, name, count, last, served in found:
@@ -163,10 +155,10 @@ class Merging:
 async def delete_shadow(connection: PostgresConnection, key: VersionKey) -> None:
     """Delete the counts of the shadow of a version."""
     shadow = counts.c.kind.in_(SHADOW_KINDS)
-    of_version = func.starts_with(counts.c.labels, labels_begin(key))
-    await connection.execute(delete(counts).where(shadow, of_version))
+    of_version = sa.func.starts_with(counts.c.labels, labels_begin(key))
+    await connection.execute(sa.delete(counts).where(shadow, of_version))
     samples = documents.c.name == samples_name(("differences", *key))
-    await connection.execute(delete(documents).where(samples))
+    await connection.execute(sa.delete(documents).where(samples))
 
 
 def labels_begin(key: VersionKey) -> str:
@@ -190,7 +182,7 @@ def samples_of(document: object) -> list[SampleDelta]:
 async def _raise_floor(connection: PostgresConnection, key: VersionKey, more: int) -> None:
     of_version = usage.c.api == key[0], usage.c.version == key[1], ~usage.c.others
     slack = {"slack": usage.c.slack + more}
-    await connection.execute(update(usage).where(*of_version).values(slack))
+    await connection.execute(sa.update(usage).where(*of_version).values(slack))
     await connection.fetch(_ADD_FLOOR, api=key[0], version=key[1], floor=more)
 
 
@@ -201,7 +193,7 @@ async def _cut(connection: PostgresConnection, key: VersionKey, floor: int) -> T
         {
             (endpoint, None if others else client): ClientUsage(*numbers)
             for _, _, endpoint, client, others, *numbers in await connection.execute(
-                select(usage).where(*same)
+                sa.select(usage).where(*same)
             )
         },
         floor,
@@ -225,19 +217,19 @@ def _count_rows(added: dict[CountKey, Occurrences]) -> Iterator[dict[str, object
 
 
 def _adding(
-    table: Table, sums: tuple[str, ...], firsts: tuple[str, ...], lasts: tuple[str, ...]
+    table: sa.Table, sums: tuple[str, ...], firsts: tuple[str, ...], lasts: tuple[str, ...]
 ) -> Statement:
     statement = insert(table)
     new, old = statement.excluded, table.columns
-    changed: dict[str, ColumnElement[object]] = {name: old[name] + new[name] for name in sums}
-    changed |= {name: func.least(old[name], new[name]) for name in firsts}
-    changed |= {name: func.greatest(old[name], new[name]) for name in lasts}
+    changed: dict[str, sa.ColumnElement[object]] = {name: old[name] + new[name] for name in sums}
+    changed |= {name: sa.func.least(old[name], new[name]) for name in firsts}
+    changed |= {name: sa.func.greatest(old[name], new[name]) for name in lasts}
     keys = list(table.primary_key.columns)
     adding = statement.on_conflict_do_update(index_elements=keys, set_=changed)
     return Statement(adding, kept=True)
 
 
-def _replacing(table: Table) -> Statement:
+def _replacing(table: sa.Table) -> Statement:
     statement = insert(table)
     keys = list(table.primary_key.columns)
     changed = {each.name: each for each in statement.excluded if each.name not in table.primary_key}
@@ -250,11 +242,11 @@ _ADD_CALLED = _adding(called, (), (), ("last", "served"))
 _ADD_COUNTS = _adding(counts, ("count",), ("first",), ("last",))
 _ADD_FLOOR = _adding(floors, ("floor",), (), ())
 _WRITE_HISTORY = _replacing(history)
-_WANTED = (bindparam(key.name, type_=ARRAY(key.type)) for key in history.primary_key)
+_WANTED = (sa.bindparam(key.name, type_=ARRAY(key.type)) for key in history.primary_key)
 _READ_HISTORY = Statement(
-    select(history).where(
-        tuple_(*history.primary_key).in_(
-            select(literal_column("*")).select_from(func.unnest(*_WANTED))
+    sa.select(history).where(
+        sa.tuple_(*history.primary_key).in_(
+            sa.select(sa.literal_column("*")).select_from(sa.func.unnest(*_WANTED))
         )
     )
 )

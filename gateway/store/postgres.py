@@ -14,20 +14,7 @@ from urllib.parse import urlsplit
 
 # asyncpg: the driver of PostgreSQL for asyncio.
 import asyncpg
-from sqlalchemy import (
-    AdaptedConnection,
-    ClauseElement,
-    Connection,
-    CursorResult,
-    Executable,
-    Text,
-    column,
-    create_engine,
-    event,
-    select,
-    table,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.exc import InvalidatePoolError, SQLAlchemyError
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -57,7 +44,7 @@ _STATEMENT = 3.0
 _IDLE = 2.0
 # The idle time-out only applies between two statements. A gateway that is suspended or cut off
 # between preparing and executing a statement would hold its locks until it comes back.
-_END_SILENT = text(
+_END_SILENT = sa.text(
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE usename = current_user AND datname = current_database() AND state = 'active'"
     " AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - :silent * interval '1 s'"
@@ -83,7 +70,7 @@ _FORGOTTEN = (
 )
 # Errors that the driver raises of a server, of a connection, and of one that cannot go on.
 _DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
-_MAY_ADD_TO_AUDIT = text(
+_MAY_ADD_TO_AUDIT = sa.text(
     f"SELECT has_sequence_privilege(pg_get_serial_sequence('{SCHEMA}.audit', 'id'), 'USAGE')"
 )
 # The number of rows that take about a millisecond.
@@ -109,7 +96,7 @@ class Statement:
 
     __slots__ = ("_fixed", "_names", "name", "text")
 
-    def __init__(self, statement: ClauseElement, *, kept: bool = False) -> None:
+    def __init__(self, statement: sa.ClauseElement, *, kept: bool = False) -> None:
         compiled = statement.compile(dialect=_DIALECT)
         assert isinstance(compiled, SQLCompiler)  # no statement that makes a table
         self.text = str(compiled)
@@ -126,7 +113,7 @@ class Statement:
 
 
 _NOW = Statement(
-    text("SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)"), kept=True
+    sa.text("SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)"), kept=True
 )
 
 
@@ -141,14 +128,14 @@ class PostgresConnection:
         keeps: whether statements stay prepared until the connection ends.
     """
 
-    def __init__(self, connection: Connection, *, keeps: bool) -> None:
+    def __init__(self, connection: sa.Connection, *, keeps: bool) -> None:
         self._connection = connection
         self._driver: Any = connection.connection.driver_connection
         self._prepared: dict[str, Any] | None = connection.info if keeps else None
 
     async def execute(
-        self, statement: Executable, parameters: Any = None
-    ) -> CursorResult[*tuple[Any, ...]]:
+        self, statement: sa.Executable, parameters: Any = None
+    ) -> sa.CursorResult[*tuple[Any, ...]]:
         """Execute a statement; return its buffered result."""
         return await greenlet_spawn(self._connection.execute, statement, parameters)
 
@@ -256,7 +243,7 @@ class PostgresDatabase:
     def __init__(self, url: str, *, keeps: bool = True) -> None:
         self._url = url
         self.name = _name(url)
-        self._engine = create_engine(
+        self._engine = sa.create_engine(
             "postgresql+asyncpg://",
             connect_args={
                 "dsn": url,
@@ -272,7 +259,7 @@ class PostgresDatabase:
             hide_parameters=True,
             isolation_level="AUTOCOMMIT",  # transactions are begun and ended here
         )
-        event.listen(self._engine, "checkout", _refuse_closed)
+        sa.event.listen(self._engine, "checkout", _refuse_closed)
         self._keeps = keeps
 
     async def prepare(self) -> None:
@@ -292,14 +279,16 @@ class PostgresDatabase:
                 return
         # Changes of the schema may wait for other replicas, and take longer than other statements.
         async with self.transaction(60.0) as (connection, _):
-            await connection.execute(text("SET LOCAL statement_timeout = '60s'"))
-            await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '60s'"))
-            await connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK_MIGRATION})"))
+            await connection.execute(sa.text("SET LOCAL statement_timeout = '60s'"))
+            await connection.execute(
+                sa.text("SET LOCAL idle_in_transaction_session_timeout = '60s'")
+            )
+            await connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_LOCK_MIGRATION})"))
             revision = await self._revision(connection)
             if revision >= REVISION:  # another replica was first
                 return
             if not revision:
-                await connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+                await connection.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
             await connection.run_sync(upgrade_tables if revision else create_tables)
 
     async def check(self) -> None:
@@ -405,12 +394,12 @@ class PostgresDatabase:
     async def _revision(self, connection: PostgresConnection) -> str:
         # By a query: to_regclass may answer from before another replica made the table.
         query = "SELECT 1 FROM pg_tables WHERE schemaname = :of AND tablename = 'alembic_version'"
-        there = await connection.execute(text(query), {"of": SCHEMA})
+        there = await connection.execute(sa.text(query), {"of": SCHEMA})
         if there.one_or_none() is None:
             return ""
         # By its full name: without USAGE on the schema, the search path does not find it.
-        version = select(column("version_num", Text)).select_from(
-            table("alembic_version", schema=SCHEMA)
+        version = sa.select(sa.column("version_num", sa.Text)).select_from(
+            sa.table("alembic_version", schema=SCHEMA)
         )
         found = await connection.execute(version)
         return str(found.scalar_one_or_none() or "")
@@ -420,7 +409,7 @@ class PostgresDatabase:
             return
         # A newer gateway stores the revision from which on gateways can use its schema.
         document = await connection.execute(
-            text("SELECT document FROM documents WHERE name = 'serves'")
+            sa.text("SELECT document FROM documents WHERE name = 'serves'")
         )
         serves = (document.scalar_one_or_none() or revision).strip('"')
         if serves > REVISION:
@@ -430,7 +419,7 @@ class PostgresDatabase:
             )
 
 
-def _refuse_closed(connection: AdaptedConnection, *_: object) -> None:
+def _refuse_closed(connection: sa.AdaptedConnection, *_: object) -> None:
     """Make the pool reconnect instead of returning a connection that broke off while idle."""
     if connection.driver_connection.is_closed():
         raise InvalidatePoolError

@@ -5,19 +5,7 @@ from math import ceil
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    LargeBinary,
-    Table,
-    Text,
-    bindparam,
-    case,
-    literal,
-    or_,
-    select,
-    union_all,
-)
+import sqlalchemy as sa
 
 from gateway.base.overrides import VersionKey
 from gateway.rollout.decisions import OVERRIDES, AuditEntry
@@ -216,53 +204,55 @@ async def _add_counts(
             totals.put_count(kind, labels, Occurrences(*times))
 
 
-def _of_version(table: Table) -> tuple[ColumnElement[bool], ...]:
+def _of_version(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
     """Return the condition that a row is of an API and a version, each unless it is null."""
-    api, label = bindparam("api", type_=Text), bindparam("label", type_=Text)
+    api, label = sa.bindparam("api", type_=sa.Text), sa.bindparam("label", type_=sa.Text)
     columns = table.columns
-    return or_(api.is_(None), columns.api == api), or_(label.is_(None), columns.version == label)
+    return sa.or_(api.is_(None), columns.api == api), sa.or_(
+        label.is_(None), columns.version == label
+    )
 
 
-def _since(name: str) -> ColumnElement[bool]:
+def _since(name: str) -> sa.ColumnElement[bool]:
     # Of the type of the column: another one uses no index.
-    return history.c.start >= bindparam(name, type_=BigInteger)
+    return history.c.start >= sa.bindparam(name, type_=sa.BigInteger)
 
 
 _KEY = usage.c.api, usage.c.version
-_FLOORS = Statement(select(floors).where(*_of_version(floors)), kept=True)
+_FLOORS = Statement(sa.select(floors).where(*_of_version(floors)), kept=True)
 _USAGE = Statement(
-    select(*(each for each in usage.columns if each not in _KEY)).where(*_of_version(usage)),
+    sa.select(*(each for each in usage.columns if each not in _KEY)).where(*_of_version(usage)),
     kept=True,
 )
-_VERSIONS = Statement(select(*_KEY).distinct())
-_CALLED = Statement(select(called).where(*_of_version(called)), kept=True)
-_COUNTS = Statement(select(counts))
-_VIOLATIONS = Statement(select(counts).where(counts.c.kind == "violations"))
+_VERSIONS = Statement(sa.select(*_KEY).distinct())
+_CALLED = Statement(sa.select(called).where(*_of_version(called)), kept=True)
+_COUNTS = Statement(sa.select(counts))
+_VIOLATIONS = Statement(sa.select(counts).where(counts.c.kind == "violations"))
 # By the order of bytes, like the index; the order of the database's language does not use it.
 _FIRST, _END = (
-    counts.c.labels.bool_op(compared)(bindparam(name, type_=Text))
+    counts.c.labels.bool_op(compared)(sa.bindparam(name, type_=sa.Text))
     for compared, name in (("~>=~", "first"), ("~<~", "end"))
 )
-_COUNTS_OF = Statement(select(counts).where(_FIRST, _END), kept=True)
+_COUNTS_OF = Statement(sa.select(counts).where(_FIRST, _END), kept=True)
 _LATEST_AUDIT = Statement(LATEST_AUDIT)
 _LATEST_CHANGE = Statement(LATEST_AUDIT.where(*_of_version(audit)).limit(1), kept=True)
 _WAITING = Statement(
-    select(batches.c.content)
+    sa.select(batches.c.content)
     .outerjoin(replicas, replicas.c.start == batches.c.start)
-    .where(or_(replicas.c.merged.is_(None), replicas.c.merged < batches.c.sequence)),
+    .where(sa.or_(replicas.c.merged.is_(None), replicas.c.merged < batches.c.sequence)),
     kept=True,
 )
-_NO_CALLERS = literal(b"", LargeBinary)
+_NO_CALLERS = sa.literal(b"", sa.LargeBinary)
 _HISTORY = Statement(
-    select(*ALL_BUT_CALLERS, case((_since("callers"), history.c.callers), else_=_NO_CALLERS)).where(
-        history.c.by == bindparam("by"), _since("since"), *_of_version(history)
-    )
+    sa.select(
+        *ALL_BUT_CALLERS, sa.case((_since("callers"), history.c.callers), else_=_NO_CALLERS)
+    ).where(history.c.by == sa.bindparam("by"), _since("since"), *_of_version(history))
 )
 # The callers of minutes are not needed, and half of the data.
 _OF_VERSION = Statement(
-    union_all(
+    sa.union_all(
         *(
-            select(*ALL_BUT_CALLERS, callers).where(
+            sa.select(*ALL_BUT_CALLERS, callers).where(
                 history.c.by == by.value, _since(name), *_of_version(history)
             )
             for by, name, callers in (

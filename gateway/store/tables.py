@@ -10,29 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 # SQLAlchemy: one description of tables and statements for SQLite and PostgreSQL.
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    Connection,
-    Float,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Select,
-    String,
-    Table,
-    Text,
-    and_,
-    bindparam,
-    case,
-    delete,
-    insert,
-    literal,
-    select,
-    tuple_,
-)
+import sqlalchemy as sa
 from sqlalchemy.types import TypeEngine
 
 from gateway.usage.history import History, HistoryQuery, IntervalRow, Resolution
@@ -46,80 +24,82 @@ REVISION = "0006"
 _SERVES = "0002"
 
 
-def _keys(*names: str) -> list[Column[str]]:
-    return [Column(name, Text, primary_key=True) for name in names]
+def _keys(*names: str) -> list[sa.Column[str]]:
+    return [sa.Column(name, sa.Text, primary_key=True) for name in names]
 
 
-def _columns(kind: TypeEngine[Any], *names: str) -> list[Column[Any]]:
-    return [Column(name, kind, nullable=False) for name in names]
+def _columns(kind: TypeEngine[Any], *names: str) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind, nullable=False) for name in names]
 
 
-_COUNT, _TEXT = BigInteger(), Text()
-_MOMENT = Float(53)  # seconds since 1970
-metadata = MetaData()
-usage = Table(
+_COUNT, _TEXT = sa.BigInteger(), sa.Text()
+_MOMENT = sa.Float(53)  # seconds since 1970
+metadata = sa.MetaData()
+usage = sa.Table(
     "usage",
     metadata,
     *_keys("api", "version", "endpoint", "client"),  # no client: requests that name none
-    Column("others", Boolean, primary_key=True),  # the sum of all clients that have no row
+    sa.Column("others", sa.Boolean, primary_key=True),  # the sum of all clients that have no row
     *_columns(_COUNT, "count", "refused", "failed"),
     *_columns(_COUNT, "slack"),  # the true count is at most this much higher
     *_columns(_MOMENT, "first", "last"),
     *_columns(_MOMENT, "served"),  # the last request that was not refused; 0 for none
 )
-floors = Table("floors", metadata, *_keys("api", "version"), *_columns(_COUNT, "floor"))
-counts = Table(
+floors = sa.Table("floors", metadata, *_keys("api", "version"), *_columns(_COUNT, "floor"))
+counts = sa.Table(
     "counts",
     metadata,
     *_keys("kind", "labels"),  # labels: a JSON array
     *_columns(_COUNT, "count"),
     *_columns(_MOMENT, "first", "last"),
     # For those of one version, whose labels begin alike.
-    Index("counts_by_labels", "labels", postgresql_ops={"labels": "text_pattern_ops"}),
+    sa.Index("counts_by_labels", "labels", postgresql_ops={"labels": "text_pattern_ops"}),
 )
-documents = Table("documents", metadata, *_keys("name"), *_columns(_TEXT, "document"))  # JSON
-audit = Table(
+documents = sa.Table("documents", metadata, *_keys("name"), *_columns(_TEXT, "document"))  # JSON
+audit = sa.Table(
     "audit",
     metadata,
-    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
     *_columns(_MOMENT, "at"),
     *_columns(_TEXT, "who", "origin", "what", "api", "version", "why", "before", "after"),
 )
-history = Table(
+history = sa.Table(
     "history",
     metadata,
     *_keys("api", "version", "by"),  # by: minute or day
-    Column("start", BigInteger, primary_key=True),  # seconds since 1970
+    sa.Column("start", sa.BigInteger, primary_key=True),  # seconds since 1970
     *_columns(_COUNT, "requests", "errors", "refused"),
     *_columns(_MOMENT, "seconds"),
-    *_columns(LargeBinary(), "buckets"),  # the number of requests by duration
-    *_columns(LargeBinary(), "callers"),  # the content of a Distinct
+    *_columns(sa.LargeBinary(), "buckets"),  # the number of requests by duration
+    *_columns(sa.LargeBinary(), "callers"),  # the content of a Distinct
     # The latest days of all versions are few of the rows.
-    Index("history_by_start", "by", "start"),
+    sa.Index("history_by_start", "by", "start"),
 )
 # The tables of a fleet; a gateway that keeps its state alone leaves them empty.
 # The last call of each version, to avoid reading its thousands of rows of usage.
-called = Table("called", metadata, *_keys("api", "version"), *_columns(_MOMENT, "last", "served"))
-replicas = Table(
+called = sa.Table(
+    "called", metadata, *_keys("api", "version"), *_columns(_MOMENT, "last", "served")
+)
+replicas = sa.Table(
     "replicas",
     metadata,
     *_keys("start"),  # one row a start of a replica
     *_columns(_TEXT, "replica", "version", "rules", "admin"),
     *_columns(_MOMENT, "started", "heard"),
     *_columns(_COUNT, "sequence", "merged", "applied"),
-    Column("gone", _MOMENT),  # when it left or was forgotten
+    sa.Column("gone", _MOMENT),  # when it left or was forgotten
     # Releases before these columns do not write them.
-    Column("refused", Text, nullable=False, server_default=""),
-    Column("failing", Text, nullable=False, server_default=""),
+    sa.Column("refused", sa.Text, nullable=False, server_default=""),
+    sa.Column("failing", sa.Text, nullable=False, server_default=""),
 )
-batches = Table(
+batches = sa.Table(
     "batches",
     metadata,
     *_keys("start"),
-    Column("sequence", BigInteger, primary_key=True),
-    *_columns(LargeBinary(), "content"),
+    sa.Column("sequence", sa.BigInteger, primary_key=True),
+    *_columns(sa.LargeBinary(), "content"),
 )
-leases = Table(
+leases = sa.Table(
     "leases",
     metadata,
     *_keys("name"),
@@ -128,13 +108,13 @@ leases = Table(
     *_columns(_MOMENT, "renewed"),
 )
 # As Alembic makes it.
-_revisions = Table(
-    "alembic_version", MetaData(), Column("version_num", String(32), primary_key=True)
+_revisions = sa.Table(
+    "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True)
 )
 MAX_AUDIT = 1000
 """The number of the latest entries of the audit log that are read."""
 _AUDIT = [column for column in audit.columns if column is not audit.c.id]
-LATEST_AUDIT = select(*_AUDIT).order_by(audit.c.id.desc()).limit(MAX_AUDIT)
+LATEST_AUDIT = sa.select(*_AUDIT).order_by(audit.c.id.desc()).limit(MAX_AUDIT)
 """The query for the latest entries of the audit log, the latest first."""
 ALL_BUT_CALLERS = [each for each in history.columns if each is not history.c.callers]
 # As text, as it runs every two seconds; see `replace_rows`.
@@ -144,18 +124,18 @@ _KNOWN_INTERVAL = (
 )
 
 
-def create_tables(connection: Connection) -> None:
+def create_tables(connection: sa.Connection) -> None:
     """Create the tables of a new database, as all revisions together make them.
 
     Alembic, which would take 10 MB, is not needed; a test compares the two.
     """
     metadata.create_all(connection, checkfirst=False)
     _revisions.create(connection)
-    connection.execute(insert(_revisions), {"version_num": REVISION})
-    connection.execute(insert(documents), {"name": "serves", "document": encoded(_SERVES)})
+    connection.execute(sa.insert(_revisions), {"version_num": REVISION})
+    connection.execute(sa.insert(documents), {"name": "serves", "document": encoded(_SERVES)})
 
 
-def upgrade_tables(connection: Connection) -> None:
+def upgrade_tables(connection: sa.Connection) -> None:
     """Bring a database of an earlier release to the newest revision."""
     # Alembic takes 10 MB, and few starts need it.
     from gateway.store.migrations import upgrade
@@ -163,7 +143,7 @@ def upgrade_tables(connection: Connection) -> None:
     upgrade(connection)
 
 
-def read_rows(connection: Connection) -> StateRows:
+def read_rows(connection: sa.Connection) -> StateRows:
     """Return all rows but the history.
 
     Raises:
@@ -171,7 +151,7 @@ def read_rows(connection: Connection) -> StateRows:
         DecodeError: a document is no JSON.
     """
 
-    def rows(table: Table, query: Select[Any], kind: type[T]) -> T:
+    def rows(table: sa.Table, query: sa.Select[Any], kind: type[T]) -> T:
         found = [tuple(row) for row in connection.execute(query)]
         try:
             return msgspec.convert(found, type=kind)
@@ -179,14 +159,14 @@ def read_rows(connection: Connection) -> StateRows:
             raise msgspec.ValidationError(f"in the table '{table.name}': {error}") from None
 
     # In the place of `others`: no client.
-    named = case((usage.c.others, None), else_=usage.c.client)
-    used = select(*usage.columns[:3], named, *usage.columns[5:])
-    stored = rows(documents, select(documents), list[tuple[str, str]])
-    counted = rows(counts, select(counts), list[tuple[str, str, int, float, float]])
+    named = sa.case((usage.c.others, None), else_=usage.c.client)
+    used = sa.select(*usage.columns[:3], named, *usage.columns[5:])
+    stored = rows(documents, sa.select(documents), list[tuple[str, str]])
+    counted = rows(counts, sa.select(counts), list[tuple[str, str, int, float, float]])
     return StateRows(
         usage=rows(usage, used, list[UsageRow]),
         floors={
-            row[:2]: row[2] for row in rows(floors, select(floors), list[tuple[str, str, int]])
+            row[:2]: row[2] for row in rows(floors, sa.select(floors), list[tuple[str, str, int]])
         },
         counts=[
             (kind, msgspec.json.decode(labels, type=tuple[str, ...]), count, first, last)
@@ -197,7 +177,7 @@ def read_rows(connection: Connection) -> StateRows:
     )
 
 
-def write_rows(connection: Connection, changes: StateRows) -> None:
+def write_rows(connection: sa.Connection, changes: StateRows) -> None:
     """Replace the rows that changed and delete those that are gone, the history excepted."""
     _remove(connection, usage, [_usage_key(key) for key in changes.gone])
     replace_rows(connection, usage, [(*_usage_key(row[:4]), *row[4:]) for row in changes.usage])
@@ -210,18 +190,18 @@ def write_rows(connection: Connection, changes: StateRows) -> None:
     write_audit(connection, changes.audit)
 
 
-def write_audit(connection: Connection, rows: Sequence[AuditRow]) -> None:
+def write_audit(connection: sa.Connection, rows: Sequence[AuditRow]) -> None:
     """Add entries to the audit log."""
     names = [column.name for column in _AUDIT]
     if rows:
-        connection.execute(insert(audit), [dict(zip(names, row, strict=True)) for row in rows])
+        connection.execute(sa.insert(audit), [dict(zip(names, row, strict=True)) for row in rows])
 
 
-def read_history(connection: Connection, query: HistoryQuery, now: float) -> History:
+def read_history(connection: sa.Connection, query: HistoryQuery, now: float) -> History:
     """Return the intervals of a query at a time."""
     known = history.c.start >= query.callers_since(now)
-    callers = case((known, history.c.callers), else_=literal(b"", LargeBinary))
-    found = select(*ALL_BUT_CALLERS, callers).where(
+    callers = sa.case((known, history.c.callers), else_=sa.literal(b"", sa.LargeBinary))
+    found = sa.select(*ALL_BUT_CALLERS, callers).where(
         history.c.by == query.by.value, history.c.start >= query.since(now)
     )
     if query.api is not None:
@@ -231,7 +211,7 @@ def read_history(connection: Connection, query: HistoryQuery, now: float) -> His
     return History(map(tuple, connection.execute(found)), bounded=False)
 
 
-def write_history(connection: Connection, rows: Sequence[IntervalRow]) -> None:
+def write_history(connection: sa.Connection, rows: Sequence[IntervalRow]) -> None:
     """Add to the intervals of an SQLite file, and cut each series."""
     found = (connection.exec_driver_sql(_KNOWN_INTERVAL, row[:4]).one_or_none() for row in rows)
     known = [tuple(row) for row in found if row is not None]
@@ -241,22 +221,24 @@ def write_history(connection: Connection, rows: Sequence[IntervalRow]) -> None:
     cut_history(connection, {row[:3] for row in rows} if len(known) < len(rows) else ())
 
 
-def cut_history(connection: Connection, series: Iterable[tuple[str, str, str]]) -> None:
+def cut_history(connection: sa.Connection, series: Iterable[tuple[str, str, str]]) -> None:
     """Delete all but the latest intervals of these series."""
     for key in series:
-        same = tuple_(history.c.api, history.c.version, history.c.by) == key
+        same = sa.tuple_(history.c.api, history.c.version, history.c.by) == key
         first = (
-            select(history.c.start)
+            sa.select(history.c.start)
             .where(same)
             .order_by(history.c.start.desc())
             .offset(Resolution(key[2]).most - 1)
             .limit(1)
             .scalar_subquery()
         )
-        connection.execute(delete(history).where(same, history.c.start < first))
+        connection.execute(sa.delete(history).where(same, history.c.start < first))
 
 
-def replace_rows(connection: Connection, table: Table, rows: Sequence[tuple[object, ...]]) -> None:
+def replace_rows(
+    connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[object, ...]]
+) -> None:
     """Insert rows of a table in place of those with the same keys."""
     if not rows:
         return
@@ -269,7 +251,7 @@ def replace_rows(connection: Connection, table: Table, rows: Sequence[tuple[obje
         return
     _remove(connection, table, rows)
     columns = table.columns.keys()
-    connection.execute(insert(table), [dict(zip(columns, row, strict=True)) for row in rows])
+    connection.execute(sa.insert(table), [dict(zip(columns, row, strict=True)) for row in rows])
 
 
 def encoded(document: object) -> str:
@@ -277,16 +259,16 @@ def encoded(document: object) -> str:
     return msgspec.json.encode(document).decode()
 
 
-def _remove(connection: Connection, table: Table, gone: Sequence[tuple[object, ...]]) -> None:
+def _remove(connection: sa.Connection, table: sa.Table, gone: Sequence[tuple[object, ...]]) -> None:
     """Delete the rows that begin with the keys of these."""
     if not gone:
         return
     keys = list(table.primary_key)
-    same = and_(*(key == bindparam(f"key_{key.name}") for key in keys))
+    same = sa.and_(*(key == sa.bindparam(f"key_{key.name}") for key in keys))
     former = [
         {f"key_{key.name}": value for key, value in zip(keys, row, strict=False)} for row in gone
     ]
-    connection.execute(delete(table).where(same), former)
+    connection.execute(sa.delete(table).where(same), former)
 
 
 def _usage_key(key: UsageKey) -> tuple[object, ...]:

@@ -64,7 +64,7 @@ SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("traffic", HEALTHY)
-def test_a_healthy_new_way_stays(seed: int, traffic: str) -> None:
+def test_a_healthy_new_route_stays(seed: int, traffic: str) -> None:
     text = cutover(["client", "request"][seed % 2])
     state = (simulate(seed, HEALTHY[traffic], text)).state
     assert state.decided_by is DecidedBy.RULES, state.why
@@ -124,7 +124,7 @@ def reason(why: str) -> str:
 
 @pytest.mark.parametrize("seed", SEEDS[:5])
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_bad_one_is_left_within_the_window(seed: int, name: str) -> None:
+def test_a_bad_route_is_rolled_back_within_the_window(seed: int, name: str) -> None:
     """At once and midway in a step; what hangs shows once it is overdue."""
     fault, traffic = FAULTS[name]
     for begins in (0, 45):
@@ -138,7 +138,7 @@ def test_a_bad_one_is_left_within_the_window(seed: int, name: str) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS[:5])
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_bad_one_is_left_at_one_percent(seed: int, name: str) -> None:
+def test_a_bad_route_is_rolled_back_at_one_percent(seed: int, name: str) -> None:
     """So few requests that a window has one or two: those since the step began are enough."""
     fault, traffic = FAULTS[name]
     text = cutover("request", "[1, 100]", "30m")
@@ -171,7 +171,7 @@ AT = {
 @pytest.mark.parametrize("seed", SEEDS[:3])
 @pytest.mark.parametrize("at", AT)
 @pytest.mark.parametrize("name", RARE_FAULTS)
-def test_one_operation_of_many_is_enough(seed: int, at: str, name: str) -> None:
+def test_one_failing_operation_of_many_is_enough(seed: int, at: str, name: str) -> None:
     """It is left in the window, in a step or when there is no step any more; what hangs, later."""
     steps, window, begins = AT[at]
     text = cutover(["client", "request"][seed % 2], steps, "1m", window)
@@ -182,7 +182,7 @@ def test_one_operation_of_many_is_enough(seed: int, at: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_writes_that_are_few_are_not_lost(seed: int) -> None:
+def test_few_failing_writes_are_enough(seed: int) -> None:
     """Each of them fails, and that is half of what the gates allow of all requests."""
     traffic = replace(USUAL, writes=0.005)
     text = cutover("client", "[50, 100]", "10m")
@@ -193,7 +193,7 @@ def test_writes_that_are_few_are_not_lost(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_one_client_of_many_is_enough(seed: int) -> None:
+def test_one_failing_client_of_many_is_enough(seed: int) -> None:
     """The client is moved at 100 percent, when the old route serves nobody any more."""
     traffic = replace(USUAL, clients=12)
     text = cutover("client", "[50, 100]", "1m", minimum=100)
@@ -204,7 +204,7 @@ def test_one_client_of_many_is_enough(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_writes_of_one_client_of_many_are_enough(seed: int) -> None:
+def test_failing_writes_of_one_client_are_enough(seed: int) -> None:
     """They are a twelfth of the writes, and nothing to compare with is left but what it did."""
     traffic = replace(USUAL, clients=12)
     text = cutover("client", "[50, 100]", "1m", minimum=100)
@@ -243,7 +243,7 @@ def test_a_small_cutover_is_never_rolled_back(seed: int, rate: str) -> None:
 @pytest.mark.parametrize("minimum", [5, 20])
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("seed", SEEDS[:4])
-def test_half_of_the_requests_cannot_pass_for_few(seed: int, rate: str, minimum: int) -> None:
+def test_half_of_all_requests_are_not_few(seed: int, rate: str, minimum: int) -> None:
     """Five requests are not convincing, and all good by chance in 1 of 32 steps."""
     found = small(seed, rate, minimum, Fault("404", 0.5))
     assert found.highest < 100

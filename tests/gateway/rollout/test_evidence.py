@@ -49,7 +49,7 @@ class Case:
         )
 
 
-def test_what_is_behind_the_window_is_gone() -> None:
+def test_requests_before_the_window_do_not_count() -> None:
     case = Case()
     case.seen()
     case.count("new", 7)
@@ -62,7 +62,7 @@ def test_what_is_behind_the_window_is_gone() -> None:
     assert [case.seen().new.requests for _ in range(3)] == [8, 1, 1]
 
 
-def test_the_old_way_counts_at_any_time_where_it_serves_too_few() -> None:
+def test_an_old_route_with_few_requests_is_compared_by_earlier_ones() -> None:
     """At least as many as a share is judged by, and the latest ones."""
     case = Case(replace(CUTOVER, every=0.0))
     case.count("old", 30, 30)
@@ -80,7 +80,7 @@ def test_the_old_way_counts_at_any_time_where_it_serves_too_few() -> None:
     assert (found.old.requests, found.old.count("404")) == (10, 0)
 
 
-def test_a_new_step_that_leaves_the_old_way_none_has_more_to_compare_with() -> None:
+def test_a_last_step_is_compared_with_more_requests() -> None:
     """Until it has lasted its time; after a restart, with as many as were kept."""
     case = Case(replace(CUTOVER, every=200.0))
     for _ in range(40):
@@ -102,7 +102,7 @@ def test_a_new_step_that_leaves_the_old_way_none_has_more_to_compare_with() -> N
     assert again.old == case.known.latest_old
 
 
-def test_the_moved_clients_are_known_from_before() -> None:
+def test_moved_clients_are_compared_with_themselves_before() -> None:
     case = Case()
     case.seen()
     case.count("old", 40, 20, cell=4)
@@ -119,7 +119,7 @@ def test_the_moved_clients_are_known_from_before() -> None:
     assert (found.before.requests, found.cells) == (0, ())
 
 
-def test_moved_clients_are_known_by_cell_once_a_window_has_passed() -> None:
+def test_moved_clients_are_compared_by_cell_after_a_window() -> None:
     """What they asked for on the new route at an earlier percentage does not count."""
     case = Case(replace(CUTOVER, gates=Gates(errors=0.01, window=30.0)))
     case.count("old", 40, 2, cell=4)
@@ -136,7 +136,7 @@ def test_moved_clients_are_known_by_cell_once_a_window_has_passed() -> None:
     assert [each.since.requests for each in case.seen(percent=90.0).moved] == [9, 3, 9]
 
 
-def test_the_fields_that_violate_the_document_since_the_percentage_was_set() -> None:
+def test_violating_fields_count_since_the_percentage_was_set() -> None:
     case = Case()
 
     def violate(route: str, **fields: int) -> None:
@@ -156,7 +156,7 @@ def test_the_fields_that_violate_the_document_since_the_percentage_was_set() -> 
     assert len(case.seen().fields) == 32
 
 
-def test_a_time_to_come_begins_anew() -> None:
+def test_a_begin_in_the_future_has_no_evidence() -> None:
     case = Case()
     case.count("new", 5)
     assert case.seen(window=-2.5).new.requests == 0
@@ -166,7 +166,7 @@ def test_a_time_to_come_begins_anew() -> None:
     assert case.seen(window=0.5).new.requests == 2
 
 
-def test_the_shadow_begins_anew() -> None:
+def test_a_reset_shadow_counts_from_zero() -> None:
     case = Case()
     case.totals.absorb(Delta(1.0, [], [], [CounterDelta("compared", KEY, 50)], [], []))
     case.seen()
@@ -177,7 +177,7 @@ def test_the_shadow_begins_anew() -> None:
     assert case.seen().differing == 2
 
 
-def test_all_that_was_served_since_the_percentage_was_set_is_shown() -> None:
+def test_all_requests_since_the_percentage_was_set_are_counted() -> None:
     """It does not end with the window, as what gates judge by does."""
     case = Case()
     case.count("old", 3)
@@ -196,7 +196,7 @@ def test_all_that_was_served_since_the_percentage_was_set_is_shown() -> None:
     assert case.seen(percent=90.0).served_new.requests == 2
 
 
-def test_what_fails_by_operation_and_of_all_requests() -> None:
+def test_failures_are_found_by_operation_and_of_all_requests() -> None:
     """Beside all that is known of the old route, in the span of time that shows it best."""
     case = Case()
     for _ in range(40):
@@ -218,7 +218,7 @@ def test_what_fails_by_operation_and_of_all_requests() -> None:
     assert found["", "404"].usual == (0, 576)
 
 
-def test_few_totals_by_operation_are_kept_and_the_oldest_always() -> None:
+def test_few_totals_by_operation_are_kept_among_them_the_oldest() -> None:
     case = Case()
     for _ in range(600):
         case.count("new", 1)
@@ -232,7 +232,7 @@ def test_few_totals_by_operation_are_kept_and_the_oldest_always() -> None:
     assert len(case.known._operations) == 1
 
 
-def test_an_operation_of_moved_clients_that_fails_since() -> None:
+def test_a_failing_operation_of_moved_clients_is_found() -> None:
     case = Case(replace(CUTOVER, gates=Gates(errors=0.01, window=30.0)))
     for operation in ("GET /r", "POST /r", "PUT /r"):
         case.count("old", 40, cell=4, operation=operation)
@@ -248,7 +248,7 @@ def test_an_operation_of_moved_clients_that_fails_since() -> None:
     ]
 
 
-def test_the_parts_of_a_window_without_the_old_route() -> None:
+def test_a_window_without_the_old_route_is_split_into_parts() -> None:
     case = Case()
     case.count("old", 30)
     for _ in range(40):

@@ -58,7 +58,9 @@ def pooler(said: str) -> asyncpg.PostgresError:
         ),
     ],
 )
-def test_what_time_does_not_mend(error: Exception, url: str, said: str) -> None:
+def test_an_error_that_needs_an_operator_names_a_remedy(
+    error: Exception, url: str, said: str
+) -> None:
     found = translated(NAME, url, error)
     assert str(found) == f"{NAME}: {said}"
     assert type(found) is StateError
@@ -98,12 +100,12 @@ def test_what_time_does_not_mend(error: Exception, url: str, said: str) -> None:
         ),
     ],
 )
-def test_what_time_mends(error: Exception, said: str) -> None:
+def test_an_error_that_passes_is_retried(error: Exception, said: str) -> None:
     found = translated(NAME, URL, error)
     assert str(found) == f"{NAME}: {said}"
     assert isinstance(found, StateUnreachableError)
 
 
-def test_where_the_environment_asks_for_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tls_that_the_environment_requests_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGSSLMODE", "require")
     assert str(translated(NAME, URL, NO_TLS_SAID)) == f"{NAME}: {NO_TLS}"

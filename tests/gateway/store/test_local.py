@@ -69,7 +69,7 @@ def failed(requests: int) -> Delta:
 
 
 @pytest.mark.parametrize("name", ACTS)
-async def test_what_cannot_be_stored_is_refused_as_a_whole(
+async def test_a_change_that_cannot_be_stored_is_refused_as_a_whole(
     name: str, tmp_path: Path, events: list[str]
 ) -> None:
     path, former = tmp_path / "state.db", tmp_path / "former.db"
@@ -116,7 +116,7 @@ async def test_a_rollback_waits_for_no_disk(
         assert events == ["gate_exceeded", "cutover_set", "state_unwritten"]
 
 
-async def test_what_was_set_outlives_a_restart(tmp_path: Path) -> None:
+async def test_an_override_outlives_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     async with opened(path) as (state, applied):
         await state.set_percent(KEY, 25, ANN)
@@ -134,7 +134,7 @@ async def test_what_was_set_outlives_a_restart(tmp_path: Path) -> None:
         ]
 
 
-async def test_of_two_who_saw_the_same_one_acts() -> None:
+async def test_two_operators_who_saw_the_same_state_make_one_change() -> None:
     applying = asyncio.Event()
     async with opened() as (state, _):
 
@@ -162,7 +162,7 @@ async def test_of_two_who_saw_the_same_one_acts() -> None:
 
 
 @pytest.mark.parametrize("jump", [86400.0, -86400.0])
-async def test_a_clock_that_was_set_has_counting_begin_anew(
+async def test_counting_begins_anew_after_the_clock_was_set(
     jump: float, events: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was counted has times of the former one, so that a version in use would look unused."""
@@ -193,7 +193,7 @@ async def stored(path: Path) -> StateRows:
         await store.close()
 
 
-async def test_a_file_that_was_removed_has_all_of_the_state_again(
+async def test_a_removed_file_is_written_again_from_memory(
     tmp_path: Path, events: list[str]
 ) -> None:
     path = tmp_path / "state.db"
@@ -215,9 +215,7 @@ async def test_a_file_that_was_removed_has_all_of_the_state_again(
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_file_that_was_removed_is_noticed_while_nothing_changes(
-    tmp_path: Path, events: list[str]
-) -> None:
+async def test_a_removed_file_is_noticed_without_changes(tmp_path: Path, events: list[str]) -> None:
     path = tmp_path / "state.db"
     state = LocalState(MEMBER, SqliteFile(path))
     await state.change_document("overrides", lambda _: {"paused": []})
@@ -231,7 +229,7 @@ async def test_a_file_that_was_removed_is_noticed_while_nothing_changes(
     await state.close()
 
 
-async def test_a_file_that_is_removed_before_the_end_has_all_of_the_state_again(
+async def test_a_file_removed_before_the_end_is_written_again(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "state.db"
@@ -243,7 +241,7 @@ async def test_a_file_that_is_removed_before_the_end_has_all_of_the_state_again(
     assert (await stored(path)).documents == before.documents
 
 
-async def test_a_file_that_was_replaced_is_reported_once(tmp_path: Path, events: list[str]) -> None:
+async def test_a_replaced_file_is_reported_once(tmp_path: Path, events: list[str]) -> None:
     path = tmp_path / "state.db"
     state = LocalState(MEMBER, SqliteFile(path))
     state.totals.absorb(DELTA)
@@ -283,7 +281,7 @@ async def test_an_error_of_any_kind_loses_no_change(
     assert len((await stored(path)).usage) == 2
 
 
-async def test_counts_that_a_worker_lost_have_counting_begin_anew(tmp_path: Path) -> None:
+async def test_counting_begins_anew_after_a_worker_lost_counts(tmp_path: Path) -> None:
     """Also after a restart: what was lost may have been the last call of a version."""
     path = tmp_path / "state.db"
     state = LocalState(MEMBER, SqliteFile(path))
@@ -332,7 +330,7 @@ def requests(found: HistoryView) -> int:
     return sum(each.requests for series in found.series.values() for each in series.values())
 
 
-async def test_a_disk_that_does_not_answer_is_noticed_and_keeps_nothing_waiting(
+async def test_nothing_waits_for_a_disk_that_does_not_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
     """Neither a rollback nor an operator waits for it, and what is counted is counted once."""
@@ -368,7 +366,7 @@ async def test_a_disk_that_does_not_answer_is_noticed_and_keeps_nothing_waiting(
     assert (await stored(path)).documents["cutovers"] == [1]
 
 
-async def test_what_an_operator_changed_meanwhile_is_not_in_force_after_a_restart(
+async def test_a_refused_change_is_not_in_force_after_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "state.db"
@@ -389,7 +387,7 @@ async def test_what_an_operator_changed_meanwhile_is_not_in_force_after_a_restar
     assert (await stored(path)).documents["overrides"] == "former"
 
 
-async def test_a_disk_that_does_not_answer_does_not_keep_the_gateway_from_ending(
+async def test_a_gateway_ends_while_its_disk_does_not_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
     state = LocalState(MEMBER, SqliteFile(tmp_path / "state.db"))
@@ -401,7 +399,7 @@ async def test_a_disk_that_does_not_answer_does_not_keep_the_gateway_from_ending
     hang.end()
 
 
-async def test_where_no_thread_is_to_be_had_a_rollback_goes_on(
+async def test_a_rollback_needs_no_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
     """As where the container has as many as it may."""

@@ -32,7 +32,7 @@ def last_start(path: Path, start: str, database: str = DB) -> LastStart:
     return LastStart(path / "start", database, start)
 
 
-async def test_the_next_start_takes_the_place_of_the_last_that_was_heard(tmp_path: Path) -> None:
+async def test_a_start_takes_the_place_of_the_last_confirmed_one(tmp_path: Path) -> None:
     first = last_start(tmp_path, "one")
     assert first.before is None
     await first.note(100.0, cut_off=False)
@@ -52,7 +52,7 @@ async def test_the_next_start_takes_the_place_of_the_last_that_was_heard(tmp_pat
     assert (tmp_path / "start").stat().st_mode & 0o777 == 0o600
 
 
-async def test_one_that_runs_keeps_its_place(tmp_path: Path, reasons: list[str]) -> None:
+async def test_a_running_start_keeps_its_place(tmp_path: Path, reasons: list[str]) -> None:
     first = last_start(tmp_path, "one")
     await first.note(100.0, cut_off=False)
     second = last_start(tmp_path, "two")
@@ -72,7 +72,7 @@ async def test_a_record_that_cannot_be_read_takes_no_place(tmp_path: Path, conte
     assert last_start(tmp_path, "one").before is None
 
 
-async def test_a_start_with_another_database_has_another_place(tmp_path: Path) -> None:
+async def test_a_start_with_another_database_takes_no_place(tmp_path: Path) -> None:
     first = last_start(tmp_path, "one")
     await first.note(100.0, cut_off=True)
     first.close()
@@ -84,7 +84,7 @@ class KilledError(Exception):
 
 
 @pytest.mark.parametrize("call", ["ftruncate", "fsync"])
-async def test_one_that_is_killed_amid_a_note_has_made_it(
+async def test_a_record_is_whole_after_a_kill(
     call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is written in place, and no end of a longer one may be left behind it."""
@@ -101,7 +101,7 @@ async def test_one_that_is_killed_amid_a_note_has_made_it(
     assert last_start(tmp_path, "two").before == StartRecord(DB, "one", 100.0, cut_off=True)
 
 
-async def test_a_disk_that_is_full_is_reported_once(
+async def test_a_full_disk_is_reported_once(
     tmp_path: Path, reasons: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what was not written is, as soon as it can be."""
@@ -123,14 +123,14 @@ async def test_a_disk_that_is_full_is_reported_once(
     assert reasons == [reason, reason]
 
 
-async def test_a_folder_that_is_not_there_is_reported(tmp_path: Path, reasons: list[str]) -> None:
+async def test_a_missing_folder_is_reported(tmp_path: Path, reasons: list[str]) -> None:
     absent = last_start(tmp_path / "absent", "one")
     await absent.note(100.0, cut_off=False)
     absent.close()
     assert reasons == [f"{tmp_path / 'absent' / 'start'}: No such file or directory"]
 
 
-async def test_a_disk_that_does_not_answer_keeps_no_beat_waiting(
+async def test_no_heartbeat_waits_for_a_disk_that_does_not_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
     """What it could not take is written once it answers, and the file is not closed amid that."""
@@ -172,7 +172,7 @@ def test_there_and_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"database": 1}'])
-def test_what_cannot_be_read_is_not_used(tmp_path: Path, content: bytes) -> None:
+def test_overrides_that_cannot_be_read_are_not_used(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "kept").write_bytes(content)
     assert LastOverrides(tmp_path / "kept", "postgresql://db/one").read() is None
 
@@ -189,7 +189,7 @@ def test_a_disk_that_cannot_be_written_is_reported_once(tmp_path: Path, events: 
     assert events == ["overrides_not_kept", "overrides_not_kept"]
 
 
-async def test_what_a_disk_could_not_take_is_written_later(
+async def test_overrides_that_could_not_be_written_are_written_later(
     tmp_path: Path, events: list[str]
 ) -> None:
     """As a full one; a start without the database would go by what was in force before."""
@@ -206,7 +206,7 @@ async def test_what_a_disk_could_not_take_is_written_later(
     assert kept.read() == {}
 
 
-async def test_the_latest_are_written_once_a_disk_answers(
+async def test_the_latest_overrides_are_written_once_the_disk_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local_cache, "_PATIENCE", 0.05)
@@ -235,9 +235,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Event:
     return Event()
 
 
-async def test_a_disk_that_does_not_answer_is_left_to_itself(
-    answers: Event, reasons: list[str]
-) -> None:
+async def test_no_second_write_begins_while_one_hangs(answers: Event, reasons: list[str]) -> None:
     begun: list[int] = []
     before = set(threading.enumerate())
     disk = CacheFile(Path("file"), "cache_failed")
@@ -260,7 +258,7 @@ async def test_a_disk_that_does_not_answer_is_left_to_itself(
     assert begun == [1, 3]
 
 
-async def test_an_error_of_a_write_is_that_of_its_caller(answers: Event) -> None:
+async def test_an_error_of_a_write_is_raised(answers: Event) -> None:
     def fail() -> None:
         raise MemoryError
 
@@ -268,7 +266,7 @@ async def test_an_error_of_a_write_is_that_of_its_caller(answers: Event) -> None
         await CacheFile(Path("file"), "cache_failed").write(fail)
 
 
-async def test_where_no_thread_is_to_be_had(
+async def test_a_write_without_a_thread_is_reported(
     answers: Event, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
     def no_thread(_: threading.Thread) -> None:

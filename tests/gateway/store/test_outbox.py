@@ -62,7 +62,7 @@ def test_a_batch_is_the_same_until_it_is_confirmed() -> None:
     assert box.batch() is None
 
 
-def test_it_has_the_time_of_the_database() -> None:
+def test_counts_have_the_time_of_the_database() -> None:
     box = outbox()
     box.absorb(delta())
     batch = box.batch()
@@ -73,7 +73,7 @@ def test_it_has_the_time_of_the_database() -> None:
     assert list(totals.samples["differences", *KEY]) == delta().samples
 
 
-def test_times_by_a_wrong_clock_are_corrected() -> None:
+def test_times_of_a_wrong_clock_are_corrected() -> None:
     """What is in a batch has the right ones already; only what is added up meanwhile has not."""
     box = outbox()
     box.absorb(delta())
@@ -95,7 +95,7 @@ def test_times_by_a_wrong_clock_are_corrected() -> None:
 
 
 @given(st.lists(st.one_of(st.integers(1, 9), st.sampled_from(["lost", "unanswered", "confirmed"]))))
-def test_everything_is_counted_once_whatever_gets_lost(steps: list[int | str]) -> None:
+def test_each_count_arrives_once_whatever_gets_lost(steps: list[int | str]) -> None:
     """A commit may be lost, or only its answer; the database takes each number of a start once."""
     box, arrived, counted = outbox(), dict[int, Batch](), 0
     for step in [*steps, "confirmed", "confirmed"]:
@@ -133,7 +133,7 @@ def test_a_batch_of_another_release_is_refused() -> None:
         decode(b"\x80")
 
 
-def test_counts_that_a_worker_lost_are_told_once() -> None:
+def test_counts_that_a_worker_lost_are_reported_once() -> None:
     box = outbox()
     box.absorb(msgspec.structs.replace(delta(), lost=True))
     box.absorb(delta())

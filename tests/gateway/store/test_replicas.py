@@ -107,7 +107,7 @@ def test_warnings(rows: list[ReplicaRow], expected: list[str]) -> None:
     assert warnings(rows, NOW, 3, 0.0) == expected
 
 
-def test_a_change_takes_a_moment_before_its_lack_is_warned_of() -> None:
+def test_a_recent_change_is_no_reason_for_a_warning() -> None:
     rows = [row("a", 1, applied=2)]
     assert warnings(rows, NOW, 3, NOW - 3.1) == [
         "a has not applied the last change of the overrides"
@@ -153,7 +153,7 @@ def test_the_clock_continues_from_that_of_the_database(monkeypatch: pytest.Monke
     assert clock.now() == 9_011.0
 
 
-def test_a_clock_of_the_machine_that_is_wrong_is_reported_once(
+def test_a_wrong_clock_of_the_machine_is_reported_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told: list[dict[str, object]] = []
@@ -168,7 +168,9 @@ def test_a_clock_of_the_machine_that_is_wrong_is_reported_once(
     assert told == [{"clock_skewed": {"seconds": 3_600.0}}]
 
 
-def test_requests_go_by_it_where_the_machine_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_use_the_clock_of_the_database_if_they_differ(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """By less than half a second they go by the machine, or each wait for an answer would show."""
     told: list[float] = []
     passed, date = [100.0], [5_000.0]

@@ -78,7 +78,7 @@ async def test_counts_come_back(tmp_path: Path) -> None:
     assert not totals.changes()
 
 
-def test_what_was_not_written_is_returned_again() -> None:
+def test_counts_that_were_not_written_are_returned_again() -> None:
     totals = Totals()
     totals.absorb(REPORT)
     changes = totals.changes()
@@ -189,7 +189,7 @@ async def test_a_file_of_an_earlier_release_is_upgraded(tmp_path: Path, schema: 
     assert not {name for name in names if name.startswith("former_")}
 
 
-def test_the_newest_revision_is_the_one_that_is_looked_for() -> None:
+def test_the_newest_revision_is_the_expected_one() -> None:
     folder = Path(migrations.__file__).parent / "versions"
     assert max(path.stem[1:5] for path in folder.glob("m*.py")) == REVISION
 
@@ -209,7 +209,7 @@ def test_the_schema_is_the_same_on_postgresql() -> None:
         assert "sqlite" not in str(CreateTable(table).compile(dialect=postgresql.dialect())).lower()  # type: ignore[no-untyped-call]  # SQLAlchemy has no types there
 
 
-async def test_names_of_clients_are_for_its_owner_only(tmp_path: Path) -> None:
+async def test_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     path.touch(0o644)
     async with opened(path):
@@ -217,7 +217,7 @@ async def test_names_of_clients_are_for_its_owner_only(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_file_that_was_removed_is_made_again(tmp_path: Path) -> None:
+async def test_a_removed_file_is_created_again(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     async with opened(path) as store:
         await store.write(StateRows(documents={"since": 1}))
@@ -228,7 +228,7 @@ async def test_a_file_that_was_removed_is_made_again(tmp_path: Path) -> None:
     assert (await stored(path)).documents == {"since": 3}
 
 
-async def test_a_file_that_was_emptied_is_made_again(tmp_path: Path) -> None:
+async def test_an_emptied_file_is_created_again(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     async with opened(path) as store:
         await store.write(StateRows(documents={"since": 1}))
@@ -257,7 +257,7 @@ async def test_a_folder_that_is_away_for_a_while_gets_the_file_again(tmp_path: P
     assert (await stored(path)).documents == {"since": 4}
 
 
-async def test_a_file_that_was_replaced_is_left_alone(tmp_path: Path) -> None:
+async def test_a_replaced_file_is_left_alone(tmp_path: Path) -> None:
     path, other = tmp_path / "state.db", tmp_path / "other.db"
     await put(other, StateRows(documents={"kept": 9}))
     async with opened(path) as store:
@@ -268,7 +268,7 @@ async def test_a_file_that_was_replaced_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("gone", [("-wal", "-shm"), ("-wal",), ("-shm",)])
-async def test_the_files_beside_it_that_are_removed_are_noticed(
+async def test_a_removed_log_beside_the_file_is_noticed(
     tmp_path: Path, gone: tuple[str, ...]
 ) -> None:
     """SQLite goes on writing to a log that is gone, which nobody else reads, nor the next start."""
@@ -403,7 +403,7 @@ def test_a_path_that_cannot_be_read_is_refused(
     )
 
 
-def test_a_copy_beside_a_log_that_cannot_be_used(tmp_path: Path) -> None:
+def test_a_copy_with_an_unusable_log_beside_it_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     asyncio.run(put(path, StateRows(documents={"a": 1})))
     Path(f"{path}-wal").mkdir()
@@ -418,7 +418,7 @@ def test_a_path_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     assert refused(tmp_path).startswith("the state cannot be kept there: is a directory")
 
 
-async def test_the_history_is_added_up_and_cut(tmp_path: Path) -> None:
+async def test_the_history_is_summed_and_cut(tmp_path: Path) -> None:
     """As in memory: of each version, the latest 1,440 minutes are kept."""
     path = tmp_path / "state.db"
     memory, totals = History(), Totals()
@@ -438,7 +438,7 @@ async def test_the_history_is_added_up_and_cut(tmp_path: Path) -> None:
         assert kept == sorted(row for row in memory.rows() if row.by == by)
 
 
-async def test_callers_are_read_as_far_back_as_they_are_asked_for(tmp_path: Path) -> None:
+async def test_callers_are_read_as_far_back_as_the_query_says(tmp_path: Path) -> None:
     path, totals = tmp_path / "state.db", Totals()
     for day in range(5):
         usage = UsageDelta("a", "1", "/p", "acme", 2, 1, 0, 1)
@@ -452,7 +452,7 @@ async def test_callers_are_read_as_far_back_as_they_are_asked_for(tmp_path: Path
     assert [each.callers.count for each in days] == [0, 0, 1, 1]
 
 
-async def test_statements_find_what_they_ask_for_by_an_index(tmp_path: Path) -> None:
+async def test_statements_use_an_index(tmp_path: Path) -> None:
     """All that run again and again: those of views and those of each write."""
     path, totals = tmp_path / "state.db", Totals()
     run: dict[str, Any] = {}

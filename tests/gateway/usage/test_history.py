@@ -72,7 +72,7 @@ DAYS = {
 }
 
 
-def test_in_any_order_and_by_several_processes() -> None:
+def test_counts_of_several_processes_add_up_in_any_order() -> None:
     for order in permutations(DELTAS):
         first, second = History(), History()
         for place, one in enumerate(order):
@@ -84,7 +84,7 @@ def test_in_any_order_and_by_several_processes() -> None:
         assert first.rows() == []
 
 
-def test_what_is_asked_for() -> None:
+def test_a_query_restricts_the_history() -> None:
     found = History()
     for one in (*DELTAS, delta(NOON, "acme", api="users", version="")):
         found.absorb(one)
@@ -107,7 +107,7 @@ def test_the_first_interval_comes_first() -> None:
     assert [*view.series["person", "1"]] == [int(NOON), int(NOON) + 60]
 
 
-def test_the_latest_are_kept_whatever_the_clock_does() -> None:
+def test_the_latest_intervals_are_kept_whatever_the_clock_does() -> None:
     found = History()
     for minute in range(1441):
         found.absorb(delta(NOON + 60 * minute, "acme"))
@@ -120,7 +120,7 @@ def test_the_latest_are_kept_whatever_the_clock_does() -> None:
     assert len(days) == 3
 
 
-def test_many_versions_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_versions_share_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "_MAX_INTERVALS", {MINUTE: 100, DAY: 100})
     found = History()
     for minute in range(20):
@@ -164,7 +164,7 @@ def test_durations_of_another_release_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("parts", [0, 1, 3])
-def test_a_total(parts: int) -> None:
+def test_a_total_has_no_callers(parts: int) -> None:
     """It is that of adding one after the other, but for the callers."""
     some, expected = [], Interval(Resolution.DAY)
     for part in range(parts):

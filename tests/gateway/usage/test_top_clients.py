@@ -17,7 +17,7 @@ def add(to: TopClients, client: str, count: int = 1, at: float = 1.0, endpoint: 
     to.add(UsageDelta("a", "1", endpoint, client, count, 0, 0, count), at)
 
 
-def test_a_row_says_how_often_and_when() -> None:
+def test_a_row_has_counts_and_times() -> None:
     rows = TopClients()
     rows.add(UsageDelta("a", "1", "/p", "acme", 3, 1, 0, 2), 10.0)
     rows.add(UsageDelta("a", "1", "/p", "acme", 2, 2, 0, 0), 20.0)
@@ -30,7 +30,7 @@ def test_a_row_says_how_often_and_when() -> None:
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=120))
-def test_what_it_guarantees(calls: list[tuple[int, int]]) -> None:
+def test_the_guarantees_hold(calls: list[tuple[int, int]]) -> None:
     """Whatever the order: nothing is uncounted, no row says too much or too little."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(top_clients, "KEPT", FEW)

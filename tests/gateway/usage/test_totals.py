@@ -60,7 +60,7 @@ def test_the_order_of_reports_does_not_matter() -> None:
     assert all(result == (expected, 2, 3, 2.0) for result in results)
 
 
-def test_so_many_endings_are_told_apart_and_the_rest_added_up() -> None:
+def test_further_endings_are_added_up() -> None:
     """Whatever methods clients send, and whatever statuses they bring about."""
     totals = Totals()
     for status in range(200, 500):
@@ -72,7 +72,7 @@ def test_so_many_endings_are_told_apart_and_the_rest_added_up() -> None:
     assert total.endings[OVERFLOW] == Durations([400, *NOTHING[1:]], 200.0)
 
 
-def test_so_many_names_are_counted_apart_and_the_rest_together() -> None:
+def test_further_names_are_counted_together() -> None:
     totals = Totals()
     for number in range(300):
         totals.absorb(counted(1.0, "differences", *KEY, f"/field{number}"))
@@ -127,7 +127,7 @@ def test_the_latest_samples_are_kept_and_none_twice() -> None:
     assert kept[-1].request == {"request_id": "r25"}
 
 
-def test_operations_are_not_added_up_with_others() -> None:
+def test_configured_operations_are_not_bounded() -> None:
     """Their number is that of the endpoints in the rules, however many these are."""
     totals = Totals()
     for number in range(300):
@@ -137,7 +137,7 @@ def test_operations_are_not_added_up_with_others() -> None:
     assert len(list(totals.counted("differences", *KEY))) == 257
 
 
-def test_times_are_added_up_until_their_shadow_begins_anew() -> None:
+def test_latencies_add_up_until_the_shadow_is_reset() -> None:
     totals = Totals()
     for key in (KEY, ("person", "2")):
         for buckets in ({3: 1, 7: 2}, {7: 1}):
@@ -148,7 +148,7 @@ def test_times_are_added_up_until_their_shadow_begins_anew() -> None:
     assert totals.latencies == {("person", "2", "old"): {3: 1, 7: 3}}
 
 
-def test_a_shadow_that_is_forgotten_is_taken_out_of_the_state() -> None:
+def test_the_counts_of_a_reset_shadow_are_deleted() -> None:
     totals = Totals()
     for kind in ("compared", "noise", "refusals"):
         totals.absorb(counted(1.0, kind, *KEY, "x"))
@@ -160,7 +160,7 @@ def test_a_shadow_that_is_forgotten_is_taken_out_of_the_state() -> None:
 
 
 @pytest.mark.parametrize(("kept", "since"), [(7, 7.0), (7.5, 7.5), ("x", None), (None, None)])
-def test_since_when_it_was_counted(kept: object, since: float | None) -> None:
+def test_the_begin_of_counting_is_kept(kept: object, since: float | None) -> None:
     found = Totals(StateRows(documents={"since": kept})).since
     assert found == since or (since is None and found > 1_000_000_000)
 
@@ -188,7 +188,7 @@ def test_totals_of_several_replicas_are_merged_in_any_order() -> None:
     assert "count=6" in results[0][0]
 
 
-def test_operations_of_a_cutover_are_told_apart_and_the_rest_added_up() -> None:
+def test_further_operations_of_a_cutover_are_added_up() -> None:
     """In any order; a release that does not know operations counts none."""
     ends = [0] * len(OUTCOMES)
     bare = CutoverDelta(*KEY, "new", 4, 2, 0, [2, *ends[1:]], 0.0, 0.0, [], 0.0)
