@@ -64,7 +64,6 @@ from gateway.store.reading import (
     read_audit,
     read_fleet,
     read_history,
-    read_replica_views,
     read_version,
 )
 from gateway.store.replicas import (
@@ -73,6 +72,7 @@ from gateway.store.replicas import (
     FleetClock,
     elsewhere,
     encode_failing,
+    fleet_view,
     lost,
 )
 from gateway.store.state import (
@@ -381,7 +381,7 @@ class FleetState(State):
             raise UnknownReplicaError(elsewhere(replica, await self.fleet(), self.replica))
         try:
             async with self._health.reading():
-                return (await read_fleet(self._database, key, clients=clients)).view
+                return await read_fleet(self._database, key, clients=clients)
         except StateUnreachableError as error:
             return self._own_view(DataGap(None, self._health.missed(error)))
 
@@ -422,9 +422,10 @@ class FleetState(State):
 
     async def fleet(self) -> FleetView:
         """Return the replicas."""
-        revision = revision_of(self._documents)
-        async with self._health.reading():
-            return await read_replica_views(self._database, revision, self._changed)
+        async with self._health.reading(), self._database.transaction() as (connection, now):
+            rows, lease = await read_replicas(connection), await read_lease(connection)
+        judge = "" if lease.is_free(now) else lease.start
+        return fleet_view(rows, now, judge, revision_of(self._documents), self._changed)
 
     async def forget(self, replica: str, request: ChangeRequest) -> None:
         """Forget a lost replica."""

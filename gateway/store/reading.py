@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from math import ceil
-from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -10,12 +9,12 @@ import sqlalchemy as sa
 from gateway.base.overrides import VersionKey
 from gateway.rollout.decisions import OVERRIDES, AuditEntry
 from gateway.store.documents import read_documents
-from gateway.store.judge import read_lease, read_replicas
+from gateway.store.judge import read_replicas
 from gateway.store.merging import labels_begin, samples_name, samples_of
 from gateway.store.outbox import decode
 from gateway.store.postgres import PostgresConnection, PostgresDatabase, Statement
-from gateway.store.replicas import ReplicaRow, fleet_view, gaps, heard_until
-from gateway.store.state import LAG_SECONDS, FleetView, StateView, VersionReading
+from gateway.store.replicas import gaps, heard_until
+from gateway.store.state import LAG_SECONDS, StateView, VersionReading
 from gateway.store.tables import (
     ALL_BUT_CALLERS,
     LATEST_AUDIT,
@@ -38,29 +37,9 @@ _ROWS = 5000
 _PATIENCE = 30.0
 
 
-class FleetReading(NamedTuple):
-    """The content of the database at one moment.
-
-    Attributes:
-        totals: the sums.
-        now: the time of the database, in seconds since 1970.
-        rows: the replicas.
-    """
-
-    totals: Totals
-    now: float
-    rows: list[ReplicaRow]
-
-    @property
-    def view(self) -> StateView:
-        """The sums, with what they may lack."""
-        counted = heard_until(self.rows, self.now) - LAG_SECONDS
-        return StateView(self.totals, self.now, counted, None, gaps(self.rows, self.now))
-
-
 async def read_fleet(
     database: PostgresDatabase, key: VersionKey | None, *, clients: bool = True
-) -> FleetReading:
+) -> StateView:
     """Return the sums for a version, or for all; for `clients`, see `State.view`.
 
     Raises:
@@ -74,7 +53,7 @@ async def read_version(database: PostgresDatabase, key: VersionKey) -> VersionRe
     """Return all data of a version at one moment; raises StateError."""
     by_day, by_minute = whole_history(key)
     async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
-        view = (await _read(connection, now, key)).view
+        view = await _read(connection, now, key)
         # Batches that wait to be merged have history, too.
         found = History(view.totals.history.rows(), bounded=False)
         since = {"days": ceil(by_day.since(now)), "minutes": ceil(by_minute.since(now))}
@@ -103,16 +82,6 @@ async def read_audit(connection: PostgresConnection) -> list[AuditEntry]:
     return [AuditEntry(*row) for row in await connection.fetch(_LATEST_AUDIT)][::-1]
 
 
-async def read_replica_views(
-    database: PostgresDatabase, revision: int, changed: float
-) -> FleetView:
-    """Return the replicas; for the arguments, see `fleet_view`. Raises StateError."""
-    async with database.transaction() as (connection, now):
-        rows, lease = await read_replicas(connection), await read_lease(connection)
-    judge = "" if lease.is_free(now) else lease.start
-    return fleet_view(rows, now, judge, revision, changed)
-
-
 async def read_stored_fleet(
     url: str, query: HistoryQuery | None
 ) -> tuple[StateView, Mapping[str, object], HistoryView | None]:
@@ -131,7 +100,7 @@ async def read_stored_fleet(
     database = PostgresDatabase(url, keeps=False)
     try:
         await database.check()
-        view = (await read_fleet(database, None)).view
+        view = await read_fleet(database, None)
         async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
             documents = await read_documents(connection, OVERRIDES)
             found = None if query is None else await read_history(connection, query, now)
@@ -142,7 +111,7 @@ async def read_stored_fleet(
 
 async def _read(
     connection: PostgresConnection, now: float, key: VersionKey | None, *, clients: bool = True
-) -> FleetReading:
+) -> StateView:
     samples = "" if key is None else samples_name(("differences", *key))
     documents = await read_documents(connection, "since", samples)
     rows = await read_replicas(connection)
@@ -160,7 +129,7 @@ async def _read(
             totals.since = now
     for sample in samples_of(documents.get(samples)):
         totals.sample(sample)
-    return FleetReading(totals, now, rows)
+    return StateView(totals, now, heard_until(rows, now) - LAG_SECONDS, None, gaps(rows, now))
 
 
 async def _add_clients(

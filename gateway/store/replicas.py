@@ -50,21 +50,14 @@ class Presence(StrEnum):
 
 
 class ReplicaRow(NamedTuple):
-    """One start of a replica, as the database has it; times in seconds since 1970.
+    """A row of the table `replicas`: one start of a replica; see also `ReplicaView`.
 
     Attributes:
         start: the id of the start.
-        replica: the name of the replica.
-        version: of the gateway.
-        rules: the hash of the configuration in force.
-        admin: the address of its admin port.
-        started: when it started.
-        heard: its last heartbeat.
         sequence: the number of the last batch that it handed in.
         merged: the number of the last batch that is in the sums.
         applied: the revision of the overrides that are in force there.
         gone: when it left, was forgotten, or its next start took its place; None before.
-        refused: why the configuration on disk is not in force there; empty if it is.
         failing: the services with failing targets there, as JSON.
     """
 
