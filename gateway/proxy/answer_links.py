@@ -5,7 +5,7 @@ are mapped. URLs in bodies are mapped where a conversion has the change `link`.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -227,34 +227,45 @@ def _once(map_link: Callable[[str], str], made: set[str]) -> Callable[[str], str
 
 def link_mapper(exchange: Exchange, plan: Plan) -> LinkMapper:
     """Return what maps the links of a request and of its answer."""
-    snapshot, target = exchange.snapshot, exchange.message.path
-    if not target.startswith("/"):  # absolute (RFC 9112, section 3.2.2)
-        target = "/" + target.partition("://")[2].partition("/")[2]
-    path = target.partition("?")[0]
-    found = snapshot.router.find(path)
-    public = public_prefix(exchange) if snapshot.trusted_proxies else ""
-    stripped, sent = plan.route.stripped, public
-    if stripped is not None and not stripped.captures:
-        sent += stripped.text
-    elif stripped is not None:
-        # A path from which the service could build links to other hosts is not sent.
-        own = _plain(stripped.fill({} if found is None else found[1]))
-        sent = f"{public}{own}" if own else ""
+    path, captures = _path(exchange)
+    public = public_prefix(exchange)
     scheme, authority = public_origin(exchange)
     return LinkMapper(
-        snapshot.links,
+        exchange.snapshot.links,
         plan.endpoint,
         plan.route,
         plan.chosen_by,
-        {} if found is None else found[1],
+        captures,
         path,
         plan.target.partition("?")[0],
         exchange.authority,
         scheme,
         authority,
         public,
-        sent,
+        _sent_prefix(plan, public, captures),
     )
+
+
+def _path(exchange: Exchange) -> tuple[str, Mapping[str, str]]:
+    """Return the path of a request, and the captures of its endpoint in it."""
+    target = exchange.message.path
+    if not target.startswith("/"):  # absolute (RFC 9112, section 3.2.2)
+        target = "/" + target.partition("://")[2].partition("/")[2]
+    path = target.partition("?")[0]
+    found = exchange.snapshot.router.find(path)
+    return path, {} if found is None else found[1]
+
+
+def _sent_prefix(plan: Plan, public: str, captures: Mapping[str, str]) -> str:
+    """Return the prefix that the service is told: what proxies and the gateway have stripped."""
+    stripped = plan.route.stripped
+    if stripped is None:
+        return public
+    if not stripped.captures:
+        return public + stripped.text
+    # A path from which the service could build links to other hosts is not sent.
+    own = _plain(stripped.fill(captures))
+    return f"{public}{own}" if own else ""
 
 
 def public_origin(exchange: Exchange) -> tuple[str, str]:
@@ -291,7 +302,9 @@ def public_prefix(exchange: Exchange) -> str:
 
 def prefix_line(exchange: Exchange, plan: Plan) -> bytes:
     """Return the X-Forwarded-Prefix line to append to the head, or b"" if nothing was stripped."""
-    prefix = link_mapper(exchange, plan).sent_prefix
+    stripped = plan.route.stripped
+    captures = _path(exchange)[1] if stripped is not None and stripped.captures else {}
+    prefix = _sent_prefix(plan, public_prefix(exchange), captures)
     return headers.PREFIX_LINE + prefix.encode() if prefix else b""
 
 

@@ -138,3 +138,17 @@ def test_the_program_listens_until_a_signal_and_exits_with_0(
         process.send_signal(how)
         assert json.loads(process.stdout.readline())["event"] == "stopped"
         assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize(("name", "value"), [("PORT", "x"), ("PORT", "99999"), ("GRACE", "soon")])
+def test_a_setting_that_cannot_be_used_is_named_in_one_line(
+    backend: str, name: str, value: str
+) -> None:
+    setting = {f"{backend.upper()}_PORT": "0", f"{backend.upper()}_{name}": value}
+    program = subprocess.run(
+        [sys.executable, "-m", backend], env=os.environ | setting, capture_output=True, text=True
+    )
+    assert program.returncode == 1
+    assert program.stderr.startswith(f"{backend}: ")
+    assert program.stderr.count("\n") == 1
+    assert value in program.stderr
