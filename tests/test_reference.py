@@ -11,7 +11,7 @@ import gateway.process.settings
 import users_service.settings
 from gateway.base.errors import FaultCode
 from gateway.conversion.changes.registry import CHANGES
-from gateway.versions.mechanisms.registry import mechanism_names
+from gateway.versions.mechanisms.registry import MECHANISMS
 from tests.gateway.kit import ROOT
 from tests.gateway.rules.keys import KEYS, MODELS, Key, keys, models
 
@@ -84,7 +84,7 @@ def test_the_defaults_of_parameters_are_those_of_changes() -> None:
     assert '`join` and `split` of parameters have `trailing`: `"drop"`' in REFERENCE
 
 
-@pytest.mark.parametrize("name", mechanism_names())
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_it_has_every_mechanism(name: str) -> None:
     assert f"in: {name}" in REFERENCE
 

@@ -18,7 +18,7 @@ from gateway.rollout.cutover import BUCKETS, StickyBy, bucket, in_force
 from gateway.rollout.shadow import ShadowMode
 from gateway.routing.plan import Decision, Options, Plan, Refusal, plan
 from gateway.routing.snapshot import Route, Snapshot
-from gateway.versions.chosen_by import ChosenBy
+from gateway.versions.chosen_by import NEWEST
 from gateway.versions.reader import Reader
 
 # RFC 9110, section 5.6.2: the tokens that methods and names of header fields are.
@@ -219,7 +219,7 @@ def _plan(chosen: Plan, head: RequestHead, readings: Readings) -> list[tuple[str
 
 
 def _why(chosen: Plan, readings: Readings) -> str:
-    if chosen.chosen_by is ChosenBy.NEWEST:
+    if chosen.chosen_by is NEWEST:
         return "the newest that fits, as OPTIONS names none"
     named_there = [value for _, values in readings for value in values]
     named = not named_there or str(chosen.route.version) in named_there

@@ -12,7 +12,6 @@ from typing import NamedTuple, Protocol
 from gateway.base.path_templates import Router, Template, parse_template
 from gateway.conversion.chain import Conversion
 from gateway.http.upstream.service import CLIENT_HOST, TARGET_HOST, Service
-from gateway.versions.chosen_by import ChosenBy
 from gateway.versions.rewriting import VersionRewrite
 from gateway.versions.selection import Selector
 from gateway.versions.version import Version
@@ -245,7 +244,7 @@ class LinkDirectory:
         service: Service,
         endpoint: PublicEndpoint,
         route: ServedRoute,
-        mechanisms: frozenset[ChosenBy],
+        mechanisms: frozenset[str],
     ) -> Iterator[ServedPath]:
         """Yield what the paths of a service belong to for a client, each shape of a path once."""
         ranked: list[tuple[int, ServedPath]] = []
@@ -284,7 +283,7 @@ def _filled(template: str, version: str) -> Template:
     return parse_template(template.replace("{version}", version))
 
 
-def mechanisms_of(endpoint: PublicEndpoint) -> frozenset[ChosenBy]:
+def mechanisms_of(endpoint: PublicEndpoint) -> frozenset[str]:
     """Return the mechanisms by which an endpoint reads the version."""
     readers = () if endpoint.selector is None else endpoint.selector.readers
     return frozenset(reader.mechanism for reader in readers)

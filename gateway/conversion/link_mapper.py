@@ -27,7 +27,7 @@ from gateway.conversion.passage import find_link
 from gateway.conversion.url_parts import in_form, query_and_fragment, resolved, split_url
 from gateway.http.cookie import leaves, path_above
 from gateway.http.upstream.service import CLIENT_HOST, TARGET_HOST
-from gateway.versions.chosen_by import UNNAMED, ChosenBy
+from gateway.versions.chosen_by import UNNAMED
 
 _HTTP = frozenset({"http", "https"})
 # The target of a link, its anchor, and quoted text, in which neither stands (RFC 8288, section 3).
@@ -78,7 +78,7 @@ class LinkMapper(NamedTuple):
     directory: LinkDirectory
     endpoint: PublicEndpoint
     route: ServedRoute
-    chosen_by: ChosenBy | None
+    chosen_by: str | None
     captures: Mapping[str, str]
     path: str
     target: str

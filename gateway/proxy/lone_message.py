@@ -29,7 +29,6 @@ from gateway.proxy.converted_message import (
 )
 from gateway.proxy.shadow.replay import CapturedAnswer
 from gateway.routing.snapshot import Endpoint, Route, Snapshot
-from gateway.versions.chosen_by import ChosenBy
 
 _JSON = (b"Content-Type", b"application/json")
 _TYPE = frozenset({b"content-type"})
@@ -50,7 +49,7 @@ def lone_mapper(
     captures: Mapping[str, str],
     path: str,
     *,
-    chosen_by: ChosenBy | None = None,
+    chosen_by: str | None = None,
     target: str | None = None,
     authority: str = "",
 ) -> LinkMapper:

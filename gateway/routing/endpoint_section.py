@@ -27,7 +27,7 @@ from gateway.rollout.cutover import StickyBy
 from gateway.routing.error_template import ErrorTemplate
 from gateway.routing.snapshot import Endpoint, Route
 from gateway.routing.substitute_routes import entity_tags, substitutes
-from gateway.versions.mechanisms.registry import ReaderConfig, mechanism_names
+from gateway.versions.mechanisms.registry import MECHANISMS, ReaderConfig
 from gateway.versions.reader import Reader
 from gateway.versions.rewriting import VersionRewrite
 from gateway.versions.selection import Selector
@@ -319,10 +319,9 @@ class EndpointBuilder(NamedTuple):
 
     def _readers(self, own: Mapping[str, Version]) -> tuple[Reader, ...]:
         if self.versions and not (self.config.readers or self._is_of_one(own)):
-            first, *others, last = mechanism_names()
             self.mistakes.add(
-                f"does not name how a version is chosen; add version: {{ in: {first} }},"
-                f" {', '.join(others)} or {last}",
+                "does not name how a version is chosen; add version: { in: ... }, with one of"
+                f" {', '.join(MECHANISMS)}",
                 *self.at,
             )
         if self.config.readers and not self.versions:

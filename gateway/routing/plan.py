@@ -22,7 +22,7 @@ from gateway.rollout.shadow import DRY_RUN, VALIDATE
 from gateway.routing.preflight import PREFLIGHT, answering, is_preflight
 from gateway.routing.snapshot import Endpoint, Route, ShadowAlternative, Snapshot
 from gateway.routing.successor_paths import successor_paths
-from gateway.versions.chosen_by import UNNAMED, ChosenBy
+from gateway.versions.chosen_by import NEWEST, UNNAMED
 from gateway.versions.reader import Reader
 from gateway.versions.rewriting import VersionRewrite
 from gateway.versions.selection import Selected
@@ -51,7 +51,7 @@ class Plan(NamedTuple):
 
     endpoint: Endpoint
     route: Route
-    chosen_by: ChosenBy | None
+    chosen_by: str | None
     target: str
     fields: FieldLines = ()
     cutover_route: CutoverRoute | None = None
@@ -236,7 +236,7 @@ def _withdrawn(
 def _beside(
     endpoint: Endpoint,
     beside: ShadowAlternative,
-    chosen_by: ChosenBy | None,
+    chosen_by: str | None,
     fields: FieldLines,
     head: RequestHead,
     captures: Mapping[str, str],
@@ -258,7 +258,7 @@ def _beside(
 
 
 def _media_type(
-    endpoint: Endpoint, route: Route, chosen_by: ChosenBy | None, head: RequestHead
+    endpoint: Endpoint, route: Route, chosen_by: str | None, head: RequestHead
 ) -> str | None:
     """Return the media type of a version where the request asks for it, or for none at all.
 
@@ -281,7 +281,7 @@ def _offered(endpoint: Endpoint, context: RequestContext) -> tuple[str, ...]:
     return endpoint.selector.offered(context)
 
 
-def _rewrite(route: Route, chosen_by: ChosenBy | None) -> VersionRewrite | None:
+def _rewrite(route: Route, chosen_by: str | None) -> VersionRewrite | None:
     """Return the rewrite of the version in a request that does not name the one of the service."""
     return route.unnamed_rewrite if chosen_by in UNNAMED else route.request_rewrite
 
@@ -308,7 +308,7 @@ def _by_operation(
     route: Route,
     head: RequestHead,
     captures: Mapping[str, str],
-    chosen_by: ChosenBy | None,
+    chosen_by: str | None,
 ) -> tuple[Route, str | Fault, Passage | None]:
     """Return the route and the target of a request whose operation may differ, and its passage."""
     request, response = route.request, route.response
@@ -373,7 +373,7 @@ def _other_method(
 
 def _choose(
     endpoint: Endpoint, head: RequestHead, captures: Mapping[str, str], context: RequestContext
-) -> tuple[Version | None, ChosenBy | None, bool] | Fault:
+) -> tuple[Version | None, str | None, bool] | Fault:
     """Return the version, what chose it, and whether the request names it by its own label."""
     selector = endpoint.selector
     if selector is None:
@@ -407,7 +407,7 @@ def _choose(
     elif head.method != "OPTIONS" or selected.code is not FaultCode.VERSION_MISSING:
         return selected
     path = partial(_path, head=head, captures=captures)
-    asked = partial(_by_operation, endpoint, captures=captures, chosen_by=ChosenBy.NEWEST)
+    asked = partial(_by_operation, endpoint, captures=captures, chosen_by=NEWEST)
     found = answering(endpoint.routes, selector, chosen, head, context, path, asked)
     return *found, False
 

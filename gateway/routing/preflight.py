@@ -11,7 +11,7 @@ from gateway.conversion.chain import Conversion
 from gateway.conversion.hop import Hop
 from gateway.conversion.parameter_change import parse_query
 from gateway.lifecycle.brownout import Brownout
-from gateway.versions.chosen_by import ChosenBy
+from gateway.versions.chosen_by import NEWEST
 from gateway.versions.selection import Selector
 from gateway.versions.version import Version
 
@@ -53,12 +53,12 @@ _R = TypeVar("_R", bound=Interrupted)
 def answering(
     routes: Mapping[Version | None, _R],
     selector: Selector,
-    chosen: tuple[Version, ChosenBy] | None,
+    chosen: tuple[Version, str] | None,
     head: RequestHead,
     context: RequestContext,
     path: Callable[[_R, Version], str],
     asked: Callable[[_R, RequestHead], tuple[object, str | Fault, object]],
-) -> tuple[Version, ChosenBy]:
+) -> tuple[Version, str]:
     """Return the version that answers, and what chose it.
 
     A preflight cannot carry the header field that it requests permission for (Fetch, section 4.8),
@@ -78,7 +78,7 @@ def answering(
     """
     choices = {} if chosen is None else dict([chosen])
     for version in sorted(selector.supported.values(), reverse=True):
-        choices.setdefault(version, ChosenBy.NEWEST)
+        choices.setdefault(version, NEWEST)
     offered = {selector.supported[label] for label in selector.offered(context)}
 
     def serves(version: Version) -> bool:

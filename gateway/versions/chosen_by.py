@@ -1,21 +1,10 @@
-"""What chose the version of a request."""
+"""What chooses the version of a request that names none; else it is the name of a mechanism."""
 
-from enum import StrEnum
+from typing import Final
 
+PIN: Final = "pin"
+DEFAULT: Final = "default"
+NEWEST: Final = "newest"
+"""OPTIONS without a version is answered for the newest version that fits."""
 
-class ChosenBy(StrEnum):
-    """A mechanism that the request named the version by, or what stood in for it."""
-
-    PATH = "path"
-    QUERY = "query"
-    HEADER = "header"
-    ACCEPT = "accept"
-    HOST = "host"
-    CONTENT_TYPE = "content_type"
-    PIN = "pin"
-    DEFAULT = "default"
-    NEWEST = "newest"
-
-
-UNNAMED = frozenset({ChosenBy.PIN, ChosenBy.DEFAULT, ChosenBy.NEWEST})
-"""What chooses the version of a request that names none."""
+UNNAMED: Final = frozenset({PIN, DEFAULT, NEWEST})

@@ -10,7 +10,6 @@ from typing import ClassVar, NamedTuple
 
 from gateway.base.headers import HeaderFields
 from gateway.base.request import RequestHead
-from gateway.versions.chosen_by import ChosenBy
 from gateway.versions.version import Version
 
 
@@ -65,7 +64,7 @@ class Reader(ABC):
 
     __slots__ = ()
 
-    mechanism: ClassVar[ChosenBy]
+    mechanism: ClassVar[str]
     refusal_status: ClassVar[int] = 400
     is_preference: ClassVar[bool] = False
     reads_path: ClassVar[bool] = False

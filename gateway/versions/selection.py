@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from gateway.base.context import ANONYMOUS_CONTEXT, RequestContext
 from gateway.base.errors import Fault, FaultCode
-from gateway.versions.chosen_by import ChosenBy
+from gateway.versions.chosen_by import DEFAULT, PIN
 from gateway.versions.matching import EXACT, Matching
 from gateway.versions.reader import Reader
 from gateway.versions.version import Version
@@ -35,7 +35,7 @@ class Selected(NamedTuple):
     """
 
     version: Version
-    chosen_by: ChosenBy
+    chosen_by: str
     named: bool = True
 
 
@@ -103,9 +103,9 @@ class Selector:
         if chosen is not None:
             return chosen
         if context.client in self.pins:
-            return Selected(self.pins[context.client], ChosenBy.PIN, named=False)
+            return Selected(self.pins[context.client], PIN, named=False)
         if self.default is not None:
-            return Selected(self.default, ChosenBy.DEFAULT, named=False)
+            return Selected(self.default, DEFAULT, named=False)
         return self.missing(context)
 
     def missing(self, context: RequestContext) -> Fault:

@@ -12,7 +12,7 @@ from gateway.base.headers import SPOKEN_FOR, FieldLines
 from gateway.base.mistakes import Location, Mistakes, suggest
 from gateway.base.model import ClientName, FieldName, OneOrSome, SectionModel, matching
 from gateway.versions.matching import EXACT, Matching
-from gateway.versions.mechanisms.header_section import RESERVED_NAME
+from gateway.versions.mechanisms.header import RESERVED_NAME
 from gateway.versions.version import Format, Version, parse
 
 _FORMAT_MESSAGES = {

@@ -23,7 +23,7 @@ from gateway.routing.plan import Options, Plan, plan
 from gateway.routing.snapshot import Route
 from gateway.rules.load import load
 from gateway.versions import accept
-from gateway.versions.mechanisms.query_reader import QueryReader
+from gateway.versions.mechanisms.query import QueryReader
 from tests.gateway.kit import ROOT
 
 LIMIT = 100_000

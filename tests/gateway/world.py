@@ -9,12 +9,12 @@ from gateway.base.path_templates import Router, parse_template
 from gateway.base.request import RequestHead
 from gateway.http.upstream.service import Service, Target
 from gateway.routing.snapshot import Endpoint, Route, Snapshot
-from gateway.versions.mechanisms.accept_reader import AcceptReader
-from gateway.versions.mechanisms.content_type_reader import ContentTypeReader
-from gateway.versions.mechanisms.header_reader import HeaderReader
-from gateway.versions.mechanisms.host_reader import HostReader
-from gateway.versions.mechanisms.path_reader import PathReader
-from gateway.versions.mechanisms.query_reader import QueryReader
+from gateway.versions.mechanisms.accept import AcceptReader
+from gateway.versions.mechanisms.content_type import ContentTypeReader
+from gateway.versions.mechanisms.header import HeaderReader
+from gateway.versions.mechanisms.host import HostReader
+from gateway.versions.mechanisms.path import PathReader
+from gateway.versions.mechanisms.query import QueryReader
 from gateway.versions.reader import Reader
 from gateway.versions.selection import Selector
 from gateway.versions.version import Version

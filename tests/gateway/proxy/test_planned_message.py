@@ -11,7 +11,7 @@ from gateway.conversion.passage import Passage
 from gateway.conversion.version_link import Direction, VersionLink
 from gateway.proxy.planned_message import planned_message
 from gateway.routing.plan import Plan, plan
-from gateway.versions.mechanisms.path_reader import PathReader
+from gateway.versions.mechanisms.path import PathReader
 from gateway.versions.version import Version
 from tests.gateway.world import head, person, snapshot
 

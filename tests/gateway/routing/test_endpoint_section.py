@@ -4,10 +4,10 @@ import pytest
 
 from gateway.routing.snapshot import Endpoint
 from gateway.rules.load import check
-from gateway.versions.mechanisms.accept_reader import AcceptReader
-from gateway.versions.mechanisms.header_reader import HeaderReader
-from gateway.versions.mechanisms.path_reader import PathReader
-from gateway.versions.mechanisms.query_reader import QueryReader
+from gateway.versions.mechanisms.accept import AcceptReader
+from gateway.versions.mechanisms.header import HeaderReader
+from gateway.versions.mechanisms.path import PathReader
+from gateway.versions.mechanisms.query import QueryReader
 from gateway.versions.reader import Reader
 from gateway.versions.version import Version
 from tests.gateway.rules.rules import RULES, edited, loaded

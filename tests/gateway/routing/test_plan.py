@@ -19,9 +19,8 @@ from gateway.lifecycle.brownout import Brownout, Window
 from gateway.lifecycle.lifecycle import Lifecycle, Successor, Terms, lifecycle
 from gateway.routing.plan import Decision, Options, Plan, Refusal, plan
 from gateway.routing.snapshot import Endpoint, Route, Snapshot
-from gateway.versions.chosen_by import ChosenBy
 from gateway.versions.matching import Matching
-from gateway.versions.mechanisms.header_reader import HeaderReader
+from gateway.versions.mechanisms.header import HeaderReader
 from gateway.versions.rewriting import VersionRewrite
 from gateway.versions.selection import Selector
 from gateway.versions.version import Version
@@ -568,7 +567,7 @@ class TestTargets:
         )
         endpoint = replace(person("/v{version}/{kind}/{id}", PATH), routes={V1: route})
         outcome = plan(snapshot([endpoint]), head(target))
-        assert outcome == Plan(endpoint, route, ChosenBy.PATH, asked)
+        assert outcome == Plan(endpoint, route, "path", asked)
 
     def test_its_query_names_that_version_too(self) -> None:
         endpoint = person("/person", QUERY)

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from gateway.base.context import RequestContext
 from gateway.base.errors import Blame, Fault, FaultCode
 from gateway.lifecycle.lifecycle import Terms
-from gateway.versions.chosen_by import ChosenBy
+from gateway.versions.chosen_by import DEFAULT, NEWEST, PIN
 from gateway.versions.matching import Matching
-from gateway.versions.mechanisms.header_reader import HeaderReader
-from gateway.versions.mechanisms.query_reader import QueryReader
+from gateway.versions.mechanisms.header import HeaderReader
+from gateway.versions.mechanisms.query import QueryReader
+from gateway.versions.mechanisms.registry import MECHANISMS
 from gateway.versions.reader import Reader
 from gateway.versions.selection import Selected, Selector
 from gateway.versions.version import Format, Version
@@ -40,7 +41,7 @@ STATUS: dict[Reader, int] = {
     HOST: 404,
     CONTENT_TYPE: 415,
 }
-READERS = pytest.mark.parametrize("reader", STATUS, ids=lambda reader: reader.mechanism.value)
+READERS = pytest.mark.parametrize("reader", STATUS, ids=lambda reader: reader.mechanism)
 MALFORMED = [
     "",
     "01",
@@ -76,8 +77,8 @@ def refused(outcome: Selected | Fault, status: int, code: FaultCode) -> Fault:
 
 def test_the_table_of_statuses() -> None:
     assert {reader: reader.refusal_status for reader in STATUS} == STATUS
-    standing_in = {ChosenBy.PIN, ChosenBy.DEFAULT, ChosenBy.NEWEST}
-    assert {reader.mechanism for reader in STATUS} == set(ChosenBy) - standing_in
+    standing_in = {PIN, DEFAULT, NEWEST}
+    assert {reader.mechanism for reader in STATUS} == {*MECHANISMS} - standing_in
 
 
 class TestOneMechanism:
@@ -138,7 +139,7 @@ class TestOneMechanism:
     def test_accept_is_a_preference_and_the_first_on_offer_serves(
         self, values: Values, version: Version
     ) -> None:
-        assert select((ACCEPT, values)) == Selected(version, ChosenBy.ACCEPT)
+        assert select((ACCEPT, values)) == Selected(version, "accept")
 
     @pytest.mark.parametrize(
         ("values", "code"),
@@ -156,9 +157,7 @@ class TestDefault:
     @READERS
     @pytest.mark.parametrize("default", [V1, V2], ids=str)
     def test_it_serves_who_names_no_version(self, reader: Reader, default: Version) -> None:
-        assert select((reader, ()), default=default) == Selected(
-            default, ChosenBy.DEFAULT, named=False
-        )
+        assert select((reader, ()), default=default) == Selected(default, DEFAULT, named=False)
 
     @READERS
     @pytest.mark.parametrize(
@@ -168,7 +167,7 @@ class TestDefault:
         refused(select((reader, (value,)), default=V1), STATUS[reader], code)
 
     def test_it_does_not_outvote_who_speaks(self) -> None:
-        assert select((QUERY, ()), (HEADER, ("2",)), default=V1) == Selected(V2, ChosenBy.HEADER)
+        assert select((QUERY, ()), (HEADER, ("2",)), default=V1) == Selected(V2, "header")
 
 
 OTHER = HeaderReader("X-Other")
@@ -221,7 +220,7 @@ class TestSeveralMechanisms:
 
     def test_the_last_of_three_is_heard_too(self) -> None:
         readings = (QUERY, ("1",)), (OTHER, ()), (HEADER, ("1",))
-        assert select(*readings) == Selected(V1, ChosenBy.QUERY)
+        assert select(*readings) == Selected(V1, "query")
         refused(select(*readings, (ACCEPT, ("2",))), 400, FaultCode.VERSION_CONFLICT)
 
 
@@ -317,13 +316,13 @@ class TestMatching:
         selector = Selector((ACCEPT,), DATED, matching=NEAREST)
         wants = ("2023-01-01", "2024-06-01", "2025-01-01")
         assert selector.select([(ACCEPT, wants)]) == Selected(
-            DATED["2024-01-01"], ChosenBy.ACCEPT, named=False
+            DATED["2024-01-01"], "accept", named=False
         )
 
     def test_two_places_agree_on_the_version_and_not_on_the_text(self) -> None:
         selector = Selector((QUERY, HEADER), DATED, matching=NEAREST)
         said: list[tuple[Reader, Values]] = [(QUERY, ("2024-06-01",)), (HEADER, ("2024-01-01",))]
-        assert selector.select(said) == Selected(DATED["2024-01-01"], ChosenBy.QUERY, named=False)
+        assert selector.select(said) == Selected(DATED["2024-01-01"], "query", named=False)
         said[1] = (HEADER, ("2026-01-01",))
         fault = selector.select(said)
         assert isinstance(fault, Fault)
@@ -338,12 +337,12 @@ class TestPins:
         selector = Selector((reader,), SUPPORTED, V2, pins={"acme": V1})
         silent: Values = ()
         assert selector.select([(reader, silent)], RequestContext("acme", 0)) == Selected(
-            V1, ChosenBy.PIN, named=False
+            V1, PIN, named=False
         )
         assert selector.select([(reader, silent)], RequestContext("other", 0)) == Selected(
-            V2, ChosenBy.DEFAULT, named=False
+            V2, DEFAULT, named=False
         )
-        assert selector.select([(reader, silent)]) == Selected(V2, ChosenBy.DEFAULT, named=False)
+        assert selector.select([(reader, silent)]) == Selected(V2, DEFAULT, named=False)
         assert selector.select([(reader, ("2",))], RequestContext("acme", 0)) == Selected(
             V2, reader.mechanism
         )
@@ -408,9 +407,9 @@ class TestWhatIsOver:
 
     def test_negotiation_passes_it_over(self) -> None:
         both = (ACCEPT, ("3", "1", "2"))
-        assert self.choose(self.BEFORE, both) == Selected(V1, ChosenBy.ACCEPT)
-        assert self.choose(self.AFTER, both) == Selected(V2, ChosenBy.ACCEPT)
-        assert self.choose(self.AFTER, (ACCEPT, ("3", "1"))) == Selected(V1, ChosenBy.ACCEPT)
+        assert self.choose(self.BEFORE, both) == Selected(V1, "accept")
+        assert self.choose(self.AFTER, both) == Selected(V2, "accept")
+        assert self.choose(self.AFTER, (ACCEPT, ("3", "1"))) == Selected(V1, "accept")
 
     def test_nothing_is_left(self) -> None:
         over = {label: Terms(version, sunset=100) for label, version in SUPPORTED.items()}

@@ -1,6 +1,6 @@
 """`{ in: accept }`: a media type with the version in it."""
 
-from gateway.versions.mechanisms.accept_reader import AcceptReader
+from gateway.versions.mechanisms.accept import AcceptReader
 from tests.gateway.rules.rules import edited, loaded, report
 
 

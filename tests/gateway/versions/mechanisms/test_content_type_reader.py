@@ -4,7 +4,6 @@ import pytest
 
 from gateway.base.errors import FaultCode
 from gateway.routing.plan import Plan, Refusal, plan
-from gateway.versions.chosen_by import ChosenBy
 from gateway.versions.reader import VersionAddress
 from gateway.versions.rewriting import VersionRewrite
 from tests.gateway.world import ACCEPT, CONTENT_TYPE, V1, V2, VENDOR, head, person, snapshot
@@ -53,7 +52,7 @@ def test_only_a_body_has_a_media_type(
 def test_what_it_says_of_itself() -> None:
     reader = CONTENT_TYPE
     assert reader.place == f"the header Content-Type, as {V('<version>')}"
-    assert (reader.mechanism, reader.refusal_status) == (ChosenBy.CONTENT_TYPE, 415)
+    assert (reader.mechanism, reader.refusal_status) == ("content_type", 415)
     assert reader.vary == ("Content-Type",)
     assert reader.address(V2) == VersionAddress(header=f"Content-Type: {V(2)}")
     assert reader.content_type(V2) is None
@@ -93,4 +92,4 @@ def test_it_must_agree_with_accept() -> None:
     assert outcome.fault.code is FaultCode.VERSION_CONFLICT
     outcome = plan(WORLD, head("/both", *fields, ("Accept", "*/*"), method="POST"))
     assert isinstance(outcome, Plan)
-    assert (outcome.version, outcome.chosen_by) == (V1, ChosenBy.CONTENT_TYPE)
+    assert (outcome.version, outcome.chosen_by) == (V1, "content_type")

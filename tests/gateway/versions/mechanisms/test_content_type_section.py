@@ -1,6 +1,6 @@
 """`{ in: content_type }`: the media type of bodies with the version in it."""
 
-from gateway.versions.mechanisms.content_type_reader import ContentTypeReader
+from gateway.versions.mechanisms.content_type import ContentTypeReader
 from tests.gateway.rules.rules import edited, loaded, report
 
 QUERY = "{ in: query, name: version }"

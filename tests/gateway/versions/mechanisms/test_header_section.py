@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.versions.mechanisms.header_reader import HeaderReader
+from gateway.versions.mechanisms.header import HeaderReader
 from tests.gateway.rules.rules import edited, loaded, report
 
 

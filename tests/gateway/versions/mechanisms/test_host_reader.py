@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from gateway.base.errors import FaultCode
 from gateway.base.request import RequestHead
 from gateway.routing.plan import Plan, Refusal, plan
-from gateway.versions.chosen_by import ChosenBy
-from gateway.versions.mechanisms.host_reader import HostReader
+from gateway.versions.mechanisms.host import HostReader
 from gateway.versions.reader import VersionAddress
 from gateway.versions.rewriting import VersionRewrite
 from tests.gateway.world import HEADER, HOST, LAW, PATH, V1, V2, head, person, snapshot
@@ -52,7 +51,7 @@ def test_prefix_and_suffix_do_not_overlap() -> None:
 
 def test_what_it_says_of_itself() -> None:
     assert HOST.place == "the host name, as v<version>.api.example.com"
-    assert (HOST.mechanism, HOST.refusal_status, HOST.vary) == (ChosenBy.HOST, 404, ())
+    assert (HOST.mechanism, HOST.refusal_status, HOST.vary) == ("host", 404, ())
     assert HOST.address(V2) == VersionAddress(host="v2.api.example.com")
 
 
@@ -87,7 +86,7 @@ WORLD = snapshot([person("/person", HOST), person("/any", HOST, HEADER, vary=HEA
 def test_the_version_of_the_host_is_planned(method: str) -> None:
     outcome = plan(WORLD, asked("v2.api.example.com", "/person", method))
     assert isinstance(outcome, Plan)
-    assert (outcome.version, outcome.chosen_by) == (V2, ChosenBy.HOST)
+    assert (outcome.version, outcome.chosen_by) == (V2, "host")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.versions.mechanisms.host_reader import HostReader
+from gateway.versions.mechanisms.host import HostReader
 from tests.gateway.rules.rules import edited, loaded, report
 
 QUERY = "{ in: query, name: version }"

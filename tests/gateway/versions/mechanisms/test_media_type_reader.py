@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.versions.mechanisms.accept_reader import AcceptReader
-from gateway.versions.mechanisms.content_type_reader import ContentTypeReader
+from gateway.versions.mechanisms.accept import AcceptReader
+from gateway.versions.mechanisms.content_type import ContentTypeReader
 from gateway.versions.version import Version
 from tests.gateway.world import HEADER, head
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.base.mistakes import Mistakes
-from gateway.versions.mechanisms.media_type_text import parse_media_type
+from gateway.versions.mechanisms.media_type import parse_media_type
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """`{ in: path }`: the path has the version, and so no default."""
 
-from gateway.versions.mechanisms.path_reader import PathReader
+from gateway.versions.mechanisms.path import PathReader
 from tests.gateway.rules.rules import RULES, edited, loaded, report
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.versions.mechanisms.query_reader import QueryReader
+from gateway.versions.mechanisms.query import QueryReader
 from tests.gateway.world import LAW, QUERY, head
 
 

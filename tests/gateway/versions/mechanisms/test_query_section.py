@@ -1,6 +1,6 @@
 """`{ in: query }`: a parameter by any name that is not empty."""
 
-from gateway.versions.mechanisms.query_reader import QueryReader
+from gateway.versions.mechanisms.query import QueryReader
 from tests.gateway.rules.rules import edited, loaded, report
 
 

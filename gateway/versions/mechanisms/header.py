@@ -1,11 +1,16 @@
-"""The version in a header field of its own: `X-API-VERSION: 2`."""
+"""`version: { in: header, name: X-API-VERSION }`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from gateway.base.headers import HeaderFields
+from pydantic import Field
+
+from gateway.base.headers import SPOKEN_FOR, HeaderFields
+from gateway.base.mistakes import Location, Mistakes
+from gateway.base.model import FieldName
 from gateway.base.request import RequestHead
-from gateway.versions.chosen_by import ChosenBy
+from gateway.versions.mechanisms.mechanism import OptionalMechanismConfig
 from gateway.versions.reader import Reader, VersionAddress
 from gateway.versions.version import Version
 
@@ -16,7 +21,7 @@ class HeaderReader(Reader):
 
     name: str
 
-    mechanism = ChosenBy.HEADER
+    mechanism = "header"
     can_be_added = True
 
     @property
@@ -50,3 +55,22 @@ class HeaderReader(Reader):
         if any(line[0].lower() == name.lower() for line in fields):
             return fields
         return [*fields, (name, label.encode())]
+
+
+RESERVED_NAME = "has a meaning of its own already; choose another, like X-API-Version"
+
+
+class HeaderVersion(OptionalMechanismConfig):
+    """The version is a request header."""
+
+    in_: Annotated[Literal["header"], Field(alias="in")]
+    name: FieldName
+    """The name of the header, case-insensitive."""
+
+    def build(
+        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
+    ) -> HeaderReader:
+        """Return the reader; the header must not be one that HTTP or the gateway uses."""
+        if self.name.lower().encode() in SPOKEN_FOR:
+            mistakes.add(RESERVED_NAME, *at, "name")
+        return HeaderReader(self.name)

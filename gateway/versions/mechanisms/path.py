@@ -1,10 +1,14 @@
-"""The version in the path: `/v{version}/person`."""
+"""`version: { in: path }`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from gateway.base.mistakes import Location, Mistakes
 from gateway.base.request import RequestHead
-from gateway.versions.chosen_by import ChosenBy
+from gateway.versions.mechanisms.mechanism import MechanismConfig
 from gateway.versions.reader import IN_PATH, Reader, VersionAddress
 from gateway.versions.version import Version
 
@@ -13,7 +17,7 @@ from gateway.versions.version import Version
 class PathReader(Reader):
     """Reads the `{version}` capture of the endpoint's path."""
 
-    mechanism = ChosenBy.PATH
+    mechanism = "path"
     place = "the path"
     # The version is part of the resource's name; where there is none of that name, there is no
     # resource (RFC 9110, section 15.5.5).
@@ -27,3 +31,15 @@ class PathReader(Reader):
     def address(self, version: Version) -> VersionAddress:
         """Return an address that adds nothing to the path."""
         return IN_PATH
+
+
+class PathVersion(MechanismConfig):
+    """The version is the `{version}` of the path."""
+
+    in_: Annotated[Literal["path"], Field(alias="in")]
+
+    def build(
+        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
+    ) -> PathReader:
+        """Return the reader; that the path has a `{version}` is the endpoint's to check."""
+        return PathReader()

@@ -1,11 +1,15 @@
-"""The version in the media type of the request's body: `Content-Type: a/b-v2+json`."""
+"""`version: { in: content_type, media_type: "application/vnd.example-v{version}+json" }`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from gateway.base.mistakes import Location, Mistakes
 from gateway.base.request import RequestHead
-from gateway.versions.chosen_by import ChosenBy
-from gateway.versions.mechanisms.media_type_reader import MediaTypeReader, version_in
+from gateway.versions.mechanisms.mechanism import OptionalMechanismConfig
+from gateway.versions.mechanisms.media_type import MediaTypeReader, parse_media_type, version_in
 from gateway.versions.reader import VersionAddress
 from gateway.versions.version import Version
 
@@ -18,7 +22,7 @@ class ContentTypeReader(MediaTypeReader):
     sections 5.3 and 8.3). What an answer is called, Accept decides.
     """
 
-    mechanism = ChosenBy.CONTENT_TYPE
+    mechanism = "content_type"
     # The service does not take a body of that type by this method (RFC 9110, section 15.5.16).
     refusal_status = 415
     vary = ("Content-Type",)
@@ -51,3 +55,18 @@ def _has_body(head: RequestHead) -> bool:
     if head.fields.getall("Transfer-Encoding", ()):
         return True
     return any(length.strip("0 \t") for length in head.fields.getall("Content-Length", ()))
+
+
+class ContentTypeVersion(OptionalMechanismConfig):
+    """The version is part of the media type of the request's body, in Content-Type."""
+
+    in_: Annotated[Literal["content_type"], Field(alias="in")]
+    media_type: str
+    """The media type, with `{version}` where the version stands."""
+
+    def build(
+        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
+    ) -> ContentTypeReader | None:
+        """Return the reader."""
+        around = parse_media_type(self.media_type, versions, (*at, "media_type"), mistakes)
+        return None if around is None else ContentTypeReader(*around)

@@ -1,13 +1,17 @@
-"""The version in the query: `?version=2`."""
+"""`version: { in: query, name: version }`."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated, Literal
 from urllib.parse import quote, unquote
 
+from pydantic import Field
+
+from gateway.base.mistakes import Location, Mistakes
 from gateway.base.query_parameters import parameter_values, parameters
 from gateway.base.request import RequestHead
-from gateway.versions.chosen_by import ChosenBy
+from gateway.versions.mechanisms.mechanism import OptionalMechanismConfig
 from gateway.versions.parameter_lookalikes import ParameterLookalikes
 from gateway.versions.reader import Reader, VersionAddress
 from gateway.versions.version import Version
@@ -20,7 +24,7 @@ class QueryReader(Reader):
     name: str
     lookalikes: ParameterLookalikes | None = field(init=False, repr=False, compare=False)
 
-    mechanism = ChosenBy.QUERY
+    mechanism = "query"
     can_be_added = True
     has_lookalikes = True
 
@@ -67,3 +71,20 @@ class QueryReader(Reader):
         if query and parameters(self.name).search(query):
             return query
         return f"{query}&{quote(self.name)}={label}" if query else f"{quote(self.name)}={label}"
+
+
+class QueryVersion(OptionalMechanismConfig):
+    """The version is a query parameter."""
+
+    in_: Annotated[Literal["query"], Field(alias="in")]
+    name: Annotated[str, Field(min_length=1)]
+    """The name of the parameter, case-sensitive.
+
+    Only & separates parameters; a semicolon is part of a value (WHATWG URL, section 5.1).
+    """
+
+    def build(
+        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
+    ) -> QueryReader:
+        """Return the reader."""
+        return QueryReader(self.name)

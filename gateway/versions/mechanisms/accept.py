@@ -1,15 +1,20 @@
-"""The version in Accept: `Accept: application/vnd.example-v2+json`."""
+"""`version: { in: accept, media_type: "application/vnd.example-v{version}+json" }`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from gateway.base.mistakes import Location, Mistakes
 from gateway.base.request import RequestHead
 from gateway.versions import accept
-from gateway.versions.chosen_by import ChosenBy
-from gateway.versions.mechanisms.media_type_reader import (
+from gateway.versions.mechanisms.mechanism import OptionalMechanismConfig
+from gateway.versions.mechanisms.media_type import (
     MediaTypeReader,
     Patterns,
+    parse_media_type,
     version_in,
 )
 from gateway.versions.reader import VersionAddress
@@ -31,7 +36,7 @@ class AcceptReader(MediaTypeReader):
     names_response: bool = False
     others: tuple["AcceptReader", ...] = field(default=(), kw_only=True)
 
-    mechanism = ChosenBy.ACCEPT
+    mechanism = "accept"
     # The version is part of content negotiation: without it, no representation is acceptable
     # (RFC 9110, section 15.5.7).
     refusal_status = 406
@@ -115,3 +120,22 @@ def _weighted(patterns: Patterns, lines: Sequence[str]) -> list[tuple[str, int, 
         for essence, weight in accept.parse(lines, part)
         if (named := version_in(essence, patterns)) is not None
     ]
+
+
+class AcceptVersion(OptionalMechanismConfig):
+    """The version is part of a media type in Accept."""
+
+    in_: Annotated[Literal["accept"], Field(alias="in")]
+    media_type: str
+    """The media type, with `{version}` where the version stands."""
+    response_type: Literal["service", "vendor"] = "service"
+    """The Content-Type of JSON responses: that of the service (service), or the media type that
+    was asked for (vendor)."""
+
+    def build(
+        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
+    ) -> AcceptReader | None:
+        """Return the reader."""
+        around = parse_media_type(self.media_type, versions, (*at, "media_type"), mistakes)
+        vendor = self.response_type == "vendor"
+        return None if around is None else AcceptReader(*around, names_response=vendor)
