@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from errno import ENOSPC
 from pathlib import Path
 
 _MODE = 0o600
@@ -30,6 +31,21 @@ def write_whole(path: Path, content: bytes) -> None:
     # The name is in the folder, which is written by itself. It is replaced by now in any case.
     with suppress(OSError):
         _sync_folder(path.parent)
+
+
+def write_in_place(descriptor: int, content: bytes) -> None:
+    """Overwrite the content of a small file, which works on a full disk.
+
+    The file never gets shorter: spaces fill it up, so that one write is enough, and a process that
+    is killed leaves no end of the former content.
+
+    Raises:
+        OSError: the content is the former one, or a part of this one.
+    """
+    content = content.ljust(os.fstat(descriptor).st_size)
+    if os.pwrite(descriptor, content, 0) < len(content):
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+    os.fsync(descriptor)
 
 
 def _sync_folder(path: Path) -> None:

@@ -55,7 +55,7 @@ _Reset = tuple[str, str, int]
 # The maximum number of bytes of batches, and one more batch, that are added in one transaction:
 # some thousand rows.
 _MAX_BYTES = 256 * 1024
-# The time-out of a judgement in seconds. A batch may be of a long time without the database.
+# The time-out of a judgement in seconds. A batch is large after a long time without the database.
 _PATIENCE = 60.0
 # Within this many seconds, a replica has reported that it loaded another configuration.
 _REPORTED = 5.0

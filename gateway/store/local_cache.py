@@ -6,14 +6,13 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from errno import ENOSPC
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from gateway.base.daemon_thread import in_daemon_thread
-from gateway.base.whole_file import write_whole
+from gateway.base.whole_file import write_in_place, write_whole
 from gateway.observe import log
 
 # Seconds that a write is waited for, less than a lease lasts; and after which one that does not end
@@ -219,12 +218,7 @@ class LastStart:
 
     def _write(self, descriptor: int, record: StartRecord) -> None:
         try:
-            # In place, which needs no room; never shorter, so that a process that is killed leaves
-            # no end of a former record.
-            content = msgspec.json.encode(record).ljust(os.fstat(descriptor).st_size)
-            if os.pwrite(descriptor, content, 0) < len(content):
-                raise OSError(ENOSPC, os.strerror(ENOSPC))
-            os.fsync(descriptor)
+            write_in_place(descriptor, msgspec.json.encode(record))
         except OSError as error:
             self._file.report(error.strerror or str(error))
         else:

@@ -323,7 +323,7 @@ class DatabaseHealth:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[None]:
-        """Wait for a place among the readers.
+        """Wait until fewer than the maximum number of readers read.
 
         Raises:
             StateBusyError: there was none in time.

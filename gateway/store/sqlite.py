@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from gateway.base.daemon_thread import in_daemon_thread
 from gateway.base.regular_file import open_regular
-from gateway.base.whole_file import write_whole
+from gateway.base.whole_file import write_in_place, write_whole
 from gateway.observe import log
 from gateway.store.state import StateError, StateLostError
 from gateway.store.tables import (
@@ -446,26 +446,13 @@ class WrittenMark:
         try:
             write_whole(self._path, content)
         except OSError as error:
-            if not self._write_in_place(content):
+            try:  # a full disk has room for the former mark alone
+                with self._path.open("r+b") as file:
+                    write_in_place(file.fileno(), content)
+            except OSError:
                 if not self._failing:
                     reason = f"{self._path}: {(error.strerror or str(error)).lower()}"
                     log.event("mark_not_kept", "warning", reason=reason)
                 self._failing = True
                 return
         self._noted, self._failing = mark, False
-
-    def _write_in_place(self, content: bytes) -> bool:
-        """Overwrite the former mark, as a full disk has room for nothing else.
-
-        The file never gets shorter, so that one write is enough.
-        """
-        try:
-            file = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
-            try:
-                os.pwrite(file, content.ljust(os.fstat(file).st_size), 0)
-                os.fsync(file)
-            finally:
-                os.close(file)
-        except OSError:
-            return False
-        return True
