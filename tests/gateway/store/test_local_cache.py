@@ -258,14 +258,6 @@ async def test_no_second_write_begins_while_one_hangs(answers: Event, reasons: l
     assert begun == [1, 3]
 
 
-async def test_an_error_of_a_write_is_raised(answers: Event) -> None:
-    def fail() -> None:
-        raise MemoryError
-
-    with pytest.raises(MemoryError):
-        await CacheFile(Path("file"), "cache_failed").write(fail)
-
-
 async def test_a_write_without_a_thread_is_reported(
     answers: Event, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:

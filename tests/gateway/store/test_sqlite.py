@@ -217,23 +217,17 @@ async def test_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_removed_file_is_created_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("lose", "what"), [(Path.unlink, "removed"), (lambda path: path.write_bytes(b""), "emptied")]
+)
+async def test_a_lost_file_is_created_again(
+    tmp_path: Path, lose: Callable[[Path], object], what: str
+) -> None:
     path = tmp_path / "state.db"
     async with opened(path) as store:
         await store.write(StateRows(documents={"since": 1}))
-        path.unlink()
-        with pytest.raises(StateLostError, match="the state file was removed"):
-            await store.write(StateRows(documents={"since": 2}))
-        await store.write(StateRows(documents={"since": 3}))
-    assert (await stored(path)).documents == {"since": 3}
-
-
-async def test_an_emptied_file_is_created_again(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    async with opened(path) as store:
-        await store.write(StateRows(documents={"since": 1}))
-        path.write_bytes(b"")
-        with pytest.raises(StateLostError, match="the state file was emptied"):
+        lose(path)
+        with pytest.raises(StateLostError, match=f"the state file was {what}"):
             await store.write(StateRows(documents={"since": 2}))
         await store.write(StateRows(documents={"since": 3}))
     assert (await stored(path)).documents == {"since": 3}
