@@ -32,14 +32,14 @@ def select_shared() -> sa.Select[tuple[str, str]]:
     return sa.select(documents.c.name, documents.c.document).where(documents.c.name.in_(names))
 
 
-_READ_SHARED = Statement(select_shared(), kept=True)
+_READ_SHARED = Statement(select_shared())
 _NAMES = sa.bindparam("names", type_=ARRAY(sa.Text))
-_READ = Statement(sa.select(documents).where(documents.c.name == sa.func.any(_NAMES)), kept=True)
+_READ = Statement(sa.select(documents).where(documents.c.name == sa.func.any(_NAMES)))
 _ADD = insert(documents)
 _WRITE = Statement(
     _ADD.on_conflict_do_update(index_elements=["name"], set_={"document": _ADD.excluded.document})
 )
-_LOCK = Statement(sa.text(f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})"), kept=True)
+_LOCK = Statement(sa.text(f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})"))
 
 
 def revision_of(found: Mapping[str, object]) -> int:

@@ -243,8 +243,8 @@ def _handing_in() -> sa.ClauseElement:
 
 # The name of the lease among the documents.
 _LEASE = "lease"
-_REPORT = Statement(_reporting(), kept=True)
-_HAND_IN = Statement(_handing_in(), kept=True)
+_REPORT = Statement(_reporting())
+_HAND_IN = Statement(_handing_in())
 
 
 class FleetState(State):

@@ -140,12 +140,12 @@ def _renewal() -> Insert:
 
 
 _LEASE = leases.c.start, leases.c.token, leases.c.renewed
-_TRY_LOCK = Statement(sa.text(f"SELECT pg_try_advisory_xact_lock({LOCK_JUDGE})"), kept=True)
+_TRY_LOCK = Statement(sa.text(f"SELECT pg_try_advisory_xact_lock({LOCK_JUDGE})"))
 _READ_LEASE = Statement(sa.select(*_LEASE).where(leases.c.name == _NAME))
 _WRITE_LEASE = Statement(_renewal())
-_READ_REPLICAS = Statement(sa.select(replicas).where(replicas.c.gone.is_(None)), kept=True)
-_WAITING = Statement(_waiting(), kept=True)
-_DONE = Statement(_done(), kept=True)
+_READ_REPLICAS = Statement(sa.select(replicas).where(replicas.c.gone.is_(None)))
+_WAITING = Statement(_waiting())
+_DONE = Statement(_done())
 
 
 class _Waiting(NamedTuple):

@@ -226,7 +226,7 @@ def _adding(
     changed |= {name: sa.func.greatest(old[name], new[name]) for name in lasts}
     keys = list(table.primary_key.columns)
     adding = statement.on_conflict_do_update(index_elements=keys, set_=changed)
-    return Statement(adding, kept=True)
+    return Statement(adding)
 
 
 def _replacing(table: sa.Table) -> Statement:
@@ -234,7 +234,7 @@ def _replacing(table: sa.Table) -> Statement:
     keys = list(table.primary_key.columns)
     changed = {each.name: each for each in statement.excluded if each.name not in table.primary_key}
     replacing = statement.on_conflict_do_update(index_elements=keys, set_=changed)
-    return Statement(replacing, kept=True)
+    return Statement(replacing)
 
 
 _ADD_USAGE = _adding(usage, ("count", "refused", "failed"), ("first",), ("last", "served"))

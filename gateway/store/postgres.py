@@ -82,26 +82,22 @@ class StatementsForgottenError(StateUnreachableError):
 
 
 class Statement:
-    """A statement that runs often, compiled once.
-
-    Args:
-        statement: of SQLAlchemy.
-        kept: whether connections keep it prepared.
+    """A statement that is compiled once, and that connections keep prepared.
 
     Attributes:
         text: as the driver takes it.
-        name: the name of the prepared statement; empty if it is not kept. It depends on the text,
-            so that it never stands for another statement, whoever prepared it.
+        name: the name of the prepared statement. It depends on the text, so that it never stands
+            for another statement, whoever prepared it.
     """
 
     __slots__ = ("_fixed", "_names", "name", "text")
 
-    def __init__(self, statement: sa.ClauseElement, *, kept: bool = False) -> None:
+    def __init__(self, statement: sa.ClauseElement) -> None:
         compiled = statement.compile(dialect=_DIALECT)
         assert isinstance(compiled, SQLCompiler)  # no statement that makes a table
         self.text = str(compiled)
         digest = blake2b(self.text.encode(), digest_size=16).hexdigest()
-        self.name = f"gateway_{digest}" if kept else ""
+        self.name = f"gateway_{digest}"
         self._names: tuple[str, ...] = tuple(compiled.positiontup or ())
         binds = compiled.binds.items()
         self._fixed = {name: bind.value for name, bind in binds if not bind.required}
@@ -112,9 +108,7 @@ class Statement:
         return [values[name] if name in values else fixed[name] for name in self._names]
 
 
-_NOW = Statement(
-    sa.text("SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)"), kept=True
-)
+_NOW = Statement(sa.text("SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)"))
 
 
 class PostgresConnection:
@@ -198,7 +192,7 @@ class PostgresConnection:
         return await greenlet_spawn(function, self._connection, *arguments)
 
     async def _prepare(self, statement: Statement) -> Any:
-        if self._prepared is None or not statement.name:
+        if self._prepared is None:
             return None
         found = self._prepared.get(statement.name)
         if found is None:

@@ -13,8 +13,8 @@ from gateway.store.judge import read_replicas
 from gateway.store.merging import labels_begin, samples_name, samples_of
 from gateway.store.outbox import decode
 from gateway.store.postgres import PostgresConnection, PostgresDatabase, Statement
-from gateway.store.replicas import gaps, heard_until
-from gateway.store.state import LAG_SECONDS, StateView, VersionReading
+from gateway.store.replicas import state_view
+from gateway.store.state import StateView, VersionReading
 from gateway.store.tables import (
     ALL_BUT_CALLERS,
     LATEST_AUDIT,
@@ -114,7 +114,6 @@ async def _read(
 ) -> StateView:
     samples = "" if key is None else samples_name(("differences", *key))
     documents = await read_documents(connection, "since", samples)
-    rows = await read_replicas(connection)
     totals = Totals(StateRows(documents=documents))
     await _add_clients(connection, totals, key, clients=clients)
     await _add_counts(connection, totals, key, clients=clients)
@@ -129,7 +128,7 @@ async def _read(
             totals.since = now
     for sample in samples_of(documents.get(samples)):
         totals.sample(sample)
-    return StateView(totals, now, heard_until(rows, now) - LAG_SECONDS, None, gaps(rows, now))
+    return state_view(totals, await read_replicas(connection), now)
 
 
 async def _add_clients(
@@ -188,13 +187,12 @@ def _since(name: str) -> sa.ColumnElement[bool]:
 
 
 _KEY = usage.c.api, usage.c.version
-_FLOORS = Statement(sa.select(floors).where(*_of_version(floors)), kept=True)
+_FLOORS = Statement(sa.select(floors).where(*_of_version(floors)))
 _USAGE = Statement(
-    sa.select(*(each for each in usage.columns if each not in _KEY)).where(*_of_version(usage)),
-    kept=True,
+    sa.select(*(each for each in usage.columns if each not in _KEY)).where(*_of_version(usage))
 )
 _VERSIONS = Statement(sa.select(*_KEY).distinct())
-_CALLED = Statement(sa.select(called).where(*_of_version(called)), kept=True)
+_CALLED = Statement(sa.select(called).where(*_of_version(called)))
 _COUNTS = Statement(sa.select(counts))
 _VIOLATIONS = Statement(sa.select(counts).where(counts.c.kind == "violations"))
 # By the order of bytes, like the index; the order of the database's language does not use it.
@@ -202,14 +200,13 @@ _FIRST, _END = (
     counts.c.labels.bool_op(compared)(sa.bindparam(name, type_=sa.Text))
     for compared, name in (("~>=~", "first"), ("~<~", "end"))
 )
-_COUNTS_OF = Statement(sa.select(counts).where(_FIRST, _END), kept=True)
+_COUNTS_OF = Statement(sa.select(counts).where(_FIRST, _END))
 _LATEST_AUDIT = Statement(LATEST_AUDIT)
-_LATEST_CHANGE = Statement(LATEST_AUDIT.where(*_of_version(audit)).limit(1), kept=True)
+_LATEST_CHANGE = Statement(LATEST_AUDIT.where(*_of_version(audit)).limit(1))
 _WAITING = Statement(
     sa.select(batches.c.content)
     .outerjoin(replicas, replicas.c.start == batches.c.start)
-    .where(sa.or_(replicas.c.merged.is_(None), replicas.c.merged < batches.c.sequence)),
-    kept=True,
+    .where(sa.or_(replicas.c.merged.is_(None), replicas.c.merged < batches.c.sequence))
 )
 _NO_CALLERS = sa.literal(b"", sa.LargeBinary)
 _HISTORY = Statement(
@@ -229,6 +226,5 @@ _OF_VERSION = Statement(
                 (Resolution.MINUTE, "minutes", _NO_CALLERS),
             )
         )
-    ),
-    kept=True,
+    )
 )

@@ -4,9 +4,9 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from enum import StrEnum
 from functools import partial
 from math import inf
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -16,6 +16,7 @@ from gateway.observe import log
 from gateway.observe.failing_service import FailingService
 from gateway.store.state import (
     IN_FORCE_SECONDS,
+    LAG_SECONDS,
     SILENT_SECONDS,
     DataGap,
     FleetView,
@@ -24,8 +25,10 @@ from gateway.store.state import (
     StateBusyError,
     StateError,
     StateUnreachableError,
+    StateView,
     UnknownReplicaError,
 )
+from gateway.usage.totals import Totals
 
 DEPUTY = "deputy"
 """The document with the start of the replica that acts if judge and database are gone together."""
@@ -40,13 +43,6 @@ _SKEW = 5.0
 # Dates of requests go by this machine's clock while it differs by less, in seconds, so that they do
 # not follow each delay of an answer.
 _APART = 0.5
-
-
-class Presence(StrEnum):
-    """Whether a replica sends heartbeats."""
-
-    HEARD = "heard"
-    LOST = "lost"
 
 
 class ReplicaRow(NamedTuple):
@@ -75,13 +71,13 @@ class ReplicaRow(NamedTuple):
     refused: str = ""
     failing: str = ""
 
-    def presence(self, now: float) -> Presence:
-        """Return the presence of a replica that has not gone.
+    def is_lost(self, now: float) -> bool:
+        """Return whether a replica that has not gone sends no heartbeats.
 
         Another one of the same name does not matter: this one may be cut off, and serve.
         """
         # A heartbeat in the future is from before the clock of the database was set back.
-        return Presence.HEARD if abs(now - self.heard) <= SILENT_SECONDS else Presence.LOST
+        return not -SILENT_SECONDS <= now - self.heard <= SILENT_SECONDS
 
     def is_over(self, now: float, lost_for: float, since: float = -inf) -> bool:
         """Return whether this replica has been lost for so many seconds.
@@ -89,18 +85,21 @@ class ReplicaRow(NamedTuple):
         `since` is when counting began, as it does anew if the clock of the database is set: the
         time between the two clocks has not passed.
         """
-        waited = now - max(self.heard, since)
-        return self.presence(now) is Presence.LOST and waited > lost_for
+        return self.is_lost(now) and now - max(self.heard, since) > lost_for
 
 
-def present(rows: Iterable[ReplicaRow], now: float) -> list[tuple[ReplicaRow, Presence]]:
-    """Return the replicas that have not gone with their presence, by name."""
-    found = ((row, row.presence(now)) for row in rows if row.gone is None)
-    return sorted(found, key=lambda each: (each[0].replica, each[0].started))
+def present(rows: Iterable[ReplicaRow]) -> list[ReplicaRow]:
+    """Return the replicas that have not gone, by name."""
+    return sorted([row for row in rows if row.gone is None], key=attrgetter("replica", "started"))
+
+
+def lost_replicas(rows: Iterable[ReplicaRow], now: float) -> list[ReplicaRow]:
+    """Return the replicas without heartbeats, by name."""
+    return [row for row in present(rows) if row.is_lost(now)]
 
 
 def _heard(rows: Iterable[ReplicaRow], now: float) -> list[ReplicaRow]:
-    return [row for row, presence in present(rows, now) if presence is Presence.HEARD]
+    return [row for row in present(rows) if not row.is_lost(now)]
 
 
 def deputy(rows: Sequence[ReplicaRow], judge: str, now: float) -> str:
@@ -109,18 +108,12 @@ def deputy(rows: Sequence[ReplicaRow], judge: str, now: float) -> str:
     return next((row.start for row in heard if row.start != judge), "")
 
 
-def gaps(rows: Sequence[ReplicaRow], now: float) -> tuple[DataGap, ...]:
-    """Return the lost replicas, whose latest counts the sums may lack."""
-    return tuple(
-        DataGap(row.replica, row.heard)
-        for row, presence in present(rows, now)
-        if presence is Presence.LOST
-    )
-
-
-def heard_until(rows: Iterable[ReplicaRow], now: float) -> float:
-    """Return the earliest of the last heartbeats of all replicas that are heard; now if none."""
-    return min([now, *(row.heard for row in _heard(rows, now))])
+def state_view(totals: Totals, rows: Iterable[ReplicaRow], now: float) -> StateView:
+    """Return the sums of a fleet, complete up to the earliest heartbeat, lost replicas excepted."""
+    lost = lost_replicas(rows, now)
+    until = min([now, *[row.heard for row in present(rows) if row not in lost]])
+    gaps = tuple(DataGap(row.replica, row.heard) for row in lost)
+    return StateView(totals, now, until - LAG_SECONDS, None, gaps)
 
 
 def fleet_view(
@@ -138,7 +131,7 @@ def fleet_view(
     views = [
         ReplicaView(
             replica=row.replica,
-            presence=presence,
+            presence="lost" if row.is_lost(now) else "heard",
             judges=row.start == judge,
             version=row.version,
             rules=row.rules,
@@ -150,7 +143,7 @@ def fleet_view(
             refused=row.refused,
             failing=decode_failing(row.failing),
         )
-        for row, presence in present(rows, now)
+        for row in present(rows)
     ]
     return FleetView(views, warnings(rows, now, revision, changed))
 
@@ -194,13 +187,12 @@ def lost(replica: str, rows: Sequence[ReplicaRow], now: float) -> list[ReplicaRo
     Raises:
         UnknownReplicaError: it is not lost, or there is none of that name.
     """
-    known = present(rows, now)
-    found = [row for row, how in known if row.replica == replica and how is Presence.LOST]
-    if found:
+    known = lost_replicas(rows, now)
+    if found := [row for row in known if row.replica == replica]:
         return found
-    if any(row.replica == replica for row, _ in known):
+    if any(row.replica == replica for row in present(rows)):
         raise UnknownReplicaError(f"{replica} is heard; stop it, and it leaves by itself")
-    names = ", ".join(row.replica for row, how in known if how is Presence.LOST) or "none"
+    names = ", ".join(row.replica for row in known) or "none"
     raise UnknownReplicaError(f"no replica is called '{replica}'; lost: {names}")
 
 

@@ -8,22 +8,22 @@ from gateway.store import replicas
 from gateway.store.replicas import (
     DatabaseHealth,
     FleetClock,
-    Presence,
     ReplicaRow,
     deputy,
     fleet_view,
-    gaps,
-    heard_until,
     lost,
+    state_view,
     warnings,
 )
 from gateway.store.state import (
+    LAG_SECONDS,
     DataGap,
     StateBusyError,
     StateError,
     StateUnreachableError,
     UnknownReplicaError,
 )
+from gateway.usage.totals import Totals
 
 NOW = 1_000.0
 
@@ -47,17 +47,17 @@ def row(
 
 
 @pytest.mark.parametrize(
-    ("ago", "expected"),
+    ("ago", "is_lost"),
     [
-        (1, Presence.HEARD),
-        (5, Presence.HEARD),
-        (6, Presence.LOST),
+        (1, False),
+        (5, False),
+        (6, True),
         # The clock of the database was set back by an hour since.
-        (-3600, Presence.LOST),
+        (-3600, True),
     ],
 )
-def test_presence(ago: float, expected: Presence) -> None:
-    assert row("a", ago).presence(NOW) is expected
+def test_a_replica_without_heartbeats_is_lost(ago: float, *, is_lost: bool) -> None:
+    assert row("a", ago).is_lost(NOW) is is_lost
 
 
 def test_the_deputy_is_the_oldest_replica_beside_the_judge() -> None:
@@ -76,9 +76,10 @@ def test_only_a_lost_replica_leaves_a_gap() -> None:
         row("again", 60, gone=NOW - 50),
         row("again", 2, started=950.0),
     ]
-    assert gaps(rows, NOW) == (DataGap("lost", NOW - 60),)
-    assert heard_until(rows, NOW) == NOW - 2
-    assert heard_until(rows[1:3], NOW) == NOW
+    sums = state_view(Totals(), rows, NOW)
+    assert sums.gaps == (DataGap("lost", NOW - 60),)
+    assert sums.counted == NOW - 2 - LAG_SECONDS
+    assert state_view(Totals(), rows[1:3], NOW).counted == NOW - LAG_SECONDS
     view = fleet_view(rows, NOW, "here-900", 3, 0.0)
     assert [(each.replica, each.presence, each.judges) for each in view.replicas] == [
         ("again", "heard", False),
@@ -125,7 +126,7 @@ def test_a_lost_replica_is_forgotten_after_its_time(ago: float, *, over: bool) -
 def test_another_replica_of_its_name_does_not_replace_a_lost_one() -> None:
     """It may be cut off, and serve; only its own next start knows that it is over."""
     rows = [row("a", 60), row("a", started=950.0)]
-    assert gaps(rows, NOW) == (DataGap("a", NOW - 60),)
+    assert state_view(Totals(), rows, NOW).gaps == (DataGap("a", NOW - 60),)
     assert not rows[0].is_over(NOW, 3600)
     assert lost("a", rows, NOW) == [rows[0]]
 
