@@ -14,9 +14,8 @@ from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
-from gateway.admin.access.admin_guard import AdminGuard
-from gateway.admin.access.admin_listener import AdminListener
-from gateway.admin.admin_app import admin_runner
+from gateway.admin.access.connections import AdminListener, AdminTls
+from gateway.admin.admin_app import start_admin
 from gateway.base.overrides import Overrides
 from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import rules_hash
@@ -213,21 +212,16 @@ async def open_state(membership: Membership) -> State:
 async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncIterator[str]:
     hosts = settings.admin_host, *settings.admin_hosts.replace(",", " ").split()
     count = partial(operator.count, "admin_bounds")
-    guard = AdminGuard(hosts, count)
-    runner = admin_runner(operator, guard)
-    await runner.setup()
+    runner = await start_admin(operator, hosts)
     server = runner.server
     assert server is not None  # it is set up
     (listener,) = listening_sockets(settings.admin_host, settings.admin_port, 1)
     files = operator.rules.admin.tls
     tls = None
     if files is not None:
-        from gateway.admin.access.admin_tls import AdminTls  # few files
-
         tls = AdminTls(files)
         tasks.start("admin_tls", tls.run)
-    protocol = partial(guard, server)
-    admin = AdminListener(listener, protocol, lambda: None if tls is None else tls.context, count)
+    admin = AdminListener(listener, server, lambda: None if tls is None else tls.context, count)
     url = _url(listener, "http" if tls is None else "https")
     foreign = not ip_address(listener.getsockname()[0]).is_loopback
     if foreign and operator.rules.admin.open:

@@ -3,18 +3,24 @@
 Every refusal is a problem detail (RFC 9457), as on the port for clients.
 """
 
+from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 from aiohttp import web
 
-from gateway.admin.access.admin_answers import JSON, json_answer, problems
-from gateway.admin.access.admin_guard import AdminGuard, AdminProblemError, Handle
-from gateway.admin.access.admin_logger import AdminLogger
-from gateway.admin.access.admin_routes import add_routes
-from gateway.admin.access.login import Login, login_page
-from gateway.admin.access.rights import Rights, check_form, keep_form, needs, order, public
+from gateway.admin.access.authentication import Authentication
+from gateway.admin.access.middlewares import access_middlewares
+from gateway.admin.access.problems import (
+    JSON,
+    AdminProblemError,
+    Handler,
+    json_answer,
+    with_expectations,
+)
+from gateway.admin.access.rights import needs, order
+from gateway.admin.access.sessions import login_routes
 from gateway.admin.notify_routes import notify_routes
 from gateway.admin.page.page_routes import PageRoutes
 from gateway.admin.reports.piecewise import send_pieces
@@ -30,62 +36,36 @@ if TYPE_CHECKING:
 # A shadow that the rules have no more is reported as long as it has counted any of these.
 _SHADOW_CASES = ("compared", "validated", "shed")
 
-# After an answer, a connection is kept for so many seconds; aiohttp would keep it for an hour.
-IDLE_SECONDS = 30.0
-# So many bytes of a body are kept that its handler has not read; aiohttp would keep 512 KiB.
-BYTES_AHEAD = 16 * 1024
+
+async def start_admin(operator: Operator, hosts: Collection[str] = ()) -> web.AppRunner:
+    """Return what runs the admin application.
+
+    Args:
+        operator: the access to the gateway.
+        hosts: host names of the port beside addresses, `localhost` and names without a dot.
+    """
+    runner = web.AppRunner(admin_app(operator, hosts))
+    await runner.setup()
+    assert runner.server is not None
+    runner.server.request_handler = with_expectations(runner.server.request_handler)
+    return runner
 
 
-def admin_runner(operator: Operator, guard: AdminGuard) -> web.AppRunner:
-    """Return what runs the admin application."""
-    app = admin_app(operator, guard)
-    return web.AppRunner(
-        app,
-        access_log=None,
-        logger=AdminLogger(),
-        keepalive_timeout=IDLE_SECONDS,
-        lingering_time=1.0,
-        read_bufsize=BYTES_AHEAD,
-        auto_decompress=False,  # nobody has to send a body that is coded; the guard refuses it
-    )
-
-
-def admin_app(operator: Operator, guard: AdminGuard) -> web.Application:
-    """Return the admin application; the guard and the rights check each request first."""
+def admin_app(operator: Operator, hosts: Collection[str] = ()) -> web.Application:
+    """Return the admin application, with the middlewares that check access to it."""
     admin = _Admin(operator)
-    rights = Rights(lambda: operator.rules.admin)
-    login = Login(rights, partial(operator.count, "admin_refusals"))
-
-    @web.middleware
-    async def checked(request: web.Request, handler: Handle) -> web.StreamResponse:
-        try:
-            guard.check(request)
-            form = rights.check(request)
-            await guard.read(request, large=not public(request))  # by those alone who may ask this
-            if form:
-                await check_form(request)
-        except AdminProblemError as error:
-            operator.count("admin_refusals", error.code)
-            if error.status != 401 or "text/html" not in request.headers.get("Accept", ""):
-                raise
-            after = request.path_qs if request.method == "GET" else "/"
-            response: web.StreamResponse = login_page(request, after, error)
-        else:
-            response = await handler(request)
-        keep_form(request, response)
-        return response
-
+    authentication = Authentication(lambda: operator.rules.admin)
     page = PageRoutes(operator)
 
     @web.middleware
-    async def shown(request: web.Request, handler: Handle) -> web.StreamResponse:
+    async def shown(request: web.Request, handler: Handler) -> web.StreamResponse:
         return await page.show(request, await handler(request))
 
-    app = web.Application(middlewares=[shown, problems, checked])
+    access = access_middlewares(operator, authentication, hosts)
+    app = web.Application(middlewares=[shown, *access])
     app.on_shutdown.append(page.close)
     app.on_response_prepare.append(_without_releases)
-    add_routes(
-        app,
+    app.add_routes(
         [
             *page.routes(),
             web.get("/healthz", admin.healthz),
@@ -108,10 +88,8 @@ def admin_app(operator: Operator, guard: AdminGuard) -> web.Application:
             web.delete("/fleet/{replica}", admin.forget),
             web.get("/audit", admin.audit),
             *notify_routes(operator),
-            web.get("/login", login.show),
-            web.post("/login", login.enter),
-            web.post("/logout", login.leave),
-        ],
+            *login_routes(authentication.log_in, partial(operator.count, "admin_refusals")),
+        ]
     )
     return app
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from gateway.admin.access.admin_answers import json_answer
-from gateway.admin.access.admin_guard import AdminProblemError
+from gateway.admin.access.problems import AdminProblemError, json_answer
 from gateway.admin.access.rights import order
 from gateway.findings.operator import Operator
 from gateway.observe import log

@@ -35,7 +35,6 @@ NOT_NEEDED = (
     "opentelemetry",
     "prometheus_client",
     "sqlalchemy",
-    "gateway.admin.access.admin_tls",
     "gateway.findings.webhook_client",
     "gateway.admin.page.page_app",
     "gateway.cli",

@@ -9,7 +9,7 @@ from math import isfinite
 
 from aiohttp import web
 
-from gateway.admin.access.admin_guard import AdminProblemError
+from gateway.admin.access.problems import AdminProblemError
 from gateway.admin.access.rights import order
 from gateway.base.overrides import VersionKey
 from gateway.findings.operator import Operator

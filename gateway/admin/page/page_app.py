@@ -10,7 +10,8 @@ from typing import Any
 from aiohttp import web
 
 from gateway.access.admin_rules import Right
-from gateway.admin.access.rights import KnownBy, form_token, known_principal, order
+from gateway.admin.access.rights import PRINCIPAL, KnownBy, order
+from gateway.admin.access.sessions import form_token
 from gateway.admin.page.acts import ACTS
 from gateway.admin.page.live_updates import LiveUpdates
 from gateway.admin.page.rendering import asset_answer, assets, html
@@ -241,7 +242,7 @@ class Page:
 
 def _seat(request: web.Request) -> dict[str, object]:
     """Return who looks at the page, and what they may do."""
-    who = known_principal(request)
+    who = request.get(PRINCIPAL)
     known = who is not None and who.may(Right.READ)
     may = who is not None and who.may(Right.OPERATE)
     leaves = who is not None and who.by is KnownBy.SESSION

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from gateway.admin import admin_app as admin_app_module
-from gateway.admin.access.admin_guard import AdminGuard
-from gateway.admin.admin_app import admin_app, admin_runner
+from gateway.admin.admin_app import admin_app
 from gateway.admin.page.views import callers_view
 from gateway.admin.reports import usage_report
 from gateway.findings.operator import Operator
@@ -19,7 +17,7 @@ from gateway.usage.delta import UsageDelta
 
 
 async def ask(operator: Operator, path: str) -> tuple[int, Any]:
-    app = admin_app(operator, AdminGuard())
+    app = admin_app(operator)
     async with TestClient(TestServer(app)) as client, client.get(path) as answer:
         return answer.status, await (answer.json() if path == "/readyz" else answer.text())
 
@@ -52,7 +50,7 @@ async def test_a_state_that_cannot_be_written(operator: Operator) -> None:
 
 
 async def test_metrics_have_a_head_alone(operator: Operator) -> None:
-    app = admin_app(operator, AdminGuard())
+    app = admin_app(operator)
     async with TestClient(TestServer(app)) as client:
         async with client.head("/metrics") as answer:
             assert answer.status == 200
@@ -87,23 +85,3 @@ async def test_large_answers_leave_requests_their_turns(
     assert status == 200
     assert text.count("client-") == 2000
     assert turns > 200
-
-
-async def test_who_asked_once_does_not_keep_a_connection(
-    operator: Operator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(admin_app_module, "IDLE_SECONDS", 0.1)
-    runner = admin_runner(operator, AdminGuard())
-    await runner.setup()
-    assert runner.server is not None
-    server = await asyncio.get_running_loop().create_server(runner.server, "127.0.0.1", 0)
-    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-    asked = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
-    writer.write(asked + b"\r\n")
-    await reader.readuntil(b'{"status":"ok"}')
-    writer.write(asked)  # and not the end of the head
-    async with asyncio.timeout(60):
-        assert await reader.read() == b""
-    writer.close()
-    server.close()
-    await runner.cleanup()

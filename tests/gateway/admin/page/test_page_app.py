@@ -20,7 +20,6 @@ from aiohttp import ClientResponse, ClientSession, TCPConnector, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from gateway import __version__
-from gateway.admin.access.admin_guard import AdminGuard
 from gateway.admin.admin_app import admin_app
 from gateway.admin.explanation import facts, parse_request
 from gateway.admin.page.charts import line
@@ -98,7 +97,7 @@ def operator(tmp_path: Path) -> Operator:
 @pytest.fixture
 async def page(operator: Operator) -> AsyncIterator[TestClient]:  # type: ignore[type-arg]
     """Return a client of the admin port."""
-    async with TestClient(TestServer(admin_app(operator, AdminGuard()))) as client:
+    async with TestClient(TestServer(admin_app(operator))) as client:
         yield client
 
 
@@ -152,7 +151,7 @@ async def test_it_is_imported_beside_the_event_loop(
 
     monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
-    async with TestClient(TestServer(admin_app(operator, AdminGuard()))) as client:
+    async with TestClient(TestServer(admin_app(operator))) as client:
         answers = await asyncio.gather(*(client.get(path) for path in VIEWS))
     assert {answer.status for answer in answers} == {200}
     assert len(threads) == 1
@@ -318,7 +317,7 @@ async def test_a_stranger_gets_to_know_nothing_of_the_gateway(
     config.write_text(ADMIN + config.read_text())
     guarded = replace(operator, reloader=Reloader(config, {}))
     guarded.state.replica = "a-secret-name"
-    async with TestClient(TestServer(admin_app(guarded, AdminGuard()))) as client:
+    async with TestClient(TestServer(admin_app(guarded))) as client:
         answer = await client.get(path, headers=fields)
         text = await answer.text()
         assert (answer.status, "a-secret-name" in text, __version__ in text) == (
@@ -415,7 +414,7 @@ async def test_a_webhook_that_fails_waits_for_somebody(tmp_path: Path) -> None:
         one = Notification("evt_1", "task.failed", 60.0, "a", "It failed.", "", "", "", failed)
         document = msgspec.to_builtins(NotifyDocument([one]))
         await operator.state.change_document(DOCUMENT, lambda _: document)
-        async with TestClient(TestServer(admin_app(operator, AdminGuard()))) as page:
+        async with TestClient(TestServer(admin_app(operator))) as page:
 
             async def shown() -> list[bool]:
                 texts = [await (await page.get(path)).text() for path in ("/", "/page/audit")]
@@ -621,7 +620,7 @@ async def acting(tmp_path: Path) -> AsyncIterator[TestClient]:  # type: ignore[t
     state = LocalState(Membership("a", lambda: reloader.latest, lambda: "hash"))
     documented = DocumentedOperations(tmp_path)
     operator = Operator(state, reloader, lambda: 1, lambda: None, documented)
-    async with TestClient(TestServer(admin_app(operator, AdminGuard()))) as client:
+    async with TestClient(TestServer(admin_app(operator))) as client:
         yield client
 
 

@@ -1,13 +1,18 @@
-"""A browser logs in with a token, acts, and logs out."""
+"""A browser logs in with a token, acts, and logs out; forged sessions and forms are refused."""
 
 import asyncio
 import re
 
 import pytest
 
-from gateway.admin.access.session_cookie import SESSION
-from tests.gateway.admin.access.test_rights import ANN, MONITOR, TOKENS, Asking, asked
+from gateway.access.admin_rules import AdminToken, Right, token_digest
+from gateway.admin.access.sessions import SECONDS, SESSION, new_session, session_holder
+from tests.gateway.admin.access.test_authentication import ANN, MONITOR, TOKENS, Asking, asked
 from tests.gateway.operating import MakeOperator
+
+HOLDER = AdminToken("ann.b", token_digest("a" * 16), Right.OPERATE)
+OTHER = AdminToken("ben", token_digest("b" * 16), Right.READ)
+NOW = 1_800_000_000.5
 
 
 async def form(asking: Asking) -> str:
@@ -24,7 +29,9 @@ async def log_in(asking: Asking, token: str, after: str = "/usage") -> int:
     return await asking.status("POST", "/login", {"Origin": asking.url}, data=data)
 
 
-async def test_a_session(operating: MakeOperator) -> None:
+async def test_a_session_lasts_from_login_to_logout(
+    operating: MakeOperator,
+) -> None:
     async with asked(operating(TOKENS)) as asking:
         assert await asking.status("GET", "/overrides", {}) == 401
         assert await log_in(asking, ANN) == 303
@@ -70,15 +77,16 @@ async def test_a_session_ends_with_its_token(operating: MakeOperator) -> None:
         ("admin: { sign_on: { proxies: [10.0.0.0/8] } }\n", "come by the single sign-on"),
     ],
 )
-async def test_there_is_no_right_token(operating: MakeOperator, rules: str, instead: str) -> None:
-    """However often one is tried, what would be right is said."""
+async def test_without_tokens_the_login_names_the_other_way_in(
+    operating: MakeOperator, rules: str, instead: str
+) -> None:
     async with asked(operating(rules)) as asking:
         for _ in range(25):
             assert await log_in(asking, ANN) == 401
         assert f"in &#x27;admin&#x27;, so that none is right; {instead}." in asking.text
 
 
-async def test_a_wrong_token(operating: MakeOperator) -> None:
+async def test_a_wrong_token_begins_no_session(operating: MakeOperator) -> None:
     async with asked(operating(TOKENS)) as asking:
         assert await log_in(asking, "<b>wrong</b>") == 401
         assert "The token is none of" in asking.text
@@ -90,22 +98,20 @@ async def test_a_wrong_token(operating: MakeOperator) -> None:
 
 
 @pytest.mark.parametrize("after", ["//evil.example", "/\\evil.example", "http://evil", "", "/\n/"])
-async def test_the_login_leads_to_this_port_alone(operating: MakeOperator, after: str) -> None:
+async def test_the_login_redirects_to_this_port_only(operating: MakeOperator, after: str) -> None:
     async with asked(operating(TOKENS)) as asking:
         assert await log_in(asking, ANN, after) == 303
         assert asking.fields["Location"] == "/"
 
 
-async def test_there_is_nobody_to_log_in(operating: MakeOperator) -> None:
+async def test_without_tokens_a_browser_may_not_operate(operating: MakeOperator) -> None:
     async with asked(operating("")) as asking:
         assert await log_in(asking, ANN) == 401
         assert await asking.act({"Origin": asking.url, "X-Form-Token": await form(asking)}) == 403
 
 
 @pytest.mark.parametrize("cookie", [b"\xff", b"f0", b"a" * 4000])
-async def test_a_form_token_that_this_port_has_not_made(
-    operating: MakeOperator, cookie: bytes
-) -> None:
+async def test_a_malformed_form_token_is_replaced(operating: MakeOperator, cookie: bytes) -> None:
     """A cookie may hold any bytes, of which no page could be made."""
     async with asked(operating(TOKENS)) as asking:
         reader, writer = await asyncio.open_connection(*asking.url.rpartition("/")[2].split(":"))
@@ -117,3 +123,27 @@ async def test_a_form_token_that_this_port_has_not_made(
         writer.close()
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert b"Set-Cookie: gateway_form=" in answer
+
+
+def test_a_session_is_valid_for_its_token_and_time() -> None:
+    cookie = new_session(HOLDER, NOW)
+    assert session_holder(cookie, [OTHER, HOLDER], NOW + SECONDS - 1) is HOLDER
+    assert session_holder(cookie, [OTHER, HOLDER], NOW + SECONDS) is None
+    assert session_holder(cookie, [OTHER], NOW) is None
+    assert session_holder(cookie, [HOLDER._replace(digest=OTHER.digest)], NOW) is None
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "",
+        "...",
+        "ann.b",
+        new_session(HOLDER, NOW).replace("ann.b", "ben"),
+        new_session(HOLDER, NOW).replace("18000", "19000"),
+        new_session(HOLDER, NOW)[:-1],
+        new_session(HOLDER, NOW) + "\xe9",
+    ],
+)
+def test_a_forged_session_is_refused(forged: str) -> None:
+    assert session_holder(forged, [HOLDER, OTHER], NOW) is None

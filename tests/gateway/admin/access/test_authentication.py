@@ -1,4 +1,4 @@
-"""Who asks on the admin port, and what they may do."""
+"""The sender of a request is identified, has rights, and few attempts with wrong tokens."""
 
 import asyncio
 import re
@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientSession, CookieJar, TCPConnector
-from aiohttp.test_utils import TestServer
+from aiohttp.test_utils import TestServer, make_mocked_request
 
-from gateway.admin.access.admin_guard import AdminGuard
-from gateway.admin.access.rights import FORM_COOKIE
+from gateway.access.admin_rules import AdminRules, AdminToken, Right, token_digest
+from gateway.admin.access import authentication
+from gateway.admin.access.authentication import Authentication
+from gateway.admin.access.problems import AccessDeniedError
+from gateway.admin.access.sessions import FORM_COOKIE
 from gateway.admin.admin_app import admin_app
 from gateway.findings.operator import Operator
+from gateway.observe import log
 from tests.gateway.operating import MakeOperator
 
 ANN, MONITOR = "ann-0123456789abcdef", "monitor-0123456789abcdef"
@@ -70,7 +74,7 @@ class Asking:
 async def asked(operator: Operator, address: str = "127.0.0.1") -> AsyncIterator[Asking]:
     """Serve the admin port; ask it from an address."""
     async with (
-        TestServer(admin_app(operator, AdminGuard())) as server,
+        TestServer(admin_app(operator)) as server,
         ClientSession(
             connector=TCPConnector(local_addr=(address, 0)), cookie_jar=CookieJar(unsafe=True)
         ) as session,
@@ -78,7 +82,7 @@ async def asked(operator: Operator, address: str = "127.0.0.1") -> AsyncIterator
         yield Asking(operator, session, str(server.make_url("")))
 
 
-async def test_no_body_is_read_of_whoever_may_not_send_it(operating: MakeOperator) -> None:
+async def test_no_body_is_read_without_the_right_to_send_it(operating: MakeOperator) -> None:
     async with asked(operating(TOKENS)) as asking:
         port = int(asking.url.rsplit(":", 1)[1].strip("/"))
         for line, field, expected in [
@@ -142,7 +146,9 @@ async def test_without_tokens_commands_operate_and_browsers_read(
         ({**bearer(ANN), "Host": "evil.example"}, 421, 421),
     ],
 )
-async def test_tokens(operating: MakeOperator, fields: Fields, read: int, operate: int) -> None:
+async def test_only_a_token_has_a_right(
+    operating: MakeOperator, fields: Fields, read: int, operate: int
+) -> None:
     async with asked(operating(TOKENS)) as asking:
         assert await asking.status("GET", "/healthz", {}) == 200
         assert await asking.status("GET", "/metrics", fields) == read
@@ -158,7 +164,7 @@ async def test_tokens(operating: MakeOperator, fields: Fields, read: int, operat
 
 
 @pytest.mark.parametrize("query", ["", "?why=", "?why=%00%07"])
-async def test_an_act_needs_a_reason(operating: MakeOperator, query: str) -> None:
+async def test_an_action_without_a_reason_is_refused(operating: MakeOperator, query: str) -> None:
     operator = operating(TOKENS)
     async with asked(operator) as asking:
         assert await asking.status("PUT", PAUSE + query, bearer(ANN)) == 400
@@ -167,14 +173,14 @@ async def test_an_act_needs_a_reason(operating: MakeOperator, query: str) -> Non
         assert not operator.state.in_force.paused
 
 
-async def test_commands_where_nobody_has_rights_need_none(operator: Operator) -> None:
+async def test_without_tokens_a_command_needs_no_reason(operator: Operator) -> None:
     async with asked(operator) as asking:
         assert await asking.status("PUT", PAUSE, {}) == 200
         (entry,) = await operator.state.audit()
         assert entry.why == ""
 
 
-async def test_a_path_that_is_not_there_has_nothing_to_guard(operating: MakeOperator) -> None:
+async def test_unknown_paths_and_methods_need_no_token(operating: MakeOperator) -> None:
     async with asked(operating(TOKENS)) as asking:
         assert await asking.status("GET", "/none", {}) == 404
         assert await asking.status("POST", "/usage", {}) == 405
@@ -184,7 +190,7 @@ async def test_a_path_that_is_not_there_has_nothing_to_guard(operating: MakeOper
     ("groups", "read", "operate"),
     [("platform", 200, 200), ("support, guests", 200, 403), ("guests", 403, 403), ("", 403, 403)],
 )
-async def test_single_sign_on(
+async def test_groups_of_the_sign_on_have_its_rights(
     operating: MakeOperator, groups: str, read: int, operate: int
 ) -> None:
     async with asked(operating(SIGN_ON), ELSEWHERE) as asking:
@@ -201,7 +207,7 @@ async def test_single_sign_on(
             assert "only groups of 'admin.sign_on.readers' in the rules have it" in asking.text
 
 
-async def test_only_the_proxy_is_believed(operating: MakeOperator) -> None:
+async def test_only_the_trusted_proxy_names_the_user(operating: MakeOperator) -> None:
     operator = operating(SIGN_ON)
     user = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "platform"}
     async with asked(operator) as asking:
@@ -216,7 +222,7 @@ async def test_only_the_proxy_is_believed(operating: MakeOperator) -> None:
             assert answer.status == 401
 
 
-async def test_a_form_of_a_stranger_does_nothing(operating: MakeOperator) -> None:
+async def test_a_form_without_the_form_token_is_refused(operating: MakeOperator) -> None:
     """A user of a single sign-on and a session both need the form token."""
     operator = operating(SIGN_ON)
     user = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "platform"}
@@ -231,7 +237,7 @@ async def test_a_form_of_a_stranger_does_nothing(operating: MakeOperator) -> Non
         assert (await operator.state.audit())[-1].why == "a form"
 
 
-async def test_wrong_tokens_are_bounded_and_a_right_one_of_the_same_address_works(
+async def test_wrong_tokens_are_limited_and_a_right_one_of_the_same_address_works(
     operating: MakeOperator,
 ) -> None:
     async with asked(operating(TOKENS)) as asking:
@@ -254,3 +260,65 @@ async def test_a_browser_without_a_session_gets_the_login(operating: MakeOperato
         assert 'name="next" value="/usage?api=%3Cb%3E"' in asking.text
         assert await asking.status("GET", "/usage", {}) == 401
         assert '"unauthorized"' in asking.text
+
+
+class Limited:
+    """Sends wrong tokens from addresses at times."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        self.events: list[dict[str, Any]] = []
+        rules = AdminRules((AdminToken("ann", token_digest(ANN), Right.OPERATE),))
+        self.authentication = Authentication(lambda: rules, lambda: self.now)
+        monkeypatch.setattr(log, "event", self._event)
+
+    def _event(self, name: str, _: str, **fields: Any) -> None:
+        self.events.append({"name": name, **fields})
+
+    def wait(self, address: str, now: float) -> int:
+        """Return for how many seconds an attempt has to wait; 0 if it was made."""
+        self.now = now
+        request = make_mocked_request("GET", "/usage", {"Authorization": "Bearer wrong"})
+        with pytest.raises(AccessDeniedError) as denied:
+            self.authentication.identify(request.clone(remote=address))
+        return int(denied.value.fields.get("Retry-After", 0))
+
+
+def test_an_address_has_twenty_attempts_and_one_more_every_three_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limited = Limited(monkeypatch)
+    assert [limited.wait("a", 100.0) for _ in range(21)] == [0] * 20 + [3]
+    assert [limited.wait(*each) for each in (("a", 101.5), ("b", 100.0))] == [2, 0]
+    assert [limited.wait("a", now) for now in (103.0, 103.0, 106.0, 109.0)] == [0, 3, 0, 0]
+    assert [limited.wait("a", 200.0) for _ in range(21)] == [0] * 20 + [3]
+    starts = [each for each in limited.events if each["name"] == "admin_tries_limited"]
+    assert [each["peer"] for each in starts] == ["a", "a"]
+    assert [each["unlogged"] for each in limited.events if "unlogged" in each] == [2, 1]
+
+
+def test_addresses_beyond_the_bound_share_their_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authentication, "_MOST_ADDRESSES", 10)
+    limited = Limited(monkeypatch)
+    assert not any(limited.wait(f"192.0.2.{number}", 0.0) for number in range(10))
+    assert [limited.wait(f"new {number}", 1.0) for number in range(22)] == [0] * 20 + [3, 3]
+    assert limited.events[-1] == {"name": "admin_tries_limited", "peer": "other addresses"}
+    assert limited.wait("192.0.2.0", 1.0) == 0
+    assert limited.wait("new 22", 3.0) == 0  # all attempts of nine addresses are available again
+
+
+@pytest.mark.parametrize(
+    ("address", "other", "shared"),
+    [
+        ("2001:db8::1", "2001:db8::ffff:0:0:1", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("fe80::1%eth0", "fe80::2", True),
+        ("192.0.2.1", "192.0.2.2", False),
+    ],
+)
+def test_addresses_of_an_ipv6_network_share_their_attempts(
+    address: str, other: str, shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited = Limited(monkeypatch)
+    assert not any(limited.wait(address, 0.0) for _ in range(20))
+    assert bool(limited.wait(other, 0.0)) is shared
