@@ -235,7 +235,7 @@ def _brownout(route: Route, context: RequestContext) -> list[tuple[str, str]]:
         return []
     if route.brownout.key in context.overrides.paused:
         return [("brownout", "is paused")]
-    if route.brownout.spares(context):
+    if route.brownout.exempts(context):
         return [("brownout", "spares this client")]
     share = route.brownout.share(context.now)
     if share:

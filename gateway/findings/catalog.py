@@ -6,9 +6,8 @@ from itertools import islice
 from math import inf
 
 from gateway.base.overrides import VersionKey
-from gateway.lifecycle.brownout import Brownout
-from gateway.lifecycle.lifecycle import Terms
-from gateway.lifecycle.openings import Opening, openings
+from gateway.lifecycle.brownout import VersionBrownout, WindowOccurrence
+from gateway.lifecycle.lifecycle import VersionLifecycle
 from gateway.rollout.cutover import Cutover
 from gateway.rollout.shadow import Shadow
 from gateway.routing.snapshot import Snapshot
@@ -22,7 +21,7 @@ class CatalogVersion:
 
     Attributes:
         key: the API and the label of the version; the label is empty if the API has no versions.
-        terms: the dates of its lifecycle; None if it has none.
+        terms: its lifecycle; None if it has none.
         via: the label of the version whose service answers for it; None if its own does.
         services: the names of the services that answer for it; none after its end.
         endpoints: the paths at which it is served.
@@ -33,27 +32,27 @@ class CatalogVersion:
     """
 
     key: VersionKey
-    terms: "Terms | None" = None
+    terms: VersionLifecycle | None = None
     via: str | None = None
     services: list[str] = field(default_factory=list)
     endpoints: list[str] = field(default_factory=list)
-    brownout: "Brownout | None" = None
+    brownout: VersionBrownout | None = None
     shadow: Shadow | None = None
     shadowed_by_newer: bool = False
     cutover: Cutover | None = None
-    _upcoming: list[Opening] = field(default_factory=list)
+    _upcoming: list[WindowOccurrence] = field(default_factory=list)
 
-    def upcoming(self, now: float) -> list[Opening]:
-        """Return the next ten openings of its brownouts, from those that are open now on.
+    def upcoming(self, now: float) -> list[WindowOccurrence]:
+        """Return the next ten brownout windows, those that are open now included.
 
-        There is none once the version has ended, and what lasts longer ends with it. They are kept
-        until the first one is over, since a schedule takes a while to be asked.
+        None is left once the version has ended, and a longer one ends with the version. The result
+        is cached until the first one is over, since computing a schedule is slow.
         """
         end = inf if self.terms is None else self.terms.sunset
         if self.brownout is None or end <= now:
             return []
         if not self._upcoming or self._upcoming[0].ends <= now:
-            found = islice(openings(self.brownout, now), _UPCOMING)
+            found = islice(self.brownout.occurrences(now), _UPCOMING)
             self._upcoming = [
                 each._replace(ends=min(each.ends, end)) for each in found if each.begins < end
             ]
@@ -70,14 +69,14 @@ def catalog(rules: Snapshot) -> Mapping[VersionKey, CatalogVersion]:
 
     for endpoint in rules.router:
         for label, lifecycle in endpoint.retired.items():
-            version(endpoint.api, label).terms = lifecycle.terms
+            version(endpoint.api, label).terms = lifecycle
         for label, route in endpoint.routes.items():
             one = version(endpoint.api, label)
             one.endpoints.append(endpoint.template.text)
             if route.service.name not in one.services:
                 one.services.append(route.service.name)
             if route.lifecycle is not None:
-                one.terms = route.lifecycle.terms
+                one.terms = route.lifecycle
             if route.version != route.service_version:
                 one.via = str(route.service_version)
             one.brownout = route.brownout or one.brownout

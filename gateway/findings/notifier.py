@@ -166,8 +166,8 @@ class Notifier:
             rare += observation.versions_retirable(keys, standings)
             self._looked = monotonic()
         ended = [
-            observation.brownout_ended(key, opening, await self._minutes(key))
-            for key, opening in observation.brownouts_over(read_document(stored), now).items()
+            observation.brownout_ended(key, window, await self._minutes(key))
+            for key, window in observation.brownouts_over(read_document(stored), now).items()
         ]
 
         def observe(document: NotifyDocument, now: float) -> list[Happening]:

@@ -13,7 +13,7 @@ from gateway.findings.formatting import moment_text, period_text, plural, senten
 from gateway.findings.notification import Happening, NotifyDocument
 from gateway.findings.refused_rules import RefusedRules, rules_hash
 from gateway.findings.standing import Standing
-from gateway.lifecycle.openings import Opening
+from gateway.lifecycle.brownout import WindowOccurrence
 from gateway.rollout.cutover_state import CutoverState, DecidedBy
 from gateway.store.state import FailoverRank, FleetView
 from gateway.usage.history import Distinct, Interval, Resolution
@@ -166,33 +166,35 @@ def brownouts_begun(
     document.brownouts = [*known.items()]
 
 
-def brownouts_over(document: NotifyDocument, now: float) -> dict[VersionKey, Opening]:
+def brownouts_over(document: NotifyDocument, now: float) -> dict[VersionKey, WindowOccurrence]:
     """Return the brownouts that ended, and forget them."""
-    over = {key: Opening(*noted) for key, noted in document.brownouts if noted[1] <= now}
+    over = {key: WindowOccurrence(*noted) for key, noted in document.brownouts if noted[1] <= now}
     document.brownouts = [each for each in document.brownouts if each[0] not in over]
     return over
 
 
-def brownout_ended(key: VersionKey, opening: Opening, minutes: Mapping[int, Interval]) -> Happening:
+def brownout_ended(
+    key: VersionKey, window: WindowOccurrence, minutes: Mapping[int, Interval]
+) -> Happening:
     """Return that a brownout ended, and its effect.
 
     Args:
         key: the version.
-        opening: when it was open.
+        window: when it was open.
         minutes: the history of the version.
     """
-    length = opening.ends - opening.begins
+    length = window.ends - window.begins
     text = f"The brownout of {_name(key)} has ended after {period_text(length)}"
     if 2 * length <= Resolution.MINUTE.most * Resolution.MINUTE.seconds:  # all of it is known
-        during = _summed(minutes, opening.begins, opening.ends)
-        former = _summed(minutes, opening.begins - length, opening.begins)
+        during = _summed(minutes, window.begins, window.ends)
+        former = _summed(minutes, window.begins - length, window.begins)
         text += (
             f": {during.refused:,} of"
             f" {during.requests:,} {plural(during.requests, 'request')} were refused, of"
             f" {during.callers.count:,} {plural(during.callers.count, 'caller')};"
             f" {former.callers.count:,} called in as long before it"
         )
-    mark = f"{opening.begins:.0f}"
+    mark = f"{window.begins:.0f}"
     return Happening(EventKind.BROWNOUT_ENDED, _name(key), mark, f"{text}.", key, "#callers")
 
 
@@ -205,9 +207,9 @@ def _summed(minutes: Mapping[int, Interval], begins: float, ends: float) -> Inte
     return total
 
 
-def _extent(opening: Opening) -> str:
-    what = f"{opening.percent:g}% of its requests"
-    return what if opening.ends == inf else f"{what} until {moment_text(opening.ends)}"
+def _extent(window: WindowOccurrence) -> str:
+    what = f"{window.percent:g}% of its requests"
+    return what if window.ends == inf else f"{what} until {moment_text(window.ends)}"
 
 
 def _name(key: VersionKey) -> str:

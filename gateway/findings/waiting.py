@@ -12,7 +12,7 @@ from gateway.findings.failing_webhooks import FailingWebhook
 from gateway.findings.formatting import moment_text, period_text, plural, sentence
 from gateway.findings.service_failures import service_failures
 from gateway.findings.standing import Standing
-from gateway.lifecycle.openings import Opening
+from gateway.lifecycle.brownout import WindowOccurrence
 from gateway.observe.failing_service import FailingService
 from gateway.rollout.cutover_state import DecidedBy, awaited, outlook
 from gateway.rollout.cutovers import CurrentCutover
@@ -316,13 +316,13 @@ def _brownouts(seen: Situation) -> Iterator[Waiting]:
         )
 
 
-def _refuses(opening: Opening, now: float) -> str:
-    if opening.begins <= now:
-        until = "without an end" if opening.ends == inf else f"until {moment_text(opening.ends)}"
-        return f"refuses {opening.percent:g}% of its requests {until}"
-    lasts = "" if opening.ends == inf else f" for {period_text(opening.ends - opening.begins)}"
-    begins = moment_text(opening.begins)
-    return f"will refuse {opening.percent:g}% of its requests from {begins}{lasts}"
+def _refuses(window: WindowOccurrence, now: float) -> str:
+    if window.begins <= now:
+        until = "without an end" if window.ends == inf else f"until {moment_text(window.ends)}"
+        return f"refuses {window.percent:g}% of its requests {until}"
+    lasts = "" if window.ends == inf else f" for {period_text(window.ends - window.begins)}"
+    begins = moment_text(window.begins)
+    return f"will refuse {window.percent:g}% of its requests from {begins}{lasts}"
 
 
 def _violations(seen: Situation) -> Iterator[Waiting]:

@@ -1,68 +1,159 @@
-"""Brownouts: temporary refusals of a version, which warn its remaining clients before its end."""
+"""`brownout` in gateway.yaml: temporary refusals that warn clients before a version ends."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from functools import partial
+from heapq import merge
 from math import ceil, inf
-from typing import Protocol
+from typing import Annotated, Literal, NamedTuple
 
+from pydantic import Field
+
+from gateway.access.clients import ClientNaming
 from gateway.base.context import RequestContext
+from gateway.base.dates import format_date, parse_date, time_zone
 from gateway.base.errors import Fault, FaultCode
+from gateway.base.mistakes import Location, Mistakes
+from gateway.base.model import Date, NumberText, OneOrPair, Percent, SectionModel
 from gateway.base.overrides import VersionKey
+from gateway.lifecycle.exemptions import BrownoutExemption, compile_exemptions
+from gateway.lifecycle.schedule import Schedule, cron_schedule
 
-# The seconds of Retry-After for a refusal without an end, which an operator may still lift.
-_LATER = 3600
+Minutes = Annotated[float, Field(gt=0, le=10_080), NumberText]
+_Range = tuple[float, float]
+"""A number that grows linearly from the first value to the second between two dates."""
+
+# Retry-After, in seconds, of a refusal without an end, which an operator may still lift.
+_RETRY_WITHOUT_END = 3600
 # The maximum number of adjacent windows that are joined to compute Retry-After.
-_AHEAD = 16
+_MAX_ADJACENT = 16
 
 
-class Schedule(Protocol):
-    """The recurring times at which a window opens; its results depend on its argument alone."""
+class BrownoutWindow(SectionModel):
+    """A brownout window: a time in which requests for the version are refused."""
 
-    def around(self, now: float) -> tuple[float, float]:
-        """Return the last time at or before `now` and the first time after it.
+    at: str | None = None
+    """The times at which the window opens, as a cron expression: minute, hour, day, month and
+    weekday. Without it, the window is open all the time between `from` and `to`."""
+    minutes: OneOrPair[Minutes] | None = None
+    """How long the window is open each time, in minutes. A pair of numbers grows evenly from the
+    first on `from` to the second on `to`."""
+    percent: OneOrPair[Percent] = 100.0
+    """The percentage of requests that an open window refuses. A pair of numbers grows evenly from
+    the first on `from` to the second on `to`. The default is 100."""
+    from_: Annotated[Date | None, Field(alias="from")] = None
+    """The date before which the window stays closed. Without it, there is no such date."""
+    to: Date | None = None
+    """The date from which on the window stays closed. Without it, there is no such date."""
 
-        Both are in seconds since 1970. Where there is no such time, the first is minus infinity and
-        the second is infinity.
+    def compile(
+        self, sunset: float, zone: tzinfo, at: Location, mistakes: Mistakes
+    ) -> "CompiledWindow":
+        """Return the times of the window; `sunset` is that of the version, or infinite."""
+        begins = _date(self.from_, -inf, (*at, "from"), mistakes)
+        ends = _date(self.to, inf, (*at, "to"), mistakes)
+        if ends <= begins:
+            mistakes.add(f"is not later than from, {self.from_}; swap the two", *at, "to")
+        elif begins >= sunset:
+            text = f"is not before the sunset, {format_date(sunset)}; use an earlier date"
+            mistakes.add(text, *at, "from")
+        schedule = None
+        if self.at is not None:
+            schedule = mistakes.attempt(partial(cron_schedule, self.at, zone), *at, "at")
+        if (self.at is None) != (self.minutes is None):
+            text = 'at and minutes require each other; write { at: "0 9 * * 1", minutes: 30 }'
+            mistakes.add(text, *at)
+        elif self.at is None and ends == inf and self.percent == 100:
+            mistakes.add("has no end; add to, or at and minutes, or percent", *at)
+        for name, value in (("minutes", self.minutes), ("percent", self.percent)):
+            if not isinstance(value, tuple):
+                continue
+            if begins == -inf or ends == inf:
+                mistakes.add("a pair needs two dates; add from and to", *at, name)
+            if value[0] >= value[1]:
+                mistakes.add("does not grow; write the smaller number first", *at, name)
+        first, last = _range(inf if self.minutes is None else self.minutes)
+        return CompiledWindow(begins, ends, schedule, (first * 60, last * 60), _range(self.percent))
+
+
+class Brownout(SectionModel):
+    """When requests for the version are refused, so that its clients notice before it ends."""
+
+    windows: tuple[BrownoutWindow, ...] = ()
+    """The windows in which requests are refused. By default, there are none."""
+    percent: Percent = 0.0
+    """The percentage of requests that is refused at any time. The default is 0."""
+    zone: str = "UTC"
+    """The time zone of the windows' `at`, such as Europe/Berlin. The default is UTC."""
+    status: Annotated[Literal[503, 410], NumberText] = 503
+    """The status of a refused request: 503, with Retry-After, or 410. The default is 503."""
+    exempt: tuple[BrownoutExemption, ...] = ()
+    """The clients whose requests are never refused in a brownout. By default, there are none."""
+
+    def compile(
+        self,
+        key: VersionKey,
+        sunset: float,
+        naming: ClientNaming | None,
+        at: Location,
+        mistakes: Mistakes,
+    ) -> "VersionBrownout":
+        """Return the brownouts of one version.
+
+        Args:
+            key: The API and the label of the version.
+            sunset: The time at which the version ends; infinite where it has no end.
+            naming: The rules by which clients are named; None where none are configured.
+            at: The location of the brownout.
+            mistakes: Collects the mistakes.
         """
-        ...
+        # An explicit percentage of 0 disables the brownout on purpose.
+        if not self.windows and "percent" not in self.model_fields_set:
+            mistakes.add("refuses nothing; add windows or percent", *at)
+        zone = mistakes.attempt(partial(time_zone, self.zone), *at, "zone") or UTC
+        windows = [
+            window.compile(sunset, zone, (*at, "windows", index), mistakes)
+            for index, window in enumerate(self.windows)
+        ]
+        if self.percent:
+            windows.append(CompiledWindow(percent=_range(self.percent)))
+        exempt = compile_exemptions(self.exempt, naming, (*at, "exempt"), mistakes)
+        return VersionBrownout(key, tuple(windows), self.status, exempt)
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """A number that is constant, or grows linearly between two dates.
+class WindowOccurrence(NamedTuple):
+    """One period in which a brownout window is open.
 
     Attributes:
-        first: The number at the first date.
-        last: The number at the second date; at least `first`.
+        begins: The time at which it opens, in seconds since 1970; minus infinity for a window
+            without a first date.
+        ends: The time at which it closes; infinite for a window without an end.
+        percent: The percentage of requests that it refuses when it opens, or now if it is open.
     """
 
-    first: float
-    last: float
-
-    def at(self, moment: float, begins: float, ends: float) -> float:
-        """Return the number at a moment between the dates `begins` and `ends`."""
-        if self.first == self.last:
-            return self.first
-        return self.first + (self.last - self.first) * (moment - begins) / (ends - begins)
+    begins: float
+    ends: float
+    percent: float
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """A window of a brownout: a time or recurring times in which requests are refused.
+class CompiledWindow:
+    """The times of a brownout window, in seconds since 1970, and its percentages.
 
     Attributes:
-        begins: The time before which the window is closed, in seconds since 1970.
-        ends: The time from which on the window is closed, in seconds since 1970.
+        begins: The time before which the window is closed.
+        ends: The time from which on the window is closed.
         schedule: The times at which the window opens; None opens it from `begins` to `ends`.
-        seconds: The seconds that the window stays open each time.
-        percent: The percentage of requests that are refused while the window is open.
+        seconds: The seconds that the window stays open each time, at `begins` and at `ends`.
+        percent: The percentage of requests that are refused, at `begins` and at `ends`.
     """
 
     begins: float = -inf
     ends: float = inf
     schedule: Schedule | None = None
-    seconds: Growth = Growth(inf, inf)
-    percent: Growth = Growth(100, 100)
+    seconds: _Range = (inf, inf)
+    percent: _Range = (100, 100)
 
     def closes(self, now: float) -> float | None:
         """Return the time at which the window closes, or None if it is not open now."""
@@ -70,20 +161,45 @@ class Window:
             return None
         if self.schedule is None:
             return self.ends
-        opened, _ = self.schedule.around(now)
-        if now - opened >= self.seconds.last:  # the fast path: no opening lasts longer
+        opened, _ = self.schedule(now)
+        if now - opened >= self.seconds[1]:  # the fast path: no occurrence is longer
             return None
-        length = self.seconds.at(max(opened, self.begins), self.begins, self.ends)
-        closes = min(opened + length, self.ends)
+        closes = self._closes(opened)
         return closes if now < closes else None
 
     def share(self, now: float) -> float:
         """Return the share of requests that the window refuses while it is open, from 0 to 1."""
-        return self.percent.at(now, self.begins, self.ends) / 100
+        return self._value(self.percent, now) / 100
+
+    def occurrences(self, now: float) -> Iterator[WindowOccurrence]:
+        """Yield the periods in which the window is open now and later, the earliest first."""
+        if now >= self.ends:
+            return
+        start = max(now, self.begins)
+        if self.schedule is None:
+            yield WindowOccurrence(self.begins, self.ends, self._value(self.percent, start))
+            return
+        opens, following = self.schedule(start)
+        if opens == -inf or self._closes(opens) <= start:
+            opens = following
+        while opens < self.ends:
+            begins = max(opens, self.begins)
+            percent = self._value(self.percent, max(begins, now))
+            yield WindowOccurrence(begins, self._closes(opens), percent)
+            _, opens = self.schedule(opens)
+
+    def _closes(self, opened: float) -> float:
+        return min(opened + self._value(self.seconds, max(opened, self.begins)), self.ends)
+
+    def _value(self, between: _Range, moment: float) -> float:
+        first, last = between
+        if first == last:  # the dates may be infinite
+            return first
+        return first + (last - first) * (moment - self.begins) / (self.ends - self.begins)
 
 
 @dataclass(frozen=True, slots=True)
-class Brownout:
+class VersionBrownout:
     """The brownouts of one version.
 
     Attributes:
@@ -95,7 +211,7 @@ class Brownout:
     """
 
     key: VersionKey
-    windows: tuple[Window, ...]
+    windows: tuple[CompiledWindow, ...]
     status: int = 503
     exempt: Mapping[str, float] = field(default_factory=dict)
 
@@ -112,34 +228,36 @@ class Brownout:
                 continue
             share = window.share(now)
             if share >= 1:
-                latest = max(latest, self._after(closes))
+                latest = max(latest, self._last_close(closes))
             elif context.brownout_draw < share:
-                # The next request may be answered at once, so it need not wait for the end of the
-                # window.
+                # A retry is drawn again, so it need not wait for the end of the window.
                 latest = max(latest, now + 1)
-        return None if latest == -inf or self.spares(context) else latest
+        return None if latest == -inf or self.exempts(context) else latest
 
-    def _after(self, closes: float) -> float:
-        """Return the time of the next answer: when the last of the adjacent windows closes."""
-        found = closes
-        for _ in range(_AHEAD):
-            ends = [window.closes(found) for window in self.windows if window.share(found) >= 1]
-            later = max((end for end in ends if end is not None), default=found)
-            if later == found:
+    def _last_close(self, closes: float) -> float:
+        """Return the time at which the last of the windows adjacent to a closing one closes."""
+        for _ in range(_MAX_ADJACENT):
+            ends = [window.closes(closes) for window in self.windows if window.share(closes) >= 1]
+            later = max((end for end in ends if end is not None), default=closes)
+            if later == closes:
                 break
-            found = later
-        return found
+            closes = later
+        return closes
 
     def share(self, now: float) -> float:
         """Return the largest share of requests that any open window refuses, from 0 to 1."""
         open_now = (window for window in self.windows if window.closes(now) is not None)
         return max((window.share(now) for window in open_now), default=0.0)
 
-    def spares(self, context: RequestContext) -> bool:
+    def exempts(self, context: RequestContext) -> bool:
         """Return whether the client is exempt from the brownout or the brownout is paused."""
         if self.key in context.overrides.paused:
             return True
         return context.now < self.exempt.get(context.client, -inf)
+
+    def occurrences(self, now: float) -> Iterator[WindowOccurrence]:
+        """Yield the periods in which any window is open now and later, the earliest first."""
+        return merge(*(window.occurrences(now) for window in self.windows))
 
     def refusal(
         self,
@@ -160,7 +278,7 @@ class Brownout:
         _, label = self.key
         instead = "a later version" if successor is None else f"version {successor['version']}"
         # Rounded up to whole seconds, so that a client that waits as long is not refused again.
-        seconds = ceil(closes - now) if closes < inf else _LATER
+        seconds = ceil(closes - now) if closes < inf else _RETRY_WITHOUT_END
         return Fault(
             FaultCode.VERSION_BROWNOUT,
             f"Version {label} is being withdrawn and refused for a while; use {instead}.",
@@ -169,3 +287,12 @@ class Brownout:
             status_override=self.status,
             successor=successor,
         )
+
+
+def _range(value: float | _Range) -> _Range:
+    return value if isinstance(value, tuple) else (value, value)
+
+
+def _date(text: str | None, default: float, at: Location, mistakes: Mistakes) -> float:
+    found = None if text is None else mistakes.attempt(partial(parse_date, text), *at)
+    return default if found is None else found

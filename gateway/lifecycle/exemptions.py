@@ -1,4 +1,4 @@
-"""`exempt` in gateway.yaml: the clients that an end or a brownout of a version does not affect."""
+"""`exempt` in gateway.yaml: clients that the sunset or the brownouts of a version do not affect."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -10,7 +10,7 @@ from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import Date, NonEmptyText, SectionModel
 
 
-class SunsetExemptionConfig(SectionModel):
+class SunsetExemption(SectionModel):
     """A client for which the version ends later than for others."""
 
     client: NonEmptyText
@@ -19,7 +19,7 @@ class SunsetExemptionConfig(SectionModel):
     """The date on which the version ends for this client."""
 
 
-class BrownoutExemptionConfig(SectionModel):
+class BrownoutExemption(SectionModel):
     """A client whose requests are not refused in brownouts."""
 
     client: NonEmptyText
@@ -28,38 +28,37 @@ class BrownoutExemptionConfig(SectionModel):
     """The date on which the exemption ends. Without it, the exemption does not end."""
 
 
-def build_exemptions(
-    configs: Sequence[SunsetExemptionConfig | BrownoutExemptionConfig],
+def compile_exemptions(
+    exemptions: Sequence[SunsetExemption | BrownoutExemption],
     naming: ClientNaming | None,
     at: Location,
     mistakes: Mistakes,
     sunset: float = -inf,
 ) -> dict[str, float]:
-    """Return when each exemption ends, by the name under which the client's requests come.
+    """Return the end of each exemption, in seconds since 1970, by the name of the client.
 
     Args:
-        configs: the exemptions as configured.
-        naming: how clients get their names; None where they have none, which is a mistake here.
-        at: the location of the exemptions.
-        mistakes: collects the mistakes.
-        sunset: the date that every exemption has to outlast.
+        exemptions: The exemptions as configured.
+        naming: The rules by which clients are named; without them, exemptions are a mistake.
+        at: The location of the exemptions.
+        mistakes: Collects the mistakes.
+        sunset: The time that every exemption must exceed.
     """
-    if configs and naming is None:
+    if exemptions and naming is None:
         mistakes.add("nothing names the clients; add clients: { by: [ ... ] } at the top", *at)
-    exempt: dict[str, float] = {}
-    for index, config in enumerate(configs):
+    ends: dict[str, float] = {}
+    for index, exemption in enumerate(exemptions):
         until = inf
-        if config.until is not None:
-            found = mistakes.attempt(partial(parse_date, config.until), *at, index, "until")
+        if exemption.until is not None:
+            found = mistakes.attempt(partial(parse_date, exemption.until), *at, index, "until")
             until = inf if found is None else found
         if until <= sunset:
             mistakes.add(
-                f"is no later than the sunset, {format_date(sunset)};"
-                " name a later date, or remove it",
+                f"is not after the sunset, {format_date(sunset)}; use a later date, or remove it",
                 *(*at, index, "until"),
             )
-        client = config.client if naming is None else naming.known_as(config.client)
-        if client in exempt:
+        client = exemption.client if naming is None else naming.known_as(exemption.client)
+        if client in ends:
             mistakes.add("is exempt already; keep one of the two", *at, index, "client")
-        exempt[client] = until
-    return exempt
+        ends[client] = until
+    return ends

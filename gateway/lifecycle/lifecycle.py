@@ -1,48 +1,166 @@
-"""The lifecycle of a version: deprecation and sunset, successors and exemptions."""
+"""`lifecycle` in gateway.yaml: deprecation, sunset and successor of a version."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from email.utils import formatdate
+from functools import partial
 from math import inf
+from typing import Annotated
 from urllib.parse import quote
 
+from gateway.access.clients import ClientNaming
 from gateway.base.context import RequestContext
+from gateway.base.dates import format_date, parse_date
 from gateway.base.errors import Fault, FaultCode
 from gateway.base.headers import FieldLines
+from gateway.base.mistakes import Location, Mistakes
+from gateway.base.model import Date, SectionModel, matching
 from gateway.base.path_templates import Template
 from gateway.base.request import RequestHead
 from gateway.conversion.chain import Conversion
-from gateway.versions.reader import IN_PATH, VersionAddress
+from gateway.lifecycle.exemptions import SunsetExemption, compile_exemptions
+from gateway.versions.reader import IN_PATH, Reader, VersionAddress
 from gateway.versions.version import Version
+
+PageUrl = Annotated[
+    str,
+    matching(
+        r"^https?://[!#-;=?-Z\[\]_a-z~]+$",
+        "not the URL of a page; write one like https://example.com/v1-ends",
+    ),
+]
+
+PORT = ":port"
+"""The key of the client's port among link values; the capture of a path cannot have this name."""
 
 # The characters of a URI (RFC 3986, section 2), with the percent sign of encoded ones.
 _URI = "!#$%&'()*+,/:;=?@[]~"
-_PLAIN = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]*\Z")
-# Marks the names of captures in a link that is filled per request; no template contains it.
-_MARK = "\0"
-
-PORT = ":port"
-"""The key, among the captures, of the port that the client used, which links to another host keep.
-
-No capture of a path can have this name."""
-
+_VALID_URI = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]*\Z")
+# Delimits the keys of link values in a link that is filled per request; no template contains it.
+_DELIMITER = "\0"
 _PORT = re.compile(r":[0-9]+\Z")
 
 
+class Lifecycle(SectionModel):
+    """How the version ends. A date is a day such as 2026-12-31, from 00:00 UTC on, or a time."""
+
+    deprecated: Date | None = None
+    """The date from which on the version is deprecated. Every answer has it in its Deprecation
+    header (RFC 9745). Without it, the version is not deprecated."""
+    sunset: Date | None = None
+    """The date on which the version ends. Every answer before has it in its Sunset header (RFC
+    8594), and every request from then on is answered 410. Without it, the version does not end."""
+    link: PageUrl | None = None
+    """The URL of a page about the end of the version. Answers link to it."""
+    successor: str | None = None
+    """The later version that clients should use instead. Answers link to it."""
+    exempt: tuple[SunsetExemption, ...] = ()
+    """The clients for which the version ends later. By default, there are none."""
+
+    def compile(
+        self, version: Version, naming: ClientNaming | None, at: Location, mistakes: Mistakes
+    ) -> "VersionLifecycle":
+        """Return the lifecycle of a version, without its successors.
+
+        Args:
+            version: The version.
+            naming: The rules by which clients are named; None where none are configured.
+            at: The location of the lifecycle.
+            mistakes: Collects the mistakes.
+        """
+
+        def date(text: str | None, name: str) -> float | None:
+            return None if text is None else mistakes.attempt(partial(parse_date, text), *at, name)
+
+        if self.deprecated is None and self.sunset is None:
+            mistakes.add("has no date; add deprecated or sunset", *at)
+        deprecated, sunset = date(self.deprecated, "deprecated"), date(self.sunset, "sunset")
+        if deprecated is not None and sunset is not None and sunset < deprecated:
+            mistakes.add(
+                f"is before the deprecation, {self.deprecated};"
+                " use a later sunset, or an earlier deprecation",
+                *(*at, "sunset"),
+            )
+        if self.exempt and sunset is None:
+            mistakes.add("only valid together with sunset; add sunset", *at, "exempt")
+        exempt = compile_exemptions(self.exempt, naming, (*at, "exempt"), mistakes, sunset or -inf)
+        ends = inf if sunset is None else sunset
+        return VersionLifecycle(version, deprecated, ends, self.link, exempt)
+
+
+def compile_lifecycles(
+    configured: Mapping[str, Lifecycle],
+    versions: Mapping[str, Version],
+    naming: ClientNaming | None,
+    at: Location,
+    mistakes: Mistakes,
+) -> "dict[Version, VersionLifecycle]":
+    """Return the lifecycles of the versions of an API, for those that have one.
+
+    Args:
+        configured: The lifecycles by the label of their version.
+        versions: The versions with valid labels, by label.
+        naming: The rules by which clients are named; None where none are configured.
+        at: The location of the versions.
+        mistakes: Collects the mistakes.
+    """
+    labels = [label for label in configured if label in versions]
+    found = {
+        versions[label]: configured[label].compile(
+            versions[label], naming, (*at, label, "lifecycle"), mistakes
+        )
+        for label in labels
+    }
+    following: dict[Version, Version] = {}
+    for label in labels:
+        named = configured[label].successor
+        if named is not None:
+            place = (*at, label, "lifecycle", "successor")
+            successor = mistakes.look_up(named, versions, "version", *place)
+            if successor is None:
+                continue
+            wrong = _wrong_successor(found[versions[label]], successor, found.get(successor))
+            if wrong is not None:
+                mistakes.add(wrong, *place)
+            if successor > versions[label]:
+                following[versions[label]] = successor
+    for version in found:
+        chain = [version]
+        while chain[-1] in following:  # it ends, as every successor is newer
+            chain.append(following[chain[-1]])
+        found[version] = replace(found[version], successor_versions=tuple(chain[1:]))
+    return found
+
+
+def _wrong_successor(
+    ending: "VersionLifecycle", successor: Version, later: "VersionLifecycle | None"
+) -> str | None:
+    """Return the mistake in a successor, or None if it is newer and does not end earlier."""
+    version = ending.version
+    if successor <= version:
+        return f"is not newer than version {version}; name a later one"
+    until = inf if later is None else later.sunset
+    if until == inf or until > ending.sunset:
+        return None
+    ends = "no sunset" if ending.sunset == inf else format_date(ending.sunset)
+    return (
+        f"version {successor} ends on {format_date(until)}, not after version {version} ({ends});"
+        " name a version that ends later"
+    )
+
+
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """The dates of a version's lifecycle, which hold at every endpoint.
+class VersionLifecycle:
+    """The lifecycle of a version, which holds at every endpoint. Times are seconds since 1970.
 
     Attributes:
         version: The version.
-        deprecated: The time from which on the version is deprecated, in seconds since 1970; None
-            where it is not.
-        sunset: The time at which the version ends, in seconds since 1970; infinite where it has no
-            end.
+        deprecated: The time from which on the version is deprecated; None where it is not.
+        sunset: The time at which the version ends; infinite where it has no end.
         link: The URL of a page about the deprecation and the sunset; None where there is none.
-        exempt: The later time at which the version ends for each exempt client, in seconds since
-            1970, by client.
+        exempt: The later time at which the version ends for each exempt client, by client.
+        successor_versions: The successor of the version, then the successor of that one, and so on.
     """
 
     version: Version
@@ -50,6 +168,7 @@ class Terms:
     sunset: float = inf
     link: str | None = None
     exempt: Mapping[str, float] = field(default_factory=dict)
+    successor_versions: tuple[Version, ...] = ()
 
     def ended(self, context: RequestContext) -> bool:
         """Return whether the version has ended for the client of a request."""
@@ -57,77 +176,125 @@ class Terms:
             context.client, self.sunset
         )
 
+    def header_fields(self, sunset: float, successor_link: str | None) -> FieldLines:
+        """Return the header fields that announce the lifecycle.
+
+        Args:
+            sunset: The time at which the version ends for the client.
+            successor_link: The Link value for the successor; None to leave it out.
+        """
+        lines: list[tuple[bytes, bytes]] = []
+        links: list[str] = []
+        if self.deprecated is not None:
+            # A date of structured fields (RFC 9745, section 2.1; RFC 9651, section 3.3.7).
+            lines.append((b"Deprecation", b"@%d" % self.deprecated))
+            links.append(f'<{self.link}>; rel="deprecation"')
+        if sunset != inf:
+            # An HTTP date (RFC 8594, section 3).
+            lines.append((b"Sunset", formatdate(sunset, usegmt=True).encode()))
+            links.append(f'<{self.link}>; rel="sunset"')
+        if self.link is None:
+            links.clear()
+        if successor_link is not None:
+            links.append(successor_link)
+        if links:
+            lines.append((b"Link", ", ".join(links).encode()))
+        return tuple(lines)
+
+    def at_endpoint(self, successors: "tuple[Successor, ...]") -> "EndpointLifecycle":
+        """Return the lifecycle as an endpoint announces it, with its header fields serialised."""
+        link_parts: tuple[str, ...] = ()
+        link: str | None = None
+        has_port = any(successor.address.host is not None for successor in successors)
+        moves = any(successor.conversions is not None for successor in successors)
+        if successors:
+            link = successors[0].link_template()
+            if _DELIMITER in link:
+                link_parts, link = tuple(link.split(_DELIMITER)), None
+        exempt_fields = {
+            client: self.header_fields(until, link) for client, until in self.exempt.items()
+        }
+        return EndpointLifecycle(
+            self.version,
+            self.deprecated,
+            self.sunset,
+            self.link,
+            self.exempt,
+            self.successor_versions,
+            successors,
+            self.header_fields(self.sunset, link),
+            exempt_fields,
+            link_parts,
+            moves,
+            has_port,
+            not (exempt_fields or link_parts or moves or has_port),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Successor:
     """A later version to use instead, and the way to request it at one endpoint.
 
+    Links to it are filled with link values: the raw captures of the path, the port of the client by
+    the key PORT, and the path of the operation by the key `operation_key`.
+
     Attributes:
         version: The later version.
-        terms: The dates of the later version's own lifecycle, which may have ended as well; None
-            where it has no lifecycle.
+        lifecycle: The lifecycle of the later version, which may have ended as well; None where it
+            has no lifecycle.
         path: The template of the endpoint's path.
         address: The part of a request, beside the path, that names the version.
         conversions: The conversion of requests from the version that ends, and of their answers,
-            where operations differ; None where every operation has the same path. Links are then
-            filled with the path of each request's operation, by the name `place`.
+            where operations differ; None where every operation has the same path.
     """
 
     version: Version
-    terms: Terms | None
+    lifecycle: VersionLifecycle | None
     path: Template
     address: VersionAddress = IN_PATH
     conversions: tuple[Conversion, Conversion] | None = None
 
     @property
-    def place(self) -> str:
-        """The key, among the captures, of the path and the query of the operation.
-
-        No capture has this name.
-        """
+    def operation_key(self) -> str:
+        """The key, among link values, of the operation's path and query; no capture has it."""
         return f":in {self.version}"
 
-    def link(self, captures: Mapping[str, str]) -> str:
+    def link_template(self) -> str:
         """Return the Link value for the successor version (RFC 5829, section 3.3).
 
-        Where Accept carries the version, the `type` parameter holds its media type. No parameter of
-        a link can hold another request header field, so the title names that field for human
-        readers (RFC 8288, section 3.4.1).
+        The keys of link values are delimited in it. Where Accept carries the version, the `type`
+        parameter holds its media type. No parameter of a link can hold another request header
+        field, so the title names that field for human readers (RFC 8288, section 3.4.1).
+
+        A reference to another host has no scheme and inherits the one that the client used
+        (RFC 3986, section 4.2), since a proxy before the gateway may terminate TLS.
         """
+        keys = self.path.captures if self.conversions is None else (self.operation_key,)
+        values = {key: f"{_DELIMITER}{key}{_DELIMITER}" for key in (*keys, PORT)}
         hint = ""
         if self.address.media_type is not None:
             hint = f'; type="{self.address.media_type}"'
         elif self.address.header is not None:
             hint = f'; title="{self.address.header}"'
-        return f'<{self.target(captures)}>; rel="successor-version"{hint}'
+        host = "" if self.address.host is None else f"//{self.address.host}{values[PORT]}"
+        return f'<{host}{self._target_path(values)}>; rel="successor-version"{hint}'
 
-    def members(self, captures: Mapping[str, str]) -> dict[str, object]:
-        """Return the members of a problem detail about the successor; `captures` are raw."""
-        plain = {name: _plain(value) for name, value in captures.items()}
-        found: dict[str, object] = {"version": str(self.version), "path": self._path(plain)}
+    def problem_members(self, link_values: Mapping[str, str]) -> dict[str, object]:
+        """Return the members of a problem detail about the successor."""
+        values = {name: _uri_text(value) for name, value in link_values.items()}
+        found: dict[str, object] = {"version": str(self.version), "path": self._target_path(values)}
         if self.address.host is not None:
-            found["host"] = self.address.host + plain.get(PORT, "")
+            found["host"] = self.address.host + values.get(PORT, "")
         if self.address.header is not None:
             found["header"] = self.address.header
         return found
 
-    def target(self, captures: Mapping[str, str]) -> str:
-        """Return the URI reference of the successor; `captures` are valid in a URI.
+    def _target_path(self, values: Mapping[str, str]) -> str:
+        if self.operation_key in values:
+            return values[self.operation_key]
+        return self.with_query(self.path.fill({**values, "version": str(self.version)}))
 
-        A reference to another host has no scheme and inherits the one that the client used
-        (RFC 3986, section 4.2), since a proxy before the gateway may terminate TLS.
-        """
-        if self.address.host is None:
-            return self._path(captures)
-        return f"//{self.address.host}{captures.get(PORT, '')}{self._path(captures)}"
-
-    def _path(self, captures: Mapping[str, str]) -> str:
-        if self.place in captures:
-            return captures[self.place]
-        path = self.path.fill({**captures, "version": str(self.version)})
-        return self.addressed(path)
-
-    def addressed(self, path: str) -> str:
+    def with_query(self, path: str) -> str:
         """Return a path with the query parameter that names the version, if one does."""
         if self.address.query is None:
             return path
@@ -135,126 +302,106 @@ class Successor:
 
 
 @dataclass(frozen=True, slots=True)
-class Lifecycle:
-    """The lifecycle of a version at one endpoint, with its header fields; made by `lifecycle`.
+class EndpointLifecycle(VersionLifecycle):
+    """The lifecycle of a version as one endpoint announces it; made by `at_endpoint`.
 
     Attributes:
-        terms: The dates of the version's lifecycle.
-        successors: The successor of the version, then the successor of that one, and so on.
+        successors: The `successor_versions` that have the endpoint.
         fields: The header fields that are the same in every response.
-        graces: The header fields that replace `fields` for each exempt client, by client.
-        moving: The parts of a link to the successor that depends on the request: literal texts
-            that alternate with names of captures. It is empty where no link depends on it.
-        moves: Whether operations may have other paths in a successor.
-        ported: Whether a successor is at another host, whose links have the port of the request.
-        settled: Whether every response has the same `fields`, whoever asks and wherever.
+        exempt_fields: The header fields that replace `fields` for each exempt client, by client.
+        link_parts: The parts of a link to the successor that depends on the request: literal texts
+            that alternate with keys of link values. It is empty where no link depends on it.
+        operations_differ: Whether operations may have other paths in a successor.
+        has_port: Whether a successor is at another host, whose links have the port of the request.
+        is_constant: Whether every response has the same `fields`, whoever asks and wherever.
     """
 
-    terms: Terms
-    successors: tuple[Successor, ...]
-    fields: FieldLines
-    graces: Mapping[str, FieldLines]
-    moving: tuple[str, ...] = ()
-    moves: bool = False
-    ported: bool = False
-    settled: bool = False
+    successors: tuple[Successor, ...] = ()
+    fields: FieldLines = ()
+    exempt_fields: Mapping[str, FieldLines] = field(default_factory=dict)
+    link_parts: tuple[str, ...] = ()
+    operations_differ: bool = False
+    has_port: bool = False
+    is_constant: bool = False
 
-    def places(self, captures: Mapping[str, str], head: RequestHead) -> Mapping[str, str]:
-        """Return the values that links are filled with: the captures of the path, and the port."""
-        if not self.ported:
+    def link_values(self, captures: Mapping[str, str], head: RequestHead) -> Mapping[str, str]:
+        """Return the captures of the path with the port, where links to another host need it."""
+        if not self.has_port:
             return captures
         port = _PORT.search(head.authority)
         return {**captures, PORT: port[0] if port else ""}
 
-    def fields_for(self, client: str, captures: Mapping[str, str]) -> FieldLines:
+    def fields_for(self, client: str, link_values: Mapping[str, str]) -> FieldLines:
         """Return the header fields about the lifecycle for a response to a client."""
-        fields = self.graces.get(client, self.fields) if self.graces else self.fields
-        if not self.moving:
+        fields = self.exempt_fields.get(client, self.fields) if self.exempt_fields else self.fields
+        if not self.link_parts:
             return fields
-        parts = list(self.moving)
-        for place in range(1, len(parts), 2):
-            parts[place] = _plain(captures[parts[place]])
+        parts = list(self.link_parts)
+        for index in range(1, len(parts), 2):
+            parts[index] = _uri_text(link_values[parts[index]])
         return (*fields, (b"Link", "".join(parts).encode()))
 
-    def retired(
-        self, context: RequestContext, captures: Mapping[str, str], offered: tuple[str, ...]
+    def refusal(
+        self, context: RequestContext, link_values: Mapping[str, str], offered: tuple[str, ...]
     ) -> Fault:
         """Return the fault for a request of a version that has ended.
 
         Args:
             context: The context of the request.
-            captures: The raw captures of the endpoint's path.
+            link_values: The values that fill links to successors.
             offered: The labels of the versions that have not ended.
         """
-        heir = self.instead(context, captures)
+        successor = self.available_successor(context, link_values)
+        advice = f"use {' or '.join(offered)}" if offered else "no version is left"
+        if successor is not None:
+            advice = f"use version {successor['version']}"
+        day = formatdate(self.sunset, usegmt=True)[5:16]
         return Fault(
             FaultCode.VERSION_RETIRED,
-            f"Version {self.terms.version} was retired on {_day(self.terms.sunset)};"
-            f" {_advice(heir, offered)}.",
+            f"Version {self.version} was retired on {day}; {advice}.",
             supported=offered,
-            successor=heir,
+            successor=successor,
         )
 
-    def instead(
-        self, context: RequestContext, captures: Mapping[str, str]
+    def available_successor(
+        self, context: RequestContext, link_values: Mapping[str, str]
     ) -> dict[str, object] | None:
         """Return the problem detail members of the first successor that has not ended, or None."""
         for successor in self.successors:
-            if successor.terms is None or not successor.terms.ended(context):
-                return successor.members(captures)
+            if successor.lifecycle is None or not successor.lifecycle.ended(context):
+                return successor.problem_members(link_values)
         return None
 
 
-def lifecycle(terms: Terms, successors: tuple[Successor, ...]) -> Lifecycle:
-    """Return the lifecycle of a version at an endpoint, with its header fields serialised."""
-    following = successors[0] if successors else None
-    moving: tuple[str, ...] = ()
-    link: str | None = None
-    if following is not None:
-        captures = following.path.captures
-        if following.conversions is not None:
-            captures = (following.place,)
-        if following.address.host is not None:
-            captures += (PORT,)
-        link = following.link({name: f"{_MARK}{name}{_MARK}" for name in captures})
-        if _MARK in link:
-            moving, link = tuple(link.split(_MARK)), None
-    graces = {client: _fields(terms, until, link) for client, until in terms.exempt.items()}
-    fields = _fields(terms, terms.sunset, link)
-    moves = any(successor.conversions is not None for successor in successors)
-    ported = any(successor.address.host is not None for successor in successors)
-    settled = not (graces or moving or moves or ported)
-    return Lifecycle(terms, successors, fields, graces, moving, moves, ported, settled)
+def lifecycle_at(
+    version: Version,
+    lifecycles: Mapping[Version, VersionLifecycle],
+    path: Template,
+    readers: tuple[Reader, ...],
+    convert: Callable[[Version, Version], Conversion | None],
+    own: Collection[Version],
+) -> EndpointLifecycle:
+    """Return the lifecycle of a version as an endpoint announces it.
+
+    Args:
+        version: The version, one of `lifecycles`.
+        lifecycles: The lifecycles of the versions that have one.
+        path: The template of the endpoint's path.
+        readers: The readers of the endpoint.
+        convert: Returns the conversion between two versions at the endpoint if operations differ.
+        own: The versions that have the endpoint.
+    """
+    successors = []
+    for later in lifecycles[version].successor_versions:
+        if later in own:
+            # One of the readers suffices: the one of which a link can hold most.
+            addresses = (reader.address(later) for reader in readers)
+            address = min(addresses, key=lambda one: one.rank, default=IN_PATH)
+            request, response = convert(version, later), convert(later, version)
+            both = None if request is None or response is None else (request, response)
+            successors.append(Successor(later, lifecycles.get(later), path, address, both))
+    return lifecycles[version].at_endpoint(tuple(successors))
 
 
-def _fields(terms: Terms, sunset: float, link: str | None) -> FieldLines:
-    lines: list[tuple[bytes, bytes]] = []
-    relations: list[str] = []
-    if terms.deprecated is not None:
-        # A date of structured fields (RFC 9745, section 2.1; RFC 9651, section 3.3.7).
-        lines.append((b"Deprecation", b"@%d" % terms.deprecated))
-        relations.append("deprecation")
-    if sunset != inf:
-        # An HTTP date (RFC 8594, section 3).
-        lines.append((b"Sunset", formatdate(sunset, usegmt=True).encode()))
-        relations.append("sunset")
-    links = [] if link is None else [link]
-    if terms.link is not None:
-        links = [*(f'<{terms.link}>; rel="{relation}"' for relation in relations), *links]
-    if links:
-        lines.append((b"Link", ", ".join(links).encode()))
-    return tuple(lines)
-
-
-def _plain(raw: str) -> str:
-    return raw if _PLAIN.match(raw) else quote(raw, safe=_URI, errors="surrogateescape")
-
-
-def _advice(heir: Mapping[str, object] | None, offered: tuple[str, ...]) -> str:
-    if heir is not None:
-        return f"use version {heir['version']}"
-    return f"use {' or '.join(offered)}" if offered else "no version is left"
-
-
-def _day(moment: float) -> str:
-    return formatdate(moment, usegmt=True)[5:16]
+def _uri_text(raw: str) -> str:
+    return raw if _VALID_URI.match(raw) else quote(raw, safe=_URI, errors="surrogateescape")

@@ -1,55 +1,52 @@
-"""Schedules: the times of a cron expression, computed once and cached."""
+"""Recurring times of cron expressions, computed once and cached."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, tzinfo
 from math import inf
 
-# cronsim: Debian's cron to the letter, changes of the clock included; small, typed, runs backwards.
+# cronsim: follows Debian's cron, clock changes included; small, typed, and also runs backwards.
 from cronsim import CronSim, CronSimError
 
+Schedule = Callable[[float], tuple[float, float]]
+"""Returns the last scheduled time at or before a time, and the first one after it.
+
+All times are in seconds since 1970. Without such a time, the first is minus infinity and the second
+infinity.
+"""
 _FIELDS = 5
 _SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class CronSchedule:
-    """The times of a cron expression.
+def cron_schedule(text: str, zone: tzinfo) -> Schedule:
+    """Return the schedule of a cron expression of five fields in a time zone.
 
-    The times around `now` are cached until the next of them, so a request needs one comparison.
+    Raises:
+        ValueError: The text is not a cron expression; the message describes the correct form.
     """
+    if len(text.split()) != _FIELDS:
+        raise ValueError(_expected("does not have five fields"))
+    try:
+        CronSim(text, _SOME_DAY)
+    except CronSimError as error:
+        raise ValueError(_expected(f"has a {str(error).lower()}")) from None
 
-    __slots__ = ("_after", "_before", "_text", "_zone")
+    def times(second: int, *, reverse: bool = False) -> Iterator[float]:
+        start = datetime.fromtimestamp(second, UTC).astimezone(zone)
+        return (time.timestamp() for time in CronSim(text, start, reverse))
 
-    def __init__(self, text: str, zone: tzinfo) -> None:
-        """Parse a cron expression of five fields.
+    # The times around the latest request: the next request usually needs one comparison.
+    before, after = inf, -inf
 
-        Raises:
-            ValueError: the text is not a cron expression; the message has what would be right.
-        """
-        self._text = text
-        self._zone = zone
-        self._before, self._after = inf, -inf
-        if len(text.split()) != _FIELDS:
-            raise ValueError(_expected("has not five fields"))
-        try:
-            CronSim(text, _SOME_DAY)
-        except CronSimError as error:
-            raise ValueError(_expected(f"has a {str(error).lower()}")) from None
+    def schedule(now: float) -> tuple[float, float]:
+        nonlocal before, after
+        if not before <= now < after:
+            later = next(times(int(now)), inf)
+            # One second later, as the search excludes its start.
+            before = next(times(int(now) + 1, reverse=True), -inf)
+            after = later
+        return before, after
 
-    def around(self, now: float) -> tuple[float, float]:
-        """Return the last time at or before `now` and the first one after it."""
-        if not self._before <= now < self._after:
-            second = datetime.fromtimestamp(int(now), UTC)
-            later = next(self._times(second), inf)
-            # One second later, so that a time counts as past from its own second on.
-            following = datetime.fromtimestamp(int(now) + 1, UTC)
-            self._before = next(self._times(following, reverse=True), -inf)
-            self._after = later
-        return self._before, self._after
-
-    def _times(self, start: datetime, *, reverse: bool = False) -> Iterator[float]:
-        return (
-            time.timestamp() for time in CronSim(self._text, start.astimezone(self._zone), reverse)
-        )
+    return schedule
 
 
 def _expected(wrong: str) -> str:

@@ -13,7 +13,7 @@ from gateway.conversion.declared.conversion_section import ConversionConfig
 from gateway.conversion.declared.links_builder import LinksBuilder
 from gateway.conversion.version_link import VersionLink
 from gateway.http.upstream.service import Service
-from gateway.lifecycle.lifecycle_section import LifecycleBuilder, VersionEnd
+from gateway.lifecycle.lifecycle import VersionLifecycle, compile_lifecycles
 from gateway.routing.endpoint_section import (
     EndpointBuilder,
     EndpointConfig,
@@ -148,23 +148,20 @@ class ApiBuilder(NamedTuple):
                 shapes[version] = build_errors(errors, at, self.mistakes)
         return shapes
 
-    def _endings(self, versions: Mapping[str, Version]) -> "dict[Version, VersionEnd]":
+    def _endings(self, versions: Mapping[str, Version]) -> dict[Version, VersionLifecycle]:
         configs = {
             label: config.lifecycle
             for label, config in (self.config.versions or {}).items()
             if config.lifecycle is not None
         }
-        if not configs:
-            return {}
-
         at = (*self.at, "versions")
-        return LifecycleBuilder(versions, configs, self.naming, at, self.mistakes).endings()
+        return compile_lifecycles(configs, versions, self.naming, at, self.mistakes)
 
     def _routes(
         self,
         versions: Mapping[str, Version],
         links: Mapping[Version, Sequence[VersionLink]],
-        endings: "Mapping[Version, VersionEnd]",
+        endings: Mapping[Version, VersionLifecycle],
         now: float,
     ) -> tuple[dict[Version | None, Route], dict[Version, str]]:
         """Return the route of each version, and the locations of their OpenAPI documents."""

@@ -21,8 +21,7 @@ from gateway.base.model import (
 from gateway.base.path_templates import Template, parse_template
 from gateway.conversion.chain import Conversion, compose
 from gateway.conversion.version_link import VersionLink
-from gateway.lifecycle.lifecycle import Lifecycle
-from gateway.lifecycle.lifecycle_section import VersionEnd, lifecycle_at
+from gateway.lifecycle.lifecycle import EndpointLifecycle, VersionLifecycle, lifecycle_at
 from gateway.rollout.cutover import StickyBy
 from gateway.routing.error_template import ErrorTemplate
 from gateway.routing.snapshot import Endpoint, Route
@@ -87,7 +86,7 @@ class EndpointBuilder(NamedTuple):
     links: Mapping[Version, Sequence[VersionLink]]
     routes: Mapping[Version | None, Route]
     choice: Choice
-    endings: "Mapping[Version, VersionEnd]"
+    endings: Mapping[Version, VersionLifecycle]
     errors: "Mapping[Version | None, ErrorTemplate]"
     at: Location
     mistakes: Mistakes
@@ -101,7 +100,7 @@ class EndpointBuilder(NamedTuple):
         readers = self._readers(own)
         self._check_version_capture(template, readers)
         upstream = self._upstream(template)
-        lifecycles: dict[Version | None, Lifecycle] = {}
+        lifecycles: dict[Version | None, EndpointLifecycle] = {}
         if self.endings:
             for version in own.values():
                 if version in self.endings:
@@ -114,7 +113,7 @@ class EndpointBuilder(NamedTuple):
         routes = {one: here(route) for one, route in self.routes.items() if one not in left_out}
         vary = [name for reader in readers for name in reader.vary]
         pinned = self.choice.pins and not any(reader.reads_path for reader in readers)
-        exempt = any(lifecycle.terms.exempt for lifecycle in lifecycles.values())
+        exempt = any(lifecycle.exempt for lifecycle in lifecycles.values())
         # Of several versions that a client accepts, the first one that has not ended for it serves.
         preferred = exempt and any(reader.is_preference for reader in readers)
         if readers and (pinned or preferred):
@@ -139,10 +138,12 @@ class EndpointBuilder(NamedTuple):
             by_client,
         )
 
-    def _client_fields(self, route: Route | None, lifecycle: "Lifecycle | None") -> tuple[str, ...]:
+    def _client_fields(
+        self, route: Route | None, lifecycle: EndpointLifecycle | None
+    ) -> tuple[str, ...]:
         """Return the request headers by which responses of a version depend on the client."""
         brownout = None if route is None else route.brownout
-        if (lifecycle is not None and lifecycle.terms.exempt) or (brownout and brownout.exempt):
+        if (lifecycle is not None and lifecycle.exempt) or (brownout and brownout.exempt):
             return self.choice.vary
         if route is None or route.cutover is None:
             return ()
@@ -156,7 +157,7 @@ class EndpointBuilder(NamedTuple):
         template: Template,
         readers: tuple[Reader, ...],
         upstream: Template | None,
-        lifecycles: "Mapping[Version | None, Lifecycle]",
+        lifecycles: Mapping[Version | None, EndpointLifecycle],
         route: Route,
     ) -> Route:
         """Return a route of the API as it is at this endpoint."""
@@ -241,7 +242,7 @@ class EndpointBuilder(NamedTuple):
                 if readers and one in own.values()
             },
             {
-                label: self.endings[version].terms
+                label: self.endings[version]
                 for label, version in own.items()
                 if version in self.endings
             },

@@ -16,7 +16,7 @@ from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.message.message import Message, request_message
 from gateway.conversion.passage import Passage, find_passage
-from gateway.lifecycle.lifecycle import Lifecycle
+from gateway.lifecycle.lifecycle import EndpointLifecycle
 from gateway.rollout.cutover import CutoverRoute
 from gateway.rollout.shadow import DRY_RUN, VALIDATE
 from gateway.routing.preflight import PREFLIGHT, answering, is_preflight
@@ -146,7 +146,7 @@ def plan(
     route = endpoint.routes.get(version)
     fields = () if route is None else route.steady_fields
     lifecycle = endpoint.retired[version] if route is None else route.lifecycle
-    if lifecycle is not None and (route is None or not lifecycle.settled):
+    if lifecycle is not None and (route is None or not lifecycle.is_constant):
         captures = successor_paths(snapshot.links, endpoint, lifecycle, head, captures)
         fields += lifecycle.fields_for(context.client, captures)
     if not allowed:
@@ -200,16 +200,15 @@ def _may_be_served(route: Route | None, head: RequestHead, context: RequestConte
     """
     if route is None or not is_preflight(head.method, head.fields):
         return False
-    terms = None if route.lifecycle is None else route.lifecycle.terms
-    brownout = route.brownout
+    lifecycle, brownout = route.lifecycle, route.brownout
     clients = {
         context.client,
-        *(() if terms is None else terms.exempt),
+        *(() if lifecycle is None else lifecycle.exempt),
         *(() if brownout is None else brownout.exempt),
     }
     askers = (context._replace(client=client, brownout_draw=1.0) for client in clients)
     return any(
-        (terms is None or not terms.ended(asker))
+        (lifecycle is None or not lifecycle.ended(asker))
         and (brownout is None or brownout.closes(asker) is None)
         for asker in askers
     )
@@ -218,19 +217,19 @@ def _may_be_served(route: Route | None, head: RequestHead, context: RequestConte
 def _withdrawn(
     endpoint: Endpoint,
     route: Route | None,
-    lifecycle: "Lifecycle | None",
+    lifecycle: EndpointLifecycle | None,
     captures: Mapping[str, str],
     context: RequestContext,
 ) -> Fault | None:
     """Return the fault for a request of a version that has ended or is browned out, else None."""
-    if lifecycle is not None and (route is None or lifecycle.terms.ended(context)):
-        return lifecycle.retired(context, captures, _offered(endpoint, context))
+    if lifecycle is not None and (route is None or lifecycle.ended(context)):
+        return lifecycle.refusal(context, captures, _offered(endpoint, context))
     brownout = None if route is None else route.brownout
     closes = None if brownout is None else brownout.closes(context)
     if brownout is None or closes is None:
         return None
-    instead = None if lifecycle is None else lifecycle.instead(context, captures)
-    return brownout.refusal(closes, context.now, _offered(endpoint, context), instead)
+    successor = None if lifecycle is None else lifecycle.available_successor(context, captures)
+    return brownout.refusal(closes, context.now, _offered(endpoint, context), successor)
 
 
 def _beside(

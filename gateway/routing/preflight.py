@@ -10,7 +10,7 @@ from gateway.base.request import HeaderLookup, RequestHead
 from gateway.conversion.chain import Conversion
 from gateway.conversion.hop import Hop
 from gateway.conversion.parameter_change import parse_query
-from gateway.lifecycle.brownout import Brownout
+from gateway.lifecycle.brownout import VersionBrownout
 from gateway.versions.chosen_by import NEWEST
 from gateway.versions.selection import Selector
 from gateway.versions.version import Version
@@ -35,7 +35,7 @@ class Interrupted(Protocol):
     """The part of a route that decides whether it answers preflights."""
 
     @property
-    def brownout(self) -> "Brownout | None":
+    def brownout(self) -> VersionBrownout | None:
         """When the version is refused for a while."""
 
     @property

@@ -23,8 +23,8 @@ from gateway.conversion.version_link import VersionLink
 from gateway.http.limits import DEFAULT_LIMITS, Limits
 from gateway.http.trace_parent import TRACE_FIELDS, Tracing
 from gateway.http.upstream.service import Service
-from gateway.lifecycle.brownout import Brownout
-from gateway.lifecycle.lifecycle import Lifecycle, Terms
+from gateway.lifecycle.brownout import VersionBrownout
+from gateway.lifecycle.lifecycle import EndpointLifecycle, VersionLifecycle
 from gateway.rollout.cutover import Cutover
 from gateway.rollout.shadow import Shadow
 from gateway.routing.cors import CorsRules
@@ -110,8 +110,8 @@ class Route:
     tags: EntityTags | None = None
     fields: FieldLines = ()
     overrules: frozenset[bytes] = frozenset()
-    lifecycle: "Lifecycle | None" = None
-    brownout: "Brownout | None" = None
+    lifecycle: EndpointLifecycle | None = None
+    brownout: VersionBrownout | None = None
     shadow: "ShadowAlternative | None" = None
     cutover: "CutoverAlternative | None" = None
     check: SchemaCheck | None = None
@@ -127,8 +127,8 @@ class Route:
         object.__setattr__(self, "prefix_line", line)
         fields, begins = self.fields, inf
         if self.lifecycle is not None:
-            begins = self.lifecycle.terms.sunset
-            if self.lifecycle.settled:
+            begins = self.lifecycle.sunset
+            if self.lifecycle.is_constant:
                 fields += self.lifecycle.fields
         if self.brownout is not None:
             begins = min([begins, *(window.begins for window in self.brownout.windows)])
@@ -180,7 +180,7 @@ class Endpoint:
     routes: Mapping[Version | None, Route]
     vary: tuple[str, ...]
     max_body: int | None = None
-    retired: "Mapping[Version | None, Lifecycle]" = field(default_factory=dict)
+    retired: Mapping[Version | None, EndpointLifecycle] = field(default_factory=dict)
     errors: "Mapping[Version | None, ErrorTemplate]" = field(default_factory=dict)
     media_types: Mapping[str, str] = field(default_factory=dict)
     client_vary: Mapping[Version | None, tuple[str, ...]] = field(default_factory=dict)
@@ -278,11 +278,11 @@ class Snapshot:
     passed_in_trace: FieldFates = field(init=False, repr=False, compare=False)
     derived: dict[str, object] = field(init=False, repr=False, compare=False)
     _routes: dict[VersionKey, list[Route]] = field(init=False, repr=False, compare=False)
-    _terms: "dict[VersionKey, Terms]" = field(init=False, repr=False, compare=False)
+    _terms: dict[VersionKey, VersionLifecycle] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         routes: dict[VersionKey, list[Route]] = {}
-        terms: dict[VersionKey, Terms] = {}
+        terms: dict[VersionKey, VersionLifecycle] = {}
         for endpoint in self.router:
             for label, route in endpoint.routes.items():
                 key = endpoint.api, "" if label is None else str(label)
@@ -290,8 +290,8 @@ class Snapshot:
             lifecycles = [route.lifecycle for route in endpoint.routes.values()]
             for lifecycle in (*lifecycles, *endpoint.retired.values()):
                 if lifecycle:
-                    key = endpoint.api, str(lifecycle.terms.version)
-                    terms.setdefault(key, lifecycle.terms)
+                    key = endpoint.api, str(lifecycle.version)
+                    terms.setdefault(key, lifecycle)
         browned = frozenset(
             key for key, found in routes.items() if any(route.brownout for route in found)
         )
@@ -315,8 +315,8 @@ class Snapshot:
         """
         return iter(self._routes.get(key, ()))
 
-    def terms(self, key: VersionKey) -> "Terms | None":
-        """Return the terms of a version, served or retired; None if it has no lifecycle."""
+    def terms(self, key: VersionKey) -> VersionLifecycle | None:
+        """Return the lifecycle of a version, served or retired; None if it has no lifecycle."""
         return self._terms.get(key)
 
     @property

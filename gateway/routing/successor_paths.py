@@ -7,20 +7,20 @@ from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPl
 from gateway.conversion.link_directory import LinkDirectory, PublicEndpoint
 from gateway.conversion.parameter_change import QUERY, parse_query, write_query
 from gateway.conversion.passage import find_passage
-from gateway.lifecycle.lifecycle import Lifecycle, Successor
+from gateway.lifecycle.lifecycle import EndpointLifecycle, Successor
 from gateway.versions.version import Version
 
 
 def successor_paths(
     directory: LinkDirectory,
     endpoint: PublicEndpoint,
-    lifecycle: "Lifecycle",
+    lifecycle: EndpointLifecycle,
     head: RequestHead,
     captures: Mapping[str, str],
 ) -> Mapping[str, str]:
-    """Return what links to later versions are filled with: the captures, the port, and the paths.
+    """Return the link values of a request: the captures, the port, and the paths of the operation.
 
-    A path is that of the operation in each later version, where operations differ.
+    There is a path for each later version in which operations differ.
 
     Query parameters that the later version cannot have do not count. Where it has no such
     operation, or no endpoint leads to it, the path is that of the same endpoint.
@@ -32,23 +32,23 @@ def successor_paths(
         head: The head of the request.
         captures: The raw captures of its path.
     """
-    places = lifecycle.places(captures, head)
-    if not lifecycle.moves:
-        return places
-    found = dict(places)
+    values = lifecycle.link_values(captures, head)
+    if not lifecycle.operations_differ:
+        return values
+    found = dict(values)
     for one in lifecycle.successors:
         if one.conversions is not None:
             path = _path(directory, endpoint, one, head, captures)
             if path is None:
                 path = endpoint.template.fill({**captures, "version": str(one.version)})
-            found[one.place] = one.addressed(path)
+            found[one.operation_key] = one.with_query(path)
     return found
 
 
 def _path(
     directory: LinkDirectory,
     endpoint: PublicEndpoint,
-    successor: "Successor",
+    successor: Successor,
     head: RequestHead,
     captures: Mapping[str, str],
 ) -> str | None:

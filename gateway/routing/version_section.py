@@ -15,8 +15,8 @@ from gateway.conversion.chain import compose
 from gateway.conversion.link_directory import LinkForm
 from gateway.conversion.version_link import VersionLink
 from gateway.http.upstream.service import Service
-from gateway.lifecycle.brownout_section import BrownoutBuilder, BrownoutConfig
-from gateway.lifecycle.lifecycle_section import LifecycleConfig, VersionEnd
+from gateway.lifecycle.brownout import Brownout
+from gateway.lifecycle.lifecycle import Lifecycle, VersionLifecycle
 from gateway.rollout.cutover_section import CutoverConfig, build_cutover
 from gateway.rollout.shadow_section import ShadowConfig, build_shadow
 from gateway.routing.errors_section import ErrorsConfig
@@ -40,10 +40,10 @@ class VersionConfig(SectionModel):
     """The name of the service that speaks this version. A version has either this or via."""
     via: str | None = None
     """The version whose service answers instead, through the conversions between the two."""
-    lifecycle: LifecycleConfig | None = None
+    lifecycle: Lifecycle | None = None
     """When the version is deprecated and when it ends. A version that has ended needs neither
     service nor via."""
-    brownout: BrownoutConfig | None = None
+    brownout: Brownout | None = None
     """When requests for the version are refused for a while, before it ends."""
     shadow: ShadowConfig | None = None
     """The version that requests are sent to once more, in the background, to compare answers."""
@@ -84,7 +84,7 @@ class VersionsBuilder(NamedTuple):
     naming: ClientNaming | None
     versions: Mapping[str, Version]
     links: Mapping[Version, Sequence[VersionLink]]
-    endings: "Mapping[Version, VersionEnd]"
+    endings: Mapping[Version, VersionLifecycle]
     mistakes: Mistakes
 
     def routes(self, now: float) -> dict[Version | None, Route]:
@@ -180,7 +180,7 @@ class VersionsBuilder(NamedTuple):
         ending = self.endings.get(self.versions[label])
         if ending is None or not self._is_unserved(label):
             return False
-        last = max((ending.terms.sunset, *ending.terms.exempt.values()))
+        last = max((ending.sunset, *ending.exempt.values()))
         if last > now:
             self.mistakes.add(
                 f"does not end before {format_date(last)}; until then, write"
@@ -201,17 +201,11 @@ class VersionsBuilder(NamedTuple):
         config = self.configs[label].brownout
         if config is None:
             return route
-
         ending = self.endings.get(self.versions[label])
-        builder = BrownoutBuilder(
-            (self.api, label),
-            config,
-            inf if ending is None else ending.terms.sunset,
-            self.naming,
-            (*self._at(label), "brownout"),
-            self.mistakes,
-        )
-        return replace(route, brownout=builder.build())
+        sunset = inf if ending is None else ending.sunset
+        at = (*self._at(label), "brownout")
+        compiled = config.compile((self.api, label), sunset, self.naming, at, self.mistakes)
+        return replace(route, brownout=compiled)
 
     def _with_alternatives(self, label: str, route: Route) -> Route:
         """Return the route with the shadow and the cutover of its version."""

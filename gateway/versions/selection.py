@@ -20,7 +20,7 @@ _LONGEST_NAME = 100
 
 
 class Ending(Protocol):
-    """When a version ends; see `gateway.lifecycle.lifecycle.Terms`."""
+    """When a version ends; see `gateway.lifecycle.lifecycle.VersionLifecycle`."""
 
     def ended(self, context: RequestContext) -> bool:
         """Whether the version is over for the client that asks."""

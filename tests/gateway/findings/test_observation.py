@@ -9,7 +9,7 @@ from gateway.findings.catalog import CatalogVersion, catalog
 from gateway.findings.notification import Happening, NotifyDocument
 from gateway.findings.refused_rules import RefusedRules
 from gateway.findings.standing import Standing
-from gateway.lifecycle.openings import Opening
+from gateway.lifecycle.brownout import WindowOccurrence
 from gateway.rollout.cutover_state import CutoverState, DecidedBy
 from gateway.store.state import FailoverRank, FleetView, ReplicaView
 from gateway.usage.delta import Delta, UsageDelta
@@ -166,7 +166,9 @@ def test_a_brownout() -> None:
     assert "refuses 100% of its requests until" in one.text
     assert begun(NOW + 2) == []
     assert observation.brownouts_over(document, NOW + 3599) == {}
-    assert observation.brownouts_over(document, NOW + 3600) == {KEY: Opening(NOW, NOW + 3600, 100)}
+    assert observation.brownouts_over(document, NOW + 3600) == {
+        KEY: WindowOccurrence(NOW, NOW + 3600, 100)
+    }
     assert observation.brownouts_over(document, NOW + 3600) == {}
     assert begun(NOW + 3600) == []
 
@@ -190,7 +192,7 @@ def test_a_brownout_that_ends_with_its_version() -> None:
     ends = NOW + 2 * 86_400 + 16 * 3600
     assert observation.brownouts_over(document, ends - 1) == {}
     ((key, opening),) = observation.brownouts_over(document, ends).items()
-    assert (key, opening) == (KEY, Opening(NOW, ends, 5))
+    assert (key, opening) == (KEY, WindowOccurrence(NOW, ends, 5))
     assert observation.brownout_ended(KEY, opening, {}).text == (
         "The brownout of version 1 of person has ended after 2 days."
     )
@@ -203,9 +205,9 @@ def test_the_effect_of_a_brownout() -> None:
         usages = [UsageDelta(*KEY, "/p", client, 2, refused, 0, 1) for client in clients]
         history.absorb(Delta(NOW + 60 * minute, usages, [], [], [], []))
     minutes = history.view(HistoryQuery(Resolution.MINUTE), NOW + 1200).series[KEY]
-    ended = observation.brownout_ended(KEY, Opening(NOW, NOW + 600, 100), minutes)
+    ended = observation.brownout_ended(KEY, WindowOccurrence(NOW, NOW + 600, 100), minutes)
     assert ended.text == (
         "The brownout of version 1 of person has ended after 10 minutes: 2 of 4 requests were"
         " refused, of 2 callers; 4 called in as long before it."
     )
-    assert observation.brownout_ended(KEY, Opening(NOW, NOW + 600, 100), {}).key == KEY
+    assert observation.brownout_ended(KEY, WindowOccurrence(NOW, NOW + 600, 100), {}).key == KEY

@@ -1,6 +1,6 @@
-"""Brownouts: when a request is refused, when it may come back, and whom it spares."""
+"""Brownouts: when requests are refused, when to retry, and which clients are exempt."""
 
-from dataclasses import dataclass
+from itertools import islice
 from math import inf
 
 import pytest
@@ -8,142 +8,225 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.base.context import RequestContext
+from gateway.base.dates import parse_date
 from gateway.base.errors import FaultCode
 from gateway.base.overrides import Overrides
-from gateway.lifecycle.brownout import Brownout, Growth, Window
+from gateway.lifecycle.brownout import CompiledWindow as Window
+from gateway.lifecycle.brownout import VersionBrownout
+from gateway.lifecycle.schedule import Schedule
+from tests.gateway.lifecycle.served import first_version
 from tests.gateway.world import LAW
 
-SERVED = ("person", "1")
+KEY = ("person", "1")
 ALWAYS = Window()
+NEW_YEAR, FEBRUARY = parse_date("2036-01-01"), parse_date("2036-02-01")
 
 
-@dataclass(frozen=True)
-class Every:
-    """A schedule that repeats itself."""
-
-    seconds: float
-
-    def around(self, now: float) -> tuple[float, float]:
-        before = now - now % self.seconds
-        return before, before + self.seconds
+def every(seconds: float) -> Schedule:
+    """Return a schedule with a constant interval."""
+    return lambda now: (now - now % seconds, now - now % seconds + seconds)
 
 
-def brownout(*windows: Window, **more: object) -> Brownout:
+def never(_: float) -> tuple[float, float]:
+    """A schedule without a time."""
+    return -inf, inf
+
+
+def brownout(*windows: Window, **more: object) -> VersionBrownout:
     """Return the brownouts of version 1."""
-    return Brownout(SERVED, windows, **more)  # type: ignore[arg-type]
+    return VersionBrownout(KEY, windows, **more)  # type: ignore[arg-type]
 
 
-class TestWindow:
-    """Open at its times, between its dates."""
+def configured(
+    yaml: str, top: str = "clients: { by: [{ header: X-Client }] }\n"
+) -> VersionBrownout:
+    """Return the brownouts of version 1 from gateway.yaml."""
+    found = first_version(f"brownout: {{ {yaml} }}", top).brownout
+    assert found is not None
+    return found
 
-    TEN = Window(100, 1000, Every(100), Growth(10, 10))
+
+class TestModel:
+    """From gateway.yaml to what is checked per request; mistakes are in mistakes.txt."""
+
+    def test_a_percentage_at_any_time(self) -> None:
+        assert configured("percent: 5, status: 410") == brownout(Window(percent=(5, 5)), status=410)
+
+    def test_a_window_between_two_dates_grows(self) -> None:
+        found = configured("windows: [{ from: 2036-01-01, to: 2036-02-01, percent: [1, 50] }]")
+        assert found.windows == (Window(NEW_YEAR, FEBRUARY, percent=(1, 50)),)
+
+    def test_a_schedule_is_in_the_configured_time_zone(self) -> None:
+        found = configured('zone: Europe/Berlin, windows: [{ at: "0 9 * * *", minutes: 30 }]')
+        opens = parse_date("2036-07-01T09:00+02:00")
+        assert next(found.occurrences(opens - 1)) == (opens, opens + 30 * 60, 100)
+
+    def test_exempt_clients(self) -> None:
+        yaml = "percent: 5, exempt: [{ client: a }, { client: b, until: 2036-01-01 }]"
+        assert configured(yaml).exempt == {"a": inf, "b": NEW_YEAR}
+
+    def test_exempt_clients_are_hashed_like_those_of_requests(self) -> None:
+        top = "clients: { by: [{ header: X-Client }], hash: pepper }\n"
+        (name,) = configured("percent: 5, exempt: [{ client: a }]", top).exempt
+        assert name.startswith("hash-")
+        assert configured(f"percent: 5, exempt: [{{ client: {name} }}]", top).exempt == {name: inf}
+
+
+SCHEDULED = Window(100, 1000, every(100), (10, 10))
+GROWING = Window(0, 1000, every(100), (10, 50))
+
+
+@pytest.mark.parametrize(
+    ("window", "closes"),
+    [
+        (
+            SCHEDULED,
+            {0: None, 99: None, 100: 110, 109.9: 110, 110: None, 900: 910, 1000: None},
+        ),
+        (Window(100, 1000), {99: None, 100: 1000, 1000: None}),
+        (Window(100, 1000, every(100), (200, 200)), {999: 1000, 1000: None}),
+        (GROWING, {0: 10, 11: None, 500: 530, 529: 530, 531: None, 900: 946}),
+        # A window that opened before its first date has its first length.
+        (Window(50, 1050, every(100), (60, 100)), {55: 60}),
+    ],
+    ids=[
+        "by a schedule",
+        "between two dates",
+        "cut at its last date",
+        "growing",
+        "cut at its first",
+    ],
+)
+def test_a_window_closes(window: Window, closes: dict[float, float | None]) -> None:
+    assert {now: window.closes(now) for now in closes} == closes
+
+
+@pytest.mark.parametrize(("now", "share"), [(0, 0.1), (500, 0.3), (999, 0.4996)])
+def test_the_share_of_a_window_grows(now: float, share: float) -> None:
+    assert Window(0, 1000, percent=(10, 50)).share(now) == pytest.approx(share)
+
+
+OCCURRENCES = {
+    "later": ((Window(100, 200),), 0, [(100, 200, 100)]),
+    "open now": ((Window(100, 200),), 150, [(100, 200, 100)]),
+    "over": ((Window(100, 200),), 200, []),
+    "without an end": ((Window(percent=(5, 5)),), 7, [(-inf, inf, 5)]),
+    "a schedule, open now": (
+        (Window(schedule=every(100), seconds=(10, 10)),),
+        105,
+        [(100, 110, 100), (200, 210, 100), (300, 310, 100)],
+    ),
+    "a schedule, just closed": (
+        (Window(schedule=every(100), seconds=(10, 10)),),
+        110,
+        [(200, 210, 100), (300, 310, 100), (400, 410, 100)],
+    ),
+    "a growing schedule between two dates": (
+        (Window(0, 250, every(100), (10, 60), (0, 50)),),
+        50,
+        [(100, 130, 20), (200, 250, 40)],
+    ),
+    "a schedule that opened before its first date": (
+        (Window(105, 250, every(100), (20, 20)),),
+        0,
+        [(105, 120, 100), (200, 220, 100)],
+    ),
+    "a schedule without a time": ((Window(schedule=never, seconds=(1, 1)),), 0, []),
+    "two windows, the earliest first": (
+        (Window(300, 400), Window(schedule=every(200), seconds=(10, 10))),
+        210,
+        [(300, 400, 100), (400, 410, 100), (600, 610, 100)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("windows", "now", "found"), OCCURRENCES.values(), ids=OCCURRENCES)
+def test_occurrences(windows: tuple[Window, ...], now: float, found: list[object]) -> None:
+    assert list(islice(brownout(*windows).occurrences(now), 3)) == found
+
+
+@given(st.integers(0, 300), st.integers(1, 400), st.integers(1, 60), st.integers(0, 500), st.data())
+def test_a_window_is_open_exactly_during_its_occurrences(
+    begins: int, lasts: int, length: int, now: int, data: st.DataObject
+) -> None:
+    window = Window(begins, begins + lasts, every(70), (length, length))
+    moment = data.draw(st.integers(now, now + 500))
+    found = [each for each in window.occurrences(now) if each.begins <= moment < each.ends]
+    assert bool(found) == (window.closes(moment) is not None)
+
+
+class TestRetry:
+    """The time of the next attempt, by the windows, the time and the draw."""
 
     @pytest.mark.parametrize(
-        ("now", "closes"),
-        [(0, None), (99, None), (100, 110), (109.9, 110), (110, None), (900, 910), (1000, None)],
-    )
-    def test_by_a_schedule(self, now: float, closes: float | None) -> None:
-        assert self.TEN.closes(now) == closes
-
-    @pytest.mark.parametrize(("now", "closes"), [(99, None), (100, 1000), (1000, None)])
-    def test_all_the_time_between_two_dates(self, now: float, closes: float | None) -> None:
-        assert Window(100, 1000).closes(now) == closes
-
-    @pytest.mark.parametrize(("now", "closes"), [(999, 1000), (1000, None)])
-    def test_the_last_date_cuts_it_short(self, now: float, closes: float | None) -> None:
-        assert Window(100, 1000, Every(100), Growth(200, 200)).closes(now) == closes
-
-    @pytest.mark.parametrize(
-        ("now", "closes"), [(0, 10), (11, None), (500, 530), (529, 530), (531, None), (900, 946)]
-    )
-    def test_it_opens_for_longer_and_longer(self, now: float, closes: float | None) -> None:
-        assert Window(0, 1000, Every(100), Growth(10, 50)).closes(now) == closes
-
-    def test_one_that_was_open_before_it_began_is_as_long_as_the_first(self) -> None:
-        assert Window(50, 1050, Every(100), Growth(60, 100)).closes(55) == 60
-
-    @pytest.mark.parametrize(("now", "share"), [(0, 0.1), (500, 0.3), (999, 0.4996)])
-    def test_it_refuses_more_and_more(self, now: float, share: float) -> None:
-        assert Window(0, 1000, percent=Growth(10, 50)).share(now) == pytest.approx(share)
-
-
-class TestBrownout:
-    """What becomes of a request."""
-
-    @pytest.mark.parametrize("chance", [0.0, 0.99, 1.0])
-    def test_a_window_refuses_whoever_comes(self, chance: float) -> None:
-        found = brownout(Window(0, 100)).closes(RequestContext("", 50, brownout_draw=chance))
-        assert found == 100
-
-    @pytest.mark.parametrize(("chance", "closes"), [(0.0, 51), (0.049, 51), (0.05, None)])
-    def test_a_share_refuses_by_chance(self, chance: float, closes: float | None) -> None:
-        """The next request may fare better, so it may come at once."""
-        window = Window(percent=Growth(5, 5))
-        assert brownout(window).closes(RequestContext("", 50, brownout_draw=chance)) == closes
-
-    def test_nothing_open(self) -> None:
-        assert brownout().closes(RequestContext(brownout_draw=0)) is None
-        assert brownout(Window(100, 200)).closes(RequestContext("", 50, brownout_draw=0)) is None
-
-    def test_of_several_that_are_open_the_one_that_closes_last_counts(self) -> None:
-        windows = (Window(0, 100), Window(0, 300), Window(percent=Growth(50, 50)), Window(0, 200))
-        assert brownout(*windows).closes(RequestContext("", 50, brownout_draw=0)) == 300
-        assert brownout(*windows).share(50) == 1
-
-    @pytest.mark.parametrize(
-        ("windows", "again"),
+        ("windows", "now", "draw", "closes"),
         [
-            ((Window(0, 100), Window(100, 200)), 200),
-            ((Window(0, 100), Window(90, 300), Window(300, 400)), 400),
-            ((Window(0, 100), Window(101, 200)), 100),
-            ((Window(0, 100), Window(100, 200, percent=Growth(99, 99))), 100),
-            ((Window(0, 100), Window(100, 200, percent=Growth(50, 150))), 100),
-            ((Window(0, 1000, Every(100), Growth(60, 60)), Window(60, 90)), 90),
-            ((Window(0, 1000, Every(100), Growth(100, 100)),), 1000),
-            ((Window(0, 100), Window(100, inf)), inf),
+            ((), 50, 0, None),
+            ((Window(100, 200),), 50, 0, None),
+            ((Window(0, 100),), 50, 1.0, 100),
+            # A share refuses by chance, and a retry may be served at once.
+            ((Window(percent=(5, 5)),), 50, 0.049, 51),
+            ((Window(percent=(5, 5)),), 50, 0.05, None),
+            # The last of the open windows counts, and those adjacent to it.
+            ((Window(0, 100), Window(0, 300), Window(percent=(50, 50))), 50, 0, 300),
+            ((Window(0, 100), Window(100, 200)), 59, 0.999, 200),
+            ((Window(0, 100), Window(90, 300), Window(300, 400)), 0, 0.999, 400),
+            ((Window(0, 100), Window(101, 200)), 0, 0.999, 100),
+            ((Window(0, 100), Window(100, 200, percent=(99, 99))), 0, 0.999, 100),
+            ((Window(0, 100), Window(100, 200, percent=(50, 150))), 0, 0.999, 100),
+            ((Window(0, 1000, every(100), (60, 60)), Window(60, 90)), 0, 0.999, 90),
+            ((Window(0, 1000, every(100), (100, 100)),), 0, 0.999, 1000),
+            ((Window(0, 100), Window(100, inf)), 0, 0.999, inf),
+            # At most 16 adjacent windows are joined.
+            ((Window(0, 1e9, every(100), (100, 100)),), 200, 0, 1900),
         ],
     )
-    def test_windows_that_follow_upon_each_other_are_one(
-        self, windows: tuple[Window, ...], again: float
+    def test_next_attempt(
+        self, windows: tuple[Window, ...], now: float, draw: float, closes: float | None
     ) -> None:
-        found = brownout(*windows)
-        for now in (0, 50, 59):
-            assert found.closes(RequestContext("", now, brownout_draw=0.999)) == again
+        context = RequestContext("", now, brownout_draw=draw)
+        assert brownout(*windows).closes(context) == closes
 
-    def test_it_does_not_look_ahead_for_ever(self) -> None:
-        found = brownout(Window(0, 1e9, Every(100), Growth(100, 100)))
-        assert found.closes(RequestContext("", 0)) == 1700
-        for now in range(0, 20_000, 100):
-            assert found.closes(RequestContext("", now)) == now + 1700
-
-    def test_the_share_at_a_time(self) -> None:
-        windows = brownout(Window(0, 100, percent=Growth(5, 5)), Window(50, 100))
-        assert [windows.share(now) for now in (-1, 0, 50, 100)] == [0, 0.05, 1, 0]
-
-    @pytest.mark.parametrize(
-        ("client", "now", "spared"),
-        [("acme", 99, True), ("acme", 100, False), ("good", 1e12, True), ("", 0, False)],
+    @LAW
+    @given(
+        st.floats(0, 1e4), st.floats(1, 500), st.floats(0, 1, exclude_max=True), st.floats(0, 100)
     )
-    def test_exempt_clients_are_spared_until_their_date(
-        self, client: str, now: float, spared: bool
+    def test_a_refused_request_may_be_repeated_later(
+        self, now: float, length: float, draw: float, percent: float
     ) -> None:
-        found = brownout(ALWAYS, exempt={"acme": 100.0, "good": inf})
-        assert found.spares(RequestContext(client, now)) is spared
-        assert (found.closes(RequestContext(client, now)) is None) is spared
+        window = Window(100, 9000, every(100), (length, length), (percent, percent))
+        closes = brownout(window).closes(RequestContext("", now, brownout_draw=draw))
+        assert closes is None or (closes > now and draw < percent / 100 and 100 <= now < 9000)
 
-    @pytest.mark.parametrize(
-        ("paused", "spared"),
-        [({SERVED}, True), ({("person", "2")}, False), ({("users", "1")}, False), (set(), False)],
-    )
-    def test_a_pause_spares_everybody(self, paused: set[tuple[str, str]], spared: bool) -> None:
-        context = RequestContext("", 50, Overrides(frozenset(paused)))
-        assert (brownout(ALWAYS).closes(context) is None) is spared
+
+def test_the_largest_share_of_the_open_windows_counts() -> None:
+    found = brownout(Window(0, 100, percent=(5, 5)), Window(50, 100))
+    assert [found.share(now) for now in (-1, 0, 50, 100)] == [0, 0.05, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("client", "now", "exempt"),
+    [("acme", 99, True), ("acme", 100, False), ("good", 1e12, True), ("", 0, False)],
+)
+def test_a_client_is_exempt_until_its_date(client: str, now: float, exempt: bool) -> None:
+    found = brownout(ALWAYS, exempt={"acme": 100.0, "good": inf})
+    assert found.exempts(RequestContext(client, now)) is exempt
+    assert (found.closes(RequestContext(client, now)) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("paused", "exempt"),
+    [({KEY}, True), ({("person", "2")}, False), ({("users", "1")}, False), (set(), False)],
+)
+def test_a_pause_exempts_every_client(paused: set[tuple[str, str]], exempt: bool) -> None:
+    context = RequestContext("", 50, Overrides(frozenset(paused)))
+    assert (brownout(ALWAYS).closes(context) is None) is exempt
 
 
 class TestRefusal:
-    """What is said."""
+    """The fault for a refused request."""
 
-    def test_when_to_come_back_is_rounded_up(self) -> None:
+    def test_retry_after_is_rounded_up(self) -> None:
         fault = brownout(ALWAYS).refusal(100, 50.1, ("1", "2"), {"version": "2"})
         assert (fault.status, fault.code) == (503, FaultCode.VERSION_BROWNOUT)
         assert fault.fields == ((b"Retry-After", b"50"),)
@@ -152,26 +235,11 @@ class TestRefusal:
             "Version 1 is being withdrawn and refused for a while; use version 2."
         )
 
-    def test_gone(self) -> None:
+    def test_410_has_no_retry_after(self) -> None:
         fault = brownout(ALWAYS, status=410).refusal(100, 50, ("1",), None)
         assert (fault.status, fault.fields, fault.successor) == (410, (), None)
         assert fault.detail.endswith("use a later version.")
 
-    def test_without_an_end_it_is_worth_another_try_later(self) -> None:
+    def test_retry_after_is_an_hour_without_an_end(self) -> None:
         fields = brownout(ALWAYS).refusal(inf, 50, ("1",), None).fields
         assert fields == ((b"Retry-After", b"3600"),)
-
-
-@LAW
-@given(
-    st.floats(0, 1e4),
-    st.floats(1, 500),
-    st.floats(0, 1, exclude_max=True),
-    st.floats(0, 100),
-)
-def test_who_is_refused_may_come_back_later(
-    now: float, length: float, chance: float, percent: float
-) -> None:
-    window = Window(100, 9000, Every(100), Growth(length, length), Growth(percent, percent))
-    closes = brownout(window).closes(RequestContext("", now, brownout_draw=chance))
-    assert closes is None or (closes > now and chance < percent / 100 and 100 <= now < 9000)

@@ -1,5 +1,6 @@
-"""Lifecycles: what is said of a version before it ends, when it has, and to whom."""
+"""Lifecycles: header fields before a version ends, refusals after that, links to successors."""
 
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -7,146 +8,181 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.base.context import RequestContext
+from gateway.base.dates import parse_date
 from gateway.base.errors import FaultCode
 from gateway.base.path_templates import parse_template
-from gateway.lifecycle.lifecycle import PORT, Successor, Terms, lifecycle
-from gateway.versions.reader import VersionAddress
+from gateway.lifecycle.lifecycle import PORT, Successor, VersionLifecycle
+from gateway.versions.reader import IN_PATH, VersionAddress
 from gateway.versions.version import Version
+from tests.gateway.lifecycle.served import NAMED, first_version
+from tests.gateway.rules.rules import RULES, edited, loaded
 from tests.gateway.world import LAW, V1, V2, head
 
 V3 = Version(3)
 JANUARY, JUNE, DECEMBER = 1_767_225_600.0, 1_780_272_000.0, 1_798_675_200.0
-STATIC, MOVING = parse_template("/v{version}/person"), parse_template("/v{version}/users/{id}")
+BY_PATH = Successor(V2, None, parse_template("/v{version}/person"))
+CAPTURING = Successor(V2, None, parse_template("/v{version}/users/{id}"))
 PAGE = "https://example.com/v1"
 
 
-def told(terms: Terms, *successors: Successor, client: str = "", **captures: str) -> list[str]:
-    """Return the header fields that a client gets, as it sees them."""
-    fields = lifecycle(terms, successors).fields_for(client, captures)
+def announced(
+    lifecycle: VersionLifecycle, *successors: Successor, client: str = "", **captures: str
+) -> list[str]:
+    """Return the header fields that a client gets."""
+    fields = lifecycle.at_endpoint(successors).fields_for(client, captures)
     return [f"{name.decode()}: {value.decode()}" for name, value in fields]
 
 
-class TestFields:
-    """RFC 9745, RFC 8594, RFC 5829: written out beforehand."""
+class TestModel:
+    """From gateway.yaml to what is announced per request; mistakes are in mistakes.txt."""
 
-    def test_nothing_to_say(self) -> None:
-        assert told(Terms(V1, link=PAGE)) == []
+    def test_dates_exemptions_and_successors(self) -> None:
+        text = edited(
+            '"1": { service: old }',
+            '"1": { service: old, lifecycle: { deprecated: 2035-01-01, sunset: 2036-01-01,'
+            f' link: "{PAGE}", successor: "2", exempt: [{{ client: a, until: 2037-01-01 }}] }} }}',
+            NAMED + RULES,
+        )
+        found = loaded(text).router.find("/param")
+        assert found is not None
+        assert found[0].selector is not None
+        assert found[0].selector.terms == {
+            "1": VersionLifecycle(
+                V1,
+                parse_date("2035-01-01"),
+                parse_date("2036-01-01"),
+                PAGE,
+                {"a": parse_date("2037-01-01")},
+                (V2,),
+            )
+        }
 
-    def test_deprecated(self) -> None:
-        assert told(Terms(V1, JANUARY)) == ["Deprecation: @1767225600"]
+    def test_a_version_without_lifecycle_has_none(self) -> None:
+        assert first_version("schema: live").lifecycle is None
 
-    def test_ends(self) -> None:
-        assert told(Terms(V1, sunset=DECEMBER)) == ["Sunset: Thu, 31 Dec 2026 00:00:00 GMT"]
+    def test_a_version_that_has_ended_needs_no_service(self) -> None:
+        text = edited('"1": { service: old }', '"1": { lifecycle: { sunset: 2020-01-01 } }')
+        found = loaded(text).router.find("/param")
+        assert found is not None
+        assert list(found[0].routes) == [V2]
+        assert list(found[0].retired) == [V1]
 
-    def test_days_have_two_digits(self) -> None:
-        assert told(Terms(V1, sunset=JUNE)) == ["Sunset: Mon, 01 Jun 2026 00:00:00 GMT"]
 
-    def test_a_page_about_both(self) -> None:
-        assert told(Terms(V1, JANUARY, DECEMBER, PAGE))[2:] == [
-            f'Link: <{PAGE}>; rel="deprecation", <{PAGE}>; rel="sunset"'
-        ]
+@pytest.mark.parametrize(
+    ("lifecycle", "fields"),
+    [
+        (VersionLifecycle(V1, link=PAGE), []),
+        (VersionLifecycle(V1, JANUARY), ["Deprecation: @1767225600"]),
+        (VersionLifecycle(V1, sunset=DECEMBER), ["Sunset: Thu, 31 Dec 2026 00:00:00 GMT"]),
+        (VersionLifecycle(V1, sunset=JUNE), ["Sunset: Mon, 01 Jun 2026 00:00:00 GMT"]),
+        (
+            VersionLifecycle(V1, JANUARY, DECEMBER, PAGE),
+            [
+                "Deprecation: @1767225600",
+                "Sunset: Thu, 31 Dec 2026 00:00:00 GMT",
+                f'Link: <{PAGE}>; rel="deprecation", <{PAGE}>; rel="sunset"',
+            ],
+        ),
+    ],
+    ids=["no date", "deprecated", "sunset", "a day of one digit", "all"],
+)
+def test_header_fields_of_rfc_9745_and_8594(lifecycle: VersionLifecycle, fields: list[str]) -> None:
+    assert announced(lifecycle) == fields
 
-    def test_an_exempt_client_is_told_its_own_date(self) -> None:
-        terms = Terms(V1, sunset=JANUARY, exempt={"acme": DECEMBER})
-        assert told(terms, client="acme") == ["Sunset: Thu, 31 Dec 2026 00:00:00 GMT"]
-        assert told(terms, client="other") == ["Sunset: Thu, 01 Jan 2026 00:00:00 GMT"]
+
+def test_an_exempt_client_gets_its_own_sunset() -> None:
+    lifecycle = VersionLifecycle(V1, sunset=JANUARY, exempt={"acme": DECEMBER})
+    assert announced(lifecycle, client="acme") == ["Sunset: Thu, 31 Dec 2026 00:00:00 GMT"]
+    assert announced(lifecycle, client="other") == ["Sunset: Thu, 01 Jan 2026 00:00:00 GMT"]
 
 
 class TestSuccessor:
-    """How the version to use instead is asked for."""
+    """Links to the successor (RFC 5829), and its members in problem details."""
 
     @pytest.mark.parametrize(
-        ("successor", "link", "members"),
+        ("template", "address", "target", "parameter", "members"),
         [
+            ("/v{version}/person", IN_PATH, "/v2/person", "", {}),
+            ("/person", VersionAddress(query="v=2"), "/person?v=2", "", {}),
             (
-                Successor(V2, None, STATIC),
-                ['Link: </v2/person>; rel="successor-version"'],
-                {"path": "/v2/person"},
+                *("/person", VersionAddress(header="X-V: 2")),
+                *("/person", '; title="X-V: 2"', {"header": "X-V: 2"}),
             ),
             (
-                Successor(V2, None, parse_template("/person"), VersionAddress(query="v=2")),
-                ['Link: </person?v=2>; rel="successor-version"'],
-                {"path": "/person?v=2"},
-            ),
-            (
-                Successor(V2, None, parse_template("/person"), VersionAddress(header="X-V: 2")),
-                ['Link: </person>; rel="successor-version"; title="X-V: 2"'],
-                {"path": "/person", "header": "X-V: 2"},
-            ),
-            (
-                Successor(
-                    V2,
-                    None,
-                    parse_template("/person"),
+                *(
+                    "/person",
                     VersionAddress(header="Accept: a/b-v2+json", media_type="a/b-v2+json"),
                 ),
-                ['Link: </person>; rel="successor-version"; type="a/b-v2+json"'],
-                {"path": "/person", "header": "Accept: a/b-v2+json"},
+                *("/person", '; type="a/b-v2+json"', {"header": "Accept: a/b-v2+json"}),
+            ),
+            ("/users/{id}", VersionAddress(query="v=2"), "/users/5?v=2", "", {}),
+            (
+                *("/users/{id}/{rest*}", VersionAddress(header="X-V: 2")),
+                *("/users/5/a/b", '; title="X-V: 2"', {"header": "X-V: 2"}),
             ),
         ],
-        ids=["path", "query", "header", "accept"],
     )
     def test_by_each_mechanism(
-        self, successor: Successor, link: list[str], members: dict[str, object]
+        self,
+        template: str,
+        address: VersionAddress,
+        target: str,
+        parameter: str,
+        members: dict[str, object],
     ) -> None:
-        assert told(Terms(V1), successor) == link
-        assert successor.members({}) == {"version": "2", **members}
-
-    def test_a_path_that_moves_is_filled_for_each_request(self) -> None:
-        successor = Successor(V2, None, MOVING)
-        for name in ("5", "6"):
-            assert told(Terms(V1), successor, version="1", id=name) == [
-                f'Link: </v2/users/{name}>; rel="successor-version"'
-            ]
-
-    def test_a_path_that_moves_by_the_other_mechanisms(self) -> None:
-        path = parse_template("/users/{id}/{rest*}")
-        where = {"id": "5", "rest": "a/b"}
-        assert told(Terms(V1), Successor(V2, None, path, VersionAddress(query="v=2")), **where) == [
-            'Link: </users/5/a/b?v=2>; rel="successor-version"'
-        ]
-        assert told(
-            Terms(V1), Successor(V2, None, path, VersionAddress(header="X-V: 2")), **where
-        ) == ['Link: </users/5/a/b>; rel="successor-version"; title="X-V: 2"']
+        successor = Successor(V2, None, parse_template(template), address)
+        captures = {"version": "1", "id": "5", "rest": "a/b"}
+        (link,) = announced(VersionLifecycle(V1), successor, **captures)
+        assert link == f'Link: <{target}>; rel="successor-version"{parameter}'
+        found = successor.problem_members(captures)
+        assert found == {"version": "2", "path": target, **members}
 
     @pytest.mark.parametrize(
         ("authority", "port"),
         [("", ""), ("v1.api.test", ""), ("v1.api.test:8080", ":8080"), ("[::1]", ""), ("h:", "")],
     )
-    def test_another_host_is_asked_at_the_same_port(self, authority: str, port: str) -> None:
-        successor = Successor(V2, None, MOVING, VersionAddress(host="v2.api.test"))
-        asked = head("/")._replace(authority=authority)
-        where = lifecycle(Terms(V1), (successor,)).places({"id": "5"}, asked)
-        assert told(Terms(V1), successor, **where) == [
+    def test_a_link_to_another_host_has_the_port_of_the_client(
+        self, authority: str, port: str
+    ) -> None:
+        successor = replace(CAPTURING, address=VersionAddress(host="v2.api.test"))
+        endpoint = VersionLifecycle(V1).at_endpoint((successor,))
+        values = endpoint.link_values({"id": "5"}, head("/")._replace(authority=authority))
+        assert announced(VersionLifecycle(V1), successor, **values) == [
             f'Link: <//v2.api.test{port}/v2/users/5>; rel="successor-version"'
         ]
-        assert successor.members(where) == {
+        assert successor.problem_members(values) == {
             "version": "2",
             "path": "/v2/users/5",
             "host": f"v2.api.test{port}",
         }
-        assert where[PORT] == port
+        assert values[PORT] == port
 
     @pytest.mark.parametrize(
         ("raw", "sent"),
-        [("%C3%A9", "%C3%A9"), ('a>"<', "a%3E%22%3C"), ("é", "%C3%A9"), ("\udce9", "%E9")],
+        [
+            ("5", "5"),
+            ("%C3%A9", "%C3%A9"),
+            ('a>"<', "a%3E%22%3C"),
+            ("é", "%C3%A9"),
+            ("\udce9", "%E9"),
+        ],
     )
-    def test_whatever_the_client_sent_fits_in_a_field(self, raw: str, sent: str) -> None:
-        (link,) = told(Terms(V1), Successor(V2, None, MOVING), id=raw)
+    def test_captures_are_encoded_for_a_uri(self, raw: str, sent: str) -> None:
+        (link,) = announced(VersionLifecycle(V1), CAPTURING, id=raw)
         assert link == f'Link: </v2/users/{sent}>; rel="successor-version"'
-        assert Successor(V2, None, MOVING).members({"id": raw})["path"] == f"/v2/users/{sent}"
+        assert CAPTURING.problem_members({"id": raw})["path"] == f"/v2/users/{sent}"
 
     @LAW
     @given(st.text())
-    def test_nothing_breaks_out_of_the_link(self, raw: str) -> None:
-        (link,) = told(Terms(V1), Successor(V2, None, MOVING), id=raw)
+    def test_no_capture_ends_the_link(self, raw: str) -> None:
+        (link,) = announced(VersionLifecycle(V1), CAPTURING, id=raw)
         target = link.removeprefix("Link: </v2/users/").removesuffix('>; rel="successor-version"')
         assert target.isascii()
         assert not set('<>"\r\n\0 ') & set(target)
 
 
-class TestEnding:
-    """At the second of the sunset, for each client its own."""
+class TestEnd:
+    """A version ends at the second of its sunset, for each client at its own."""
 
     @pytest.mark.parametrize(
         ("client", "now", "ended"),
@@ -158,49 +194,46 @@ class TestEnding:
             ("acme", DECEMBER, True),
         ],
     )
-    def test_when(self, client: str, now: float, ended: bool) -> None:
-        terms = Terms(V1, sunset=JUNE, exempt={"acme": DECEMBER})
-        assert terms.ended(RequestContext(client, now)) is ended
+    def test_ended(self, client: str, now: float, ended: bool) -> None:
+        lifecycle = VersionLifecycle(V1, sunset=JUNE, exempt={"acme": DECEMBER})
+        assert lifecycle.ended(RequestContext(client, now)) is ended
 
-    def test_never(self) -> None:
-        assert not Terms(V1, JANUARY).ended(RequestContext("", 1e12))
+    def test_a_version_without_sunset_never_ends(self) -> None:
+        assert not VersionLifecycle(V1, JANUARY).ended(RequestContext("", 1e12))
 
-    def test_the_fault_names_the_successor(self) -> None:
-        ending = lifecycle(Terms(V1, sunset=JUNE), (Successor(V2, None, STATIC),))
-        fault = ending.retired(RequestContext("", JUNE), {"version": "1"}, ("2", "3"))
+    def test_the_refusal_names_the_successor(self) -> None:
+        endpoint = VersionLifecycle(V1, sunset=JUNE).at_endpoint((BY_PATH,))
+        fault = endpoint.refusal(RequestContext("", JUNE), {"version": "1"}, ("2", "3"))
         assert (fault.status, fault.code) == (410, FaultCode.VERSION_RETIRED)
         assert fault.detail == "Version 1 was retired on 01 Jun 2026; use version 2."
-        assert fault.problem("/v1/person") == {
-            "type": "urn:problem:version_retired",
-            "title": "Version retired",
-            "status": 410,
-            "detail": fault.detail,
-            "instance": "/v1/person",
-            "code": "version_retired",
-            "supportedVersions": ["2", "3"],
-            "successor": {"version": "2", "path": "/v2/person"},
-        }
+        assert fault.supported == ("2", "3")
+        assert fault.successor == {"version": "2", "path": "/v2/person"}
 
     @pytest.mark.parametrize(
-        ("until", "heir"), [(DECEMBER, "version 2"), (JUNE, "version 3"), (inf, "version 2")]
+        ("sunsets", "offered", "advice"),
+        [
+            ([DECEMBER, None], ("3",), "use version 2"),
+            ([JUNE, None], ("3",), "use version 3"),
+            ([None], ("3",), "use version 2"),
+            ([inf], (), "use version 2"),
+            ([JUNE], ("2", "3"), "use 2 or 3"),
+            ([JUNE], (), "no version is left"),
+            ([], ("2", "3"), "use 2 or 3"),
+            ([], (), "no version is left"),
+        ],
     )
-    def test_the_first_successor_that_is_left(self, until: float, heir: str) -> None:
-        following = (
-            Successor(V2, Terms(V2, sunset=until), STATIC),
-            Successor(V3, None, STATIC),
-        )
-        ending = lifecycle(Terms(V1, sunset=JANUARY), following)
-        fault = ending.retired(RequestContext("", JUNE), {}, ("3",))
-        assert fault.detail.endswith(f"use {heir}.")
-
-    @pytest.mark.parametrize(
-        ("offered", "advice"),
-        [(("2", "3"), "use 2 or 3."), ((), "no version is left.")],
-    )
-    def test_without_a_successor(self, offered: tuple[str, ...], advice: str) -> None:
-        following = Successor(V2, Terms(V2, sunset=JUNE), STATIC)
-        for successors in ((), (following,)):
-            ending = lifecycle(Terms(V1, sunset=JANUARY), successors)
-            fault = ending.retired(RequestContext("", JUNE), {}, offered)
-            assert fault.successor is None
-            assert fault.detail == f"Version 1 was retired on 01 Jan 2026; {advice}"
+    def test_the_refusal_names_the_first_version_that_has_not_ended(
+        self, sunsets: list[float | None], offered: tuple[str, ...], advice: str
+    ) -> None:
+        successors = [
+            Successor(
+                version,
+                None if sunset is None else VersionLifecycle(version, sunset=sunset),
+                BY_PATH.path,
+            )
+            for version, sunset in zip((V2, V3), sunsets, strict=False)
+        ]
+        endpoint = VersionLifecycle(V1, sunset=JANUARY).at_endpoint(tuple(successors))
+        fault = endpoint.refusal(RequestContext("", JUNE), {}, offered)
+        assert fault.detail == f"Version 1 was retired on 01 Jan 2026; {advice}."
+        assert (fault.successor is not None) == advice.startswith("use version")

@@ -15,8 +15,8 @@ from gateway.conversion.chain import Conversion
 from gateway.conversion.changes.default import Added
 from gateway.conversion.changes.rename import Renamed
 from gateway.conversion.version_link import Direction, VersionLink
-from gateway.lifecycle.brownout import Brownout, Window
-from gateway.lifecycle.lifecycle import Lifecycle, Successor, Terms, lifecycle
+from gateway.lifecycle.brownout import CompiledWindow, VersionBrownout
+from gateway.lifecycle.lifecycle import EndpointLifecycle, Successor, VersionLifecycle
 from gateway.routing.plan import Decision, Options, Plan, Refusal, plan
 from gateway.routing.snapshot import Endpoint, Route, Snapshot
 from gateway.versions.matching import Matching
@@ -628,22 +628,22 @@ class TestFields:
 class TestEnding:
     """Versions that end: announced, browned out, over; each for who asks and when."""
 
-    TERMS = Terms(V1, 50.0, 100.0, exempt={"acme": 200.0})
+    TERMS = VersionLifecycle(V1, 50.0, 100.0, exempt={"acme": 200.0})
     NEXT = Successor(V2, None, parse_template("/v{version}/person"))
     SAID = ((b"Deprecation", b"@50"), (b"Sunset", b"Thu, 01 Jan 1970 00:01:40 GMT"))
     LINK = ((b"Link", b'</v2/person>; rel="successor-version"'),)
 
-    def ending(self, *windows: Window, served: bool = True) -> Snapshot:
+    def ending(self, *windows: CompiledWindow, served: bool = True) -> Snapshot:
         """Return a world in which version 1 ends at 100."""
         endpoint = person("/v{version}/person", PATH, methods=("GET", "POST"))
-        ending = lifecycle(self.TERMS, (self.NEXT,))
-        brownout = Brownout(("person", "1"), windows) if windows else None
+        ending = self.TERMS.at_endpoint((self.NEXT,))
+        brownout = VersionBrownout(("person", "1"), windows) if windows else None
         route = replace(endpoint.routes[V1], lifecycle=ending, brownout=brownout)
         routes: dict[Version | None, Route] = {**endpoint.routes, V1: route}
         if not served:
             del routes[V1]
         selector = Selector((PATH,), SUPPORTED, terms={"1": self.TERMS})
-        retired: dict[Version | None, Lifecycle] = {} if served else {V1: ending}
+        retired: dict[Version | None, EndpointLifecycle] = {} if served else {V1: ending}
         return snapshot([replace(endpoint, routes=routes, selector=selector, retired=retired)])
 
     @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "OPTIONS"])
@@ -676,7 +676,7 @@ class TestEnding:
         assert isinstance(allowed, Options)
 
     def test_a_brownout_refuses(self) -> None:
-        world = self.ending(Window(10, 20))
+        world = self.ending(CompiledWindow(10, 20))
         for now in (9, 20):
             assert isinstance(plan(world, head("/v1/person"), RequestContext("", now)), Plan)
         outcome = plan(world, head("/v1/person"), RequestContext("", 10))
@@ -687,13 +687,17 @@ class TestEnding:
         assert (outcome.version, outcome.fields) == (V1, self.SAID + self.LINK)
 
     def test_what_is_over_is_not_browned_out(self) -> None:
-        outcome = plan(self.ending(Window(10, 200)), head("/v1/person"), RequestContext("", 150))
+        outcome = plan(
+            self.ending(CompiledWindow(10, 200)), head("/v1/person"), RequestContext("", 150)
+        )
         assert isinstance(outcome, Refusal)
         assert outcome.fault.code is FaultCode.VERSION_RETIRED
 
     def test_a_brownout_needs_no_lifecycle(self) -> None:
         endpoint = person("/person", QUERY)
-        route = replace(endpoint.routes[V1], brownout=Brownout(("person", "1"), (Window(0, 10),)))
+        route = replace(
+            endpoint.routes[V1], brownout=VersionBrownout(("person", "1"), (CompiledWindow(0, 10),))
+        )
         world = snapshot([replace(endpoint, routes={**endpoint.routes, V1: route})])
         outcome = plan(world, head("/person?version=1"))
         assert isinstance(outcome, Refusal)
@@ -702,7 +706,7 @@ class TestEnding:
     def test_options_that_name_no_version_get_the_newest_that_is_left(self) -> None:
         endpoint = person("/person", QUERY, methods=None)
         for over, version in ((("2",), V1), (("1",), V2), (("1", "2"), V2), ((), V2)):
-            terms = {label: Terms(SUPPORTED[label], sunset=100) for label in over}
+            terms = {label: VersionLifecycle(SUPPORTED[label], sunset=100) for label in over}
             selector = Selector((QUERY,), SUPPORTED, terms=terms)
             world = snapshot([replace(endpoint, selector=selector)])
             outcome = plan(world, head("/person", method="OPTIONS"), RequestContext("", 100))

@@ -7,8 +7,8 @@ from math import inf
 import pytest
 
 from gateway.http.limits import Limits
-from gateway.lifecycle.brownout import Brownout, Window
-from gateway.lifecycle.lifecycle import Terms, lifecycle
+from gateway.lifecycle.brownout import CompiledWindow, VersionBrownout
+from gateway.lifecycle.lifecycle import VersionLifecycle
 from gateway.versions.version import Version
 from tests.gateway.world import PATH, V1, person, snapshot, users
 
@@ -51,12 +51,14 @@ def test_how_a_version_is_served_endpoint_by_endpoint() -> None:
 
 
 def test_how_a_version_ends_still_served_or_not() -> None:
-    kept, gone = (lifecycle(Terms(version, sunset=7.0), ()) for version in (V1, Version(0)))
+    kept, gone = (
+        VersionLifecycle(version, sunset=7.0).at_endpoint(()) for version in (V1, Version(0))
+    )
     endpoint = person("/v{version}/person", PATH)
     served = {**endpoint.routes, V1: replace(endpoint.routes[V1], lifecycle=kept)}
     world = snapshot([replace(endpoint, routes=served, retired={Version(0): gone})])
-    assert world.terms(("person", "1")) is kept.terms
-    assert world.terms(("person", "0")) is gone.terms
+    assert world.terms(("person", "1")) is kept
+    assert world.terms(("person", "0")) is gone
     assert world.terms(("person", "2")) is None
     assert world.terms(("users", "1")) is None
 
@@ -68,17 +70,17 @@ def test_how_a_version_ends_still_served_or_not() -> None:
         (7.0, None, 7.0),
         (inf, (), inf),
         (7.0, (), 7.0),
-        (7.0, (Window(begins=9.0), Window(begins=5.0)), 5.0),
-        (3.0, (Window(begins=5.0),), 3.0),
-        (3.0, (Window(),), -inf),
+        (7.0, (CompiledWindow(begins=9.0), CompiledWindow(begins=5.0)), 5.0),
+        (3.0, (CompiledWindow(begins=5.0),), 3.0),
+        (3.0, (CompiledWindow(),), -inf),
     ],
 )
 def test_the_time_before_which_a_version_is_not_refused(
-    sunset: float, windows: tuple[Window, ...] | None, begins: float
+    sunset: float, windows: tuple[CompiledWindow, ...] | None, begins: float
 ) -> None:
     route = person("/v{version}/person", PATH).routes[V1]
-    ends = None if sunset == inf else lifecycle(Terms(V1, sunset=sunset), ())
-    brownout = None if windows is None else Brownout(("person", "1"), windows)
+    ends = None if sunset == inf else VersionLifecycle(V1, sunset=sunset).at_endpoint(())
+    brownout = None if windows is None else VersionBrownout(("person", "1"), windows)
     assert replace(route, lifecycle=ends, brownout=brownout).refuses_from == begins
 
 
@@ -86,14 +88,14 @@ def test_which_versions_have_brownouts() -> None:
     endpoint = person("/v{version}/person", PATH)
     routes = {
         **endpoint.routes,
-        V1: replace(endpoint.routes[V1], brownout=Brownout(("person", "1"), ())),
+        V1: replace(endpoint.routes[V1], brownout=VersionBrownout(("person", "1"), ())),
     }
     assert snapshot([replace(endpoint, routes=routes)]).brownouts == {("person", "1")}
     assert WORLD.brownouts == frozenset()
 
 
 def test_the_labels_of_every_api() -> None:
-    gone = lifecycle(Terms(Version(0)), ())
+    gone = VersionLifecycle(Version(0)).at_endpoint(())
     endpoint = replace(person("/v{version}/person", PATH), retired={Version(0): gone})
     world = snapshot([endpoint, person("/person", PATH), users("/users")])
     assert world.labels == {"person": ["0", "1", "2"], "users": []}

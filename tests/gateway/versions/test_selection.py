@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.base.context import RequestContext
 from gateway.base.errors import Blame, Fault, FaultCode
-from gateway.lifecycle.lifecycle import Terms
+from gateway.lifecycle.lifecycle import VersionLifecycle
 from gateway.versions.chosen_by import DEFAULT, NEWEST, PIN
 from gateway.versions.matching import Matching
 from gateway.versions.mechanisms.header import HeaderReader
@@ -366,7 +366,7 @@ class TestWhatIsOver:
     """A version that is over can be chosen, to be told so, but is not on offer."""
 
     BEFORE, AFTER = RequestContext("", 99), RequestContext("", 100)
-    TERMS = Terms(V1, sunset=100, exempt={"acme": 200})
+    TERMS = VersionLifecycle(V1, sunset=100, exempt={"acme": 200})
 
     def choose(self, context: RequestContext, *readings: tuple[Reader, Values]) -> Selected | Fault:
         """Choose where version 1 ends at 100."""
@@ -412,7 +412,9 @@ class TestWhatIsOver:
         assert self.choose(self.AFTER, (ACCEPT, ("3", "1"))) == Selected(V1, "accept")
 
     def test_nothing_is_left(self) -> None:
-        over = {label: Terms(version, sunset=100) for label, version in SUPPORTED.items()}
+        over = {
+            label: VersionLifecycle(version, sunset=100) for label, version in SUPPORTED.items()
+        }
         fault = Selector((QUERY,), SUPPORTED, terms=over).select([(QUERY, ())], self.AFTER)
         assert isinstance(fault, Fault)
         assert fault.supported == ()

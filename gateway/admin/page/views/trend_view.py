@@ -8,8 +8,8 @@ from gateway.admin.page.views.versions_view import time_line
 from gateway.findings.catalog import CatalogVersion
 from gateway.findings.formatting import duration_text
 from gateway.http.turns.cooperation import turns
-from gateway.lifecycle.decline import Decline, decline
 from gateway.usage.history import Interval, Resolution
+from gateway.usage.trend import UsageTrend, usage_trend
 
 DAY = Resolution.DAY.seconds
 BEFORE, AFTER = 365, 120
@@ -62,7 +62,7 @@ class TrendPart:
         day: those of the latest 24 hours.
         span: the part of time that the charts of the year show.
         marks: notice, brownouts and end in it.
-        decline: the line through the callers of the latest days; None if there are too few.
+        usage: the trend of the number of callers; None if there are too few days.
         nobody: the day at which it reaches nobody if it goes on so, in seconds since 1970; None if
             it does not.
         weeks: the weeks with requests, the latest first.
@@ -72,7 +72,7 @@ class TrendPart:
     day: list[Chart]
     span: TimeLine
     marks: list[Mark]
-    decline: Decline | None
+    usage: UsageTrend | None
     nobody: float | None
     weeks: list[Week]
 
@@ -95,7 +95,7 @@ async def trend_part(
     span = TimeLine(today - BEFORE * DAY, today + AFTER * DAY)
     callers = _by_day(days, today, lambda each: each.callers.count)
     whole = [value for value in callers[:BEFORE] if value is not None]
-    found = decline(whole)
+    found = usage_trend(whole)
     nobody = None
     if found is not None and found.days is not None:
         nobody = today + (found.days if any(whole[-7:]) else -_quiet(whole)) * DAY
@@ -135,7 +135,7 @@ def _quiet(whole: Sequence[float]) -> int:
 
 
 def _year(
-    days: Mapping[int, Interval], callers: list[float | None], today: int, found: Decline | None
+    days: Mapping[int, Interval], callers: list[float | None], today: int, found: UsageTrend | None
 ) -> Iterator[Chart]:
     most = top_of(callers)
     yield Chart(
@@ -151,7 +151,7 @@ def _year(
     yield _requests("Requests a day", f"{requests[BEFORE] or 0:,.0f} today", requests, errors)
 
 
-def _ahead(found: Decline | None, top: float) -> str:
+def _ahead(found: UsageTrend | None, top: float) -> str:
     """Return the line from today to the day of zero, or to the edge of the chart."""
     if found is None or not found.days:
         return ""

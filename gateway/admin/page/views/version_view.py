@@ -16,7 +16,7 @@ from gateway.findings.catalog import CatalogVersion
 from gateway.findings.operator import Operator
 from gateway.findings.retirement import WITHIN, Verdict, verdict
 from gateway.findings.uncompared import uncompared_operations
-from gateway.lifecycle.openings import Opening
+from gateway.lifecycle.brownout import WindowOccurrence
 from gateway.rollout.decisions import AuditEntry
 from gateway.usage.delta import OperationName
 
@@ -58,7 +58,7 @@ class VersionPage:
     within: str
     line: list[Mark]
     span: TimeLine
-    brownouts: list[Opening]
+    brownouts: list[WindowOccurrence]
     paused: bool
     cutover: CutoverPart | None
     shadow: ShadowPart | None
