@@ -8,7 +8,7 @@ import pytest
 
 from gateway.base.mistakes import Mistakes
 from gateway.conversion.chain import BodyConversion
-from gateway.conversion.changes.change_site import BodySite
+from gateway.conversion.changes.build_context import BodyContext
 from gateway.conversion.changes.registry import CHANGES, ChangeConfig
 from gateway.conversion.changes.rename import Rename
 from gateway.conversion.formats import json_body
@@ -50,7 +50,7 @@ def test_what_moves_out_of_a_body(
     data = read(written.encode(), "example", {}).data
     ((_, section),) = ChangeConfig.model_validate_json(json.dumps(data)).named().items()
     mistakes = Mistakes()
-    change = section.body_change(BodySite((), mistakes, between=(Version(1), Version(2))))
+    change = section.body_change(BodyContext((), mistakes, between=(Version(1), Version(2))))
     assert change is not None
     assert not mistakes.found
     link = VersionLink(Version(1), Version(2), (change,), needs_message=section.needs_message)
@@ -83,7 +83,7 @@ def test_it_is_what_happens(written: str, newer: str, older: str) -> None:
     data = read(written.encode(), "example", {}).data
     ((_, section),) = ChangeConfig.model_validate_json(json.dumps(data)).named().items()
     mistakes = Mistakes()
-    change = section.body_change(BodySite((), mistakes, GROUPS))
+    change = section.body_change(BodyContext((), mistakes, GROUPS))
     assert change is not None
     assert not mistakes.found
     link = VersionLink(Version(1), Version(2), (change,))

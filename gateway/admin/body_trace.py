@@ -15,7 +15,7 @@ from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import Change
 from gateway.conversion.changes.use import GroupUse
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.declared.part import Part
+from gateway.conversion.declared.groups import Part
 from gateway.conversion.document import PLAIN, Document
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.body_format import MAYBE_JSON, BodyFormat, described
@@ -28,12 +28,12 @@ from gateway.conversion.formats.form_body import (
     write_form,
 )
 from gateway.conversion.formats.json_encoding import encode
-from gateway.conversion.hop import carrying, message_steps
 from gateway.conversion.message.carry import is_carry
 from gateway.conversion.message.message import Message
 from gateway.conversion.parameter_change import write_fields
 from gateway.conversion.steps import BodyStep
 from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.version_step import carrying, message_steps
 from gateway.proxy.answer_links import lone_link
 from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.body.slow_thread import run_now

@@ -270,8 +270,8 @@ def _shadow(chosen: Plan, method: str) -> list[tuple[str, str]]:
         return [("shadow", f"would be refused: {other.fault.detail}")]
     rule = chosen.route.shadow.rule
     asked = f"{other.route.service.name} for {other.target}"
-    if other.passage is not None:
-        asked = f"{other.route.service.name} for {other.passage.method} {other.target}"
+    if other.operation_path is not None:
+        asked = f"{other.route.service.name} for {other.operation_path.method} {other.target}"
     mode = rule.mode(other.method(method), chosen.endpoint.template.text)
     if mode is ShadowMode.VALIDATE:
         fact = f"are converted and validated, not sent: what {asked} would be asked"
@@ -299,13 +299,13 @@ def _told(chosen: Plan, head: RequestHead) -> list[tuple[str, str]]:
 
 def _operations(chosen: Plan) -> list[tuple[str, str]]:
     """Return the operations of a request that another version has otherwise."""
-    if chosen.passage is None:
+    if chosen.operation_path is None:
         return []
     facts = []
-    for operation in chosen.passage.operations:
+    for operation in chosen.operation_path.operations:
         if operation is not None and operation.newer is not None and operation.older is not None:
             sides = [operation.older.text, operation.newer.text]
-            if chosen.passage.request.direction is Direction.DOWN:
+            if chosen.operation_path.request.direction is Direction.DOWN:
                 sides.reverse()
             if sides[0] != sides[1]:
                 facts.append(("operation", f"{sides[0]} is {sides[1]}"))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gateway.base.regular_file import MAX_BYTES
-from gateway.conversion.declared.part import Part
+from gateway.conversion.declared.groups import Part
 from gateway.http.limits import Limits
 from gateway.routing.snapshot import Snapshot
 from gateway.rules.load import read_rules

@@ -18,9 +18,9 @@ from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.link_mapper import LinkMapper
 from gateway.conversion.message.message import Message
 from gateway.conversion.message.query_walk import QueryWalk
+from gateway.conversion.operations.operation_path import OperationPath, find_operation_path
 from gateway.conversion.parameter_change import QUERY, parse_query
 from gateway.conversion.parameter_change import parse_fields as parse_lines
-from gateway.conversion.passage import Passage, find_passage
 from gateway.proxy.answer_links import lone_fields, lone_link
 from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.lone_message import LoneConversion, LoneMessage, lone_mapper
@@ -100,11 +100,15 @@ def run(arguments: Namespace) -> int:
         )
         hops, path = asked.query_hops(head.method), head.path
         if endpoint is not None and conversion.has_operations:
-            passage = _passage(asked, answered, before, head.query, endpoint)
-            conversion = passage.request if status is None else passage.response
-            answered, hops, path = passage.response, passage.query_hops, passage.path
+            operation_path = _passage(asked, answered, before, head.query, endpoint)
+            conversion = operation_path.request if status is None else operation_path.response
+            answered, hops, path = (
+                operation_path.response,
+                operation_path.query_hops,
+                operation_path.path,
+            )
             if status is None:
-                head = head._replace(method=passage.method, path=path)
+                head = head._replace(method=operation_path.method, path=path)
         message = replace(
             before.copied(),
             target=path,
@@ -204,18 +208,18 @@ def _passage(
     message: Message,
     query: str | None,
     endpoint: Endpoint,
-) -> Passage:
-    """Return the passage of a request; raises ConversionError, or ValueError if it has none."""
-    version = asked.hops[0].source
+) -> OperationPath:
+    """Return the operation path of a request; raises ConversionError or ValueError."""
+    version = asked.version_steps[0].source
     template = endpoint.routes[version].upstream_path if version in endpoint.routes else None
 
     def path(version: Version) -> str:
         filled = {**message.captures, "version": str(version)}
         return (template or endpoint.template).fill(filled)
 
-    passage = find_passage(asked, answered, message.method, path, query, message)
-    if passage.substitute is not None:
+    operation_path = find_operation_path(asked, answered, message.method, path, query, message)
+    if operation_path.substitute is not None:
         raise ValueError(
-            f"version {asked.hops[-1].target} lacks this operation, so nothing converts it"
+            f"version {asked.version_steps[-1].target} lacks this operation, so nothing converts it"
         )
-    return passage
+    return operation_path

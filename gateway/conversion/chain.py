@@ -7,22 +7,22 @@ from typing import NamedTuple
 
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.document import PLAIN, Document, JsonForm
-from gateway.conversion.hop import (
-    Hop,
-    OperationChoice,
-    applying,
-    carrying,
-    fitting,
-    hops_of,
-    making,
-    message_steps,
-    status_kinds,
-)
 from gateway.conversion.message.message import Message
-from gateway.conversion.message.query_walk import QueryHop
+from gateway.conversion.message.query_walk import QueryStep
 from gateway.conversion.parameter_change import Rewrite, rewrite_fields, rewrite_query
 from gateway.conversion.steps import BodyConverting, Steps, body_steps
 from gateway.conversion.version_link import Direction, VersionLink, is_success, rewrites
+from gateway.conversion.version_step import (
+    OperationChoice,
+    VersionStep,
+    applying,
+    carrying,
+    fitting,
+    making,
+    message_steps,
+    status_kinds,
+    version_steps_of,
+)
 from gateway.versions.version import Version
 
 _GET, _POST = "GET", "POST"
@@ -136,8 +136,8 @@ class Conversion:
     Attributes:
         links: The links, in the order of the direction.
         direction: The direction of the conversion.
-        hops: The same links, by the two versions that they are between.
-        has_operations: Whether operations are declared; `passage` finds that of a request.
+        version_steps: The same links, by the two versions that they are between.
+        has_operations: Whether operations are declared; `operation_path` finds that of a request.
         makes_bodies: Whether requests without a body may get one; see `made`.
         changes_query: Whether query parameters differ.
         changes_fields: Whether header fields differ.
@@ -151,7 +151,7 @@ class Conversion:
 
     links: tuple[VersionLink, ...]
     direction: Direction
-    hops: tuple[Hop, ...] = field(init=False, repr=False, compare=False)
+    version_steps: tuple[VersionStep, ...] = field(init=False, repr=False, compare=False)
     has_operations: bool = field(init=False, repr=False, compare=False)
     makes_bodies: bool = field(init=False, repr=False, compare=False)
     changes_query: bool = field(init=False, repr=False, compare=False)
@@ -166,19 +166,23 @@ class Conversion:
     _made: Mapping[bool, BodyConversion] = field(init=False, repr=False, compare=False)
     # By a method that links distinguish, and a status, or None for a request; a few answer for all.
     _parts: Mapping[tuple[str, int | None], _Part] = field(init=False, repr=False, compare=False)
-    _query_hops: Mapping[str, tuple[QueryHop, ...]] = field(init=False, repr=False, compare=False)
+    _query_hops: Mapping[str, tuple[QueryStep, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        hops = tuple(hops_of(self.links, self.direction))
-        object.__setattr__(self, "hops", hops)
-        object.__setattr__(self, "along", OperationConversions(hops, self.direction))
-        object.__setattr__(self, "has_operations", any(hop.table for hop in hops))
+        version_steps = tuple(version_steps_of(self.links, self.direction))
+        object.__setattr__(self, "version_steps", version_steps)
+        object.__setattr__(self, "along", OperationConversions(version_steps, self.direction))
+        object.__setattr__(
+            self, "has_operations", any(version_step.table for version_step in version_steps)
+        )
         for name, of_links in _ANY.items():
             object.__setattr__(self, name, any(map(attrgetter(of_links), self.links)))
         up, bodies = self.direction is Direction.UP, {link.body_in_newer for link in self.links}
         object.__setattr__(self, "drops_body", (not up) in bodies)
         made = {
-            patch: BodyConversion(tuple(making(hops, newer=up, patch=patch)), self.direction, True)
+            patch: BodyConversion(
+                tuple(making(version_steps, newer=up, patch=patch)), self.direction, True
+            )
             for patch in ((False, True) if up in bodies else ())
         }
         object.__setattr__(self, "_made", made)
@@ -220,8 +224,8 @@ class Conversion:
     def status(self, method: str, status: int) -> int:
         """Return the status of a response as the other version has it."""
         if self.changes_status:
-            for hop in self.hops:
-                status = hop.status(method, status)
+            for version_step in self.version_steps:
+                status = version_step.status(method, status)
         return status
 
     def loses_body(self, method: str, status: int) -> bool:
@@ -237,8 +241,8 @@ class Conversion:
         """Return the changes of the query of a request, in the order of the direction."""
         return self._applied(method, None).query
 
-    def query_hops(self, method: str) -> tuple[QueryHop, ...]:
-        """Return the changes of the query of a request, hop by hop."""
+    def query_hops(self, method: str) -> tuple[QueryStep, ...]:
+        """Return the changes of the query of a request, version step by version step."""
         known = self._query_hops
         return known.get(method) or known[_GET if method == "HEAD" else _OTHER_METHOD]
 
@@ -274,7 +278,7 @@ class Conversion:
         return part
 
     def _part(self, method: str, status: int | None, made: _Made) -> _Part:
-        links, lost = applying(self.hops, method, status)
+        links, lost = applying(self.version_steps, method, status)
         kept = links[lost or 0 :]
         needs = any(link.needs_message for link in kept)
         bare = (replace(link, changes=(), forms=None, events={}) for link in links[: lost or 0])
@@ -293,10 +297,12 @@ class Conversion:
             lost is not None,
         )
 
-    def _walk(self, method: str) -> Iterator[QueryHop]:
-        for hop in self.hops:
-            links = (link.query for link in hop.links if link.applies(method, None))
-            yield QueryHop(hop.source, hop.target, rewrites(links, self.direction))
+    def _walk(self, method: str) -> Iterator[QueryStep]:
+        for version_step in self.version_steps:
+            links = (link.query for link in version_step.links if link.applies(method, None))
+            yield QueryStep(
+                version_step.source, version_step.target, rewrites(links, self.direction)
+            )
 
 
 class OperationConversions:
@@ -307,8 +313,8 @@ class OperationConversions:
 
     __slots__ = ("_direction", "_hops", "_made")
 
-    def __init__(self, hops: tuple[Hop, ...], direction: Direction) -> None:
-        self._hops = hops
+    def __init__(self, version_steps: tuple[VersionStep, ...], direction: Direction) -> None:
+        self._hops = version_steps
         self._direction = direction
         self._made: dict[tuple[tuple[OperationChoice, ...], int], Conversion] = {}
 
@@ -316,17 +322,17 @@ class OperationConversions:
         """Return the conversion with the links that apply to one request, or to its answer.
 
         Args:
-            choices: What the request is in each hop from `start` on, in the order of the hops.
-            start: The first hop; those before it and behind the choices are left out.
+            choices: What the request is in each step from `start` on, in the order of the steps.
+            start: The first version step; those before it and behind the choices are left out.
         """
         try:
             return self._made[choices, start]
         except KeyError:
-            hops = self._hops[start : start + len(choices)]
+            version_steps = self._hops[start : start + len(choices)]
             links = (
                 link
-                for hop, choice in zip(hops, choices, strict=True)
-                for link in hop.chosen(choice)
+                for version_step, choice in zip(version_steps, choices, strict=True)
+                for link in version_step.chosen(choice)
             )
             made = self._made[choices, start] = Conversion(tuple(links), self._direction)
             return made

@@ -120,7 +120,7 @@ def map_allow(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFie
 
     They are those of a 405 or of an answer to OPTIONS, such as a CORS preflight.
     """
-    if plan.passage is None:
+    if plan.operation_path is None:
         return fields
     for name in (b"allow", b"access-control-allow-methods"):
         fields = _mapped_methods(exchange, plan, fields, name)
@@ -130,16 +130,16 @@ def map_allow(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFie
 def _mapped_methods(
     exchange: Exchange, plan: Plan, fields: HeaderFields, field: bytes
 ) -> HeaderFields:
-    route, passage = plan.route, plan.passage
+    route, operation_path = plan.route, plan.operation_path
     given = [line for line in fields if line[0].lower() == field]
     allowed = [part.strip() for _, value in given for part in value.decode("latin-1").split(",")]
-    if passage is None or route.request is None or route.response is None:
+    if operation_path is None or route.request is None or route.response is None:
         return fields
     if not given or _ANY_METHOD in allowed:
         return fields
     conversions = route.request, route.response
     path, query = asked(exchange, plan)
-    methods = client_methods(conversions, path, query, passage.path, allowed)
+    methods = client_methods(conversions, path, query, operation_path.path, allowed)
     others = [line for line in fields if line not in given]
     return [*others, (given[0][0], ", ".join(methods).encode())]
 
@@ -149,13 +149,13 @@ def check_method(exchange: Exchange, plan: Plan) -> None:
 
     Where all that the version has at a path is elsewhere in the service, that has nothing there.
     """
-    route, passage = plan.route, plan.passage
-    if passage is None or route.request is None or route.response is None:
+    route, operation_path = plan.route, plan.operation_path
+    if operation_path is None or route.request is None or route.response is None:
         return
-    if any(passage.operations) or exchange.method == "OPTIONS":
+    if any(operation_path.operations) or exchange.method == "OPTIONS":
         return
     path, query = asked(exchange, plan)
-    methods = methods_elsewhere((route.request, route.response), path, query, passage.path)
+    methods = methods_elsewhere((route.request, route.response), path, query, operation_path.path)
     if methods:
         raise FaultError(method_not_allowed(", ".join(plan.endpoint.allowed(methods))))
 

@@ -7,7 +7,7 @@ answers with those of its own. The names are mapped as the request that it asks 
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.headers import HeaderFields
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.passage import find_passage
+from gateway.conversion.operations.operation_path import find_operation_path
 from gateway.conversion.version_link import MessageKind
 from gateway.proxy.answer_links import asked
 from gateway.proxy.exchange import Exchange
@@ -26,14 +26,14 @@ def for_service(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderF
     Raises:
         FaultError: The preflight asks about more header fields than a request may have.
     """
-    passage, pairs = plan.passage, _asked_about(exchange, plan)
+    operation_path, pairs = plan.operation_path, _asked_about(exchange, plan)
     if pairs:
         _check_number(fields, exchange.snapshot.limits.header_fields)
     mapped: HeaderFields = []
     for name, value in fields:
         lower = name.lower()
-        if lower == _METHOD and passage is not None and passage.meant is not None:
-            value = passage.meant.encode()
+        if lower == _METHOD and operation_path is not None and operation_path.meant is not None:
+            value = operation_path.meant.encode()
         elif lower == _HEADERS and pairs:
             value = ",".join(requested(_listed([value]), pairs)).encode("latin-1")
             if not value:  # all of them are the gateway's
@@ -88,7 +88,7 @@ def _asked_about(exchange: Exchange, plan: Plan) -> tuple[NamePair, ...]:
     if request.has_operations:
         try:
             conversions = request, plan.route.response
-            request = find_passage(*conversions, method, *asked(exchange, plan)).request
+            request = find_operation_path(*conversions, method, *asked(exchange, plan)).request
         except ConversionError:  # the request will be refused
             return ()
     return name_pairs(request, method, MessageKind.REQUEST)

@@ -196,7 +196,7 @@ class Handler:
         elif exchange.length == 0:
             body = b""
         span = exchange.span
-        if span is not None and (planned.passage or planned.route).request is not None:
+        if span is not None and (planned.operation_path or planned.route).request is not None:
             span.begun = "convert request", perf_counter()
         request = await outgoing(exchange, planned, body, room)
         exchange.converted = request.body is not body
@@ -210,7 +210,7 @@ class Handler:
         exchange.answered = perf_counter()
         exchange.target, exchange.service_status = response.target, response.status
         try:
-            if span is not None and (planned.passage or planned.route).response is not None:
+            if span is not None and (planned.operation_path or planned.route).response is not None:
                 span.begun = "convert response", exchange.answered
             status, fields, converted, altered = await returning(exchange, planned, response, room)
             if span is not None and (converted is None or isinstance(converted, bytes)):

@@ -11,7 +11,7 @@ from gateway.base.headers import HeaderFields
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.link_mapper import LinkMapper
 from gateway.conversion.message.message import Message
-from gateway.conversion.message.query_walk import QueryHop, QueryWalk
+from gateway.conversion.message.query_walk import QueryStep, QueryWalk
 from gateway.conversion.parameter_change import QUERY, parse_fields, parse_query
 from gateway.proxy import answer_links
 from gateway.proxy.exchange import Exchange
@@ -134,11 +134,13 @@ def planned_message(
         link: Returns a URL for the receiver of the message.
     """
     lines = parse_query(query)
-    operation, hops, spelling = plan.endpoint.template.text, _hops(plan, method), QUERY
-    if any(hop.rewrites for hop in hops):  # they are shown the message as the client has sent it
+    operation, version_steps, spelling = plan.endpoint.template.text, _hops(plan, method), QUERY
+    if any(
+        version_step.rewrites for version_step in version_steps
+    ):  # they are shown the message as the client has sent it
         sent = Message(method, path, operation, captures, "/", status, query=lines)
         spelling = QUERY.of(sent)
-    way = QueryWalk(lines, hops, spelling)
+    way = QueryWalk(lines, version_steps, spelling)
     back = () if status is None or plan.response is None else plan.response.query_hops("GET")
     return Message(
         method,
@@ -155,7 +157,7 @@ def planned_message(
     )
 
 
-def _hops(plan: Plan, method: str) -> tuple[QueryHop, ...]:
-    if plan.passage is not None:
-        return plan.passage.query_hops
+def _hops(plan: Plan, method: str) -> tuple[QueryStep, ...]:
+    if plan.operation_path is not None:
+        return plan.operation_path.query_hops
     return () if plan.request is None else plan.request.query_hops(method)

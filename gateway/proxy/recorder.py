@@ -81,7 +81,9 @@ class Recorder:
         """Count one request."""
         plan, method, status = exchange.plan, exchange.method, exchange.status
         whose = self._place(exchange) if plan is None else plan.route
-        asked = method if plan is None or plan.passage is None else plan.passage.method
+        asked = (
+            method if plan is None or plan.operation_path is None else plan.operation_path.method
+        )
         code, target = exchange.code, exchange.target
         service_status = exchange.service_status
         key = id(whose), method, asked, status, code, exchange.aborted, target, service_status

@@ -85,7 +85,7 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
             messages would have to be converted.
     """
     message, route, snapshot = exchange.message, plan.route, exchange.snapshot
-    given = plan.passage or route  # each property of the plan would be a call
+    given = plan.operation_path or route  # each property of the plan would be a call
     method, converting, returned = exchange.method, given.request, given.response
     answer = None if returned is None else returned.for_response(method, 200)
     upgrade = exchange.upgrade if message.upgrade else None
@@ -153,7 +153,7 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
     elif upgrade is not None:
         fields += ((b"Connection", b"Upgrade"), (b"Upgrade", upgrade))
     return UpstreamRequest(
-        method if plan.passage is None else plan.passage.method,
+        method if plan.operation_path is None else plan.operation_path.method,
         target,
         fields,
         _host(exchange, plan),
@@ -187,12 +187,12 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
             the client's version does not have the method.
     """
     status, route, method = response.status, plan.route, exchange.method
-    converting, fates = (plan.passage or route).response, route.passed
+    converting, fates = (plan.operation_path or route).response, route.passed
     answered, conversion, tags = status, None, None
     body: bytes | AsyncIterator[bytes] | None = None
     altered = False
     if converting is not None:
-        if status == 404 and plan.passage is not None:
+        if status == 404 and plan.operation_path is not None:
             answer_links.check_method(exchange, plan)
         if converting.changes_status:
             answered = converting.status(method, status)

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.passage import Passage, find_passage
+from gateway.conversion.operations.operation_path import OperationPath, find_operation_path
 from gateway.conversion.version_link import Direction
 from gateway.versions.version import Version
 
@@ -30,12 +30,14 @@ def client_methods(
         asked: The path that the service was asked for.
         allowed: The methods that the service allows there.
     """
-    passages = _passages(conversions, path, query)
+    operation_paths = _operation_paths(conversions, path, query)
     # What the service takes by the method of a declared operation, clients ask for by another.
-    named = {one.method for method, one in passages.items() if any(one.operations)} - {"HEAD"}
+    named = {one.method for method, one in operation_paths.items() if any(one.operations)} - {
+        "HEAD"
+    }
     places = {method: place for place, method in enumerate(allowed)}
     found = {method: place for method, place in places.items() if method not in _METHODS}
-    for method, one in passages.items():
+    for method, one in operation_paths.items():
         if one.substitute is not None:
             offered = one.substitute.service is not None
         elif any(one.operations):  # of another path, it is not known what the service allows
@@ -70,7 +72,7 @@ def methods_elsewhere(
     newer = conversions[0].direction is Direction.DOWN
     found: list[str] = []
     item = False
-    for method, one in _passages(conversions, path, query).items():
+    for method, one in _operation_paths(conversions, path, query).items():
         if one.substitute is not None:
             if one.substitute.service is not None:
                 found.append(method)
@@ -83,11 +85,11 @@ def methods_elsewhere(
     return [] if item and "GET" not in found else found
 
 
-def _passages(
+def _operation_paths(
     conversions: tuple[Conversion, Conversion], path: Callable[[Version], str], query: str | None
-) -> dict[str, Passage]:
-    passages: dict[str, Passage] = {}
+) -> dict[str, OperationPath]:
+    operation_paths: dict[str, OperationPath] = {}
     for method in _METHODS:
         with suppress(ConversionError):
-            passages[method] = find_passage(*conversions, method, path, query)
-    return passages
+            operation_paths[method] = find_operation_path(*conversions, method, path, query)
+    return operation_paths

@@ -9,8 +9,8 @@ from gateway.access.clients import ClientNaming
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import BodyTypes, Name, Reading, Some
 from gateway.conversion.changes.registry import ChangeConfig
-from gateway.conversion.declared.conversion_section import ConversionConfig
-from gateway.conversion.declared.links_builder import LinksBuilder
+from gateway.conversion.declared.conversion import ConversionConfig
+from gateway.conversion.declared.links import LinksBuilder
 from gateway.conversion.version_link import VersionLink
 from gateway.http.upstream.service import Service
 from gateway.lifecycle.lifecycle import VersionLifecycle, compile_lifecycles

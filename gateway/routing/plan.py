@@ -15,7 +15,7 @@ from gateway.base.request import RequestHead
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.message.message import Message, request_message
-from gateway.conversion.passage import Passage, find_passage
+from gateway.conversion.operations.operation_path import OperationPath, find_operation_path
 from gateway.lifecycle.lifecycle import EndpointLifecycle
 from gateway.rollout.cutover import CutoverRoute
 from gateway.rollout.shadow import DRY_RUN, VALIDATE
@@ -42,8 +42,8 @@ class Plan(NamedTuple):
         cutover_route: The side of a cutover that the request takes; None where there is no cutover.
         shadow: The plan for the repetition of the request in the background, or the refusal that
             its client would get; None repeats nothing.
-        passage: The operation of the request in each version on the way; None where the versions
-            have the same operations.
+        operation_path: The operation of the request in each version on the way; None where the
+            versions have the same operations.
         content_type: The Content-Type of a JSON response; None keeps the Content-Type of the
             service.
         rewrite: The rewrite of the version in the request; None where nothing is to be written.
@@ -56,23 +56,23 @@ class Plan(NamedTuple):
     fields: FieldLines = ()
     cutover_route: CutoverRoute | None = None
     shadow: "Plan | Refusal | None" = None
-    passage: Passage | None = None
+    operation_path: OperationPath | None = None
     content_type: str | None = None
     rewrite: VersionRewrite | None = None
 
     @property
     def request(self) -> Conversion | None:
         """The conversion of the request; None where the service speaks the client's version."""
-        return self.route.request if self.passage is None else self.passage.request
+        return self.route.request if self.operation_path is None else self.operation_path.request
 
     @property
     def response(self) -> Conversion | None:
         """The conversion of the answer; None where the service speaks the client's version."""
-        return self.route.response if self.passage is None else self.passage.response
+        return self.route.response if self.operation_path is None else self.operation_path.response
 
     def method(self, asked: str) -> str:
         """Return the method of the request to the service, for that of the client."""
-        return asked if self.passage is None else self.passage.method
+        return asked if self.operation_path is None else self.operation_path.method
 
     @property
     def version(self) -> Version | None:
@@ -161,13 +161,13 @@ def plan(
         taken = route.cutover.rule.route_for(context)
         if taken is CutoverRoute.NEW:
             route = route.cutover.route
-    request, passage = route.request, None
+    request, operation_path = route.request, None
     rewrite = None if request is None else route.request_rewrite
     rewrite = rewrite if literal else _rewrite(route, chosen_by)
     if request is None or not request.has_operations:
         target = _target(endpoint, route, rewrite, head, captures)
     else:
-        route, target, passage = _by_operation(endpoint, route, head, captures, chosen_by)
+        route, target, operation_path = _by_operation(endpoint, route, head, captures, chosen_by)
         rewrite = _rewrite(route, chosen_by)
     if isinstance(target, Fault):
         return Refusal(endpoint, target, version, fields, taken)
@@ -179,7 +179,18 @@ def plan(
     )
     # Most endpoints have no reader that names the version in the media type of answers.
     called = route.content_type and _media_type(endpoint, route, chosen_by, head)
-    made = (endpoint, route, chosen_by, target, fields, taken, shadow, passage, called, rewrite)
+    made = (
+        endpoint,
+        route,
+        chosen_by,
+        target,
+        fields,
+        taken,
+        shadow,
+        operation_path,
+        called,
+        rewrite,
+    )
     return tuple.__new__(Plan, made)  # a fifth of the cost of Plan(...)
 
 
@@ -242,9 +253,9 @@ def _beside(
 ) -> Plan | Refusal | None:
     """Return the decision about the repetition of a request, or None if it is not repeated."""
     rule, path = beside.rule, endpoint.template.text
-    route, target, passage = _by_operation(endpoint, beside.route, head, captures, chosen_by)
+    route, target, operation_path = _by_operation(endpoint, beside.route, head, captures, chosen_by)
     # The other version may write where this one reads, and the other way round.
-    mode = rule.mode(head.method if passage is None else passage.method, path)
+    mode = rule.mode(head.method if operation_path is None else operation_path.method, path)
     if mode is None or (mode is VALIDATE and route is not beside.route):
         return None  # the document is not that of a service for this operation alone
     if isinstance(target, Fault):
@@ -253,7 +264,9 @@ def _beside(
         target = rule.dry_run.target(target)
     called = _media_type(endpoint, route, chosen_by, head)
     rewrite = _rewrite(route, chosen_by)
-    return Plan(endpoint, route, chosen_by, target, fields, None, None, passage, called, rewrite)
+    return Plan(
+        endpoint, route, chosen_by, target, fields, None, None, operation_path, called, rewrite
+    )
 
 
 def _media_type(
@@ -308,8 +321,8 @@ def _by_operation(
     head: RequestHead,
     captures: Mapping[str, str],
     chosen_by: str | None,
-) -> tuple[Route, str | Fault, Passage | None]:
-    """Return the route and the target of a request whose operation may differ, and its passage."""
+) -> tuple[Route, str | Fault, OperationPath | None]:
+    """Return the route, the target and the operation path of a request."""
     request, response = route.request, route.response
     if request is None or response is None or not request.has_operations:
         rewrite = _rewrite(route, chosen_by)
@@ -323,17 +336,19 @@ def _by_operation(
         meant = None
         if head.method == "OPTIONS":
             meant = next(iter(head.fields.getall(PREFLIGHT, ())), None)
-        passage = find_passage(request, response, head.method, path, head.query, asked, meant)
+        operation_path = find_operation_path(
+            request, response, head.method, path, head.query, asked, meant
+        )
     except ConversionError as error:
         return route, unconvertible(error, error.misfit), None
-    substitute = passage.substitute
+    substitute = operation_path.substitute
     if substitute is not None:
         if substitute.service is None:
             *_, methods = substitute.refusal
             return route, not_offered(*substitute.refusal[:4], endpoint.allowed(methods)), None
-        route = route.substitutes[substitute.service.name, passage.version]
+        route = route.substitutes[substitute.service.name, operation_path.version]
     rewrite = _rewrite(route, chosen_by)
-    return route, written_target(rewrite, passage.path, passage.query), passage
+    return route, written_target(rewrite, operation_path.path, operation_path.query), operation_path
 
 
 def _asked(endpoint: Endpoint, head: RequestHead, captures: Mapping[str, str]) -> Message:

@@ -8,8 +8,8 @@ from gateway.base.context import RequestContext
 from gateway.base.errors import Fault
 from gateway.base.request import HeaderLookup, RequestHead
 from gateway.conversion.chain import Conversion
-from gateway.conversion.hop import Hop
 from gateway.conversion.parameter_change import parse_query
+from gateway.conversion.version_step import VersionStep
 from gateway.lifecycle.brownout import VersionBrownout
 from gateway.versions.chosen_by import NEWEST
 from gateway.versions.selection import Selector
@@ -136,20 +136,23 @@ class _Ways(Generic[_R]):
     def _find(self, route: _R) -> Version | None:
         passed: list[tuple[Version, Version | None]] = []
         found = None
-        for hop in () if route.request is None else route.request.hops:
-            here = hop.source, route.service_version
+        for version_step in () if route.request is None else route.request.version_steps:
+            here = version_step.source, route.service_version
             if here in self._first:
                 found = self._first[here]
                 break
             passed.append(here)
-            if self._has(hop, route):
-                found = hop.source
+            if self._has(version_step, route):
+                found = version_step.source
                 break
         self._first.update(dict.fromkeys(passed, found))
         return found
 
-    def _has(self, hop: Hop, route: _R) -> bool:
-        sides = (hop.table, hop.source), (hop.lacked, hop.target)
+    def _has(self, version_step: VersionStep, route: _R) -> bool:
+        sides = (
+            (version_step.table, version_step.source),
+            (version_step.lacked, version_step.target),
+        )
         return any(
             table is not None
             and table.find(self._method, self._path(route, version), self._lines) is not None

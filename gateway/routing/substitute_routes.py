@@ -34,7 +34,7 @@ def substitutes(
     """
     if route.request is None or route.version is None:
         return
-    for hop in route.request.hops:
+    for hop in route.request.version_steps:
         version = hop.source
         declared = (each for link in hop.links for each in link.operations or ())
         for operation in dict.fromkeys(declared):

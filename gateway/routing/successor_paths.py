@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from gateway.base.request import RequestHead
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.link_directory import LinkDirectory, PublicEndpoint
+from gateway.conversion.operations.operation_path import find_operation_path
 from gateway.conversion.parameter_change import QUERY, parse_query, write_query
-from gateway.conversion.passage import find_passage
 from gateway.lifecycle.lifecycle import EndpointLifecycle, Successor
 from gateway.versions.version import Version
 
@@ -59,22 +59,22 @@ def _path(
     def path(version: Version) -> str:
         return template.fill({**captures, "version": str(version)})
 
-    passage, query = None, head.query
-    while passage is None:
+    operation_path, query = None, head.query
+    while operation_path is None:
         try:
-            passage = find_passage(*successor.conversions, head.method, path, query)
+            operation_path = find_operation_path(*successor.conversions, head.method, path, query)
         except ConversionError as error:
             rest = _without(query, error.place)
             if rest == query:
                 return None
             query = rest
-    if passage.substitute is not None or not any(passage.operations):
+    if operation_path.substitute is not None or not any(operation_path.operations):
         return None
-    public = directory.public(endpoint, successor.version, passage.path, captures)
+    public = directory.public(endpoint, successor.version, operation_path.path, captures)
     if public is None:
         return None
     # The other parameters are left out, as in all links to a later version.
-    query = write_query([*passage.query_hops[-1].added])
+    query = write_query([*operation_path.query_hops[-1].added])
     return public if query is None else f"{public}?{query}"
 
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from gateway.conversion.declared.conversion_section import ConversionConfig
-from gateway.conversion.declared.groups import GroupConfigs
-from gateway.conversion.declared.part import Part
+from gateway.conversion.declared.conversion import ConversionConfig
+from gateway.conversion.declared.groups import GroupConfigs, Part
 from gateway.routing.snapshot import Api
 
 

@@ -9,7 +9,7 @@ from gateway.conversion.changes.use import GroupUse
 from gateway.conversion.field_path import pointer, pointers
 from gateway.conversion.formats.body_format import STREAMS, format_of
 from gateway.conversion.operations.operation import Substitute
-from gateway.conversion.passage import Passage
+from gateway.conversion.operations.operation_path import OperationPath
 from gateway.routing.snapshot import Api
 from gateway.verify.claim import Claim, Gap, MessagePart, Outcome, Unchecked, Unmatched
 from gateway.verify.located_operation import LocatedOperation, find_operation, locate
@@ -70,20 +70,20 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
         paired: list[object] = []
         for path in ours.captures:
             asking, answering = up.at(path), down.at(path)
-            passage = find_operation(ours, asking, answering)
-            if passage is not None and passage.substitute is not None:
+            operation_path = find_operation(ours, asking, answering)
+            if operation_path is not None and operation_path.substitute is not None:
                 paired.append(path)
-                yield Unchecked(*about, ours.name, "", _substituted(passage.substitute))
+                yield Unchecked(*about, ours.name, "", _substituted(operation_path.substitute))
                 break
-            if passage is not None:
-                asking, answering = passage.request, passage.response
-            for other in _counterparts(ours, theirs, path, passage):
+            if operation_path is not None:
+                asking, answering = operation_path.request, operation_path.response
+            for other in _counterparts(ours, theirs, path, operation_path):
                 listed.add(id(other))
                 key = (id(other), asking.links)
                 if key not in paired:  # else another endpoint leads there, by the same changes
                     paired.append(key)
                     pair = (*about, _name(ours, other))
-                    own, their = _unmoved(ours.operation, other.operation, passage)
+                    own, their = _unmoved(ours.operation, other.operation, operation_path)
                     yield from _claims(pair, own, their, asking, answering)
                     reading = _reading(ours, own_operations, (up.at(path), down.at(path)), path)
                     yield from _round_trip(pair, own, their, asking, reading or answering)
@@ -107,10 +107,10 @@ def _reading(
     for one in operations if writing.operation.method in _OVERWRITING else ():
         same = one.operation.shape == writing.operation.shape and path in one.captures
         if same and one.operation.method == "GET":
-            passage = find_operation(one, *ways)
-            if passage is None:
+            operation_path = find_operation(one, *ways)
+            if operation_path is None:
                 return ways[1]
-            return None if passage.substitute is not None else passage.response
+            return None if operation_path.substitute is not None else operation_path.response
     return None
 
 
@@ -140,19 +140,19 @@ def _counterparts(
     ours: LocatedOperation,
     theirs: Sequence[LocatedOperation],
     path: str,
-    passage: Passage | None,
+    operation_path: OperationPath | None,
 ) -> list[LocatedOperation]:
     """Return what the service is asked for, for an operation of the client at an endpoint."""
-    if passage is None:
+    if operation_path is None:
         return [other for other in theirs if other.is_counterpart(ours, path)]
-    return [other for other in theirs if other.is_asked_by(passage, theirs)]
+    return [other for other in theirs if other.is_asked_by(operation_path, theirs)]
 
 
 def _unmoved(
-    ours: Operation, other: Operation, passage: Passage | None
+    ours: Operation, other: Operation, operation_path: OperationPath | None
 ) -> tuple[Operation, Operation]:
     """Return both operations without the query parameters that are in the path of the other."""
-    hops = () if passage is None else passage.query_hops
+    hops = () if operation_path is None else operation_path.query_hops
     taken = frozenset().union(*(hop.dropped for hop in hops))
     added = frozenset(line.key for hop in hops for line in hop.added)
     return _without(ours, taken), _without(other, added)

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from gateway.base.path_templates import Router, Segment, Template
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.passage import Passage, find_passage
+from gateway.conversion.operations.operation_path import OperationPath, find_operation_path
 from gateway.conversion.version_link import Direction
 from gateway.routing.snapshot import Endpoint
 from gateway.verify.openapi.openapi import Description, Operation
@@ -46,12 +46,15 @@ class LocatedOperation:
         own, others = self.captures[endpoint], other.captures[endpoint]
         return all(own[name] == others[name] for name in own.keys() & others.keys())
 
-    def is_asked_by(self, passage: Passage, others: Sequence["LocatedOperation"]) -> bool:
-        """Whether a passage asks the service for this one, rather than for one of others."""
+    def is_asked_by(
+        self, operation_path: OperationPath, others: Sequence["LocatedOperation"]
+    ) -> bool:
+        """Whether a operation path asks the service for this one, rather than for one of others."""
         taken = [
             one.operation
             for one in others
-            if one.operation.method == passage.method and one.operation.takes(passage.path)
+            if one.operation.method == operation_path.method
+            and one.operation.takes(operation_path.path)
         ]
         best = min(taken, key=lambda operation: operation.path.count("{"), default=None)
         return best is self.operation
@@ -59,8 +62,8 @@ class LocatedOperation:
 
 def find_operation(
     located: LocatedOperation, request: Conversion, response: Conversion
-) -> Passage | None:
-    """Return the passage of an operation that the rules declare; None where they declare none.
+) -> OperationPath | None:
+    """Return the operation path that the configuration declares; None where it declares none.
 
     Args:
         located: the operation of the client.
@@ -70,17 +73,19 @@ def find_operation(
     if not request.has_operations:
         return None
     for path, query in _samples(located.operation.shape, request):
-        passage = _passage(request, response, located.operation.method, path, query)
-        if passage is not None and (passage.substitute is not None or any(passage.operations)):
-            return passage
+        operation_path = _passage(request, response, located.operation.method, path, query)
+        if operation_path is not None and (
+            operation_path.substitute is not None or any(operation_path.operations)
+        ):
+            return operation_path
     return None
 
 
 def _passage(
     request: Conversion, response: Conversion, method: str, path: str, query: str | None
-) -> Passage | None:
+) -> OperationPath | None:
     try:
-        return find_passage(request, response, method, lambda _: path, query)
+        return find_operation_path(request, response, method, lambda _: path, query)
     except ConversionError:
         return None
 
@@ -92,7 +97,7 @@ def _samples(shape: str, request: Conversion) -> Iterator[tuple[str, str | None]
     versions share, as in `C-{id}`, and may read a part of it from the query.
     """
     yield shape.replace("{}", "0"), None
-    first, newer = request.hops[0], request.direction is Direction.DOWN
+    first, newer = request.version_steps[0], request.direction is Direction.DOWN
     declared = (each for link in first.links for each in link.operations or ())
     for side in dict.fromkeys(operation.side(newer=newer) for operation in declared):
         if side is not None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gateway.base.model import SectionModel
+from gateway.conversion.changes.build_context import BuildContext, ParameterContext
 from gateway.conversion.changes.change_section import Loss, Upgrade
-from gateway.conversion.changes.change_site import ChangeSite, ParameterSite
 from gateway.conversion.changes.value_kinds import NUMBER, TEXT
 from gateway.conversion.changes.value_rewrite import (
     FormWays,
@@ -76,21 +76,21 @@ class AffixConfig(RewriteSection):
         """Return nothing: a value without the prefix and suffix of its version is refused."""
         return ()
 
-    def ways(self, site: ChangeSite) -> FormWays | None:
+    def ways(self, context: BuildContext) -> FormWays | None:
         """Return the ways between the two forms, or None after recording a mistake."""
         if self.newer == self.older:
-            site.complain("both versions write it alike; give one a prefix or a suffix")
+            context.complain("both versions write it alike; give one a prefix or a suffix")
             return None
         forms = []
         for key, form in (("newer", self.newer), ("older", self.older)):
             if form.type == "number" and form.prefix + form.suffix:
-                site.complain("a number has no prefix and no suffix; remove them", key)
+                context.complain("a number has no prefix and no suffix; remove them", key)
                 return None
             forms.append(AffixForm(form.prefix, form.suffix, Type(form.type)))
         return ways_between(*forms)
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
         """Return the change of a parameter, whose prefix and suffix stand in its text."""
         for key, form in (("newer", self.newer), ("older", self.older)):
-            site.text(form.prefix + form.suffix, key)
-        return super().parameter_change(site)
+            context.text(form.prefix + form.suffix, key)
+        return super().parameter_change(context)

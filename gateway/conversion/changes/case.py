@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from typing import Literal
 
 from gateway.conversion.change import Change
+from gateway.conversion.changes.build_context import BodyContext, BuildContext
 from gateway.conversion.changes.change_section import (
     WHOLE,
     BodySection,
@@ -16,13 +17,12 @@ from gateway.conversion.changes.change_section import (
     Loss,
     Upgrade,
 )
-from gateway.conversion.changes.change_site import BodySite, ChangeSite
 from gateway.conversion.changes.value_kinds import TEXT
 from gateway.conversion.changes.value_rewrite import FormWays, RewriteSection
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.document import Document, JsonForm, JsonObject, reach
 from gateway.conversion.field_path import Keys, Scope, Tokens
-from gateway.conversion.repeated_members import RepeatedKey, RepeatedValue
+from gateway.conversion.formats.repeated_keys import RepeatedKey, RepeatedValue
 
 
 class WordCase(StrEnum):
@@ -236,10 +236,10 @@ class _CasesSection(ChangeSection):
                 text = f"{what} in {case} case already, and the way back changes it"
                 yield Loss(newer, text, in_patch)
 
-    def _ways(self, site: ChangeSite) -> tuple[CaseRewriting, CaseRewriting] | None:
+    def _ways(self, context: BuildContext) -> tuple[CaseRewriting, CaseRewriting] | None:
         """Return what writes the newer version's case and the older one's, or None."""
         if self.newer == self.older:
-            site.complain("is the case that it has already; remove the change", "older")
+            context.complain("is the case that it has already; remove the change", "older")
             return None
         return self._both
 
@@ -262,9 +262,9 @@ class CaseConfig(_CasesSection, RewriteSection):
         """Return what `keep` leaves as it is."""
         return self._kept(f"'{self.field}' is kept where it is", in_patch=True)
 
-    def ways(self, site: ChangeSite) -> FormWays | None:
+    def ways(self, context: BuildContext) -> FormWays | None:
         """Return what writes each version's case, or None after recording a mistake."""
-        ways = self._ways(site)
+        ways = self._ways(context)
         return None if ways is None else FormWays(*ways)
 
 
@@ -288,15 +288,15 @@ class KeyCaseConfig(_CasesSection, BodySection):
         """Return what `keep` leaves as it is."""
         return self._kept("a key is kept where it is", in_patch=False)
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field, or of the whole object."""
-        ways = self._ways(site)
-        path = None if self.field is None else site.path(self.field, "field")
+        ways = self._ways(context)
+        path = None if self.field is None else context.path(self.field, "field")
         if ways is None or (path is None and self.field is not None):
             return None
         _, to_older = ways
         for index, key in enumerate(self.but):
-            if site.attempt(partial(to_older, key), "but", index) is None:
+            if context.attempt(partial(to_older, key), "but", index) is None:
                 return None
         scopes, keys = (path.scopes, path.keys) if path else ((), None)
         return KeyCase(scopes, keys, *ways, frozenset(self.but))

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 
 from gateway.base.model import SectionModel
 from gateway.conversion.change import Change
-from gateway.conversion.changes.change_site import BodySite, ParameterSite
+from gateway.conversion.changes.build_context import BodyContext, ParameterContext
 from gateway.conversion.changes.value_kinds import ValueKinds
 from gateway.conversion.parameter_change import ParameterChange
 
@@ -164,16 +164,16 @@ class BodySection(ChangeSection):
     """A change that may stand among the `changes` of a conversion."""
 
     @abstractmethod
-    def body_change(self, site: BodySite) -> Change | None:
-        """Return the change of the core, or None after a mistake, which `site` records."""
+    def body_change(self, context: BodyContext) -> Change | None:
+        """Return the change of the core, or None after a mistake, which `context` records."""
 
 
 class ParameterSection(ChangeSection):
     """A change that may stand in the `query` and `headers` of a conversion."""
 
     @abstractmethod
-    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
-        """Return the change of the core, or None after a mistake, which `site` records.
+    def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
+        """Return the change of the core, or None after a mistake, which `context` records.
 
         The text of a header field has one character a byte (RFC 9110, section 5.5).
         """

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 
 from gateway.conversion.change import Change, Inverse
+from gateway.conversion.changes.build_context import BodyContext, ParameterContext
 from gateway.conversion.changes.change_section import (
     BodySection,
     ChangeSection,
@@ -14,7 +15,6 @@ from gateway.conversion.changes.change_section import (
     ParameterSection,
     Upgrade,
 )
-from gateway.conversion.changes.change_site import BodySite, ParameterSite
 from gateway.conversion.changes.value_kinds import ValueKinds
 from gateway.conversion.conversion_error import ErrorPlace
 from gateway.conversion.document import (
@@ -169,9 +169,9 @@ class DefaultParameterConfig(_DefaultSection, ParameterSection):
         """Return the upgrade: it adds the parameter."""
         return Upgrade(takes=self.taken, makes=(self.field,), reads={}, leaves={})
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange:
         """Return the change of a parameter."""
-        return _added(self.field, self.value, site, keep=self.keep)
+        return _added(self.field, self.value, context, keep=self.keep)
 
 
 class RemoveParameterConfig(_RemoveSection, ParameterSection):
@@ -182,9 +182,9 @@ class RemoveParameterConfig(_RemoveSection, ParameterSection):
     value: str | None = None
     """The value where the newer version's message has none; without it, none is added."""
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange:
         """Return the change of a parameter."""
-        return Reversed(_added(self.field, self.value, site))
+        return Reversed(_added(self.field, self.value, context))
 
 
 class DefaultConfig(_DefaultSection, BodySection):
@@ -205,9 +205,9 @@ class DefaultConfig(_DefaultSection, BodySection):
             leaves={} if self.value is None or self.keep else known,
         )
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field."""
-        path = site.path(self.field, "field")
+        path = context.path(self.field, "field")
         return None if path is None else Default(path.scopes, path.keys, self.value, self.keep)
 
 
@@ -219,13 +219,13 @@ class RemoveConfig(_RemoveSection, BodySection):
     value: JsonValue = None
     """The JSON value of the field in documents of the newer version; without it, none is added."""
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field."""
-        path = site.path(self.field, "field")
+        path = context.path(self.field, "field")
         value = self.value if "value" in self.model_fields_set else MISSING
         return None if path is None else Inverse(Default(path.scopes, path.keys, value))
 
 
-def _added(name: str, value: str | None, site: ParameterSite, *, keep: bool = False) -> Added:
-    text = None if value is None else site.text(value, "value")
-    return Added(site.name(name, "field"), text, keep)
+def _added(name: str, value: str | None, context: ParameterContext, *, keep: bool = False) -> Added:
+    text = None if value is None else context.text(value, "value")
+    return Added(context.name(name, "field"), text, keep)

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from gateway.base.model import NonEmptyText
 from gateway.conversion.change import Change, FieldChange, Inverse
+from gateway.conversion.changes.build_context import BodyContext
 from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
-from gateway.conversion.changes.change_site import BodySite
 from gateway.conversion.changes.value_kinds import ARRAY, OBJECT
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace, is_within
 from gateway.conversion.document import Document, JsonForm, JsonObject, change_value, refuse
@@ -121,11 +121,11 @@ class _EntriesSection(BodySection):
             moves={value: member} if self.inverse else {member: value},
         )
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field."""
         if self.key == self.value:
-            site.complain("is the field that holds the key; name another", "value")
-        path = site.path(self.field, "field")
+            context.complain("is the field that holds the key; name another", "value")
+        path = context.path(self.field, "field")
         if path is None:
             return None
         change = Entries(path.scopes, path.keys, self.key, self.value)

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Literal
 
 from gateway.conversion.change import Change, FieldChange, Inverse, Whole
+from gateway.conversion.changes.build_context import BodyContext
 from gateway.conversion.changes.change_section import WHOLE, BodySection, Loss, Upgrade
-from gateway.conversion.changes.change_site import BodySite
 from gateway.conversion.changes.value_kinds import ARRAY, OBJECT, ValueKinds
 from gateway.conversion.conversion_error import (
     ConversionError,
@@ -138,13 +138,13 @@ class _EnvelopeSection(BodySection):
         return None if self.count is None else ARRAY
 
     def _change(
-        self, into: str, key: str, site: BodySite, way: Callable[[Envelope], Change]
+        self, into: str, key: str, context: BodyContext, way: Callable[[Envelope], Change]
     ) -> Change | None:
-        inner = site.keys(into, key)
-        count = None if self.count is None else site.keys(self.count, "count")
+        inner = context.keys(into, key)
+        count = None if self.count is None else context.keys(self.count, "count")
         if inner is None:
             return None
-        if self.count is not None and (count is None or not site.apart((inner, count))):
+        if self.count is not None and (count is None or not context.apart((inner, count))):
             return None
 
         def change(scopes: tuple[Scope, ...], keys: Keys) -> Change:
@@ -152,7 +152,7 @@ class _EnvelopeSection(BodySection):
 
         if self.field is None:
             return Whole(change((), BODY))
-        return site.value_change(self.field, change, "field")
+        return context.value_change(self.field, change, "field")
 
 
 class EnvelopeConfig(_EnvelopeSection):
@@ -173,9 +173,9 @@ class EnvelopeConfig(_EnvelopeSection):
         """Return what an upgrade leaves out of the envelope."""
         return self._loss(newer=True)
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field, of the elements of an array, or of the whole body."""
-        return self._change(self.into, "into", site, lambda envelope: envelope)
+        return self._change(self.into, "into", context, lambda envelope: envelope)
 
 
 class ExtractConfig(_EnvelopeSection):
@@ -196,6 +196,6 @@ class ExtractConfig(_EnvelopeSection):
         """Return what a downgrade leaves out of the envelope."""
         return self._loss(newer=False)
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field, of the elements of an array, or of the whole body."""
-        return self._change(self.key, "key", site, Inverse)
+        return self._change(self.key, "key", context, Inverse)

@@ -8,8 +8,8 @@ from typing import ClassVar
 from pydantic import JsonValue
 
 from gateway.conversion.change import Change, FieldChange, Inverse
+from gateway.conversion.changes.build_context import BodyContext
 from gateway.conversion.changes.change_section import WHOLE, BodySection, Loss, Nesting, Upgrade
-from gateway.conversion.changes.change_site import BodySite
 from gateway.conversion.changes.value_kinds import OBJECT
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.document import MISSING, Document, JsonForm, JsonObject, reach, refuse
@@ -137,18 +137,20 @@ class _FlattenSection(BodySection):
         empty = f"where '{self.field}' is absent, null or empty, it comes back as {back}"
         yield Loss(self.inverse, empty, overwrites=False)
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of the object that has the field."""
         # Imported when rules name it: it takes memory that most can save.
 
         if self.default not in (None, {}):
-            site.complain("write {} or null", "default")
+            context.complain("write {} or null", "default")
         if not self.prefix and not self.but:
-            site.complain("is empty, and so of all fields; name those that stay in but", "prefix")
+            context.complain(
+                "is empty, and so of all fields; name those that stay in but", "prefix"
+            )
         for index, name in enumerate(self.but):
             if not name.startswith(self.prefix):
-                site.complain(f"does not begin with '{self.prefix}'; remove it", "but", index)
-        path = site.path(self.field, "field")
+                context.complain(f"does not begin with '{self.prefix}'; remove it", "but", index)
+        path = context.path(self.field, "field")
         if path is None:
             return None
         but = frozenset(self.but)

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gateway.conversion.change import Change, ChangeSequence, FieldChange
+from gateway.conversion.changes.build_context import BodyContext, ParameterContext
 from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
-from gateway.conversion.changes.change_site import BodySite, ParameterSite
 from gateway.conversion.changes.rename import Rename, Renamed
 from gateway.conversion.changes.value_kinds import BOOLEAN
 from gateway.conversion.document import JsonForm, JsonObject
@@ -65,21 +65,21 @@ class InvertConfig(BodySection, ParameterSection):
         """Return nothing: the opposite of the opposite is the value."""
         return ()
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field, or of the elements of an array where it is not renamed."""
         if self.to is None or self.to == self.field:
-            return site.value_change(self.field, Invert, "field")
-        paths = site.paths((self.field, ("field",)), (self.to, ("to",)))
+            return context.value_change(self.field, Invert, "field")
+        paths = context.paths((self.field, ("field",)), (self.to, ("to",)))
         if paths is None:
             return None
         newer, older = paths
         move = Rename(newer.scopes, newer.keys, older.keys)
         return ChangeSequence((move, Invert(newer.scopes, newer.keys)))
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange:
         """Return the change of a parameter."""
-        newer = site.name(self.field, "field")
+        newer = context.name(self.field, "field")
         change = Rewritten(newer, inverted, inverted)
         if self.to is None or self.to == self.field:
             return change
-        return ParameterSequence((Renamed(newer, site.name(self.to, "to")), change))
+        return ParameterSequence((Renamed(newer, context.name(self.to, "to")), change))

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gateway.conversion.change import Change, Inverse
+from gateway.conversion.changes.build_context import BodyContext, ParameterContext
 from gateway.conversion.changes.change_section import (
     BodySection,
     ChangeSection,
@@ -14,7 +15,6 @@ from gateway.conversion.changes.change_section import (
     ParameterSection,
     Upgrade,
 )
-from gateway.conversion.changes.change_site import BodySite, ParameterSite
 from gateway.conversion.changes.join_steps import Join
 from gateway.conversion.changes.recombined import ParameterValues, Recombined
 from gateway.conversion.changes.value_kinds import TEXT
@@ -113,13 +113,13 @@ class _ParameterParts(ParameterSection):
     """Whether separators stand in the text where nothing follows them. The default is drop."""
 
     def _joined(
-        self, site: ParameterSite, parts: tuple[str, ...], whole: str, separator: str
+        self, context: ParameterContext, parts: tuple[str, ...], whole: str, separator: str
     ) -> "Joined | None":
-        names = tuple(site.name(part, "fields") for part in parts)
+        names = tuple(context.name(part, "fields") for part in parts)
         if len({*names, whole}) <= len(names):
-            site.complain("two of the names are the same; name each once")
+            context.complain("two of the names are the same; name each once")
             return None
-        return Joined(names, site.name(whole, "into"), separator, self.trailing == "keep")
+        return Joined(names, context.name(whole, "into"), separator, self.trailing == "keep")
 
 
 class JoinParameterConfig(_JoinSection, _ParameterParts):
@@ -127,9 +127,9 @@ class JoinParameterConfig(_JoinSection, _ParameterParts):
 
     keyword = "join"
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
         """Return the change of the parameters."""
-        one = self._joined(site, self.fields, self.into, self.separator)
+        one = self._joined(context, self.fields, self.into, self.separator)
         if one is None:
             return None
         return Recombined(one.parts, (one.whole,), one.split, one.join)
@@ -140,9 +140,9 @@ class SplitParameterConfig(_SplitSection, _ParameterParts):
 
     keyword = "split"
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
         """Return the change of the parameters."""
-        one = self._joined(site, self.into, self.field, self.separator)
+        one = self._joined(context, self.into, self.field, self.separator)
         if one is None:
             return None
         return Recombined((one.whole,), one.parts, one.join, one.split)
@@ -174,18 +174,23 @@ class _BodyParts(_PartsSection, BodySection):
         yield Loss(not newer, f"'{whole}' loses each '{self.separator}' beside an empty part", True)
 
     def _join(
-        self, site: BodySite, parts: tuple[str, ...], whole: str, parts_key: str, whole_key: str
+        self,
+        context: BodyContext,
+        parts: tuple[str, ...],
+        whole: str,
+        parts_key: str,
+        whole_key: str,
     ) -> Join | None:
         named = ((part, (parts_key, index)) for index, part in enumerate(parts))
-        paths = site.paths(*named, (whole, (whole_key,)))
+        paths = context.paths(*named, (whole, (whole_key,)))
         if paths is None:
             return None
         *some, text = paths
         keys = tuple(path.keys for path in some)
-        if not site.apart(keys):
+        if not context.apart(keys):
             return None
         if len({*self.optional}) < len(self.optional) or not {*self.optional} <= {*parts}:
-            site.complain(f"names parts, each once; they are {', '.join(parts)}", "optional")
+            context.complain(f"names parts, each once; they are {', '.join(parts)}", "optional")
             return None
         optional = tuple(map(parts.index, self.optional))
         return Join(text.scopes, keys, text.keys, self.separator, self.default, optional)
@@ -200,9 +205,9 @@ class JoinConfig(_JoinSection, _BodyParts):
         """Return the parts and the text."""
         return self._overwritten(self.fields, self.into, newer=False)
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of the fields."""
-        return self._join(site, self.fields, self.into, "fields", "into")
+        return self._join(context, self.fields, self.into, "fields", "into")
 
 
 class SplitConfig(_SplitSection, _BodyParts):
@@ -214,7 +219,7 @@ class SplitConfig(_SplitSection, _BodyParts):
         """Return the parts and the text."""
         return self._overwritten(self.into, self.field, newer=True)
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of the fields."""
-        change = self._join(site, self.into, self.field, "into", "field")
+        change = self._join(context, self.into, self.field, "into", "field")
         return change and Inverse(change)

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from gateway.base.model import NonEmptyText
 from gateway.conversion.change import Change, FieldChange, Inverse
+from gateway.conversion.changes.build_context import BodyContext, ParameterContext
 from gateway.conversion.changes.change_section import (
     BodySection,
     ChangeSection,
@@ -19,7 +20,6 @@ from gateway.conversion.changes.change_section import (
     ParameterSection,
     Upgrade,
 )
-from gateway.conversion.changes.change_site import BodySite, ParameterSite
 from gateway.conversion.changes.value_kinds import ARRAY, OBJECT, TEXT
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace, is_within
 from gateway.conversion.document import Document, JsonForm, JsonObject, change_value, refuse
@@ -181,15 +181,15 @@ class _TextsSection(_SeparatedSection, BodySection):
         kinds = (parts, TEXT) if self.inverse else (TEXT, parts)
         return Upgrade.in_place(self.field, *kinds)
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field."""
-        path = site.path(self.field, "field")
+        path = context.path(self.field, "field")
         if path is None:
             return None
         change: Change = JoinList(path.scopes, path.keys, self.separator)
         if self.pairs is not None:
             if self.pairs == self.separator:
-                site.complain("is the separator, too; name another text", "pairs")
+                context.complain("is the separator, too; name another text", "pairs")
             change = JoinPairs(path.scopes, path.keys, self.separator, self.pairs)
         return Inverse(change) if self.inverse else change
 
@@ -215,9 +215,9 @@ class _RepeatedSection(_SeparatedSection, ParameterSection):
         """Return the upgrade: each value is a text, as all of them are."""
         return Upgrade.in_place(self.field)
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange:
         """Return the change of a parameter."""
-        change = Repeated(site.name(self.field, "field"), self.separator)
+        change = Repeated(context.name(self.field, "field"), self.separator)
         return Reversed(change) if self.inverse else change
 
 

@@ -9,8 +9,8 @@ from pydantic import Field
 from gateway.base.model import SectionModel
 from gateway.conversion.change import Change, FieldChange
 from gateway.conversion.changes.affix import AffixForm
+from gateway.conversion.changes.build_context import BodyContext
 from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
-from gateway.conversion.changes.change_site import BodySite
 from gateway.conversion.changes.value_rewrite import FormRewriting
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.document import Document, JsonForm, JsonObject, change_value, refuse
@@ -117,18 +117,20 @@ class KeysConfig(BodySection):
         """Return nothing: a key that would come back as another is refused."""
         return ()
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of the map."""
-        ways = self._ways(site)
-        path = site.path(self.field, "field")
+        ways = self._ways(context)
+        path = context.path(self.field, "field")
         if ways is None or path is None:
             return None
         return FreeKeys(path.scopes, path.keys, *ways)
 
-    def _ways(self, site: BodySite) -> tuple[Callable[[str], str], Callable[[str], str]] | None:
+    def _ways(
+        self, context: BodyContext
+    ) -> tuple[Callable[[str], str], Callable[[str], str]] | None:
         """Return what writes the newer version's keys and the older one's, or None."""
         if (self.values is None) == (self.newer == self.older):
-            site.complain(
+            context.complain(
                 "writes keys by exactly one of values: { EUR: euro } and a prefix or suffix, as"
                 " older: { prefix: cur_ }"
             )
@@ -140,7 +142,7 @@ class KeysConfig(BodySection):
         back = {older: newer for newer, older in self.values.items()}
         for key, older_key in self.values.items():
             if back[older_key] != key:
-                site.complain(f"is '{older_key}', as '{back[older_key]}' is", "values", key)
+                context.complain(f"is '{older_key}', as '{back[older_key]}' is", "values", key)
                 return None
         there = frozenset(back), frozenset(self.values)
         return KeyWords(back, there[1]), KeyWords(self.values, there[0])

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gateway.conversion.change import Change, FieldChange
+from gateway.conversion.changes.build_context import BodyContext
 from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
-from gateway.conversion.changes.change_site import BodySite
 from gateway.conversion.changes.value_kinds import TEXT
 from gateway.conversion.document import JsonForm, JsonObject, reach, refuse
 
@@ -55,6 +55,6 @@ class LinkConfig(BodySection):
         """Return nothing: a URL is mapped back as it was mapped."""
         return ()
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field, or of the elements of an array."""
-        return site.value_change(self.field, Link, "field")
+        return context.value_change(self.field, Link, "field")

@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field, JsonValue
 
 from gateway.base.model import OneOrSome, SectionModel
 from gateway.conversion.change import Change, FieldChange
+from gateway.conversion.changes.build_context import BodyContext, BuildContext, ParameterContext
 from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
-from gateway.conversion.changes.change_site import BodySite, ChangeSite, ParameterSite
 from gateway.conversion.changes.value_kinds import one_of, spelt
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import JsonForm, JsonObject, Number, kind, reach
@@ -216,24 +216,24 @@ class MapConfig(BodySection, ParameterSection):
                 known = spelt(self._otherwise[key])
                 yield Loss(key == "newer", f"'{self.field}' is {known} for every other value", True)
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field, or of the elements of an array."""
-        older, newer = dict(self._pairs), self._way_back(site)
+        older, newer = dict(self._pairs), self._way_back(context)
         others = [self._otherwise.get(key, Unknown(self.unknown)) for key in ("older", "newer")]
-        return site.value_change(
+        return context.value_change(
             self.field, lambda scopes, keys: Map(scopes, keys, older, newer, *others), "field"
         )
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange:
         """Return the change of a parameter, whose words are texts."""
         to_older = {spelt(word): spelt(known) for word, known in self._pairs}
-        to_newer = {spelt(word): spelt(known) for word, known in self._way_back(site).items()}
+        to_newer = {spelt(word): spelt(known) for word, known in self._way_back(context).items()}
         for text in (*to_older.values(), *to_newer.values()):
-            site.text(text, "values")
+            context.text(text, "values")
         keep = self.unknown == "keep"
         others = {key: spelt(word) for key, word in self._otherwise.items()}
         return Rewritten(
-            site.name(self.field, "field"),
+            context.name(self.field, "field"),
             words(to_newer, others.get("newer"), keep=keep),
             words(to_older, others.get("older"), keep=keep),
         )
@@ -260,20 +260,20 @@ class MapConfig(BodySection, ParameterSection):
         named = () if self.default is None else sorted(self.default.model_fields_set)
         return {key: _scalar(getattr(self.default, key)) for key in named}
 
-    def _way_back(self, site: ChangeSite) -> dict[Scalar, Scalar]:
+    def _way_back(self, context: BuildContext) -> dict[Scalar, Scalar]:
         """Return the newer version's word for each of the older one's; records what is missing."""
         back: dict[Scalar, list[Scalar]] = {}
         seen: set[Scalar] = set()
         for index, (newer, older) in enumerate(self._pairs):
             back.setdefault(older, []).append(newer)
             if newer in seen:
-                site.complain("stands twice; keep one of the two", "values", index, "newer")
+                context.complain("stands twice; keep one of the two", "values", index, "newer")
             seen.add(newer)
         found = {word: names[0] for word, names in back.items() if len(names) == 1}
         found |= {older: newer for newer, older in self._pairs_back}
         for word, names in back.items():
             if word not in found:
-                site.complain(
+                context.complain(
                     f"{' and '.join(map(spelt, names))} become the same; name what that becomes on"
                     f" the way back: back: {{ {spelt(word)}: {spelt(names[0])} }}",
                     "values",

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from gateway.base.model import NumberText
 from gateway.conversion.change import Change, FieldChange, Inverse
+from gateway.conversion.changes.build_context import BodyContext, BuildContext, ParameterContext
 from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
-from gateway.conversion.changes.change_site import BodySite, ChangeSite, ParameterSite
 from gateway.conversion.changes.recombined import ParameterValues, Recombined
 from gateway.conversion.changes.scale import Scale
 from gateway.conversion.changes.value_kinds import NUMBER, TEXT
@@ -256,13 +256,13 @@ class MoneyConfig(BodySection, ParameterSection):
         """Return nothing: an amount with more places than its currency has is refused."""
         return ()
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field."""
-        if not self._counts(site):
+        if not self._counts(context):
             return None
         # Imported when rules name it, with the table of currencies.
 
-        amount = site.path(self.field, "field")
+        amount = context.path(self.field, "field")
         older = self.newer == "integer"
         written = Type(self.older if older else self.newer)
         if self.currency == KEYS:
@@ -270,12 +270,12 @@ class MoneyConfig(BodySection, ParameterSection):
                 return None
             amounts = MoneyByCurrency(amount.scopes, amount.keys, written, self.unknown)
             return amounts if older else Inverse(amounts)
-        currency = site.path(self.currency, "currency")
+        currency = context.path(self.currency, "currency")
         if amount is None or currency is None:
             return None
         depth = len(currency.scopes)
         if amount.scopes[:depth] != currency.scopes:
-            site.complain(
+            context.complain(
                 "lies in an array that does not lead to the amount; name the currency beside the"
                 " amount, or further out",
                 "currency",
@@ -291,25 +291,25 @@ class MoneyConfig(BodySection, ParameterSection):
         )
         return money if older else Inverse(money)
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
         """Return the change of a parameter, which has its currency in another one."""
         # Imported when rules name it, with the table of currencies.
 
-        if not self._counts(site):
+        if not self._counts(context):
             return None
-        names = site.name(self.field, "field"), site.name(self.currency, "currency")
+        names = context.name(self.field, "field"), context.name(self.currency, "currency")
         if self.field == self.currency:
-            site.complain("is the amount itself; name the parameter of its currency", "currency")
+            context.complain("is the amount itself; name the parameter of its currency", "currency")
             return None
         amount = Amount(*names, self.unknown)
         ways = amount.units, amount.decimal
         return Recombined(names, names, *(ways if self.newer == "integer" else ways[::-1]))
 
-    def _counts(self, site: ChangeSite) -> bool:
+    def _counts(self, context: BuildContext) -> bool:
         """Whether one version counts minor units; False after recording the mistake."""
         if (self.newer == "integer") != (self.older == "integer"):
             return True
-        site.complain(
+        context.complain(
             "one version has an integer of minor units, the other a text or a number; for a number"
             " and a text, write two: { newer: integer, older: text }, then { newer: number, older:"
             " integer }"

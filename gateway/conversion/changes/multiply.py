@@ -12,8 +12,8 @@ from pydantic import AfterValidator, Field
 
 from gateway.base.model import NumberText, SectionModel
 from gateway.conversion.change import Change, FieldChange
+from gateway.conversion.changes.build_context import BodyContext, BuildContext, ParameterContext
 from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
-from gateway.conversion.changes.change_site import BodySite, ChangeSite, ParameterSite
 from gateway.conversion.changes.value_kinds import ValueKinds
 from gateway.conversion.document import JsonForm, JsonObject
 from gateway.conversion.parameter_change import ParameterChange, Rewritten
@@ -172,20 +172,20 @@ class _FactorSection(BodySection, ParameterSection):
                     newer, f"'{self.field}' is rounded to {places} after the decimal point", True
                 )
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field, or of the elements of an array."""
-        if not self._sound(site):
+        if not self._sound(context):
             return None
         newer, older = self._newer, self._older
-        return site.value_change(
+        return context.value_change(
             self.field, lambda scopes, keys: Multiply(scopes, keys, newer, older), "field"
         )
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
         """Return the change of a parameter."""
-        if not self._sound(site):
+        if not self._sound(context):
             return None
-        return Rewritten(site.name(self.field, "field"), self._newer, self._older)
+        return Rewritten(context.name(self.field, "field"), self._newer, self._older)
 
     @property
     def _newer(self) -> Product:
@@ -201,15 +201,15 @@ class _FactorSection(BodySection, ParameterSection):
         product = Product(factor, digits, rounds, plus)
         return product.inverse(digits, rounds=rounds) if inverse else product
 
-    def _sound(self, site: ChangeSite) -> bool:
+    def _sound(self, context: BuildContext) -> bool:
         """Whether the factor and the digits fit each other; False after recording the mistake."""
         mistake = self._mistake()
         if mistake is not None:
-            site.complain(*mistake)
+            context.complain(*mistake)
         elif "inexact" not in self.model_fields_set:
             for key, product in (("newer", self._newer), ("older", self._older)):
                 if product.digits is None and not decimal_places(product.factor)[1]:
-                    site.warn(
+                    context.warn(
                         f"warning: a number that would have decimal places without end in the {key}"
                         f" version is refused; round it, by digits: {{ {key}: 2 }} and inexact:"
                         " round, or write inexact: refuse"

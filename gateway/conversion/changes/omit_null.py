@@ -9,8 +9,8 @@ from typing import ClassVar
 from pydantic import JsonValue
 
 from gateway.conversion.change import Change, Inverse
+from gateway.conversion.changes.build_context import BodyContext
 from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
-from gateway.conversion.changes.change_site import BodySite
 from gateway.conversion.conversion_error import ErrorPlace
 from gateway.conversion.document import (
     PLAIN,
@@ -108,11 +108,11 @@ class _NullSection(BodySection):
         omitted = f"where '{self.field}' is {value}, it comes back as absent"
         yield Loss(not self.inverse, omitted, overwrites=self.value not in (None, [], {}))
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field."""
-        path = site.path(self.field, "field")
+        path = context.path(self.field, "field")
         if isinstance(self.value, list | dict) and self.value:
-            site.complain("write a text, number or boolean, [] or {}", "value")
+            context.complain("write a text, number or boolean, [] or {}", "value")
         if path is None:
             return None
         change = OmitNull(path.scopes, path.keys, self.value)

@@ -8,8 +8,8 @@ from typing import Annotated, NamedTuple, Protocol
 from pydantic import Field
 
 from gateway.base.model import NonEmptyText, NumberText, PositiveInt, SectionModel
+from gateway.conversion.changes.build_context import ParameterContext
 from gateway.conversion.changes.change_section import Loss, ParameterSection, Upgrade
-from gateway.conversion.changes.change_site import ParameterSite
 from gateway.conversion.changes.default import Added
 from gateway.conversion.changes.recombined import ParameterValues, Recombined, Unfit
 from gateway.conversion.parameter_change import (
@@ -240,13 +240,16 @@ class PagingConfig(ParameterSection):
         """Return nothing: what is no page is refused."""
         return iter(())
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
         """Return the change of the parameters."""
-        newer, older = self._form(self.newer, "newer", site), self._form(self.older, "older", site)
+        newer, older = (
+            self._form(self.newer, "newer", context),
+            self._form(self.older, "older", context),
+        )
         if newer is None or older is None:
             return None
         if self.newer.offset and self.older.offset:
-            site.complain(
+            context.complain(
                 "both versions have offset and limit; rename them, and where another limit is"
                 " usual, give it by a default with keep: true"
             )
@@ -276,7 +279,7 @@ class PagingConfig(ParameterSection):
         return size
 
     def _form(
-        self, side: PagingSideConfig, key: str, site: ParameterSite
+        self, side: PagingSideConfig, key: str, context: ParameterContext
     ) -> "Callable[[int | None], PagingForm] | None":
         """Return what makes the form of a side, given the size where a request names none."""
         match side:
@@ -285,9 +288,9 @@ class PagingConfig(ParameterSection):
             case PagingSideConfig(offset=None, limit=None, page=str(), size=str()):
                 names = side.page, side.size
             case _:
-                site.complain("write offset and limit, or page and size", key)
+                context.complain("write offset and limit, or page and size", key)
                 return None
-        one, other = (site.name(name or "", key) for name in names)
+        one, other = (context.name(name or "", key) for name in names)
         if side.page is None:
             return lambda _: OffsetForm(one, other)
         first = 1 if side.first is None else side.first

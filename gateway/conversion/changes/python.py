@@ -12,6 +12,7 @@ from gateway.base.errors import FunctionError
 from gateway.base.function_process import in_process
 from gateway.base.model import Seconds, matching
 from gateway.conversion.change import Change, Whole
+from gateway.conversion.changes.build_context import BodyContext, BuildContext, ParameterContext
 from gateway.conversion.changes.change_section import (
     WHOLE,
     BodySection,
@@ -20,12 +21,10 @@ from gateway.conversion.changes.change_section import (
     ParameterSection,
     Upgrade,
 )
-from gateway.conversion.changes.change_site import BodySite, ChangeSite, ParameterSite
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace, is_within
 from gateway.conversion.document import Document, JsonForm, JsonObject, reach, refuse
 from gateway.conversion.field_path import Keys, Scope, is_array
-from gateway.conversion.message.message import Message, message_of
-from gateway.conversion.message.message_view import MessageView
+from gateway.conversion.message.message import Message, MessageView, message_of
 from gateway.conversion.parameter_change import (
     MovedNames,
     ParameterChange,
@@ -235,9 +234,9 @@ class _FunctionsSection(ChangeSection):
         """Return nothing: what a function loses is not known."""
         return ()
 
-    def _functions(self, site: ChangeSite) -> tuple[PythonFunction, PythonFunction] | None:
-        up = site.attempt(partial(load_function, self.up, (MESSAGE,)), "up")
-        down = site.attempt(partial(load_function, self.down, (MESSAGE,)), "down")
+    def _functions(self, context: BuildContext) -> tuple[PythonFunction, PythonFunction] | None:
+        up = context.attempt(partial(load_function, self.up, (MESSAGE,)), "up")
+        down = context.attempt(partial(load_function, self.down, (MESSAGE,)), "down")
         return None if up is None or down is None else (up, down)
 
 
@@ -253,9 +252,9 @@ class PythonParameterConfig(_FunctionsSection, ParameterSection):
         """Return the upgrade: it replaces the text."""
         return Upgrade.in_place(self.field)
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
         """Return the change of a parameter."""
-        name, functions = site.name(self.field, "field"), self._functions(site)
+        name, functions = context.name(self.field, "field"), self._functions(context)
         return None if functions is None else PythonParameter(name, *functions)
 
 
@@ -295,10 +294,10 @@ class PythonConfig(_FunctionsSection, BodySection):
         """Return the upgrade: it replaces a value, or the whole object, by any other."""
         return Upgrade.in_place(WHOLE if self.field is None else self.field)
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field, or of the whole object."""
-        path = None if self.field is None else site.path(self.field, "field")
-        functions = self._functions(site)
+        path = None if self.field is None else context.path(self.field, "field")
+        functions = self._functions(context)
         if functions is None or (path is None and self.field is not None):
             return None
         up, down = functions
@@ -308,10 +307,10 @@ class PythonConfig(_FunctionsSection, BodySection):
                 for name, function in ((self.up, up), (self.down, down))
             )
         if self.pure and self.needs_message:
-            site.complain("goes with functions of the value alone; remove it", "pure")
+            context.complain("goes with functions of the value alone; remove it", "pure")
         if not self.each:
             if path is not None:
-                site.complain("goes with the whole body; remove it, or field", "each")
+                context.complain("goes with the whole body; remove it, or field", "each")
             return Whole(PythonChange((), BODY, up, down))
         return PythonChange(path.scopes if path else (), path.keys if path else None, up, down)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from gateway.conversion.change import Change, ChangeSequence
+from gateway.conversion.changes.build_context import BodyContext, BuildContext, ParameterContext
 from gateway.conversion.changes.change_section import (
     BodySection,
     ChangeSection,
@@ -13,7 +14,6 @@ from gateway.conversion.changes.change_section import (
     ParameterSection,
     Upgrade,
 )
-from gateway.conversion.changes.change_site import BodySite, ChangeSite, ParameterSite
 from gateway.conversion.changes.default import Added, Default
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace, moved_back
 from gateway.conversion.document import MISSING, JsonForm, JsonObject, put, reach, take
@@ -176,16 +176,16 @@ class RenameParameterConfig(RenameSection, ParameterSection):
     default: str | None = None
     """The value where the older version's message has none; without it, none is added."""
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange:
         """Return the change of a parameter."""
-        newer, older = site.name(self.field, "field"), site.name(self.to, "to")
+        newer, older = context.name(self.field, "field"), context.name(self.to, "to")
         if newer == older:
-            _is_its_own(site)
+            _is_its_own(context)
         change = Renamed(newer, older)
         if self.default is None:
             return change
         return ParameterSequence(
-            (change, Added(newer, site.text(self.default, "default"), keep=True))
+            (change, Added(newer, context.text(self.default, "default"), keep=True))
         )
 
 
@@ -197,14 +197,14 @@ class RenameConfig(RenameSection, BodySection):
     default: JsonValue = None
     """The JSON value where the older version's document has none; without it, none is added."""
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field."""
-        paths = site.paths((self.field, ("field",)), (self.to, ("to",)))
+        paths = context.paths((self.field, ("field",)), (self.to, ("to",)))
         if paths is None:
             return None
         newer, older = paths
         if newer == older:
-            _is_its_own(site)
+            _is_its_own(context)
             return None
         change = Rename(newer.scopes, newer.keys, older.keys)
         if "default" not in self.model_fields_set:
@@ -213,5 +213,5 @@ class RenameConfig(RenameSection, BodySection):
         return ChangeSequence((change, added))
 
 
-def _is_its_own(site: ChangeSite) -> None:
-    site.complain("is the name that it has already; remove the change", "to")
+def _is_its_own(context: BuildContext) -> None:
+    context.complain("is the name that it has already; remove the change", "to")

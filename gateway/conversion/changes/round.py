@@ -9,8 +9,8 @@ from pydantic import Field
 
 from gateway.base.model import NumberText
 from gateway.conversion.change import Change, FieldChange
+from gateway.conversion.changes.build_context import BodyContext, ParameterContext
 from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
-from gateway.conversion.changes.change_site import BodySite, ParameterSite
 from gateway.conversion.changes.value_kinds import ValueKinds
 from gateway.conversion.document import JsonForm, JsonObject
 from gateway.conversion.parameter_change import ParameterChange, Rewritten
@@ -95,13 +95,13 @@ class RoundConfig(BodySection, ParameterSection):
         text = f"'{self.field}' is rounded to {places} after the decimal point"
         return (Loss(False, f"{text}, and the way back cannot restore the others", True),)
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field, or of the elements of an array."""
-        return site.value_change(
+        return context.value_change(
             self.field, lambda scopes, keys: Round(scopes, keys, self.digits), "field"
         )
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange:
         """Return the change of a parameter."""
         rounded = Round((), (), self.digits).rounded
-        return Rewritten(site.name(self.field, "field"), str, rounded)
+        return Rewritten(context.name(self.field, "field"), str, rounded)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from gateway.base.model import NonEmptyText
+from gateway.conversion.changes.build_context import ParameterContext
 from gateway.conversion.changes.change_section import Loss, ParameterSection, Upgrade
-from gateway.conversion.changes.change_site import ParameterSite
 from gateway.conversion.changes.recombined import ParameterValues, Recombined
 from gateway.conversion.parameter_change import ParameterChange
 
@@ -144,14 +144,14 @@ class SortConfig(ParameterSection):
         """Return nothing: every order can be written both ways."""
         return iter(())
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
         """Return the change of the parameters."""
         # Imported when rules name it: it takes memory that most can save.
 
         if self.newer == self.older:
-            site.complain("is the form that it has already; remove the change", "older")
+            context.complain("is the form that it has already; remove the change", "older")
             return None
-        field, order = site.name(self.field, "field"), site.name(self.order, "order")
+        field, order = context.name(self.field, "field"), context.name(self.order, "order")
         sign = SignForm(field)
         word = WordForm(field, order, self.ascending, self.descending, self.default)
         forms: tuple[SortForm, SortForm] = (sign, word)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gateway.conversion.change import Change, Inverse
+from gateway.conversion.changes.build_context import BodyContext
 from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
-from gateway.conversion.changes.change_site import BodySite
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.document import (
     MISSING,
@@ -144,7 +144,7 @@ class _SpreadSection(BodySection):
             yield Loss(not newer, f"'{beside}' is left out where nothing can hold '{inside}'")
 
     def _change(
-        self, site: BodySite, beside: FieldPath | None, inside: FieldPath | None, key: str
+        self, context: BodyContext, beside: FieldPath | None, inside: FieldPath | None, key: str
     ) -> Change | None:
         # Imported when rules name it: it takes memory that most can save.
 
@@ -154,7 +154,7 @@ class _SpreadSection(BodySection):
         inner, (*outer, last) = inside.scopes[depth:], inside.keys
         is_beside = inside.scopes[:depth] == beside.scopes and (inner or outer)
         if not is_beside or (not inner and inside.keys == beside.keys):
-            site.complain(
+            context.complain(
                 "is not in elements or an object beside the field; write one such as"
                 " lines[].currency or price.currency",
                 key,
@@ -186,10 +186,10 @@ class SpreadConfig(_SpreadSection):
         """Return what the elements cannot give back."""
         return self._losses(self.field, self.into, newer=True)
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of the object that holds the value and the elements."""
-        beside, inside = site.path(self.field, "field"), site.path(self.into, "into")
-        return self._change(site, beside, inside, "into")
+        beside, inside = context.path(self.field, "field"), context.path(self.into, "into")
+        return self._change(context, beside, inside, "into")
 
 
 class CollectConfig(_SpreadSection):
@@ -213,8 +213,8 @@ class CollectConfig(_SpreadSection):
         """Return what the elements cannot give back."""
         return self._losses(self.into, self.field, newer=False)
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of the object that holds the value and the elements."""
-        beside, inside = site.path(self.into, "into"), site.path(self.field, "field")
-        change = self._change(site, beside, inside, "field")
+        beside, inside = context.path(self.into, "into"), context.path(self.field, "field")
+        change = self._change(context, beside, inside, "field")
         return None if change is None else Inverse(change)

@@ -12,8 +12,8 @@ from pydantic import Field
 
 from gateway.base.dates import time_zone
 from gateway.base.model import NonEmptyText, NumberText, SectionModel
+from gateway.conversion.changes.build_context import BuildContext
 from gateway.conversion.changes.change_section import Loss, Upgrade
-from gateway.conversion.changes.change_site import ChangeSite
 from gateway.conversion.changes.value_kinds import NUMBER, TEXT, ValueKinds
 from gateway.conversion.changes.value_rewrite import (
     FormWays,
@@ -441,33 +441,37 @@ class TimeConfig(RewriteSection):
             pattern = parse_pattern(form, zone, only_zone=only, place=place)
         return replace(pattern, own_zone=own)
 
-    def ways(self, site: ChangeSite) -> FormWays | None:
+    def ways(self, context: BuildContext) -> FormWays | None:
         """Return the ways between the two forms, or None after recording a mistake."""
         if self.newer == self.older and self._zone(newer=True) == self._zone(newer=False):
-            site.complain(
+            context.complain(
                 "is the form that it has already; remove the change, or give each version a zone",
                 "older",
             )
             return None
         if isinstance(self.zone, ZonesConfig) and {self.newer, self.older} & _UNIX_FIGURES.keys():
-            site.complain("unix time is in no zone; give that of the other version alone", "zone")
+            context.complain(
+                "unix time is in no zone; give that of the other version alone", "zone"
+            )
             return None
         zones = dict.fromkeys((self._zone(newer=True), self._zone(newer=False)))
-        if any(site.attempt(partial(_checked, zone), "zone") is None for zone in zones):
+        if any(context.attempt(partial(_checked, zone), "zone") is None for zone in zones):
             return None
-        newer = site.attempt(partial(self._form, newer=True), "newer")
-        older = site.attempt(partial(self._form, newer=False), "older")
+        newer = context.attempt(partial(self._form, newer=True), "newer")
+        older = context.attempt(partial(self._form, newer=False), "older")
         if newer is None or older is None:
             return None
         if newer.has_date != older.has_date:
-            site.complain("one form has a date, and the other is a time of day; give both the same")
+            context.complain(
+                "one form has a date, and the other is a time of day; give both the same"
+            )
             return None
         for key in ("digits", "text"):
             if key in self.model_fields_set and not {self.newer, self.older} & _UNIX_FIGURES.keys():
-                site.complain("goes with unix or unix_ms; remove it", key)
+                context.complain("goes with unix or unix_ms; remove it", key)
                 return None
         if "fraction" in self.model_fields_set and "rfc3339" not in {self.newer, self.older}:
-            site.complain("goes with rfc3339; remove it", "fraction")
+            context.complain("goes with rfc3339; remove it", "fraction")
             return None
         return ways_between(newer, older)
 

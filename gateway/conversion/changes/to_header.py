@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 from pydantic import JsonValue
 
 from gateway.conversion.change import Change, Inverse, Whole
+from gateway.conversion.changes.build_context import BodyContext, ParameterContext
 from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
-from gateway.conversion.changes.change_site import BodySite, ParameterSite
 from gateway.conversion.changes.value_kinds import BOOLEAN, NUMBER, TEXT
 from gateway.conversion.document import MISSING
 from gateway.conversion.message.carry import Carry
@@ -59,10 +59,10 @@ class CarrySection(BodySection):
             text = f"where '{self.field}' is absent, it comes back as the default"
             yield Loss(self.inverse, text, overwrites=False)
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of the whole body."""
-        keys = site.keys(self.field, "field")
-        place = self._place(site)
+        keys = context.keys(self.field, "field")
+        place = self._place(context)
         if keys is None or place is None:
             return None
         default = self.default if "default" in self.model_fields_set else MISSING
@@ -70,13 +70,13 @@ class CarrySection(BodySection):
         return Whole(Inverse(change) if self.inverse else change)
 
     @abstractmethod
-    def _place(self, site: BodySite) -> Place | None:
+    def _place(self, context: BodyContext) -> Place | None:
         """Return the place, or None after recording a mistake."""
 
 
-def name_at(site: BodySite, name: str, key: str, *, header: bool) -> str:
+def name_at(context: BodyContext, name: str, key: str, *, header: bool) -> str:
     """Return the name of a parameter or header field, after recording what is wrong with it."""
-    return ParameterSite(site.at, site.mistakes, header).name(name, key)
+    return ParameterContext(context.at, context.mistakes, header).name(name, key)
 
 
 class _QuerySection(CarrySection):
@@ -90,8 +90,8 @@ class _QuerySection(CarrySection):
         """The query parameter."""
         return "query", self.parameter
 
-    def _place(self, site: BodySite) -> Place | None:
-        return QueryPlace(name_at(site, self.parameter, "parameter", header=False))
+    def _place(self, context: BodyContext) -> Place | None:
+        return QueryPlace(name_at(context, self.parameter, "parameter", header=False))
 
 
 class ToQueryConfig(_QuerySection):
@@ -149,26 +149,26 @@ class _HeaderSection(CarrySection):
         """Yield the field: a client does not send header fields of a response back."""
         yield Loss(self.inverse, f"'{self.field}' is in the header field {self.header} alone")
 
-    def _place(self, site: BodySite) -> Place | None:
-        if site.between is None:
-            site.complain("is of the whole body, and a group is of objects; write it in changes")
+    def _place(self, context: BodyContext) -> Place | None:
+        if context.between is None:
+            context.complain("is of the whole body, and a group is of objects; write it in changes")
             return None
-        header = name_at(site, self.header, "header", header=True)
+        header = name_at(context, self.header, "header", header=True)
         if (header.lower() == "link") != (self.rel is not None):
-            site.complain("goes with header: Link, which needs it; name its relation", "rel")
+            context.complain("goes with header: Link, which needs it; name its relation", "rel")
         elif self.rel is None:
             if self.parameter is not None:
-                site.complain("is of a link; name its rel, with header: Link", "parameter")
+                context.complain("is of a link; name its rel, with header: Link", "parameter")
             text = VALUE if self.text is None else self.text
             if text.count(VALUE) == 1:
                 return HeaderPlace(header, text, header.lower() in _LINKS)
-            site.complain(f"needs {VALUE} once, which stands for the value", "text")
+            context.complain(f"needs {VALUE} once, which stands for the value", "text")
         elif self.text is not None:
-            site.complain("a link has no text; remove it, or name a parameter", "text")
+            context.complain("a link has no text; remove it, or name a parameter", "text")
         elif not _RELATION.match(self.rel):
-            site.complain("is not one relation type; write one such as next", "rel")
+            context.complain("is not one relation type; write one such as next", "rel")
         else:
-            return LinkPlace(self.rel, self.parameter, site.between[self.inverse])
+            return LinkPlace(self.rel, self.parameter, context.between[self.inverse])
         return None
 
 

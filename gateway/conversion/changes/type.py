@@ -8,8 +8,8 @@ from pydantic import Field
 
 from gateway.base.model import NumberText
 from gateway.conversion.change import Change, FieldChange, Inverse
+from gateway.conversion.changes.build_context import BodyContext, BuildContext, ParameterContext
 from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
-from gateway.conversion.changes.change_site import BodySite, ChangeSite, ParameterSite
 from gateway.conversion.changes.scale import Scale
 from gateway.conversion.changes.value_kinds import BOOLEAN, NUMBER, TEXT
 from gateway.conversion.document import JsonForm, JsonObject
@@ -103,9 +103,9 @@ class TypeConfig(BodySection, ParameterSection):
         """Return nothing: every digit is kept, or the value is refused."""
         return ()
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field, or of the elements of an array."""
-        places = self._places(site)
+        places = self._places(context)
         if places is None:
             return None
 
@@ -116,11 +116,11 @@ class TypeConfig(BodySection, ParameterSection):
                 return Scale(scopes, keys, places, Type(self.older))
             return Inverse(Scale(scopes, keys, places, Type(self.newer)))
 
-        return site.value_change(self.field, change, "field")
+        return context.value_change(self.field, change, "field")
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
         """Return the change of a parameter."""
-        places = self._places(site)
+        places = self._places(context)
         if places is None:
             return None
         if places == 0:
@@ -131,20 +131,20 @@ class TypeConfig(BodySection, ParameterSection):
             ways = money.units, money.amount
             if self.older == "integer":
                 ways = money.amount, money.units
-        return Rewritten(site.name(self.field, "field"), *ways)
+        return Rewritten(context.name(self.field, "field"), *ways)
 
-    def _places(self, site: ChangeSite) -> int | None:
+    def _places(self, context: BuildContext) -> int | None:
         """Return the places by which an integer is scaled, 0 without one, or None for a mistake."""
         sides = (self.newer, self.older)
         if self.newer == self.older:
-            site.complain("is the type that it has already; remove the change", "older")
+            context.complain("is the type that it has already; remove the change", "older")
             return None
         if "integer" not in sides:
             if self.scale is not None:
-                site.complain("goes with an integer, which counts the last place", "scale")
+                context.complain("goes with an integer, which counts the last place", "scale")
             return 0
         if self.scale is None or "boolean" in sides:
-            site.complain(
+            context.complain(
                 "an integer counts the smallest unit of a text or a number; add scale, such as"
                 " scale: 2 for cents, or write number"
             )

@@ -7,8 +7,8 @@ from functools import partial
 from gateway.base.mistakes import suggest
 from gateway.base.model import Name, Some
 from gateway.conversion.change import Change, task_of
+from gateway.conversion.changes.build_context import BodyContext
 from gateway.conversion.changes.change_section import WHOLE, BodySection, Loss, Upgrade
-from gateway.conversion.changes.change_site import BodySite
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.document import JsonForm, JsonObject
 from gateway.conversion.field_path import Keys, Scope, is_array, keys_of, parse_scopes
@@ -115,17 +115,17 @@ class UseConfig(BodySection):
         """Return nothing: each change of the group has its own losses."""
         return ()
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of all places."""
-        if self.group not in site.groups:
-            site.complain(
-                f"no group is called '{self.group}'; {suggest(self.group, site.groups)}", "group"
+        if self.group not in context.groups:
+            context.complain(
+                f"no group is called '{self.group}'; {suggest(self.group, context.groups)}", "group"
             )
             return None
         places: list[tuple[Scope, ...]] = []
         for index, place in enumerate(self.at or ()):
-            found = site.attempt(partial(parse_scopes, place), "at", index)
+            found = context.attempt(partial(parse_scopes, place), "at", index)
             if found is None:
                 return None
             places.append(found)
-        return GroupUse(self.group, tuple(places) or ((),), site.groups)
+        return GroupUse(self.group, tuple(places) or ((),), context.groups)

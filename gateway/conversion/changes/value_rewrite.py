@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from gateway.conversion.change import Change, FieldChange
+from gateway.conversion.changes.build_context import BodyContext, BuildContext, ParameterContext
 from gateway.conversion.changes.change_section import BodySection, ParameterSection
-from gateway.conversion.changes.change_site import BodySite, ChangeSite, ParameterSite
 from gateway.conversion.document import JsonForm, JsonObject
 from gateway.conversion.parameter_change import ParameterChange, Rewritten
 from gateway.conversion.scalars import Type, replace_scalar
@@ -92,21 +92,21 @@ class RewriteSection(BodySection, ParameterSection):
     """The field, query parameter or header field, which has the same name in both versions."""
 
     @abstractmethod
-    def ways(self, site: ChangeSite) -> FormWays | None:
+    def ways(self, context: BuildContext) -> FormWays | None:
         """Return what writes the value, or None after recording a mistake."""
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field, or of the elements of an array."""
-        ways = self.ways(site)
+        ways = self.ways(context)
         if ways is None:
             return None
-        return site.value_change(
+        return context.value_change(
             self.field, lambda scopes, keys: ValueRewrite(scopes, keys, *ways), "field"
         )
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
         """Return the change of a parameter, whose values are texts."""
-        ways = self.ways(site)
+        ways = self.ways(context)
         if ways is None:
             return None
-        return Rewritten(site.name(self.field, "field"), ways.to_newer, ways.to_older)
+        return Rewritten(context.name(self.field, "field"), ways.to_newer, ways.to_older)

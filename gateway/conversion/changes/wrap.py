@@ -9,6 +9,7 @@ from enum import Enum
 from typing import ClassVar, Literal
 
 from gateway.conversion.change import Change, FieldChange, Inverse, Whole
+from gateway.conversion.changes.build_context import BodyContext, ParameterContext
 from gateway.conversion.changes.change_section import (
     WHOLE,
     BodySection,
@@ -17,7 +18,6 @@ from gateway.conversion.changes.change_section import (
     ParameterSection,
     Upgrade,
 )
-from gateway.conversion.changes.change_site import BodySite, ParameterSite
 from gateway.conversion.changes.value_kinds import ARRAY
 from gateway.conversion.conversion_error import (
     Beside,
@@ -222,10 +222,10 @@ class _BodyListSection(_ListSection, BodySection):
             lost = f"where {named} is absent, it comes back as an empty list"
             yield Loss(not self.inverse, lost, overwrites=False)
 
-    def body_change(self, site: BodySite) -> Change | None:
+    def body_change(self, context: BodyContext) -> Change | None:
         """Return the change of a field, or of the whole body."""
         if self.empty == "absent" and (self.field is None or self.field.endswith(("[]", "*"))):
-            site.complain("is of a field; write null or list", "empty")
+            context.complain("is of a field; write null or list", "empty")
 
         def change(scopes: tuple[Scope, ...], keys: Keys) -> Change:
             made = Wrap(scopes, keys, Several(self.many), Nothing(self.empty))
@@ -233,7 +233,7 @@ class _BodyListSection(_ListSection, BodySection):
 
         if self.field is None:
             return Whole(change((), BODY))
-        return site.value_change(self.field, change, "field")
+        return context.value_change(self.field, change, "field")
 
 
 class WrapConfig(_BodyListSection):
@@ -267,9 +267,9 @@ class _ParameterListSection(_ListSection, ParameterSection):
         if self.many == "first":
             yield self._cut(f"'{self.field}'")
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange:
+    def parameter_change(self, context: ParameterContext) -> ParameterChange:
         """Return the change of a parameter, which the version with the list may repeat."""
-        change = FirstValue(site.name(self.field, "field"), self.many == "refuse")
+        change = FirstValue(context.name(self.field, "field"), self.many == "refuse")
         return Reversed(change) if self.inverse else change
 
 

@@ -1,12 +1,15 @@
 """Groups: named changes of an object, and what of them each `use` stands for."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gateway.base.mistakes import Location, place
 from gateway.conversion.changes.change_section import WHOLE, ChangeSection, Upgrade
 from gateway.conversion.changes.registry import ChangeConfig
 from gateway.conversion.changes.use import UseConfig
+from gateway.conversion.declared.conversion import ConversionConfig
+from gateway.conversion.version_link import VersionLink
 
 GroupConfigs = Mapping[str, Sequence[ChangeConfig]]
 
@@ -127,3 +130,17 @@ def endless(groups: GroupConfigs) -> Iterator[str]:
             waiting |= same.get(one, set()) - reached
         if name in reached:
             yield name
+
+
+class Part(NamedTuple):
+    """A part of a conversion: as it is declared, where, and the link that it became."""
+
+    config: ConversionConfig
+    at: Location
+    link: VersionLink
+    groups: GroupConfigs = MappingProxyType({})
+
+    def changes(self) -> Iterator[DeclaredChange]:
+        """Yield the changes of bodies, with those of the groups that are used."""
+        groups_at = (*self.at[:-2], "groups")
+        return declared_changes(self.config.changes, (*self.at, "changes"), self.groups, groups_at)

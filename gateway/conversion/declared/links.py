@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
@@ -9,23 +10,26 @@ from pydantic import BaseModel
 
 from gateway.base.mistakes import LOSSY, Location, Mistake, Mistakes
 from gateway.conversion.change import Change, Whole
+from gateway.conversion.changes.build_context import BodyContext, ParameterContext
 from gateway.conversion.changes.change_section import BodySection, ChangeSection
-from gateway.conversion.changes.change_site import BodySite, ParameterSite
 from gateway.conversion.changes.kept import kept_parameter
-from gateway.conversion.changes.registry import ParameterConfig
-from gateway.conversion.declared.conversion_section import ConversionConfig, FormsConfig
+from gateway.conversion.changes.registry import ChangeConfig, ParameterConfig
+from gateway.conversion.declared.conflicts import AskedPaths, LinkOverlap, find_conflicts
+from gateway.conversion.declared.conversion import ConversionConfig, FormsConfig
 from gateway.conversion.declared.groups import (
     DeclaredChange,
     GroupConfigs,
+    Part,
     declared_changes,
     endless,
     listed_changes,
 )
-from gateway.conversion.declared.operations import build_statuses
+from gateway.conversion.declared.operations import OperationsBuilder, build_statuses
 from gateway.conversion.message.form_types import FormTypes
 from gateway.conversion.operations.operation import MappedOperation
 from gateway.conversion.parameter_change import ParameterChange
 from gateway.conversion.version_link import BOTH, MessageKind, VersionLink
+from gateway.http.upstream.service import Service
 from gateway.versions.version import Version
 
 S = TypeVar("S", bound=ChangeSection)
@@ -55,7 +59,7 @@ def build_groups(configs: GroupConfigs, at: Location, mistakes: Mistakes) -> Cha
         )
 
     def build(section: BodySection, here: Location) -> Change | None:
-        change = section.body_change(BodySite(here, mistakes, changes))
+        change = section.body_change(BodyContext(here, mistakes, changes))
         if isinstance(change, Whole):
             mistakes.add("is of the whole body here, and groups are of objects; add field", *here)
         return change
@@ -97,7 +101,7 @@ def build_link(
                 (*at, key),
                 mistakes,
                 lambda section, here: section.parameter_change(
-                    ParameterSite(here, mistakes, header=key == "headers")
+                    ParameterContext(here, mistakes, header=key == "headers")
                 ),
             )
         )
@@ -118,7 +122,7 @@ def build_link(
                 (*at, "changes"),
                 mistakes,
                 lambda section, here: section.body_change(
-                    BodySite(here, mistakes, groups.changes, (older, newer))
+                    BodyContext(here, mistakes, groups.changes, (older, newer))
                 ),
             )
         ),
@@ -219,3 +223,82 @@ def _each(
         change = build(section, (*at, index, name))
         if change is not None:
             yield change
+
+
+@dataclass(frozen=True, slots=True)
+class LinksBuilder:
+    """Builds the links between the versions of one API; mistakes go to `mistakes`.
+
+    Attributes:
+        conversions: the conversions of the API as configured.
+        groups: the groups of the API as configured, by name.
+        versions: the versions of the API, the oldest first, by label.
+        services: the services by name.
+        api: the location of the API.
+        check_paths: a function that checks the paths which a conversion names, at its location.
+        mistakes: collects the mistakes.
+        operations: the operations of the conversions.
+    """
+
+    conversions: Sequence[ConversionConfig]
+    groups: Mapping[str, Sequence[ChangeConfig]]
+    versions: Mapping[str, Version]
+    services: Mapping[str, Service]
+    api: Location
+    check_paths: Callable[[Sequence[str], Location], None]
+    mistakes: Mistakes
+    operations: OperationsBuilder = field(init=False)
+    _parts: dict[Version, list[Part]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        at = (*self.api, "conversions")
+        configs = [(config, (*at, index)) for index, config in enumerate(self.conversions)]
+        builder = OperationsBuilder(configs, self.services, self.mistakes)
+        object.__setattr__(self, "operations", builder)
+
+    def build(self) -> dict[Version, list[VersionLink]]:
+        """Return the declared changes between neighbouring versions, by the older version."""
+        ladder = list(self.versions.values())
+        groups = build_groups(self.groups, (*self.api, "groups"), self.mistakes)
+        applied = self.operations.build()
+        for index, conversion in enumerate(self.conversions):
+            at = (*self.api, "conversions", index)
+            older, newer = (
+                self.mistakes.look_up(label, self.versions, "version", *at, "between", place)
+                for place, label in enumerate(conversion.between)
+            )
+            if older is None or newer is None:
+                continue
+            if older >= newer or ladder.index(newer) != ladder.index(older) + 1:
+                self.mistakes.add(
+                    "name two neighbours, the older one first; the versions are"
+                    f" {', '.join(self.versions)}",
+                    *at,
+                    "between",
+                )
+            else:
+                self.check_paths(conversion.paths or (), at)
+                link = build_link(
+                    conversion, older, newer, at, self.mistakes, groups, applied[index]
+                )
+                parts = self._parts.setdefault(older, [])
+                parts.append(Part(conversion, at, link, groups.configs))
+        return self._links
+
+    def check(self, asked: AskedPaths) -> None:
+        """Report links that do not go together, and warn of operations that nothing leads to.
+
+        Args:
+            asked: the paths of the endpoints, each with the one that services are asked for.
+        """
+        ways = dict.fromkeys(asked)
+        self.operations.warn_unreached(path for _, path in ways)
+        meeting = LinkOverlap(ways, self._links)
+        for parts in self._parts.values():
+            for index, part in enumerate(parts):
+                before = [one for one in parts[:index] if meeting.overlap(one.link, part.link)]
+                find_conflicts(part, before, self.mistakes)
+
+    @property
+    def _links(self) -> dict[Version, list[VersionLink]]:
+        return {older: [part.link for part in some] for older, some in self._parts.items()}

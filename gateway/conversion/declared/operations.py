@@ -6,7 +6,7 @@ from functools import partial
 
 from gateway.base.mistakes import LOSSY, Location, Mistakes, place
 from gateway.base.path_templates import Router, Template
-from gateway.conversion.declared.conversion_section import (
+from gateway.conversion.declared.conversion import (
     ConversionConfig,
     OperationConfig,
     StatusConfig,

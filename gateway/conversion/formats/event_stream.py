@@ -10,7 +10,7 @@ from collections.abc import Callable
 from io import BytesIO
 
 from gateway.conversion.chain import BodyConversion
-from gateway.conversion.formats.converted_stream import ConvertedStream, DocumentConversion
+from gateway.conversion.formats.document_stream import ConvertedStream, DocumentConversion
 from gateway.conversion.version_link import event_names
 from gateway.http.content_coding import DecodedTooLargeError
 from gateway.http.turns.thread_pace import Step, no_step

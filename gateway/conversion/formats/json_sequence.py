@@ -10,7 +10,7 @@ from io import BytesIO
 
 import msgspec
 
-from gateway.conversion.formats.converted_stream import (
+from gateway.conversion.formats.document_stream import (
     ConvertedStream,
     DocumentConversion,
     converted_within,

@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from gateway.conversion.document import Document, JsonForm, JsonObject, Number
 from gateway.conversion.formats import json_encoding, json_pieces, repeated_keys
-from gateway.conversion.repeated_members import (
+from gateway.conversion.formats.repeated_keys import (
     RepeatedValue,
     check_repeated,
     object_of,

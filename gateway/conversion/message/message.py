@@ -1,11 +1,21 @@
 """Message: what surrounds a body while it is converted, and changes along with it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
+from urllib.parse import unquote
 
-from gateway.conversion.document import JsonForm
-from gateway.conversion.message.query_walk import QueryHop, QueryWalk
-from gateway.conversion.parameter_change import ParameterLine, ParameterLines, parse_query
+from gateway.conversion.document import Document, JsonForm
+from gateway.conversion.message.query_walk import QueryStep, QueryWalk
+from gateway.conversion.parameter_change import (
+    FIELDS,
+    QUERY,
+    ParameterLine,
+    ParameterLines,
+    Spelling,
+    parse_query,
+)
 
 _NO_WAY = QueryWalk([], ())
 
@@ -29,7 +39,7 @@ class Message:
         query: The query of the request.
         link: Returns a URL for the receiver of the message.
         way: The way of the query to the service.
-        back: The hops of the queries of links, from the service's version to that of the client.
+        back: The steps of the queries of links, from the service's version to the client's.
     """
 
     method: str = "GET"
@@ -42,7 +52,7 @@ class Message:
     query: ParameterLines = field(default_factory=list)
     link: Callable[[str], str] = str
     way: QueryWalk = _NO_WAY
-    back: Sequence[QueryHop] = ()
+    back: Sequence[QueryStep] = ()
     _given: tuple[ParameterLines, ParameterLines] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -104,3 +114,88 @@ def request_message(
 def message_of(form: JsonForm) -> Message | None:
     """Return the message of a document, or None where nothing of it is known."""
     return form.message if isinstance(form.message, Message) else None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageView:
+    """The message that a value belongs to, to be read.
+
+    Query and header fields are as the newer of the two versions has them, between which the
+    function converts.
+
+    Attributes:
+        direction: `up`, to the newer version, or `down`.
+    """
+
+    direction: str
+    _message: Message
+    _fields: Callable[[], Document]
+    # The query and the header fields, once they were asked for: a function of a parameter is called
+    # for each of its values, and a query has thousands.
+    _read: dict[str, dict[str, list[str]]] = field(default_factory=dict, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle what functions can see of it, for a function in another process."""
+        known = self._message
+        names = known.method, known.path, known.operation, dict(known.captures)
+        read = {QUERY.what: dict(self.query), FIELDS.what: dict(self.headers)}
+        return _restored, (self.direction, names, known.status, self._fields(), read)
+
+    @property
+    def method(self) -> str:
+        """The method of the client's request."""
+        return self._message.method
+
+    @property
+    def path(self) -> str:
+        """The path of the client's request."""
+        return self._message.path
+
+    @property
+    def operation(self) -> str:
+        """The method and the path of the endpoint, such as `GET /orders/{id}`."""
+        return f"{self._message.method} {self._message.operation}"
+
+    @property
+    def path_parameters(self) -> Mapping[str, str]:
+        """The decoded texts that the path of the endpoint captures, by name."""
+        return {name: unquote(raw) for name, raw in self._message.captures.items()}
+
+    @property
+    def query(self) -> Mapping[str, list[str]]:
+        """The decoded values of the query parameters of the request, by name."""
+        return self._by_name(self._message.query, QUERY)
+
+    @property
+    def headers(self) -> Mapping[str, list[str]]:
+        """The values of the header fields of the message, by their names in lower case."""
+        return self._by_name(self._message.headers, FIELDS)
+
+    @property
+    def status(self) -> int | None:
+        """The status of the service's answer; None in a request."""
+        return self._message.status
+
+    @property
+    def fields(self) -> Document:
+        """A copy of the object that has the field; empty where the value is the whole body."""
+        return self._fields()
+
+    def _by_name(self, lines: ParameterLines, spelling: Spelling) -> Mapping[str, list[str]]:
+        found = self._read.get(spelling.what)
+        if found is None:
+            found = self._read[spelling.what] = {}
+            for line in lines:
+                found.setdefault(line.key, []).append(spelling.read(line.value or ""))
+        return found
+
+
+def _restored(
+    direction: str,
+    names: tuple[str, str, str, dict[str, str]],
+    status: int | None,
+    fields: Document,
+    read: dict[str, dict[str, list[str]]],
+) -> MessageView:
+    message = Message(*names, status=status)
+    return MessageView(direction, message, partial(deepcopy, fields), read)

@@ -16,12 +16,12 @@ from gateway.conversion.parameter_change import (
 from gateway.versions.version import Version
 
 
-class QueryHop(NamedTuple):
+class QueryStep(NamedTuple):
     """The change of a query between two adjacent versions.
 
     Attributes:
-        source: The version that the hop converts from.
-        target: The version that the hop converts to.
+        source: The version that the version step converts from.
+        target: The version that the version step converts to.
         rewrites: The declared changes, in the order of the direction.
         dropped: The names of the parameters that the source has as a part of the operation.
         added: The parameters that the target has as a part of the operation.
@@ -42,7 +42,7 @@ class QueryHop(NamedTuple):
         return [*self.added, *rewrite_lines(self.without(lines), self.rewrites, spelling)]
 
     def origin(self, place: ErrorPlace) -> ErrorPlace:
-        """Return where a place was before the hop."""
+        """Return where a place was before the version step."""
         if not isinstance(place, Beside) or place.what != QUERY.what:
             return place
         added = {line.key for line in self.added}
@@ -57,42 +57,44 @@ class QueryWalk(NamedTuple):
 
     Attributes:
         lines: The query of the client.
-        hops: The hops, in the order of the way.
+        version_steps: The version steps, in the order of the way.
         spelling: The syntax of queries, with the message of the client.
     """
 
     lines: ParameterLines
-    hops: tuple[QueryHop, ...]
+    version_steps: tuple[QueryStep, ...]
     spelling: Spelling = QUERY
 
     @property
     def service(self) -> ParameterLines:
         """The query as the service has it; reading it may raise ConversionError."""
         lines = self.lines
-        for hop in self.hops:
-            lines = hop.passed(lines, self.spelling)
+        for version_step in self.version_steps:
+            lines = version_step.passed(lines, self.spelling)
         return lines
 
     def at(self, version: Version) -> ParameterLines:
         """Return the query as a version on the way has it; may raise ConversionError."""
         lines = self.lines
-        for hop in self.hops:
-            if hop.source == version:
+        for version_step in self.version_steps:
+            if version_step.source == version:
                 break
-            lines = hop.passed(lines, self.spelling)
+            lines = version_step.passed(lines, self.spelling)
         return lines
 
     def onward(self, version: Version, lines: ParameterLines) -> ParameterLines:
         """Return a query of a version as the service has it; may raise ConversionError."""
-        upwards = bool(self.hops) and self.hops[0].source < self.hops[0].target
-        for hop in self.hops:
-            if (hop.source >= version) if upwards else (hop.source <= version):
-                lines = hop.passed(lines, self.spelling)
+        upwards = (
+            bool(self.version_steps) and self.version_steps[0].source < self.version_steps[0].target
+        )
+        for version_step in self.version_steps:
+            if (version_step.source >= version) if upwards else (version_step.source <= version):
+                lines = version_step.passed(lines, self.spelling)
         return lines
 
-    def hop(self, source: Version, target: Version) -> QueryHop:
-        """Return the hop between two versions; one without a change where none is known."""
-        for hop in self.hops:
-            if hop.source == source and hop.target == target:
-                return hop
-        return QueryHop(source, target)
+    def version_step(self, source: Version, target: Version) -> QueryStep:
+        """Return the step between two versions; one without a change where none is known."""
+        for version_step in self.version_steps:
+            if version_step.source == source and version_step.target == target:
+                return version_step
+        return QueryStep(source, target)

@@ -20,7 +20,7 @@ from gateway.conversion.formats.body_format import (
     ElementCount,
     described,
 )
-from gateway.conversion.formats.converted_stream import ConvertedStream
+from gateway.conversion.formats.document_stream import ConvertedStream
 from gateway.conversion.formats.json_sequence import SeriesSearch, TextSearch
 from gateway.conversion.formats.text_encoding import TextEncoding
 from gateway.conversion.message.message import Message

@@ -3,7 +3,7 @@
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.body_format import BodyFormat, ElementCount
-from gateway.conversion.formats.converted_stream import ConvertedStream
+from gateway.conversion.formats.document_stream import ConvertedStream
 from gateway.conversion.message.message import Message
 from gateway.http.content_coding import DecodedTooLargeError
 from gateway.http.turns.thread_pace import Step
@@ -47,7 +47,7 @@ def converted_stream(
             return document
 
     if body_format is BodyFormat.JSON_LINES:
-        from gateway.conversion.formats.json_lines import JsonLineStream
+        from gateway.conversion.formats.document_stream import JsonLineStream
 
         return JsonLineStream(convert, room.limit)
     if body_format is BodyFormat.JSON_SEQUENCE:

@@ -57,7 +57,12 @@ def asked_operations(
                 find_operation(one, asking.at(path), answering.at(path))
                 for asking, answering in ways
             )
-            mapped = (each for passage in found if passage for each in passage.operations)
+            mapped = (
+                each
+                for operation_path in found
+                if operation_path
+                for each in operation_path.operations
+            )
             declared = frozenset(each for each in mapped if each is not None)
             yield AskedOperation(one.operation, path, declared)
 

@@ -8,19 +8,19 @@ import msgspec
 from gateway.base.mistakes import Location, Mistakes
 from gateway.conversion.chain import BodyConversion, Conversion, compose
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.declared.example_section import ExampleConfig, ExampleMessageConfig
-from gateway.conversion.declared.part import Part
+from gateway.conversion.declared.conversion import ExampleConfig, ExampleMessageConfig
+from gateway.conversion.declared.groups import Part
 from gateway.conversion.document import MISSING
 from gateway.conversion.formats import json_body
 from gateway.conversion.message.message import Message
 from gateway.conversion.message.query_walk import QueryWalk
+from gateway.conversion.operations.operation_path import find_operation_path
 from gateway.conversion.parameter_change import (
     ParameterLine,
     ParameterLines,
     parse_query,
     write_query,
 )
-from gateway.conversion.passage import find_passage
 from gateway.conversion.version_link import Direction, VersionLink
 from gateway.proxy.body.slow_thread import run_now
 from gateway.rollout.differences import ComparedAnswer, compare
@@ -117,9 +117,9 @@ def _applied(
             template = (route and route.upstream_path) or endpoint.template
             return template.fill({**captures, "version": str(version)})
 
-        asked = find_passage(up, down, method, path, None)
+        asked = find_operation_path(up, down, method, path, None)
         if not any(asked.operations):  # it may be named as the newer version has it
-            asked = find_passage(down, up, method, path, None)
+            asked = find_operation_path(down, up, method, path, None)
         method = method if asked.request.direction is Direction.DOWN else asked.method
         links = asked.request.links
         up = Conversion(

@@ -11,8 +11,7 @@ from pathlib import Path
 from gateway.base.mistakes import Location, Mistakes, suggest
 from gateway.base.regular_file import read_regular
 from gateway.conversion.changes.change_section import Upgrade
-from gateway.conversion.declared.groups import DeclaredChange
-from gateway.conversion.declared.part import Part
+from gateway.conversion.declared.groups import DeclaredChange, Part
 from gateway.conversion.version_link import VersionLink
 from gateway.routing.snapshot import Api
 from gateway.rules.checks.asked_operation import (

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gateway.base.mistakes import Location, Mistakes
 from gateway.conversion.chain import compose
-from gateway.conversion.declared.part import Part
+from gateway.conversion.declared.groups import Part
 from gateway.conversion.operations.operation import MappedOperation, OperationPattern
 from gateway.routing.snapshot import Api
 from gateway.verify.located_operation import LocatedOperation, find_operation
@@ -53,11 +53,11 @@ def _left_out(
     alone: list[tuple[LocatedOperation, str]] = []
     for one in documents[version]:
         for path in one.captures:
-            passage = find_operation(one, asking.at(path), answering.at(path))
-            if passage is None:
+            operation_path = find_operation(one, asking.at(path), answering.at(path))
+            if operation_path is None:
                 alone.append((one, path))
                 continue
-            for operation in passage.operations:
+            for operation in operation_path.operations:
                 if (way := _way(operation, newer=version > other)) is not None:
                     at = next(
                         part.at for part in parts if operation in (part.link.operations or ())

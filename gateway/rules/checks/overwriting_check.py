@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gateway.base.mistakes import Mistakes
+from gateway.base.path_templates import shared_path
 from gateway.conversion.changes.change_section import Upgrade
-from gateway.conversion.declared.part import Part
-from gateway.conversion.declared.shared_path import shared_path
+from gateway.conversion.declared.groups import Part
 from gateway.conversion.version_link import VersionLink
 from gateway.routing.endpoint_section import asked_paths
 from gateway.routing.snapshot import Api, Endpoint

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from gateway.base.mistakes import Location, Mistakes, suggest
 from gateway.conversion.changes.to_header import CarrySection
-from gateway.conversion.declared.part import Part
+from gateway.conversion.declared.groups import Part
 from gateway.conversion.version_link import MessageKind, VersionLink
 from gateway.rules.checks.asked_operation import AskedOperation
 from gateway.rules.checks.swapped_names import renamed, swapped

@@ -181,7 +181,7 @@ class Sampling:
 
 def _target(exchange: Exchange, plan: Plan) -> str:
     """Return the path of a request in its own version, where the service has another operation."""
-    if plan.passage is None:
+    if plan.operation_path is None:
         return plan.target
     path = exchange.message.path.partition("?")[0]
     found = exchange.snapshot.router.find(path)

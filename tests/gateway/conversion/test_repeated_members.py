@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.repeated_members import (
+from gateway.conversion.formats.repeated_keys import (
     RepeatedKey,
     RepeatedValue,
     check_repeated,

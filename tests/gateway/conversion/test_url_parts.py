@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.conversion.link_directory import LinkForm
-from gateway.conversion.url_parts import (
+from gateway.conversion.link_mapper import (
     in_form,
     is_address,
     query_and_fragment,

@@ -5,9 +5,9 @@ from dataclasses import replace
 from gateway.conversion.chain import Conversion
 from gateway.conversion.changes.rename import Renamed
 from gateway.conversion.message.message import Message
-from gateway.conversion.message.query_walk import QueryHop
+from gateway.conversion.message.query_walk import QueryStep
+from gateway.conversion.operations.operation_path import OperationPath
 from gateway.conversion.parameter_change import parse_query
-from gateway.conversion.passage import Passage
 from gateway.conversion.version_link import Direction, VersionLink
 from gateway.proxy.planned_message import planned_message
 from gateway.routing.plan import Plan, plan
@@ -34,7 +34,7 @@ def message(plan: Plan, status: int | None) -> Message:
 
 def test_without_a_conversion() -> None:
     found = message(planned(), 200)
-    assert (found.way.hops, found.back) == ((), ())
+    assert (found.way.version_steps, found.back) == ((), ())
     assert (found.method, found.path, found.target) == ("GET", "/v1/person", planned().target)
     assert (found.operation, found.captures) == ("/v{version}/person", {"version": "1"})
     assert [(line.name, line.value) for line in found.headers] == [("X-A", "1")]
@@ -47,13 +47,20 @@ def test_a_conversion() -> None:
     request, answer = (message(one._replace(route=route), status) for status in (None, 200))
     assert request.way.service == answer.way.service == parse_query("b=1")
     assert request.back == ()
-    assert [(hop.source, hop.target) for hop in answer.back] == [(Version(2), Version(1))]
+    assert [(version_step.source, version_step.target) for version_step in answer.back] == [
+        (Version(2), Version(1))
+    ]
 
 
 def test_a_passage() -> None:
-    hops = (QueryHop(Version(1), Version(2)),)
-    passage = Passage("GET", "/", None, Version(2), UP, DOWN, (), lambda _: "/", None, hops)
-    assert message(planned()._replace(passage=passage), None).way.hops is hops
+    version_steps = (QueryStep(Version(1), Version(2)),)
+    operation_path = OperationPath(
+        "GET", "/", None, Version(2), UP, DOWN, (), lambda _: "/", None, version_steps
+    )
+    assert (
+        message(planned()._replace(operation_path=operation_path), None).way.version_steps
+        is version_steps
+    )
 
 
 def test_a_copy_changes_on_its_own() -> None:

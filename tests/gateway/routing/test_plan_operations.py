@@ -10,7 +10,7 @@ from gateway.base.errors import FaultCode
 from gateway.base.path_templates import parse_template
 from gateway.conversion.chain import Conversion
 from gateway.conversion.changes.python import PythonParameter
-from gateway.conversion.message.message_view import MessageView
+from gateway.conversion.message.message import MessageView
 from gateway.conversion.operations.operation import (
     MappedOperation,
     Substitute,
@@ -191,7 +191,7 @@ def test_a_shadow(asked: str, repeated: str | None) -> None:
     found = planned(route, asked)
     assert not isinstance(found.shadow, Refusal)
     assert (found.shadow and found.shadow.target) == repeated
-    assert found.passage is None
+    assert found.operation_path is None
 
 
 @pytest.mark.parametrize(("asked", "status"), [("GET /fax", 410), ("GET /pay?id=..", 400)])

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from gateway.base.mistakes import Mistakes
 from gateway.conversion.change import Change
+from gateway.conversion.changes.build_context import BodyContext, ParameterContext
 from gateway.conversion.changes.change_section import WHOLE, BodySection
-from gateway.conversion.changes.change_site import BodySite, ParameterSite
 from gateway.conversion.changes.registry import (
     CHANGES,
     PARAMETER_CHANGES,
@@ -657,7 +657,7 @@ def built(name: str, example: Example) -> Change:
     """Return the change of the core, made without a mistake."""
     mistakes = Mistakes()
     change = section(name, example).body_change(
-        BodySite(("here",), mistakes, GROUPS, (Version(1), Version(2)))
+        BodyContext(("here",), mistakes, GROUPS, (Version(1), Version(2)))
     )
     assert not mistakes.found
     assert change is not None
@@ -812,7 +812,7 @@ def test_parameters(name: str, example: Example) -> None:
     (form,) = ParameterConfig.model_validate_json(json.dumps(declared)).named().values()
     mistakes = Mistakes()
     for header in (False, True):
-        change = form.parameter_change(ParameterSite(("here",), mistakes, header=header))
+        change = form.parameter_change(ParameterContext(("here",), mistakes, header=header))
         assert change is not None
         assert not mistakes.found
         if header:
@@ -898,7 +898,7 @@ def test_parameters_alone(name: str, example: tuple[Fields, str, str]) -> None:
     declared, newer, older = example
     (form,) = ParameterConfig.model_validate_json(json.dumps({name: declared})).named().values()
     mistakes = Mistakes()
-    change = form.parameter_change(ParameterSite(("here",), mistakes, header=False))
+    change = form.parameter_change(ParameterContext(("here",), mistakes, header=False))
     assert change is not None
     assert not mistakes.found
     assert rewrite_query(newer, in_direction([change], upwards=False)) == older
@@ -923,7 +923,7 @@ def test_parameters_alone(name: str, example: tuple[Fields, str, str]) -> None:
 def test_pages_of_a_size_that_differs(upwards: bool, asked: str, wanted: str) -> None:
     declared, *_ = ALONE["paging"][-1]
     (form,) = ParameterConfig.model_validate_json(json.dumps({"paging": declared})).named().values()
-    change = form.parameter_change(ParameterSite(("here",), Mistakes(), header=False))
+    change = form.parameter_change(ParameterContext(("here",), Mistakes(), header=False))
     assert change is not None
     assert rewrite_query(asked, in_direction([change], upwards=upwards)) == wanted
 

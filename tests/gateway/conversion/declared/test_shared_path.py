@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.base.path_templates import Router, parse_template
-from gateway.conversion.declared.shared_path import shared_path
+from gateway.base.path_templates import Router, parse_template, shared_path
 
 PARTS = st.sampled_from(["a", "b", "{}", "a{}", "{}b", "ab", "aXb", ""])
 

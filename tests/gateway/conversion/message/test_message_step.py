@@ -12,10 +12,9 @@ from gateway.conversion.changes.type import Retype
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN
 from gateway.conversion.message.carry import Carry
-from gateway.conversion.message.message import Message
-from gateway.conversion.message.message_view import MessageView
+from gateway.conversion.message.message import Message, MessageView
 from gateway.conversion.message.places import HeaderPlace, QueryPlace
-from gateway.conversion.message.query_walk import QueryHop, QueryWalk
+from gateway.conversion.message.query_walk import QueryStep, QueryWalk
 from gateway.conversion.parameter_change import (
     ParameterChange,
     ParameterLine,
@@ -90,9 +89,9 @@ def test_without_a_message_bodies_are_converted() -> None:
 @pytest.mark.parametrize("up", [True, False])
 def test_what_operations_have_in_the_query_is_left_out_and_put_in_once(up: bool) -> None:
     ends = (V1, V2) if up else (V2, V1)
-    hop = QueryHop(*ends, (), frozenset({"id"}), tuple(parse_query("do=x")))
+    version_step = QueryStep(*ends, (), frozenset({"id"}), tuple(parse_query("do=x")))
     lines = parse_query("id=7&a=1")
-    surrounding = Message(query=[*lines], way=QueryWalk(lines, (hop,)))
+    surrounding = Message(query=[*lines], way=QueryWalk(lines, (version_step,)))
     links = (link(V1), link(V1, Whole(Carry(("p",), QueryPlace("p")))))
     direction = Direction.UP if up else Direction.DOWN
     conversion = BodyConversion(links if up else links[::-1], direction)
@@ -110,11 +109,11 @@ def test_an_answer_has_the_query_as_the_newer_version_has_it() -> None:
 
     change = PythonChange((), ("a",), look, look)
     links = (link(V1, change), link(V2, change))
-    hops = (
-        QueryHop(V1, V2, in_direction([Renamed("b", "a")], upwards=True)),
-        QueryHop(V2, V3, in_direction([Renamed("c", "b")], upwards=True)),
+    version_steps = (
+        QueryStep(V1, V2, in_direction([Renamed("b", "a")], upwards=True)),
+        QueryStep(V2, V3, in_direction([Renamed("c", "b")], upwards=True)),
     )
-    surrounding = Message(status=201, way=QueryWalk(parse_query("a=1"), hops))
+    surrounding = Message(status=201, way=QueryWalk(parse_query("a=1"), version_steps))
     form = replace(PLAIN, message=surrounding)
     BodyConversion(links[::-1], Direction.DOWN).convert({"a": 1}, form)
     assert seen == [("down", {"c": ["1"]}, 201), ("down", {"b": ["1"]}, 201)]
@@ -127,7 +126,7 @@ def test_a_conversion_needs_a_message_where_a_link_does() -> None:
     assert body is not None
     assert body.links == conversion.links
     assert (body.needs_message, conversion.needs_message) == (True, True)
-    assert [len(hop.rewrites) for hop in conversion.query_hops("HEAD")] == [0, 1]
+    assert [len(version_step.rewrites) for version_step in conversion.query_hops("HEAD")] == [0, 1]
     assert Conversion((bare,), Direction.UP).for_request("GET") is None
 
 

@@ -6,7 +6,7 @@ from gateway.conversion.changes.rename import Renamed
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.message.message import Message
 from gateway.conversion.message.places import HeaderPlace, LinkPlace, Place, QueryPlace
-from gateway.conversion.message.query_walk import QueryHop, QueryWalk
+from gateway.conversion.message.query_walk import QueryStep, QueryWalk
 from gateway.conversion.parameter_change import (
     ParameterLine,
     ParameterLines,
@@ -181,12 +181,12 @@ def test_what_is_no_url(url: str) -> None:
 
 
 UP = (
-    QueryHop(V1, V2, in_direction([Renamed("after", "cursor")], upwards=True)),
-    QueryHop(V2, V3, in_direction([Renamed("from", "after")], upwards=True)),
+    QueryStep(V1, V2, in_direction([Renamed("after", "cursor")], upwards=True)),
+    QueryStep(V2, V3, in_direction([Renamed("from", "after")], upwards=True)),
 )
 DOWN = (
-    QueryHop(V3, V2, in_direction([Renamed("from", "after")], upwards=False)),
-    QueryHop(V2, V1, in_direction([Renamed("after", "cursor")], upwards=False)),
+    QueryStep(V3, V2, in_direction([Renamed("from", "after")], upwards=False)),
+    QueryStep(V2, V1, in_direction([Renamed("after", "cursor")], upwards=False)),
 )
 
 

@@ -5,15 +5,15 @@ from hypothesis import strategies as st
 
 from gateway.conversion.changes.rename import Renamed
 from gateway.conversion.conversion_error import Beside
-from gateway.conversion.message.query_walk import QueryHop, QueryWalk
+from gateway.conversion.message.query_walk import QueryStep, QueryWalk
 from gateway.conversion.parameter_change import in_direction, parse_query, write_query
 from gateway.versions.version import Version
 from tests.gateway.world import LAW
 
 V1, V2, V3 = VERSIONS = tuple(map(Version, (1, 2, 3)))
 HOPS = (
-    QueryHop(V1, V2, in_direction([Renamed("b", "a")], upwards=True), frozenset({"id"}), ()),
-    QueryHop(
+    QueryStep(V1, V2, in_direction([Renamed("b", "a")], upwards=True), frozenset({"id"}), ()),
+    QueryStep(
         V2,
         V3,
         in_direction([Renamed("c", "b")], upwards=True),
@@ -37,7 +37,7 @@ def test_onward_from_each_version() -> None:
     found = [write_query(WALK.onward(version, parse_query("a=2&b=3"))) for version in VERSIONS[1:]]
     assert found == ["do=x&a=2&c=3", "a=2&b=3"]
     down = QueryWalk(
-        [], (QueryHop(V3, V2, in_direction([Renamed("c", "b")], upwards=False)), QueryHop(V2, V1))
+        [], (QueryStep(V3, V2, in_direction([Renamed("c", "b")], upwards=False)), QueryStep(V2, V1))
     )
     assert write_query(down.onward(V3, parse_query("c=1"))) == "b=1"
     assert write_query(down.onward(V2, parse_query("c=1"))) == "c=1"
@@ -45,8 +45,8 @@ def test_onward_from_each_version() -> None:
 
 
 def test_a_hop() -> None:
-    assert WALK.hop(V1, V2) is HOPS[0]
-    assert WALK.hop(V2, V1) == QueryHop(V2, V1)
+    assert WALK.version_step(V1, V2) is HOPS[0]
+    assert WALK.version_step(V2, V1) == QueryStep(V2, V1)
 
 
 @LAW

@@ -9,8 +9,8 @@ import pytest
 
 from gateway.base.mistakes import Mistakes
 from gateway.conversion.chain import BodyConversion
+from gateway.conversion.changes.build_context import BodyContext
 from gateway.conversion.changes.change_section import BodySection
-from gateway.conversion.changes.change_site import BodySite
 from gateway.conversion.changes.registry import CHANGES, ChangeConfig
 from gateway.conversion.changes.rename import Rename
 from gateway.conversion.conversion_error import ConversionError
@@ -205,7 +205,9 @@ def test_check_names_the_fields_that_writing_back_loses(
 def written_back(section: BodySection, document: Any, method: str, service_is_newer: bool) -> Any:
     """Return what the service has after a client has written back what it has read."""
     mistakes = Mistakes()
-    change = section.body_change(BodySite((), mistakes, GROUPS, between=(Version(1), Version(2))))
+    change = section.body_change(
+        BodyContext((), mistakes, GROUPS, between=(Version(1), Version(2)))
+    )
     assert change is not None
     assert not mistakes.found
     reading, writing = Direction.DOWN, Direction.UP

@@ -1,4 +1,4 @@
-"""Hops: the part of a conversion between two adjacent versions, and which of it a request takes."""
+"""MessageStep: converts the query and the header fields of a message together with its body."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -7,13 +7,70 @@ from typing import NamedTuple
 
 from gateway.conversion.change import Whole
 from gateway.conversion.changes.kept import fitting_whole
+from gateway.conversion.conversion_error import ErrorPlace
+from gateway.conversion.document import Document, JsonForm
 from gateway.conversion.message.carry import is_carry
-from gateway.conversion.message.message_step import MessageStep
+from gateway.conversion.message.message import Message, message_of
 from gateway.conversion.operations.operation import MappedOperation, converted_status
 from gateway.conversion.operations.operation_table import OperationTable
+from gateway.conversion.parameter_change import (
+    FIELDS,
+    QUERY,
+    Rewrite,
+    place_before,
+    rewrite_lines,
+)
 from gateway.conversion.steps import BodyStep, body_steps
 from gateway.conversion.version_link import Direction, VersionLink, is_success, rewrites
 from gateway.versions.version import Version
+
+
+class MessageStep(NamedTuple):
+    """A step at the begin or at the end of a link, which leaves the body as it is.
+
+    Attributes:
+        source: The version before the link.
+        target: The version after the link.
+        query: The changes of the query to apply here.
+        headers: The changes of the header fields to apply here.
+        is_first: Whether the step is the first one between the two versions.
+        is_last: Whether the step is the last one between the two versions.
+    """
+
+    source: Version
+    target: Version
+    query: tuple[Rewrite, ...]
+    headers: tuple[Rewrite, ...]
+    is_first: bool
+    is_last: bool
+
+    def origin(self, place: ErrorPlace) -> ErrorPlace:
+        """Return where a place was before the step."""
+        place = place_before(place, self.headers, FIELDS)
+        return place_before(place, self.query, QUERY)
+
+    def convert(self, document: Document, form: JsonForm) -> Document:
+        """Convert the message of the form, if there is one, and return the body unchanged."""
+        message = message_of(form)
+        if message is not None:
+            # Changes are shown the message as it was given, as they are where no body is converted.
+            given = message.given if self.headers or self.query else None
+            if self.headers:
+                message.headers[:] = rewrite_lines(message.headers, self.headers, FIELDS.of(given))
+            if message.status is None:
+                self._convert_query(message, given)
+            else:
+                message.query[:] = message.way.at(max(self.source, self.target))
+        return document
+
+    def _convert_query(self, message: Message, given: Message | None) -> None:
+        version_step, lines = message.way.version_step(self.source, self.target), message.query
+        if self.is_first:
+            lines = version_step.without(lines)
+        if self.query:
+            lines = rewrite_lines(lines, self.query, QUERY.of(given))
+        message.query[:] = [*version_step.added, *lines] if self.is_last else lines
+
 
 _NO_CONTENT = 204
 
@@ -30,12 +87,12 @@ class OperationChoice(NamedTuple):
     methods: frozenset[str]
 
 
-class Hop(NamedTuple):
+class VersionStep(NamedTuple):
     """The part of a conversion between two adjacent versions.
 
     Attributes:
-        source: The version that the hop converts from.
-        target: The version that the hop converts to.
+        source: The version that the version step converts from.
+        target: The version that the version step converts to.
         links: The links between the two, in the order of the direction.
         table: The operations as the source has them; None where none are declared.
         lacked: The operations, as the target has them, that the source lacks; None without any.
@@ -77,8 +134,8 @@ class Hop(NamedTuple):
         return status
 
 
-def hops_of(links: tuple[VersionLink, ...], direction: Direction) -> Iterator[Hop]:
-    """Yield the hops of links, which are in the order of the direction."""
+def version_steps_of(links: tuple[VersionLink, ...], direction: Direction) -> Iterator[VersionStep]:
+    """Yield the version steps of links, which are in the order of the direction."""
     up = direction is Direction.UP
     for (older, newer), some in groupby(links, lambda link: (link.older, link.newer)):
         here = tuple(some)
@@ -87,11 +144,11 @@ def hops_of(links: tuple[VersionLink, ...], direction: Direction) -> Iterator[Ho
         only = [each for each in declared if each.side(newer=not up) is None]
         lacked = OperationTable(only, newer=up) if only else None
         source, target = (older, newer) if up else (newer, older)
-        yield Hop(source, target, here, table, lacked)
+        yield VersionStep(source, target, here, table, lacked)
 
 
 def applying(
-    hops: Sequence[Hop], method: str, status: int | None
+    version_steps: Sequence[VersionStep], method: str, status: int | None
 ) -> tuple[list[VersionLink], int | None]:
     """Return the links that apply to a message, and how many of them its body does not come to.
 
@@ -99,20 +156,20 @@ def applying(
     the way has no body there, and so none for the versions behind it but what changes make.
 
     Args:
-        hops: The hops.
+        version_steps: The version steps.
         method: The method of the request.
         status: The status of an answer; None for a request.
     """
     found: list[VersionLink] = []
     lost: int | None = None
-    for index, hop in enumerate(hops):
+    for index, version_step in enumerate(version_steps):
         if status == _NO_CONTENT and index:
             lost = len(found)
         newer = after = status
         if status is not None:
-            after = hop.status(method, status)
-            newer = after if hop.source < hop.target else status
-        found += [link for link in hop.links if link.applies(method, newer)]
+            after = version_step.status(method, status)
+            newer = after if version_step.source < version_step.target else status
+        found += [link for link in version_step.links if link.applies(method, newer)]
         status = after
     return found, lost
 
@@ -134,32 +191,38 @@ def status_kinds(
     }
 
 
-def path_moved(hops: Sequence[Hop], prefix: str) -> str:
-    """Return what the operations below a prefix of paths have above them behind hops.
+def path_moved(version_steps: Sequence[VersionStep], prefix: str) -> str:
+    """Return what the operations below a prefix of paths have above them behind version steps.
 
     It is the same prefix where no operation is declared below it.
     """
-    for hop in hops:
-        moved = None if hop.table is None else hop.table.above(prefix, hop.source, hop.target)
+    for version_step in version_steps:
+        moved = (
+            None
+            if version_step.table is None
+            else version_step.table.above(prefix, version_step.source, version_step.target)
+        )
         prefix = prefix if moved is None else moved
     return prefix
 
 
-def making(hops: Sequence[Hop], *, newer: bool, patch: bool) -> Iterator[VersionLink]:
+def making(
+    version_steps: Sequence[VersionStep], *, newer: bool, patch: bool
+) -> Iterator[VersionLink]:
     """Yield the links that make the body of a request, which the first version sends without one.
 
-    Until a hop makes a body, there is nothing to change, unless a value is carried into one. What
-    that hop makes leaves nothing out, so that it is a patch from the next hop on.
+    Until a step makes a body, there is nothing to change, unless a value is carried into one. What
+    that step makes leaves nothing out, so that it is a patch from the next step on.
 
     Args:
-        hops: The hops, with the links that apply to the request.
-        newer: Whether the hops lead to the newer version.
+        version_steps: The version steps, with the links that apply to the request.
+        newer: Whether the version steps lead to the newer version.
         patch: Whether the request becomes a PATCH.
     """
     made = False
-    for hop in hops:
-        makes = any(link.body_in_newer is newer for link in hop.links)
-        for link in hop.links:
+    for version_step in version_steps:
+        makes = any(link.body_in_newer is newer for link in version_step.links)
+        for link in version_step.links:
             if link.applies("", None):
                 if made and patch:
                     link = link.for_patch()

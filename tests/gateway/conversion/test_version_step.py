@@ -1,28 +1,30 @@
 """Hops: which links between two versions a request takes."""
 
 from gateway.conversion.changes.default import Default
-from gateway.conversion.hop import Hop, hops_of, making, status_kinds
 from gateway.conversion.message.carry import Carry
 from gateway.conversion.message.places import QueryPlace
 from gateway.conversion.operations.operation import MappedOperation, parse_operation
 from gateway.conversion.version_link import Direction, MessageKind, VersionLink
+from gateway.conversion.version_step import VersionStep, making, status_kinds, version_steps_of
 from gateway.versions.version import Version
 
 V1, V2, V3, V4 = map(Version, (1, 2, 3, 4))
 PAY = MappedOperation(parse_operation("PATCH /payments"), parse_operation("PUT /pay"), {202: 200})
 
 
-def hop(*links: VersionLink) -> Hop:
-    """Return the hop up by some links."""
-    return Hop(V1, V2, links, None)
+def version_step(*links: VersionLink) -> VersionStep:
+    """Return the version step up by some links."""
+    return VersionStep(V1, V2, links, None)
 
 
 def test_methods_of_either_version() -> None:
     patch, get = (VersionLink(V1, V2, (), methods=frozenset({each})) for each in ("PATCH", "GET"))
-    both = hop(patch, get)
+    both = version_step(patch, get)
     assert both.choice(PAY, "PUT", "PATCH") == (PAY, frozenset({"PATCH"}))
     assert both.choice(None, "HEAD") == (None, frozenset({"GET"}))
-    assert hop(get, VersionLink(V1, V2, (), methods=frozenset({"HEAD"}))).choice(None, "HEAD") == (
+    assert version_step(get, VersionLink(V1, V2, (), methods=frozenset({"HEAD"}))).choice(
+        None, "HEAD"
+    ) == (
         None,
         frozenset({"HEAD"}),
     )
@@ -37,10 +39,10 @@ def test_a_status_both_ways() -> None:
         VersionLink(V1, V2, (), methods=frozenset({"GET"}), status={404: 410}),
         VersionLink(V1, V2, (), status={201: 200}),
     )
-    assert hop(*links).status("PUT", 200) == 201
-    assert Hop(V2, V1, links, None).status("PUT", 201) == 200
-    assert Hop(V2, V1, links, None).status("PUT", 404) == 404
-    assert Hop(V2, V1, links, None).status("GET", 404) == 410
+    assert version_step(*links).status("PUT", 200) == 201
+    assert VersionStep(V2, V1, links, None).status("PUT", 201) == 200
+    assert VersionStep(V2, V1, links, None).status("PUT", 404) == 404
+    assert VersionStep(V2, V1, links, None).status("GET", 404) == 410
 
 
 def test_statuses_to_which_the_same_links_apply_are_of_one_kind() -> None:
@@ -62,7 +64,9 @@ def test_a_body_in_one_version_alone() -> None:
     closed = MappedOperation(
         parse_operation("POST /closings"), parse_operation("POST /close"), body_in_newer=True
     )
-    first, second = hop(VersionLink(V1, V2, ())).chosen(hop().choice(closed, "POST"))
+    first, second = version_step(VersionLink(V1, V2, ())).chosen(
+        version_step().choice(closed, "POST")
+    )
     assert (first.body_in_newer, second.body_in_newer) == (True, None)
 
 
@@ -72,11 +76,11 @@ def test_hops_of_links() -> None:
         VersionLink(V1, V2, ()),
         VersionLink(V2, V3, ()),
     )
-    first, second = hops_of(links, Direction.UP)
+    first, second = version_steps_of(links, Direction.UP)
     assert (first.source, first.target, first.links) == (V1, V2, links[:2])
     assert (second.source, second.target, second.table) == (V2, V3, None)
     assert first.table is not None
-    back, again = hops_of(links[::-1], Direction.DOWN)
+    back, again = version_steps_of(links[::-1], Direction.DOWN)
     assert (back.source, again.source, again.target) == (V3, V2, V1)
 
 
@@ -90,12 +94,12 @@ def test_what_makes_a_body() -> None:
         VersionLink(V2, V3, (flag,), on=frozenset({MessageKind.RESPONSE})),
         VersionLink(V3, V4, (flag,)),
     )
-    hops = list(hops_of(links, Direction.UP))
+    version_steps = list(version_steps_of(links, Direction.UP))
     for patch, last in ((False, flag), (True, flag.for_patch())):
-        made = [link.changes for link in making(hops, newer=True, patch=patch)]
+        made = [link.changes for link in making(version_steps, newer=True, patch=patch)]
         assert made == [(moved,), (), (flag,), (last,)]
     # Nothing makes one on the way back.
-    back = list(hops_of(links[::-1], Direction.DOWN))
+    back = list(version_steps_of(links[::-1], Direction.DOWN))
     assert [link.changes for link in making(back, newer=False, patch=False)] == [
         (),
         (),

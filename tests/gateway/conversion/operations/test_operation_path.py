@@ -10,15 +10,19 @@ from gateway.conversion.chain import BodyConversion, compose
 from gateway.conversion.changes.default import Default
 from gateway.conversion.changes.rename import Rename, Renamed
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.hop import Hop
 from gateway.conversion.operations.operation import (
     MappedOperation,
     Substitute,
     parse_operation,
 )
+from gateway.conversion.operations.operation_path import (
+    OperationPath,
+    find_link,
+    find_operation_path,
+)
 from gateway.conversion.parameter_change import Rewritten
-from gateway.conversion.passage import Passage, find_link, find_passage
 from gateway.conversion.version_link import MessageKind, VersionLink
+from gateway.conversion.version_step import VersionStep
 from gateway.http.upstream.service import Service
 from gateway.versions.version import Version
 from tests.gateway.world import LAW
@@ -54,16 +58,16 @@ LINKS = {
 }
 
 
-def passage(source: Version, target: Version, asked: str) -> Passage:
-    """Return the passage of a request."""
+def operation_path(source: Version, target: Version, asked: str) -> OperationPath:
+    """Return the operation path of a request."""
     method, _, target_text = asked.partition(" ")
     way, mark, query = target_text.partition("?")
     request = compose(LADDER, LINKS, source, target)
     response = compose(LADDER, LINKS, target, source)
-    return find_passage(request, response, method, lambda _: way, query if mark else None)
+    return find_operation_path(request, response, method, lambda _: way, query if mark else None)
 
 
-def line(found: Passage) -> str:
+def line(found: OperationPath) -> str:
     """Return a request as it is asked."""
     return f"{found.method} {found.path}" + ("" if found.query is None else f"?{found.query}")
 
@@ -89,7 +93,7 @@ def line(found: Passage) -> str:
 def test_what_the_service_is_asked(
     source: Version, target: Version, asked: str, arrives: str
 ) -> None:
-    assert line(passage(source, target, asked)) == arrives
+    assert line(operation_path(source, target, asked)) == arrives
 
 
 @pytest.mark.parametrize(
@@ -105,13 +109,13 @@ def test_what_options_is_about(
     way: str, meant: str | None, arrives: str, service: str | None
 ) -> None:
     there, back = compose(LADDER, LINKS, V1, V3), compose(LADDER, LINKS, V3, V1)
-    found = find_passage(there, back, "OPTIONS", lambda _: way, None, meant=meant)
+    found = find_operation_path(there, back, "OPTIONS", lambda _: way, None, meant=meant)
     assert (line(found), found.meant) == (arrives, service)
     assert CHANGE not in found.operations  # its changes are of its own requests and answers
 
 
 def test_what_the_next_version_lacks() -> None:
-    found = passage(V1, V3, "GET /bookings/stats?expand=1")
+    found = operation_path(V1, V3, "GET /bookings/stats?expand=1")
     assert (found.version, found.query) == (V2, "with=1")
     assert found.substitute is not None
     assert found.substitute.service is STATS
@@ -133,10 +137,10 @@ def test_what_only_the_next_version_has(
     new = MappedOperation(parse_operation("GET /v{version}/new"), None, {}, given)
     links = {V1: [VersionLink(V1, V2, (), operations=(new,))]}
     there, back = compose((V1, V2), links, V1, V2), compose((V1, V2), links, V2, V1)
-    found = find_passage(there, back, "GET", lambda version: f"/v{version}/new", None)
+    found = find_operation_path(there, back, "GET", lambda version: f"/v{version}/new", None)
     usual = "This operation is of another version."
     assert found.substitute == Substitute(None, status, *own, usual)
-    other = find_passage(there, back, "GET", lambda version: f"/v{version}/old", None)
+    other = find_operation_path(there, back, "GET", lambda version: f"/v{version}/old", None)
     assert (other.substitute, line(other)) == (None, "GET /v2/old")
 
 
@@ -175,7 +179,7 @@ def test_what_is_refused_beside_an_operation(
     ]
     links = {V1: [VersionLink(V1, V2, (), operations=tuple(declared))]}
     there, back = compose((V1, V2), links, V1, V2), compose((V1, V2), links, V2, V1)
-    given = find_passage(there, back, method, lambda _: way, None).substitute
+    given = find_operation_path(there, back, method, lambda _: way, None).substitute
     assert (given and (given.status, given.methods)) == refused
 
 
@@ -186,7 +190,7 @@ def test_a_method_of_the_newer_version_alone() -> None:
     )
     links = {V1: [VersionLink(V1, V2, (), operations=declared)]}
     there, back = compose((V1, V2), links, V1, V2), compose((V1, V2), links, V2, V1)
-    given = find_passage(there, back, "PUT", lambda _: "/photos/7", None).substitute
+    given = find_operation_path(there, back, "PUT", lambda _: "/photos/7", None).substitute
     assert given is not None
     assert (given.status, given.methods) == (405, ("GET", "HEAD"))
 
@@ -215,7 +219,7 @@ def test_all_methods_of_a_path_of_the_newer_version_alone(
     )
     links = {V1: [VersionLink(V1, V2, (), operations=declared)]}
     there, back = compose((V1, V2), links, V1, V2), compose((V1, V2), links, V2, V1)
-    given = find_passage(there, back, method, lambda _: way, None).substitute
+    given = find_operation_path(there, back, method, lambda _: way, None).substitute
     assert (given and (given.status, given.methods)) == refused
 
 
@@ -226,10 +230,10 @@ def refusal(newer: str | None, older: str | None, status: int = 404) -> MappedOp
 
 
 def test_which_links_apply() -> None:
-    found = passage(V1, V3, "POST /create")
+    found = operation_path(V1, V3, "POST /create")
     assert found.operations == (CREATE, None)
     assert body(found.request.for_request("POST"), {"a": 1, "c": 2}) == {"b": 1, "c": 2}
-    change = passage(V1, V3, "PUT /booking/7")
+    change = operation_path(V1, V3, "PUT /booking/7")
     assert change.operations == (CHANGE, MOVED)
     older, newer = {"a": 1, "b": 2, "c": 3}, {"a": 1, "e": 2, "d": 3}
     assert body(change.request.for_request("PUT"), older) == newer
@@ -250,14 +254,14 @@ def test_a_request_whose_body_one_version_has_alone() -> None:
         V2: [VersionLink(V2, V3, (Rename((), ("status",), ("state",)), Default((), ("x",), 1)))],
     }
     up, down = compose(LADDER, links, V1, V3), compose(LADDER, links, V3, V1)
-    found = find_passage(up, down, "POST", lambda _: "/close", "id=7")
+    found = find_operation_path(up, down, "POST", lambda _: "/close", "id=7")
     assert line(found) == "PATCH /bookings/7/state"
     assert body(found.request.made("PATCH"), {}) == {"status": "closed"}
     assert body(found.request.made("POST"), {}) == {"status": "closed", "x": 1}
     assert found.request.made("HEAD") is None
     assert (found.request.drops_body, found.response.drops_body) == (False, True)
     assert found.response.made("POST") is None
-    other = find_passage(up, down, "POST", lambda _: "/other", None).request
+    other = find_operation_path(up, down, "POST", lambda _: "/other", None).request
     assert (other.made("POST"), other.drops_body) == (None, False)
 
 
@@ -269,24 +273,24 @@ def body(conversion: BodyConversion | None, document: object) -> object:
 
 def test_conversions_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     way, back = compose(LADDER, LINKS, V1, V3), compose(LADDER, LINKS, V3, V1)
-    one = find_passage(way, back, "PUT", lambda _: "/booking/7", None)
-    monkeypatch.delattr(Hop, "chosen")  # which walks all links
-    other = find_passage(way, back, "PUT", lambda _: "/booking/8", None)
+    one = find_operation_path(way, back, "PUT", lambda _: "/booking/7", None)
+    monkeypatch.delattr(VersionStep, "chosen")  # which walks all links
+    other = find_operation_path(way, back, "PUT", lambda _: "/booking/8", None)
     assert one.request is other.request
     assert one.response is other.response
 
 
 def test_a_status() -> None:
-    down = passage(V1, V3, "POST /create").response
+    down = operation_path(V1, V3, "POST /create").response
     assert [down.status("POST", each) for each in (201, 422, 409, 204)] == [200, 400, 400, 204]
-    up = passage(V3, V1, "POST /bookings").response
+    up = operation_path(V3, V1, "POST /bookings").response
     assert [up.status("POST", each) for each in (200, 400, 204)] == [201, 422, 204]
-    assert passage(V2, V3, "GET /x").response.status("GET", 409) == 400
+    assert operation_path(V2, V3, "GET /x").response.status("GET", 409) == 400
 
 
 def test_no_way_out_of_a_path() -> None:
     with pytest.raises(ConversionError, match="'id' is a dot segment"):
-        passage(V1, V2, "GET /find?id=..")
+        operation_path(V1, V2, "GET /find?id=..")
 
 
 @pytest.mark.parametrize(
@@ -329,9 +333,9 @@ def test_the_first_of_several_is_the_way_back() -> None:
     pairs = [("GET /a/{id}", "GET /b/{id}"), ("GET /a/{id}", "GET /b/{id}.csv")]
     links = {V1: [VersionLink(V1, V2, (), operations=tuple(operation(*pair) for pair in pairs))]}
     down, up = compose((V1, V2), links, V2, V1), compose((V1, V2), links, V1, V2)
-    assert find_passage(up, down, "GET", lambda _: "/b/7", None).path == "/a/7"
-    assert find_passage(up, down, "GET", lambda _: "/b/7.csv", None).path == "/a/7"
-    assert find_passage(down, up, "GET", lambda _: "/a/7", None).path == "/b/7"
+    assert find_operation_path(up, down, "GET", lambda _: "/b/7", None).path == "/a/7"
+    assert find_operation_path(up, down, "GET", lambda _: "/b/7.csv", None).path == "/a/7"
+    assert find_operation_path(down, up, "GET", lambda _: "/a/7", None).path == "/b/7"
 
 
 def test_a_link_to_what_has_no_get() -> None:
@@ -353,8 +357,8 @@ texts = st.text(st.sampled_from("aé/ %.+&="), min_size=1, max_size=3).filter(
 def test_there_and_back(text: str, more: str) -> None:
     """The same operation, with the same text in it, however it is written."""
     asked = f"GET /find?id={quote(text, safe='')}{more}"
-    there = passage(V1, V3, asked)
-    assert line(passage(V3, V1, line(there))) == asked
+    there = operation_path(V1, V3, asked)
+    assert line(operation_path(V3, V1, line(there))) == asked
 
 
 @LAW
@@ -372,8 +376,8 @@ def test_there_and_back(text: str, more: str) -> None:
 )
 def test_a_chain_equals_its_steps(text: str, form: str) -> None:
     asked = form.format(quote(text, safe=""))
-    step = line(passage(V1, V2, asked))
-    assert line(passage(V1, V3, asked)) == line(passage(V2, V3, step))
+    step = line(operation_path(V1, V2, asked))
+    assert line(operation_path(V1, V3, asked)) == line(operation_path(V2, V3, step))
 
 
 @pytest.mark.parametrize(
@@ -397,4 +401,4 @@ def test_a_refusal_names_what_was_sent(asked: str, place: str) -> None:
     way, back = compose(LADDER, links, V1, V3), compose(LADDER, links, V3, V1)
     path, _, query = asked.partition("?")
     with pytest.raises(ConversionError, match=f"^{place}: invalid"):
-        find_passage(way, back, "GET", lambda _: path, query or None)
+        find_operation_path(way, back, "GET", lambda _: path, query or None)

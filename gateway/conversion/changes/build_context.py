@@ -1,4 +1,4 @@
-"""Sites: where in gateway.yaml a change stands, and what a name or a value may be there."""
+"""The context in which a change is built: its location, and what its names and values may be."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeSite:
+class BuildContext:
     """The place of a change in gateway.yaml; what is wrong with it goes to `mistakes`."""
 
     at: Location
@@ -45,7 +45,7 @@ class ChangeSite:
 
 
 @dataclass(frozen=True, slots=True)
-class BodySite(ChangeSite):
+class BodyContext(BuildContext):
     """The place of a change of bodies.
 
     Attributes:
@@ -140,7 +140,7 @@ class BodySite(ChangeSite):
 
 
 @dataclass(frozen=True, slots=True)
-class ParameterSite(ChangeSite):
+class ParameterContext(BuildContext):
     """The place of a change of a query parameter, or else of a header field."""
 
     header: bool

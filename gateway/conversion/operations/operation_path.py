@@ -1,4 +1,4 @@
-"""Passage: how one request goes from a client's version to the service's, operation by operation.
+"""Operation path: how one request goes from a client's version to the service's.
 
 Between each two adjacent versions the operation of the request is looked up. It gives the request
 the method, path and query that the next version has for it, and it decides which links apply to the
@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
-from gateway.conversion.hop import Hop, OperationChoice
-from gateway.conversion.message.query_walk import QueryHop
+from gateway.conversion.message.query_walk import QueryStep
 from gateway.conversion.operations.operation import (
     MappedOperation,
     OperationPattern,
@@ -28,10 +27,11 @@ from gateway.conversion.parameter_change import (
     write_query,
 )
 from gateway.conversion.version_link import Direction
+from gateway.conversion.version_step import OperationChoice, VersionStep
 from gateway.versions.version import Version
 
 
-class Passage(NamedTuple):
+class OperationPath(NamedTuple):
     """One request as the service gets it, and the conversions that are right for it.
 
     Attributes:
@@ -59,11 +59,11 @@ class Passage(NamedTuple):
     operations: tuple[MappedOperation | None, ...]
     path_of: Callable[[Version], str]
     substitute: Substitute | None = None
-    query_hops: tuple[QueryHop, ...] = ()
+    query_hops: tuple[QueryStep, ...] = ()
     meant: str | None = None
 
 
-def find_passage(
+def find_operation_path(
     request: Conversion,
     response: Conversion,
     method: str,
@@ -71,8 +71,8 @@ def find_passage(
     query: str | None,
     message: object = None,
     meant: str | None = None,
-) -> Passage:
-    """Return the passage of a request.
+) -> OperationPath:
+    """Return the operation path of a request.
 
     OPTIONS is asked at the path that the operation has which it is about. It is no request of that
     operation, whose changes do not apply to it.
@@ -95,35 +95,39 @@ def find_passage(
     about: Iterable[str] = ()
     if method == _OPTIONS:
         about, meant = (_OPTIONS, *_METHODS) if meant is None else (meant,), None
-    version, asked = request.hops[0].source, path
+    version, asked = request.version_steps[0].source, path
     upwards = request.direction is Direction.UP
     choices: list[OperationChoice] = []
-    query_hops: list[QueryHop] = []
+    query_hops: list[QueryStep] = []
     substitute: Substitute | None = None
-    for hop in request.hops:
+    for version_step in request.version_steps:
         before, added = lines, []
         found = None
-        if hop.table is not None:
-            found = _about(hop.table, about or (method,), asked(version), lines)
+        if version_step.table is not None:
+            found = _about(version_step.table, about or (method,), asked(version), lines)
         target = None if found is None else found.operation.side(newer=upwards)
-        if hop.lacked is not None and (found is None or target is not None):
-            foreign = _foreign(hop.lacked, hop.target, method, asked, lines, found, target)
+        if version_step.lacked is not None and (found is None or target is not None):
+            foreign = _foreign(
+                version_step.lacked, version_step.target, method, asked, lines, found, target
+            )
             if foreign is not None:
-                substitute = _of_another_version(foreign, hop, asked(version), lines, found)
+                substitute = _of_another_version(
+                    foreign, version_step, asked(version), lines, found
+                )
                 break
         if found is None:
-            choice, after = hop.choice(None, method), method
+            choice, after = version_step.choice(None, method), method
         else:
             if target is None:
-                substitute = _lacking(hop, found, asked(version), lines)
+                substitute = _lacking(version_step, found, asked(version), lines)
                 break
             lines = found.rest
             if about and target.method is not None:
-                choice, after, meant = hop.choice(None, method), method, target.method
+                choice, after, meant = version_step.choice(None, method), method, target.method
                 about = (target.method,)
             else:
                 after = method if method == "HEAD" else target.method or method
-                choice = hop.choice(found.operation, method, after)
+                choice = version_step.choice(found.operation, method, after)
         changes = request.along((choice,), len(choices)).query_rewrites(method)
         try:
             lines = rewrite_lines(lines, changes, QUERY.of(message))
@@ -135,17 +139,19 @@ def find_passage(
             added = target.written(found.captures, [])
             lines = added + lines
             asked = partial(target.path, found.captures)
-        query_hops.append(QueryHop(hop.source, hop.target, changes, dropped, tuple(added)))
-        method, version = after, hop.target
+        query_hops.append(
+            QueryStep(version_step.source, version_step.target, changes, dropped, tuple(added))
+        )
+        method, version = after, version_step.target
         choices.append(choice)
     way, back = tuple(choices), tuple(reversed(choices))
-    return Passage(
+    return OperationPath(
         method,
         asked(version),
         query if lines == given else write_query(lines),
         version,
         request.along(way),
-        response.along(back, len(response.hops) - len(back)),
+        response.along(back, len(response.version_steps) - len(back)),
         tuple(choice.operation for choice in way),
         asked,
         substitute,
@@ -154,10 +160,10 @@ def find_passage(
     )
 
 
-def _sent(hops: Sequence[QueryHop], place: ErrorPlace) -> ErrorPlace:
+def _sent(version_steps: Sequence[QueryStep], place: ErrorPlace) -> ErrorPlace:
     """Return where a place was in the query of the client."""
-    for hop in reversed(hops):
-        place = hop.origin(place)
+    for version_step in reversed(version_steps):
+        place = version_step.origin(place)
     return place
 
 
@@ -201,7 +207,7 @@ def _foreign(
 
 def _of_another_version(
     operation: MappedOperation,
-    hop: Hop,
+    version_step: VersionStep,
     path: str,
     lines: ParameterLines,
     found: FoundOperation | None,
@@ -215,21 +221,23 @@ def _of_another_version(
     given = given._replace(service=None, usual="This operation is of another version.")
     side = operation.newer or operation.older
     whole = found is None and side is not None and side.method is None
-    if hop.table is None or not (whole or given.status == 405):
+    if version_step.table is None or not (whole or given.status == 405):
         return given
-    methods = hop.table.methods(path, lines)
+    methods = version_step.table.methods(path, lines)
     if given.status == 405:
         return given._replace(methods=methods)
     return Substitute(None, 405, methods=methods) if methods else given
 
 
-def _lacking(hop: Hop, found: FoundOperation, path: str, lines: ParameterLines) -> Substitute:
+def _lacking(
+    version_step: VersionStep, found: FoundOperation, path: str, lines: ParameterLines
+) -> Substitute:
     """Return what answers an operation that the next version lacks.
 
     Where the rules refuse all below a path, such as `/rest/{rest*}`, another method of what they
     declare there is refused as such.
     """
-    given, table = found.operation.substitute or Substitute(None), hop.table
+    given, table = found.operation.substitute or Substitute(None), version_step.table
     if given.service is not None or table is None:
         return given
     if given.status == 405:
@@ -240,8 +248,8 @@ def _lacking(hop: Hop, found: FoundOperation, path: str, lines: ParameterLines) 
 
 def find_link(
     conversion: Conversion, back: Conversion, path: Callable[[Version], str], query: str | None
-) -> Passage | None:
-    """Return the passage of a URL from one version to another, or None where that lacks it.
+) -> OperationPath | None:
+    """Return the operation path of a URL from one version to another, or None where that lacks it.
 
     A URL is most often asked with GET; another method counts where more operations have it so, or
     one has more literal text in its path.
@@ -255,15 +263,19 @@ def find_link(
     Raises:
         ConversionError: The URL does not fit the operations or the changes of queries.
     """
-    tables = [(hop.table, hop.source) for hop in conversion.hops if hop.table is not None]
+    tables = [
+        (version_step.table, version_step.source)
+        for version_step in conversion.version_steps
+        if version_step.table is not None
+    ]
     first = _METHODS[0]
     for table, source in tables[:1]:
         first = table.method_of_link(partial(path, source))
-    asked = find_passage(conversion, back, first, path, query, LINK)
+    asked = find_operation_path(conversion, back, first, path, query, LINK)
     if asked.substitute is None and all(asked.operations):
         return asked  # no other method can have more
     others = [
-        find_passage(conversion, back, method, path, query, LINK)
+        find_operation_path(conversion, back, method, path, query, LINK)
         for method in _METHODS
         if method != first
     ]
