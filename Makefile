@@ -24,7 +24,7 @@ fuzz: SECONDS ?= 60
 
 # Where the compiled modules are, and which tests are run there.
 COMPILED = $(VENV)/compiled
-COMPILED_TESTS ?= tests/gateway/proxy tests/gateway/observe $(addprefix tests/gateway/live/test_,\
+COMPILED_TESTS ?= tests/gateway/proxy tests/gateway/observe tests/gateway/http tests/gateway/conversion/formats $(addprefix tests/gateway/live/test_,\
 	faults.py faults_kept.py limits.py logs.py streaming.py unfinished_heads.py other_bodies.py)
 # Whether the benchmark goes without the compiled gateway, and so without a compiler: PLAIN=yes.
 PLAIN ?=
