@@ -222,7 +222,7 @@ class _Admin:
     async def _cutover(self, key: VersionKey) -> web.Response:
         from gateway.admin.cutover_report import cutover_report
 
-        current = await self._operator.state.cutover(key)
+        current = self._operator.state.cutover(key)
         totals = (await self._operator.state.view(key)).totals
         return json_answer(cutover_report(current, await self._operator.uncompared(key, totals)))
 

@@ -127,7 +127,7 @@ def _of_cutovers(operator: Operator) -> Mapping[str, _Series]:
     gates = [
         ((*key, result.gate, result.measure), result)
         for key in rules.cutovers
-        for result in operator.state.gate_results(key)
+        for result in operator.state.cutover(key).results
     ]
 
     def by_route(values: Callable[[GateResult], tuple[float | None, float | None]]) -> _Series:

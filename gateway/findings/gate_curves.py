@@ -72,7 +72,7 @@ class GateCurves:
             if gates is None or not self._is_due(key, gates, now):
                 continue
             curves = self._curves.setdefault(key, {})
-            for result in state.gate_results(key):
+            for result in state.cutover(key).results:
                 name = result.gate, result.measure
                 if name in curves or result.new_count or result.old_count:
                     curve = curves.setdefault(name, deque(maxlen=POINTS))

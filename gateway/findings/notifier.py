@@ -156,7 +156,7 @@ class Notifier:
         """Return what looks at that which all replicas share."""
         operator = self._operator
         rules, overrides = operator.rules, operator.state.in_force
-        states = {key: (await operator.state.cutover(key)).state for key in rules.cutovers}
+        states = {key: operator.state.cutover(key).state for key in rules.cutovers}
         versions, fleet = catalog(rules), await operator.state.fleet()
         rare: list[Happening] = []
         if monotonic() - self._looked >= _RARELY:

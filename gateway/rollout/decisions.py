@@ -16,6 +16,8 @@ OVERRIDES = "overrides"
 PAUSED, RUNNING = "paused", "running"
 """The state of brownouts, for `ChangeRequest.seen`."""
 GATEWAY = "gateway"
+MAX_AUDIT = 1000
+"""The number of the latest entries of the audit log that people see."""
 
 
 class ChangeRequest(NamedTuple):

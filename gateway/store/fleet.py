@@ -23,12 +23,19 @@ from gateway.base.overrides import Overrides, VersionKey
 from gateway.base.steady_clock import passed
 from gateway.observe import log
 from gateway.observe.failing_service import FailingService
-from gateway.rollout.cutovers import CurrentCutover, Cutovers, Moment, published_evidence
-from gateway.rollout.decisions import AuditEntry, ChangeRequest, Draft, overrides_of
-from gateway.rollout.gates import GateEvidence, GateResult
+from gateway.rollout.cutovers import (
+    CUTOVERS,
+    CurrentCutover,
+    Cutovers,
+    Moment,
+    published_evidence,
+)
+from gateway.rollout.decisions import OVERRIDES, AuditEntry, ChangeRequest, Draft, overrides_of
+from gateway.rollout.gates import GateEvidence
 from gateway.store.documents import (
     EVIDENCE,
     RESETS,
+    REVISION_NAME,
     count_anew,
     lock,
     open_draft,
@@ -102,7 +109,7 @@ _INTERVAL, _LISTEN_AGAIN, _CATCH_UP = 1.0, 5.0, 0.05
 # A clock that is off by fewer seconds is not corrected in counts.
 _TOLERATED = 1.0
 # The documents in the local cache.
-_CACHED = ("overrides", "cutovers", "revision")
+_CACHED = (OVERRIDES, CUTOVERS, REVISION_NAME)
 # Why counting begins anew.
 _LACKS = "the database lacks what it had confirmed, as one from a backup does"
 _CLOCK_SET = "the clock of the database was set"
@@ -412,13 +419,11 @@ class FleetState(State):
         async with self._health.reading(), self._database.transaction() as (connection, _):
             return await read_audit(connection)
 
-    async def cutover(self, key: VersionKey) -> CurrentCutover:
+    def cutover(self, key: VersionKey) -> CurrentCutover:
         """Return a cutover as of the last heartbeat."""
-        return self._current(key)
-
-    def gate_results(self, key: VersionKey) -> tuple[GateResult, ...]:
-        """Return the results of the gates of a cutover as of the last heartbeat."""
-        return self._current(key).results
+        evidence = published_evidence(self._documents.get(EVIDENCE)).get(key, GateEvidence())
+        cutover = self._cutovers_configured[key]
+        return self._loaded(self._documents).current(cutover, evidence, self._moment)
 
     async def fleet(self) -> FleetView:
         """Return the replicas."""
@@ -542,7 +547,7 @@ class FleetState(State):
         await self._last_start.note(health.heard, cut_off=health.behind, last=last)
 
     def _read(self, found: Mapping[str, object]) -> None:
-        if found.get("overrides") != self._documents.get("overrides"):
+        if found.get(OVERRIDES) != self._documents.get(OVERRIDES):
             self._overrides = overrides_of(found, report_lost_overrides)
         self._documents = found
 
@@ -574,11 +579,6 @@ class FleetState(State):
     def _own_view(self, *missing: DataGap) -> StateView:
         now = self._clock.now()
         return StateView(self.totals, now, now - LAG_SECONDS, self.replica, missing)
-
-    def _current(self, key: VersionKey) -> CurrentCutover:
-        evidence = published_evidence(self._documents.get(EVIDENCE)).get(key, GateEvidence())
-        cutover = self._cutovers_configured[key]
-        return self._loaded(self._documents).current(cutover, evidence, self._moment)
 
     def _loaded(self, found: Mapping[str, object]) -> Cutovers:
         cutovers = Cutovers()

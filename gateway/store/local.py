@@ -12,8 +12,13 @@ from gateway.base.overrides import Overrides, VersionKey
 from gateway.base.steady_clock import WAS_SET, passed
 from gateway.observe import log
 from gateway.rollout.cutovers import CurrentCutover, Cutovers, Moment
-from gateway.rollout.decisions import AuditEntry, ChangeRequest, Draft, overrides_of
-from gateway.rollout.gates import GateResult
+from gateway.rollout.decisions import (
+    MAX_AUDIT,
+    AuditEntry,
+    ChangeRequest,
+    Draft,
+    overrides_of,
+)
 from gateway.store.state import (
     LAG_SECONDS,
     Change,
@@ -46,8 +51,6 @@ _JUDGE, _WRITE = 1.0, 2.0
 # A write that takes longer, in seconds, counts as failed. SQLite waits less for another process
 # that has locked the file.
 _PATIENCE = 10.0
-# The number of entries of the audit log in memory.
-_MAX_AUDIT = 1000
 
 
 class LocalState(State):
@@ -81,7 +84,7 @@ class LocalState(State):
         self._overrides = overrides_of(self._documents, report_lost_overrides)
         self._cutovers = Cutovers()
         self._cutovers.load(self._documents, _moment(), report=report_lost_cutover)
-        self._audit = deque((AuditEntry(*row) for row in rows.audit), maxlen=_MAX_AUDIT)
+        self._audit = deque((AuditEntry(*row) for row in rows.audit), maxlen=MAX_AUDIT)
         # The names of documents and the entries of the audit log that are not written yet.
         self._unwritten = {"since"}
         self._unwritten_entries: list[AuditEntry] = []
@@ -173,14 +176,11 @@ class LocalState(State):
             found = stored
         return found.view(query, now)
 
-    async def cutover(self, key: VersionKey) -> CurrentCutover:
+    def cutover(self, key: VersionKey) -> CurrentCutover:
         """Return a cutover as people see it."""
-        async with self._changing:
-            return self._current(key)
-
-    def gate_results(self, key: VersionKey) -> tuple[GateResult, ...]:
-        """Return the results of the gates now, or those for which they rolled the cutover back."""
-        return self._current(key).results
+        cutover, at = self._cutovers_configured[key], _moment()
+        evidence = self._cutovers.evidence(cutover, self.totals.route_counts, at)
+        return self._cutovers.current(cutover, evidence, at)
 
     async def audit(self) -> list[AuditEntry]:
         """Return the latest changes, the latest last."""
@@ -247,12 +247,7 @@ class LocalState(State):
             finally:
                 if key is not None:
                     self._cutovers.load(self._documents, _moment(), {key})
-                    self._current(key)  # requests from now on are served at the new percentage
-
-    def _current(self, key: VersionKey) -> CurrentCutover:
-        cutover, at = self._cutovers_configured[key], _moment()
-        evidence = self._cutovers.evidence(cutover, self.totals.route_counts, at)
-        return self._cutovers.current(cutover, evidence, at)
+                    self.cutover(key)  # requests from now on are served at the new percentage
 
     async def _apply_overrides(self) -> None:
         if self._apply is not None:
@@ -277,7 +272,7 @@ class LocalState(State):
         if self._file is not None:
             self._unwritten |= draft.changed
             unwritten = [*self._unwritten_entries, *draft.entries]
-            self._unwritten_entries = unwritten[-_MAX_AUDIT:]
+            self._unwritten_entries = unwritten[-MAX_AUDIT:]
         try:
             if self._overrides != before:
                 await self._apply_overrides()

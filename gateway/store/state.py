@@ -11,7 +11,6 @@ from gateway.observe.failing_service import FailingService
 from gateway.rollout.cutover import Cutover
 from gateway.rollout.cutovers import CurrentCutover, Cutovers, Moment, Wish
 from gateway.rollout.decisions import AuditEntry, ChangeRequest, Draft, Event
-from gateway.rollout.gates import GateResult
 from gateway.routing.snapshot import Snapshot
 from gateway.usage.delta import Delta
 from gateway.usage.history import HistoryQuery, HistoryView, Interval
@@ -271,12 +270,8 @@ class State(ABC):
         """Answer a query for intervals of the history."""
 
     @abstractmethod
-    async def cutover(self, key: VersionKey) -> CurrentCutover:
+    def cutover(self, key: VersionKey) -> CurrentCutover:
         """Return a cutover as people see it."""
-
-    @abstractmethod
-    def gate_results(self, key: VersionKey) -> tuple[GateResult, ...]:
-        """Return the results of the gates now, or those for which they rolled the cutover back."""
 
     @abstractmethod
     async def audit(self) -> list[AuditEntry]:

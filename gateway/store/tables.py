@@ -13,6 +13,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.types import TypeEngine
 
+from gateway.rollout.decisions import MAX_AUDIT
 from gateway.usage.history import History, HistoryQuery, IntervalRow, Resolution
 from gateway.usage.totals import AuditRow, StateRows, UsageKey, UsageRow
 
@@ -111,8 +112,6 @@ leases = sa.Table(
 _revisions = sa.Table(
     "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True)
 )
-MAX_AUDIT = 1000
-"""The number of the latest entries of the audit log that are read."""
 _AUDIT = [column for column in audit.columns if column is not audit.c.id]
 LATEST_AUDIT = sa.select(*_AUDIT).order_by(audit.c.id.desc()).limit(MAX_AUDIT)
 """The query for the latest entries of the audit log, the latest first."""

@@ -216,7 +216,7 @@ async def test_a_change_is_in_force_elsewhere_with_the_next_beat(
         await other._beat()
         await other._beat()
         assert applied == [one.in_force]
-        assert (await other.cutover(KEY)).state.percent == 25
+        assert other.cutover(KEY).state.percent == 25
         await other.clear_percent(KEY, ANN)
         await one._beat()
         assert one.in_force == Overrides(frozenset({KEY}), {})
@@ -259,7 +259,7 @@ async def test_what_was_set_stands_while_any_replica_has_the_cutover(
             assert await judged(judging)
             await one._beat()
             assert one.in_force.percents == {KEY: 0.0}
-        assert (await one.cutover(KEY)).state.percent == 0
+        assert one.cutover(KEY).state.percent == 0
         # Nobody has it any more.
         one._membership = one._membership._replace(rules_hash=lambda: "other")
         await one._beat()

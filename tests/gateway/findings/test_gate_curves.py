@@ -23,7 +23,8 @@ def result(measure: str, new_count: int, new: float | None) -> GateResult:
 
 def state(*results: GateResult, percent: float = 5.0) -> State:
     found = SimpleNamespace(
-        gate_results=lambda _: results, in_force=Overrides(percents={KEY: percent})
+        cutover=lambda _: SimpleNamespace(results=results),
+        in_force=Overrides(percents={KEY: percent}),
     )
     return cast(State, cast(Any, found))
 

@@ -78,7 +78,7 @@ async def test_a_change_that_cannot_be_stored_is_refused_as_a_whole(
         await state._judge()
         await state.set_percent(KEY, 25, ANN)
         await state.pause(KEY, ANN)
-        now, before = state.in_force, await state.cutover(KEY)
+        now, before = state.in_force, state.cutover(KEY)
         path.rename(former)
         path.write_bytes(b"")  # another file: nothing is written to it
         applied.clear()
@@ -86,7 +86,7 @@ async def test_a_change_that_cannot_be_stored_is_refused_as_a_whole(
         with pytest.raises(StateError, match="was replaced"):
             await ACTS[name](state)
         assert (state.in_force, applied, events) == (now, [], ["state_unwritten"])
-        after = await state.cutover(KEY)
+        after = state.cutover(KEY)
         assert after.state._replace(since=0) == before.state._replace(since=0)
         assert [entry.what for entry in await state.audit()] == ["cutover", "brownout pause"]
         assert state.totals.counts[("compared", KEY)].count == 7
@@ -94,7 +94,7 @@ async def test_a_change_that_cannot_be_stored_is_refused_as_a_whole(
         former.rename(path)
     async with opened(path) as (state, _):
         assert state.in_force == now
-        assert (await state.cutover(KEY)).state.percent == 25
+        assert state.cutover(KEY).state.percent == 25
         assert len(await state.audit()) == 2
         await ACTS[name](state)  # nothing of the refused one is in its way
         assert len(await state.audit()) == (2 if name == "hold" else 3)  # it changes no percentage
@@ -121,7 +121,7 @@ async def test_an_override_outlives_a_restart(tmp_path: Path) -> None:
     async with opened(path) as (state, applied):
         await state.set_percent(KEY, 25, ANN)
         assert applied[-1].percents == {KEY: 25.0}
-        assert (await state.cutover(KEY)).state.percent == 25
+        assert state.cutover(KEY).state.percent == 25
     async with opened(path) as (state, applied):
         assert state.in_force.percents == {KEY: 25.0}
         await state.clear_percent(KEY, ANN)

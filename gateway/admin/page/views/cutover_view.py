@@ -76,7 +76,7 @@ async def cutover_part(
     """Return what is shown of a cutover; None if the rules have none."""
     if key not in operator.rules.cutovers:
         return None
-    current = await operator.state.cutover(key)
+    current = operator.state.cutover(key)
     report = cutover_report(current, uncompared)
     return CutoverPart(
         report,

@@ -29,7 +29,7 @@ async def next_items(
         version.upcoming(view.now)
     cutovers: dict[VersionKey, CurrentCutover] = {}
     for key in operator.rules.cutovers:
-        cutovers[key] = await operator.state.cutover(key)
+        cutovers[key] = operator.state.cutover(key)
     await asyncio.sleep(0)  # requests have their turn
     in_force, refused = operator.state.in_force, operator.reloader.refused
     by_hand = any(each.state.decided_by is DecidedBy.OPERATOR for each in cutovers.values())

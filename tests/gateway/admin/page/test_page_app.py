@@ -646,7 +646,7 @@ async def test_a_curve_ends_with_what_the_gates_rolled_back_for(
     gone = CutoverState(0.0, DecidedBy.ROLLED_BACK, "errors", 1.0, (bad, slow))
     current = CurrentCutover(rule, gone, GateEvidence(), (bad, slow), 1.0)
 
-    async def cutover(_: object) -> CurrentCutover:
+    def cutover(_: object) -> CurrentCutover:
         return current
 
     monkeypatch.setattr(operator.state, "cutover", cutover)
