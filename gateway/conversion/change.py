@@ -6,14 +6,26 @@ from `join`, and `ChangeSequence` combines several into one.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol, Self
+from typing import Protocol, Self, cast
 
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
-from gateway.conversion.document import JsonForm, JsonObject
+from gateway.conversion.document import PLAIN, JsonForm, JsonObject
 from gateway.conversion.field_path import Keys, Scope
-from gateway.conversion.steps import ConversionTask
+from gateway.conversion.schema import (
+    ANYTHING,
+    Flat,
+    SchemaImage,
+    an_object,
+    field_of,
+    listed,
+    union,
+    words_of,
+)
+from gateway.conversion.steps import BODY, ConversionTask
+
+_VALUE: Keys = ("value",)
 
 
 class Change(Protocol):
@@ -35,6 +47,16 @@ class Change(Protocol):
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Convert an object to the older version in place; may raise ConversionError."""
+        ...
+
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the schema of what the change leaves of an object.
+
+        Args:
+            flat: The schema of the object.
+            image: The schemas around it.
+            upwards: Whether the change leads to the newer version.
+        """
         ...
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
@@ -67,6 +89,32 @@ class FieldChange:
     def touches(self) -> tuple[Keys, ...]:
         """The field."""
         return (self.field,)
+
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the object with another schema for the field."""
+        return image.value(flat, self.field, partial(self._converted, image, upwards))
+
+    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the schema of what the change makes of a value that is not null."""
+        return image.refused(flat, "a value may not fit", ANYTHING)
+
+    def _converted(self, image: SchemaImage, upwards: bool, flat: Flat) -> object:
+        """Return the schema of converted values; listed ones are converted one by one."""
+        words = words_of(flat)
+        if words is None or flat["type"] in ("object", "array"):
+            return self.value_effect(flat, image, upwards=upwards)
+        change = cast("Change", replace(self, scopes=(), field=_VALUE))
+        made: list[object] = []
+        reason = ""
+        for word in words:
+            fields: JsonObject = {_VALUE[0]: word}
+            try:
+                (change.up if upwards else change.down)(fields, PLAIN)
+            except ConversionError as error:
+                reason = error.reason
+            else:
+                made.append(fields[_VALUE[0]])
+        return image.refused(flat, reason, listed(made)) if reason else listed(made)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
         """Return the same place."""
@@ -105,6 +153,10 @@ class Inverse(ChangeVariant):
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Apply `up` of the change."""
         self.change.up(fields, form)
+
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the effect of the change in the other direction."""
+        return self.change.effect(flat, image, upwards=not upwards)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the origin by the change."""
@@ -153,6 +205,13 @@ class ChangeSequence:
             before = self.changes[: self.changes.index(change) : -1]
             raise error.moved(partial(_origin, before, upwards=False)) from None
 
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the effect of every change, in the order of the direction."""
+        made: object = flat
+        for change in self.changes if upwards else reversed(self.changes):
+            made = image.each(made, partial(change.effect, image=image, upwards=upwards))
+        return made
+
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the origin by all changes."""
         return _origin(self.changes if upwards else self.changes[::-1], place, upwards=upwards)
@@ -190,6 +249,10 @@ class Whole:
         """Convert the body to the older version."""
         self.change.down(fields, form)
 
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the schema of a whole body that the change leaves."""
+        return held_effect(self.change, BODY[0], flat, image, upwards=upwards)
+
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the origin by the change."""
         return self.change.origin(place, upwards=upwards)
@@ -197,6 +260,18 @@ class Whole:
     def for_patch(self) -> "Whole":
         """Return the change of the whole body for bodies of PATCH requests."""
         return Whole(self.change.for_patch())
+
+
+def held_effect(
+    change: Change, key: str, schema: object, image: SchemaImage, *, upwards: bool
+) -> object:
+    """Return the effect of a change on a value that an object holds for it, as in `Whole`."""
+    made = image.inside(
+        an_object({key: schema}),
+        change.scopes,
+        partial(change.effect, image=image, upwards=upwards),
+    )
+    return union(field_of(one, key) for one in image.alternatives(made))
 
 
 def task_of(

@@ -1,8 +1,10 @@
 """Elements: a change of one value, applied to every element of an array, or member of an object."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 
-from gateway.conversion.change import Change
+from gateway.conversion.change import Change, held_effect
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace, inside
 from gateway.conversion.document import (
     Document,
@@ -13,6 +15,7 @@ from gateway.conversion.document import (
     change_value,
 )
 from gateway.conversion.field_path import Keys, Members, Scope
+from gateway.conversion.schema import Flat, SchemaImage
 from gateway.conversion.steps import ConversionStep
 
 _KEY = "element"
@@ -55,6 +58,36 @@ class Elements:
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Convert every element to the older version."""
         self._change(fields, self.change.down, form)
+
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the object with another schema for the elements or members."""
+
+        def one(schema: object) -> object:
+            return held_effect(self.change, _KEY, schema, image, upwards=upwards)
+
+        def every(value: Flat) -> object:
+            return (
+                image.members(value, one)
+                if value["type"] == "object"
+                else image.refused(value, "expected an object")
+            )
+
+        def nested(value: Flat, depth: int) -> object:
+            if value["type"] == "null":
+                return value
+            if value["type"] != "array":
+                return image.refused(value, "expected an array")
+            if depth == 1:
+                return image.elements(value, one)
+            return image.elements(
+                value, lambda inner: image.each(inner, lambda each: nested(each, depth - 1))
+            )
+
+        with image.keeping(values=True) if self.keeps else nullcontext():
+            if not self.array:
+                return every(flat)
+            change = partial(nested, depth=self.depth) if self.depth else every
+            return image.value(flat, self.array, change)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the origin by the change, for a place in an element."""

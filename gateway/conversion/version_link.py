@@ -119,11 +119,15 @@ class VersionLink:
     def tasks(self, direction: Direction, of_request: bool = False) -> Iterator[ConversionTask]:
         """Yield the changes of bodies as tasks, in the order of a direction."""
         upwards, keeps = direction is Direction.UP, of_request and self.keeps_unfit
-        changes: Iterable[Change] = self.changes if upwards else reversed(self.changes)
-        if keeps:
-            changes = map(kept, changes)
-        for one in changes:
+        for one in self.ordered(direction, of_request):
             yield task_of(one, upwards=upwards, keeps=keeps)
+
+    def ordered(self, direction: Direction, of_request: bool = False) -> Iterable[Change]:
+        """Return the changes of bodies in the order of a direction."""
+        changes: Iterable[Change] = self.changes
+        if direction is Direction.DOWN:
+            changes = reversed(self.changes)
+        return map(kept, changes) if of_request and self.keeps_unfit else changes
 
 
 def event_names(links: Sequence[VersionLink], direction: Direction) -> Callable[[str], str] | None:

@@ -7,7 +7,7 @@ allows must, once it is converted, be one that the recipient's document allows.
 from dataclasses import dataclass
 from enum import Enum
 
-from gateway.verify.openapi.json_schema import Schema
+from gateway.conversion.schema import Schema
 from gateway.verify.part_conversion import PartConversion
 from gateway.versions.version import Version
 

@@ -10,14 +10,14 @@ from gateway.conversion.field_path import pointer, pointers
 from gateway.conversion.formats.body_format import STREAMS, format_of
 from gateway.conversion.operations.operation import Substitute
 from gateway.conversion.operations.operation_path import OperationPath
+from gateway.conversion.schema import Schema
 from gateway.routing.snapshot import Api
 from gateway.verify.claim import Claim, Gap, MessagePart, Outcome, Unchecked, Unmatched
 from gateway.verify.located_operation import LocatedOperation, find_operation, locate
-from gateway.verify.openapi.json_schema import Schema
 from gateway.verify.openapi.openapi import Description, Operation, statuses_of
 from gateway.verify.part_conversion import (
+    ConvertedBody,
     becomes_json,
-    convert_body,
     convert_form_body,
     convert_headers,
     convert_message,
@@ -216,7 +216,7 @@ def _requests(
         yield Gap(*about, "takes no JSON body")
     elif operation.request is not None or (other.request is not None and made is not None):
         conversion = whole if operation.request is not None else made
-        convert_part = None if conversion is None else convert_body(conversion)
+        convert_part = None if conversion is None else ConvertedBody(conversion)
         yield Claim(*about, MessagePart.REQUEST, "", given, wanted, convert_part)
     elif other.body_required and not operation.body_required:
         yield Gap(*about, "requires a body, and this version has none")
@@ -275,7 +275,7 @@ def _responses(
             if conversion is None:
                 yield Claim(*to, None)
             else:
-                yield Claim(*to, convert_body(conversion), _named(conversion))
+                yield Claim(*to, ConvertedBody(conversion), _named(conversion))
         elif operation.key(status) is None:
             yield Gap(*about, f"answers {key}, of which this version does not know")
         else:

@@ -6,6 +6,7 @@ Schema can describe them.
 
 import re
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import parse_qsl, urlencode
 
@@ -27,10 +28,10 @@ from gateway.conversion.parameter_change import (
     write_query,
 )
 from gateway.conversion.scalars import NUMBER_TEXT, Type
+from gateway.conversion.schema import PLACE, Schema, definitions
 from gateway.conversion.version_link import Direction
 from gateway.proxy.body.slow_thread import run_now
 from gateway.verify.openapi.field_shape import FieldShape, Presence
-from gateway.verify.openapi.json_schema import PLACE, Schema, definitions
 from gateway.verify.openapi.openapi import ApiParameter, Operation
 
 _NOTHING = b"{}"
@@ -45,20 +46,23 @@ class PartConversion(Protocol):
         ...
 
 
-def convert_body(conversion: BodyConversion) -> PartConversion:
-    """Return the conversion of the JSON body of an answer, by the code that converts live traffic.
+@dataclass(frozen=True, slots=True)
+class ConvertedBody:
+    """The conversion of a JSON body, by the code that converts live traffic.
 
     Documents do not describe the header fields of answers, so those that the conversion looks for
     are there, with values of the right types.
     """
 
-    def convert(document: object) -> object:
+    conversion: BodyConversion
+
+    def __call__(self, document: object, /) -> object:
+        """Return the body as the other version has it; raises ConversionError."""
+        conversion = self.conversion
         message = _sample(conversion) if conversion.needs_message else None
         given = msgspec.json.encode(document)
         made = run_now(lambda: json_body.convert(given, conversion, message), conversion.timeout)
         return msgspec.json.decode(made)
-
-    return convert
 
 
 def convert_round_trip(
@@ -75,7 +79,7 @@ def convert_round_trip(
     def convert(document: object) -> object:
         made = document
         for conversion in (reading, writing):
-            made = made if conversion is None else convert_body(conversion)(made)
+            made = made if conversion is None else ConvertedBody(conversion)(made)
         return _merged(document, made) if is_patch else made
 
     return convert

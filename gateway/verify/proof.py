@@ -2,18 +2,23 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 
 import msgspec
 
 from gateway.conversion.conversion_error import Beside, ConversionError
+from gateway.conversion.field_path import pointer
+from gateway.conversion.schema import Flat, UndecidedError, field_of, properties_of, rest_of
+from gateway.conversion.schema_fit import Fit, Verdict, convert_schema, fits
 from gateway.verify.claim import Claim, MessagePart
 from gateway.verify.openapi.body_shape import generalized
 from gateway.verify.openapi.examples import Examples
-from gateway.verify.openapi.json_schema import longest_list
+from gateway.verify.openapi.json_schema import longest_list, narrowed
 from gateway.verify.openapi.schema_fields import declared, fields_of
 from gateway.verify.openapi.smallest import decisive, smallest
 from gateway.verify.openapi.validation import Validator, Violation
+from gateway.verify.part_conversion import ConvertedBody
 from gateway.verify.time_limit import NO_LIMIT, TimeLimit
 
 # A finding takes many trials to find its smallest example. Where one version has free keys and the
@@ -49,7 +54,9 @@ class Finding:
 class ClaimProof:
     """The outcome of testing a claim: the numbers of examples and failures, and the findings.
 
-    `more` is the number of further findings, which are left out.
+    Attributes:
+        more: the number of further findings, which are left out.
+        proved: whether the two schemas alone show that it holds, so that no example is tried.
     """
 
     claim: Claim
@@ -57,6 +64,7 @@ class ClaimProof:
     failed: int
     findings: tuple[Finding, ...]
     more: int = 0
+    proved: bool = False
 
     @property
     def holds(self) -> bool:
@@ -78,7 +86,7 @@ class Unproven:
 
 
 def prove(claim: Claim, examples: Examples, limit: TimeLimit = NO_LIMIT) -> ClaimProof:
-    """Test a claim on examples.
+    """Decide a claim by its schemas, or else test it on examples.
 
     Raises:
         NoExamplesError: no examples can be generated.
@@ -86,12 +94,60 @@ def prove(claim: Claim, examples: Examples, limit: TimeLimit = NO_LIMIT) -> Clai
         OutOfTimeError: the time limit has passed.
     """
     trial = _Trial(claim, limit)
+    fit = _fit(claim)
+    if fit.verdict is Verdict.PROVED:
+        return ClaimProof(claim, 0, 0, (), proved=True)
     failed = 0
     for document in examples.of(claim.given, longest_list(claim.wanted)):
         failed += trial.run(document)
     shown = [trial.finding(*known) for known in islice(trial.failures.items(), _MOST)]
     more = len(trial.failures) - len(shown)
-    return ClaimProof(claim, trial.examples, failed, (*shown, *trial.differences()), more)
+    found = (*shown, *trial.differences())
+    if fit.verdict is Verdict.FAILS and not found:  # examples of it are rare
+        found = (Finding(fit.field, fit.keyword, fit.reason),)
+    return ClaimProof(claim, trial.examples, failed, found, more)
+
+
+def _fit(claim: Claim) -> Fit:
+    """Return whether the schemas alone show that a claim about a JSON body holds."""
+    body = claim.conversion
+    if claim.part not in (MessagePart.REQUEST, MessagePart.RESPONSE):
+        return Fit(Verdict.UNKNOWN)
+    if isinstance(body, ConvertedBody) and not body.conversion.needs_message:
+        conversion = body.conversion
+    elif body is None:
+        conversion = None
+    else:
+        return Fit(Verdict.UNKNOWN)
+    try:
+        # Examples have no fields that the schema does not name; see `narrowed`.
+        given = convert_schema(conversion, narrowed(claim.given, _ALL))
+    except (UndecidedError, RecursionError):
+        return Fit(Verdict.UNKNOWN)
+    is_other = partial(_loses, claim) if claim.part is MessagePart.RESPONSE else _ignores
+    return fits(given, claim.wanted, is_other)
+
+
+def _loses(claim: Claim, at: str, given: Flat, wanted: Flat) -> bool:
+    """Whether an object of a response never has a field that the client's document declares."""
+    return any(
+        field_of(given, name) is False and _inside_of_root(at + pointer(name)) not in claim.named
+        for name in properties_of(wanted)
+    )
+
+
+def _ignores(_: str, given: Flat, wanted: Flat) -> bool:
+    """Whether an object of a request may have a field that the service's document lacks."""
+    if "properties" not in wanted or rest_of(wanted) is not False:
+        return False
+    return (
+        rest_of(given) is not False
+        or not properties_of(given).keys() <= properties_of(wanted).keys()
+    )
+
+
+# No list of an example is longer.
+_ALL = 2**53
 
 
 @dataclass(slots=True)

@@ -40,24 +40,35 @@ def text(results: Iterable[VerificationResult]) -> Iterator[str]:
                 )
             case Gap():
                 counts["claims"] += 1
+                counts["gaps"] += 1
                 yield _line("GAP", about.operation, "", f"version {about.service} {result.reason}")
             case ClaimProof():
                 counts["claims"] += 1
                 counts["hold"] += result.holds
-                counts["examples"] += result.examples
+                counts["fail"] += not result.holds
+                counts["proved"] += result.proved
+                counts["examples"] += result.examples if result.holds else 0
                 verdict = "ok" if result.holds else "FAILS"
                 yield _line(verdict, about.operation, _part(result.claim), _count(result))
                 for finding in result.findings:
                     yield from _finding(result.claim, finding)
                 if result.more:
                     yield f"           and {result.more} more"
-    yield (
-        f"{counts['hold']} of {counts['claims']} claims hold, by {counts['examples']} examples"
-        + "".join(
-            f"; {name}: {counts[name]}"
-            for name in ("not proven", "not checked", "without counterpart")
-            if counts[name]
-        )
+    yield _summary(counts)
+
+
+def _summary(counts: Counter[str]) -> str:
+    """Return the last line, in which the ways that claims end are counted apart."""
+    ways = [f"{counts['proved']} proved"] if counts["proved"] else []
+    if tried := counts["hold"] - counts["proved"]:
+        ways.append(f"{tried} by {counts['examples']} examples")
+    held = f"{counts['hold']} of {counts['claims']} claims hold"
+    others = ("fail", "gaps", "not proven", "not checked", "without counterpart")
+    return "; ".join(
+        [
+            f"{held}: {', '.join(ways)}" if ways else held,
+            *(f"{name}: {counts[name]}" for name in others if counts[name]),
+        ]
     )
 
 
@@ -81,6 +92,8 @@ def _part(claim: Claim) -> str:
 
 
 def _count(proof: ClaimProof) -> str:
+    if proof.proved:
+        return "proved"
     examples = f"{proof.examples} examples"
     return f"{proof.failed} of {examples}" if proof.failed else examples
 
@@ -125,6 +138,7 @@ def _object(result: VerificationResult) -> dict[str, object]:
                 **about,
                 **_place(result.claim),
                 "holds": result.holds,
+                "proved": result.proved,
                 "examples": result.examples,
                 "failed": result.failed,
                 "findings": [_described(each) for each in result.findings],

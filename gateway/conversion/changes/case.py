@@ -23,6 +23,15 @@ from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPl
 from gateway.conversion.document import Document, JsonForm, JsonObject, reach
 from gateway.conversion.field_path import Keys, Scope, Tokens
 from gateway.conversion.formats.repeated_keys import RepeatedKey, RepeatedValue
+from gateway.conversion.schema import (
+    Flat,
+    SchemaImage,
+    properties_of,
+    renamed_fields,
+    requires,
+    rest_of,
+    with_field,
+)
 
 
 class WordCase(StrEnum):
@@ -130,6 +139,32 @@ class KeyCase:
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Write the keys as the older version does."""
         self._rewrite(fields, form, self.to_older, self.but)
+
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the object with all of its keys in another case."""
+        write = self.to_newer if upwards else self.to_older
+        but = frozenset(map(self._older_name, self.but)) if upwards else self.but
+
+        def rewritten(schema: object) -> object:
+            return image.each(schema, of, key=(self, upwards))
+
+        def of(one: Flat) -> object:
+            if one["type"] == "array":
+                return image.elements(one, rewritten)
+            if one["type"] != "object":
+                return one
+            made = one
+            for name, schema in properties_of(one).items():
+                inner = schema if name in but else rewritten(schema)
+                if inner is not schema:
+                    made = with_field(made, name, inner, required=requires(one, name))
+            rest = rest_of(one)
+            if rest is not False:
+                image.refusals.append("a key may have another case")
+                made = {**made, "additionalProperties": rewritten(rest)}
+            return renamed_fields(made, write, image)
+
+        return of(flat) if self.field is None else image.value(flat, self.field, of)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the place with its keys as the other version writes them."""

@@ -36,6 +36,16 @@ from gateway.conversion.parameter_change import (
     Reversed,
     Spelling,
 )
+from gateway.conversion.schema import (
+    Flat,
+    SchemaImage,
+    an_object,
+    field_of,
+    listed,
+    requires,
+    union,
+    with_field,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,32 @@ class Default:
         """Remove the field."""
         if not self.keep:
             take(fields, self.field, form)
+
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the object with the field, or without it."""
+        if not upwards:
+            return flat if self.keep else image.take(flat, self.field).rest
+        if self.value is MISSING:
+            return flat
+        return self._filled(flat, self.field, image)
+
+    def _filled(self, flat: Flat, keys: Keys, image: SchemaImage) -> object:
+        key, *inner = keys
+        before, always = field_of(flat, key), requires(flat, key)
+        fresh: object = listed([self.value])
+        if inner:
+            fresh = self._filled(an_object({}), tuple(inner), image)
+
+            def filled(one: Flat) -> object:
+                if one["type"] == "null":
+                    return one
+                if one["type"] == "object":
+                    return self._filled(one, tuple(inner), image)
+                image.refusals.append("expected an object on the way")
+                return False
+
+            before = image.each(before, filled)
+        return with_field(flat, key, before if always else union((before, fresh)), required=True)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
         """Return the same place."""

@@ -13,6 +13,19 @@ from gateway.conversion.changes.value_kinds import ARRAY, OBJECT
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace, is_within
 from gateway.conversion.document import Document, JsonForm, JsonObject, change_value, refuse
 from gateway.conversion.field_path import spell
+from gateway.conversion.schema import (
+    Flat,
+    SchemaImage,
+    an_array,
+    an_object,
+    elements_of,
+    field_of,
+    properties_of,
+    rest_of,
+    union,
+    wide,
+    with_field,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +50,48 @@ class Entries(FieldChange):
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Make a list of the map."""
         change_value(fields, self.field, form, partial(self._list, form))
+
+    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return a list of the members of a map, or a map of the elements of a list."""
+        if upwards:
+            return self._map_of(flat, image)
+        if flat["type"] != "object":
+            return image.refused(flat, f"expected an object, found {flat['type']}")
+        least, most = len(flat.get("required", ())), None
+        key: Flat = {"type": "string"}
+        values = [*properties_of(flat).values()]
+        if rest_of(flat) is False:
+            most, key = len(values), {"enum": [*properties_of(flat)]}
+        else:
+            values.append(rest_of(flat))
+        if not values:
+            return an_array(False, 0, 0)
+        value = union(values)
+        if self.value is not None:
+            return wide(an_array(an_object({self.key: key, self.value: value}), least, most))
+
+        def of(member: Flat) -> object:
+            if member["type"] != "object":
+                return image.refused(member, "expected an object")
+            if field_of(member, self.key) is not False:
+                image.refusals.append(f"'{self.key}' may be there already")
+            return with_field(member, self.key, key, required=True)
+
+        return wide(an_array(image.each(value, of), least, most))
+
+    def _map_of(self, flat: Flat, image: SchemaImage) -> object:
+        if flat["type"] != "array":
+            return image.refused(flat, f"expected an array, found {flat['type']}")
+        values: list[object] = []
+        for one in image.alternatives(elements_of(flat)):
+            if one["type"] == "object":
+                name = self.key if self.value is None else self.value
+                taken = image.take(one, (name,))
+                values.append(taken.rest if self.value is None else taken.value)
+        made: Flat = {"type": "object", "additionalProperties": union(values)}
+        return image.refused(
+            flat, "an element may lack its key, or have that of another", wide(made)
+        )
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
         """Return the whole list, or the whole map."""

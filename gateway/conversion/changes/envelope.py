@@ -27,6 +27,14 @@ from gateway.conversion.document import (
     take,
 )
 from gateway.conversion.field_path import Keys, Scope
+from gateway.conversion.schema import (
+    Flat,
+    SchemaImage,
+    an_object,
+    counts_of,
+    properties_of,
+    rest_of,
+)
 from gateway.conversion.steps import BODY
 
 
@@ -69,6 +77,33 @@ class Envelope(FieldChange):
                 refuse("an array", value, *self.field)
             put(envelope, self.count, form.number(str(len(value))), form)
         holder[key] = envelope
+
+    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the value of an envelope, or the envelope of a value."""
+        if upwards:
+            return self._value_of(flat, image)
+        made = image.put(an_object({}), self.into, flat, required=True)
+        if self.count is None:
+            return made
+        if flat["type"] != "array":
+            return image.refused(flat, f"expected an array, found {flat['type']}")
+        least, most = counts_of(flat)
+        count: Flat = {"type": "integer", "minimum": least}
+        if most is not None:
+            count["maximum"] = most
+        return image.put(made, self.count, count, required=True)
+
+    def _value_of(self, flat: Flat, image: SchemaImage) -> object:
+        if flat["type"] != "object":
+            return image.refused(flat, f"expected an object, found {flat['type']}")
+        rest, value, required = image.take(flat, self.into)
+        made = value if required else image.refused(flat, "the value may be missing", value)
+        if not self.strict:
+            return made
+        left = rest if self.count is None else image.take(rest, self.count).rest
+        if properties_of(left) or rest_of(left) is not False:
+            return image.refused(flat, "the envelope may have other fields", made)
+        return made
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the value in the envelope for the value, and the value for all of the envelope."""

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from pydantic import JsonValue
@@ -14,6 +15,19 @@ from gateway.conversion.changes.value_kinds import OBJECT
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.document import MISSING, Document, JsonForm, JsonObject, reach, refuse
 from gateway.conversion.field_path import Keys, is_array
+from gateway.conversion.schema import (
+    Flat,
+    SchemaImage,
+    an_object,
+    field_of,
+    listed,
+    properties_of,
+    requires,
+    rest_of,
+    union,
+    wide,
+    with_field,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +91,68 @@ class Flatten(FieldChange):
                 reason = f"becomes '{name}', which is another field"
                 raise ConversionError(reason, (*self.field, key))
             holder[name] = value
+
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the object with members in place of the inner object, or the reverse."""
+        way = self._gathered if upwards else self._scattered
+        return image.reach(flat, self.field[:-1], partial(way, image))
+
+    def _gathered(self, image: SchemaImage, holder: Flat) -> object:
+        length, members, made = len(self.prefix), dict[str, object](), holder
+        required: list[str] = []
+        for name, member in properties_of(holder).items():
+            if self._is_flat(name):
+                members[name[length:]] = member
+                required += [name[length:]] if requires(holder, name) else []
+                made = image.take(made, (name,)).rest
+        rest, key = rest_of(holder), self.field[-1]
+        if field_of(made, key) is not False:
+            image.refusals.append(f"'{key}' may be there already")
+        found: list[object] = []
+        if len(members) == 1 and rest is False:
+            found.append(an_object(members))
+        elif required:
+            found.append({**an_object(members, required), "additionalProperties": rest})
+        elif members or rest is not False:
+            one = {**an_object(members, ()), "additionalProperties": rest, "minProperties": 1}
+            found.append(wide(one))
+        fills = not required and self.empty is not MISSING
+        if fills:
+            found.append(listed([self.empty]))
+        if not found:
+            return made
+        return with_field(made, key, union(found), required=fills or bool(required))
+
+    def _scattered(self, image: SchemaImage, holder: Flat) -> object:
+        key = self.field[-1]
+        schema = field_of(holder, key)
+        rest = image.take(holder, (key,)).rest if schema is not False else holder
+        free = rest_of(rest) is not False
+        if free or any(map(self._is_flat, properties_of(rest))):
+            image.refusals.append("a field may become a member on the way back")
+        found: list[object] = [] if requires(holder, key) else [rest]
+        for one in image.alternatives(schema):
+            if one["type"] == "null" and not self.in_patch:
+                found.append(rest)
+            elif one["type"] != "object":
+                image.refusals.append(f"expected an object, found {one['type']}")
+            else:
+                found.append(self._beside(image, rest, one))
+        return union(found)
+
+    def _beside(self, image: SchemaImage, holder: Flat, members: Flat) -> object:
+        made = holder
+        for name, schema in properties_of(members).items():
+            beside = f"{self.prefix}{name}"
+            if beside in self.but:
+                image.refusals.append(f"'{beside}' is another field")
+            made = with_field(made, beside, schema, required=requires(members, name))
+        more = rest_of(members)
+        if more is not False:
+            if self.but:
+                image.refusals.append("a member may become another field")
+            made = wide({**made, "additionalProperties": union((rest_of(made), more))})
+        return made
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the field beside the object for its member, and the reverse."""

@@ -15,6 +15,7 @@ from gateway.conversion.parameter_change import (
     Rewritten,
 )
 from gateway.conversion.scalars import Type, replace_scalar
+from gateway.conversion.schema import Flat, SchemaImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,10 @@ class Invert(FieldChange):
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Make it the opposite."""
         self.up(fields, form)
+
+    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Refuse what is no boolean; the two booleans are converted as they are listed."""
+        return image.refused(flat, f"expected a boolean, found {flat['type']}")
 
 
 def inverted(text: str) -> str:

@@ -31,6 +31,7 @@ from gateway.conversion.parameter_change import (
     Reversed,
     Spelling,
 )
+from gateway.conversion.schema import Flat, SchemaImage, an_array, wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,14 @@ class JoinList(FieldChange):
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Join the list."""
         change_value(fields, self.field, form, partial(self._join, form))
+
+    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return a list of texts for any text; an element with the separator is refused."""
+        if upwards and flat["type"] == "string":
+            return wide(an_array({"type": "string"}))
+        if upwards or flat["type"] != "array":
+            return image.refused(flat, f"found {flat['type']}")
+        return image.refused(flat, "an element may have a separator", wide({"type": "string"}))
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
         """Return the whole text, or the whole list."""
@@ -257,6 +266,14 @@ class JoinPairs(FieldChange):
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Join the members of the object."""
         change_value(fields, self.field, form, partial(self._join, form))
+
+    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return an object of texts for a text, or a text for an object; some are refused."""
+        made: Flat = {"type": "string"}
+        if upwards:
+            made = {"type": "object", "additionalProperties": {"type": "string"}}
+        fits = flat["type"] == ("string" if upwards else "object")
+        return image.refused(flat, "a pair may not fit", wide(made) if fits else False)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
         """Return the whole text, or the whole object."""

@@ -14,6 +14,7 @@ from gateway.conversion.document import (
     take,
 )
 from gateway.conversion.field_path import Keys, Scope, common_keys
+from gateway.conversion.schema import Flat, SchemaImage, an_object, union, wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,74 @@ class Join:
             holder[key] = self._joined(self._found(container, form), container, form)
         except ConversionError as error:
             raise error.under(*self.whole) from None
+
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the object with the text in place of the parts, or the reverse."""
+        if self._inside:
+
+            def of(one: Flat) -> object:
+                return self._parts_effect(one, image) if upwards else self._text_inside(one, image)
+
+            return image.value(flat, self.whole, of)
+        return self._split(flat, image) if upwards else self._joined_effect(flat, image)
+
+    def _parts_effect(self, flat: Flat, image: SchemaImage) -> object:
+        """Return the object of the parts of a text."""
+        if flat["type"] != "string":
+            return image.refused(flat, f"expected a string, found {flat['type']}")
+        return self._with_parts(an_object({}), image, required=True)
+
+    def _with_parts(self, schema: object, image: SchemaImage, *, required: bool) -> object:
+        lacked = self._lacked[: len(self._keys) - 1]
+        for index, keys in enumerate(self._keys):
+            part: object = {"type": "string"}
+            if index in lacked and self.missing is None:
+                part = {"type": ["string", "null"]}
+            schema = image.put(schema, keys, part, required=required)
+        return schema
+
+    def _text_inside(self, flat: Flat, image: SchemaImage) -> object:
+        if flat["type"] != "object":
+            return image.refused(flat, f"expected an object, found {flat['type']}")
+        for keys in self._keys:
+            self._part(image, image.take(flat, keys).value)
+        return wide({"type": "string"})
+
+    def _part(self, image: SchemaImage, value: object) -> bool:
+        """Return whether a part may be null; note what is no text."""
+        types = {one["type"] for one in image.alternatives(value)}
+        if types - {"string", "null"}:
+            image.refusals.append("a part may be no string")
+        return "null" in types
+
+    def _split(self, flat: Flat, image: SchemaImage) -> object:
+        rest, value, required = image.take(flat, self.whole)
+        found: list[object] = [] if required else [flat if value is False else rest]
+        for one in image.alternatives(value):
+            made: object = rest
+            if one["type"] == "null":
+                for keys in self._keys:
+                    made = image.put(made, keys, {"type": "null"}, required=True)
+            elif one["type"] == "string":
+                made = self._with_parts(rest, image, required=True)
+            else:
+                made = image.refused(flat, f"expected a string, found {one['type']}")
+            found.append(made)
+        return union(found)
+
+    def _joined_effect(self, flat: Flat, image: SchemaImage) -> object:
+        rest, required, all_null, there = flat, False, True, False
+        for keys in self.parts:
+            rest, value, always = image.take(rest, keys)
+            if value is False:
+                continue
+            there, required = True, required or always
+            if not self._part(image, value) and always:
+                all_null = False
+        if not there:
+            return flat
+        text = wide({"type": ["string", "null"] if all_null else "string"})
+        return image.put(rest, self.whole, text, required=required)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the text for a part; for the text, the object that has all of its parts."""

@@ -35,6 +35,7 @@ from gateway.conversion.parameter_change import (
     Rewritten,
     Spelling,
 )
+from gateway.conversion.schema import Flat, SchemaImage, union
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,18 @@ class Kept(ChangeVariant):
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Convert an object to the older version, if it fits."""
         self._try(fields, form, upwards=False)
+
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the effect of the change, beside what stays as it is."""
+        before = len(image.refusals)
+        with image.keeping(values=False):
+            made = self.change.effect(flat, image, upwards=upwards)
+        if self.of_value and len(image.refusals) > before:
+            del image.refusals[before:]
+            made = union((made, flat))
+        if self.instead is None:
+            return made
+        return union((made, self.instead.effect(flat, image, upwards=upwards)))
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the origin by the change, or by the one that applies instead."""

@@ -14,6 +14,7 @@ from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
 from gateway.conversion.changes.value_rewrite import FormRewriting
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.document import Document, JsonForm, JsonObject, change_value, refuse
+from gateway.conversion.schema import Flat, SchemaImage, renamed_fields, rest_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,15 @@ class FreeKeys(FieldChange):
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Write the keys as the older version does."""
         self._rewrite(fields, form, self.to_older)
+
+    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the map with its declared keys written otherwise."""
+        if flat["type"] != "object":
+            return image.refused(flat, f"expected an object, found {flat['type']}")
+        made = renamed_fields(flat, self.to_newer if upwards else self.to_older, image)
+        if rest_of(flat) is False:
+            return made
+        return image.refused(flat, "a key may not fit", made)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the place with its key as the other version writes it."""

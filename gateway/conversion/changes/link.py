@@ -8,6 +8,7 @@ from gateway.conversion.changes.build_context import BodyContext
 from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
 from gateway.conversion.changes.value_kinds import TEXT
 from gateway.conversion.document import JsonForm, JsonObject, reach, refuse
+from gateway.conversion.schema import Flat, SchemaImage, wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,12 @@ class Link(FieldChange):
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Map the URL."""
         self.up(fields, form)
+
+    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return any text, which is a URL where it was one."""
+        if flat["type"] != "string":
+            return image.refused(flat, f"expected a string, found {flat['type']}")
+        return wide({key: flat[key] for key in ("type", "format") if key in flat})
 
 
 class LinkConfig(BodySection):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
+from functools import partial
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, JsonValue
@@ -14,9 +15,10 @@ from gateway.conversion.changes.build_context import BodyContext, BuildContext, 
 from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
 from gateway.conversion.changes.value_kinds import one_of, spelt
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.document import JsonForm, JsonObject, Number, kind, reach
+from gateway.conversion.document import PLAIN, JsonForm, JsonObject, Number, kind, reach
 from gateway.conversion.parameter_change import ParameterChange, Rewritten
 from gateway.conversion.scalars import WORDS, Scalar, exact
+from gateway.conversion.schema import Flat, SchemaImage, listed, union
 
 
 class Unknown(Enum):
@@ -63,6 +65,25 @@ class Map(FieldChange):
         object.__setattr__(self, "_of_older", _spellings(self.older))
         object.__setattr__(self, "_of_newer", _spellings(self.newer))
 
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the object with the words of the other version."""
+        convert = partial(self._converted, image, upwards)
+        return image.value(flat, self.field, convert, nulls=True)
+
+    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return all words of the other version, and what stands for others."""
+        words, unknown = (self.newer, self.unknown_back) if upwards else (self.older, self.unknown)
+        if flat["type"] == "null":
+            return listed([_value(words[None])]) if None in words else flat
+        if flat["type"] in ("object", "array"):
+            return flat if unknown is Unknown.KEEP else image.refused(flat, "not in the map")
+        known = [_value(word) for word in words.values()]
+        if unknown is Unknown.KEEP:
+            return union((listed(known), flat))
+        if unknown is Unknown.REFUSE:
+            return image.refused(flat, "a value may not be in the map", listed(known))
+        return listed([*known, _value(unknown)])
+
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Replace the word by the newer version's."""
         self._map(fields, form, self.newer, self._of_newer, self.unknown_back)
@@ -102,6 +123,10 @@ class Map(FieldChange):
             holder[key] = word
         elif word is Unknown.REFUSE:
             raise ConversionError(f"{kind(value)} that is not in the map", self.field)
+
+
+def _value(word: Scalar | Unknown) -> object:
+    return PLAIN.number(word.digits) if isinstance(word, Number) else word
 
 
 def _spellings(words: Mapping[Scalar, Scalar]) -> _Spellings:

@@ -1,8 +1,9 @@
 """`money`: minor units of a currency in one version, decimal amounts in the other."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
@@ -26,6 +27,7 @@ from gateway.conversion.document import (
 from gateway.conversion.field_path import Keys, Scope, keys_of
 from gateway.conversion.parameter_change import ParameterChange
 from gateway.conversion.scalars import Type, replace_scalar
+from gateway.conversion.schema import JSON_TYPES, Flat, SchemaImage, wide
 from gateway.conversion.steps import ConversionStep, ConversionTask, fuse
 
 _CODES = {
@@ -132,6 +134,14 @@ class Money:
         for step in self._of(fields, form).down:
             step(fields, form)
 
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the object with the amounts of the other version."""
+        change = partial(_amount_effect, older=self.older, image=image, upwards=upwards)
+        with image.keeping(values=True) if self.keeps else nullcontext():
+            return image.inside(
+                flat, self.inner, lambda holder: image.value(holder, self.amount, change)
+            )
+
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
         """Return the same place."""
         return place
@@ -186,6 +196,18 @@ class MoneyByCurrency(FieldChange):
         """Write the amounts."""
         self._change(fields, form, upwards=False)
 
+    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the object with the amounts of the other version."""
+        change = partial(_amount_effect, older=self.older, image=image, upwards=upwards)
+
+        def amount(schema: object) -> object:
+            return image.each(schema, lambda one: one if one["type"] == "null" else change(one))
+
+        with image.keeping(values=True) if self.keeps else nullcontext():
+            if flat["type"] != "object":
+                return image.refused(flat, f"expected an object, found {flat['type']}")
+            return image.members(flat, amount)
+
     def _change(self, fields: JsonObject, form: JsonForm, *, upwards: bool) -> None:
         kinds = (self.older, Type.NUMBER) if upwards else (Type.NUMBER, self.older)
 
@@ -205,6 +227,16 @@ class MoneyByCurrency(FieldChange):
             return amounts
 
         change_value(fields, self.field, form, changed, keeps=self.keeps)
+
+
+def _amount_effect(flat: Flat, older: Type, image: SchemaImage, upwards: bool) -> object:
+    """Return the schema of an amount in the other version, of any currency."""
+    source = Type(older) if upwards else Type.NUMBER
+    made: Flat = {"type": "string" if older is Type.TEXT else "number"}
+    if flat["type"] not in JSON_TYPES[source]:
+        return image.refused(flat, f"expected a {source}, found {flat['type']}")
+    made = wide({"type": "integer"} if upwards else made)
+    return image.refused(flat, "the places depend on the currency", made)
 
 
 def _kept(step: ConversionStep) -> ConversionStep:

@@ -18,6 +18,7 @@ from gateway.conversion.changes.value_kinds import ValueKinds
 from gateway.conversion.document import JsonForm, JsonObject
 from gateway.conversion.parameter_change import ParameterChange, Rewritten
 from gateway.conversion.scalars import replace_number
+from gateway.conversion.schema import JSON_TYPES, Flat, SchemaImage, scaled, wide
 
 # RFC 8259, section 6; numbers of more digits, or of a longer exponent, are no quantity of anything.
 _NUMBER = re.compile(
@@ -117,6 +118,20 @@ class Multiply(FieldChange):
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Make the older version's number."""
         replace_number(fields, self.field, form, self.older)
+
+    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the product; digits without end, and texts, may be refused."""
+        product = self.newer if upwards else self.older
+        if flat["type"] not in JSON_TYPES["number"]:
+            made = wide({"type": "string"}) if flat["type"] == "string" else False
+            return image.refused(flat, "a text may be no number", made)
+        whole = product.factor.denominator == product.plus.denominator == 1
+        if flat["type"] == "integer" and whole:
+            return scaled(flat, product.factor, product.plus)
+        made = wide({"type": "integer" if product.digits == 0 else "number"})
+        ends = decimal_places(product.factor)[1] and decimal_places(product.plus)[1]
+        safe = product.rounds or (product.digits is None and ends)
+        return made if safe else image.refused(flat, "a product may have too many digits", made)
 
 
 _KINDS = ValueKinds(frozenset({"a number", "a string"}))

@@ -24,6 +24,18 @@ from gateway.conversion.document import (
 )
 from gateway.conversion.field_path import Keys, Scope, is_array
 from gateway.conversion.scalars import is_same_number
+from gateway.conversion.schema import (
+    Flat,
+    SchemaImage,
+    field_of,
+    listed,
+    requires,
+    same,
+    type_of,
+    union,
+    with_field,
+    words_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +75,45 @@ class OmitNull:
             return
         if _same(get(fields, self.field, form), PLAIN.open(self.value)):
             take(fields, self.field, form)
+
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the object without the field where it has the value, or with it."""
+        if self.in_patch:
+            return flat
+        if upwards:
+            return image.reach(flat, self.field[:-1], self._filled)
+        taken = image.take(flat, self.field)
+        values = image.alternatives(taken.value)
+        if not any(map(self._may_be, values)):
+            return flat
+        if len(self.field) == 1:
+            others = union(map(self._others, values))
+            return with_field(flat, self.field[0], others, required=False)
+        return union((image.value(flat, self.field, self._others, nulls=True), taken.rest))
+
+    def _filled(self, holder: Flat) -> object:
+        key = self.field[-1]
+        if requires(holder, key):
+            return holder
+        schema = union((field_of(holder, key), listed([self.value])))
+        return with_field(holder, key, schema, required=True)
+
+    def _may_be(self, flat: Flat) -> bool:
+        """Whether a value of a schema may be the one that stands for no field."""
+        words = words_of(flat)
+        if words is not None:
+            return any(same(word, self.value) for word in words)
+        kind = type_of(self.value)
+        return flat["type"] == kind or (kind == "integer" and flat["type"] == "number")
+
+    def _others(self, flat: Flat) -> object:
+        """Return the schema of all other values."""
+        if flat["type"] == "null" and self.value is None:
+            return False
+        words = words_of(flat)
+        if words is None or not self._may_be(flat):
+            return flat
+        return listed(word for word in words if not same(word, self.value))
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
         """Return the same place."""

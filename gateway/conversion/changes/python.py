@@ -33,6 +33,7 @@ from gateway.conversion.parameter_change import (
     Spelling,
 )
 from gateway.conversion.python_functions import load_function, module_hash
+from gateway.conversion.schema import ANYTHING, Flat, SchemaImage, Width, wide
 from gateway.conversion.steps import BODY
 
 PythonFunction = Callable[..., Document]
@@ -86,6 +87,13 @@ class PythonChange:
         """Return the value that the function was given, for any place in what it has made."""
         given = self.field or ()
         return given if is_within(place, given) else place
+
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return an object of which nothing is known, or has such a field."""
+        image.refusals.append("a Python function may refuse a value")
+        if self.field is None:
+            return wide({"type": "object", "additionalProperties": True}, Width.TYPES)
+        return image.value(flat, self.field, lambda _: ANYTHING, nulls=True)
 
     def for_patch(self) -> "PythonChange":
         """Return the same change for what a PATCH holds; the elements of an array are whole."""

@@ -26,6 +26,7 @@ from gateway.conversion.parameter_change import (
     ParameterSequence,
     Spelling,
 )
+from gateway.conversion.schema import Flat, SchemaImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,19 @@ class Rename:
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Move from the newer place to the older."""
         _move(fields, self.newer, self.older, form)
+
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the object with the field at its new place."""
+        source, target = (self.older, self.newer) if upwards else (self.newer, self.older)
+        shared = len(_common(source, target)) if len(source) > 1 and len(target) > 1 else 0
+
+        def move(holder: Flat) -> object:
+            rest, value, required = image.take(holder, source[shared:])
+            if image.may_have(rest, target[shared:]):
+                image.refusals.append(f"'{target[-1]}' may be there already")
+            return image.put(rest, target[shared:], value, required=required)
+
+        return image.reach(flat, source[:shared], move)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the place before the move."""

@@ -15,6 +15,7 @@ from gateway.conversion.changes.value_kinds import ValueKinds
 from gateway.conversion.document import JsonForm, JsonObject
 from gateway.conversion.parameter_change import ParameterChange, Rewritten
 from gateway.conversion.scalars import replace_number
+from gateway.conversion.schema import Flat, SchemaImage, wide
 
 # RFC 8259, section 6; an exponent of more digits is no amount of anything.
 _NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,18}))?\Z", re.ASCII)
@@ -37,6 +38,19 @@ class Round(FieldChange):
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Round the number."""
         replace_number(fields, self.field, form, self.rounded)
+
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the object with rounded numbers in an older version; others stay."""
+        return flat if upwards else super(Round, self).effect(flat, image, upwards=upwards)
+
+    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return any number, or any text of one."""
+        if flat["type"] == "integer":
+            return flat
+        if flat["type"] == "number":
+            return wide({"type": "number"})
+        made = wide({"type": "string"}) if flat["type"] == "string" else False
+        return image.refused(flat, "a text may be no number", made)
 
     def rounded(self, text: str) -> str:
         """Return a number with at most so many digits after the decimal point; raises ValueError.

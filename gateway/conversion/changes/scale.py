@@ -6,10 +6,12 @@ Nothing is rounded. An absent field stays absent, and null stays null, both ways
 import re
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 
 from gateway.conversion.change import FieldChange
 from gateway.conversion.document import JsonForm, JsonObject
 from gateway.conversion.scalars import Type, replace_scalar
+from gateway.conversion.schema import JSON_TYPES, Flat, SchemaImage, scaled, wide
 
 _WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)\Z", re.ASCII)
 _FRACTION = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?\Z", re.ASCII)
@@ -65,3 +67,17 @@ class Scale(FieldChange):
             sign, units = ("-", units[1:]) if units[0] == "-" else ("", units)
             units = sign + units.zfill(places + 1)
         return f"{units[:-places]}.{units[-places:]}" if places else units
+
+    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return units or amounts; units of whole amounts, and amounts of whole units, are safe."""
+        source, target = (self.older, Type.NUMBER) if upwards else (Type.NUMBER, self.older)
+        if flat["type"] not in JSON_TYPES[source]:
+            return image.refused(flat, f"expected a {source}, found {flat['type']}")
+        if flat["type"] != "integer":
+            whole = "integer" if upwards else "number"
+            made = wide({"type": whole if target is Type.NUMBER else "string"})
+            return image.refused(flat, "an amount may have too many places", made)
+        if target is Type.TEXT:
+            return wide({"type": "string"})
+        factor = Decimal(10) ** (self.places if upwards else -self.places)
+        return scaled({**flat, "type": "integer" if upwards else "number"}, Fraction(factor))

@@ -28,6 +28,7 @@ from gateway.conversion.field_path import (
     depth_of,
     keys_of,
 )
+from gateway.conversion.schema import Flat, SchemaImage, union
 from gateway.conversion.steps import ConversionStep, ConversionTask, fuse
 
 
@@ -87,6 +88,39 @@ class Spread:
             put(element, self.target, value, form)
 
         self._each(fields, form, write)
+
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the object with the value in its elements, or without it there."""
+        if not self.keeps:
+            return self._spread(flat, image, upwards=upwards)
+        with image.keeping(values=False):
+            return self._spread(flat, image, upwards=upwards)
+
+    def _spread(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        rest, value, required = image.take(flat, self.field)
+        if not upwards:
+
+            def write(element: Flat) -> object:
+                if image.may_have(element, self.target):
+                    image.refusals.append(f"'{self.target[-1]}' may be there already")
+                return image.put(element, self.target, value, required=required)
+
+            if value is False:
+                return flat
+            return image.inside(flat if self.keep else rest, self.inner, write)
+        found: list[object] = []
+
+        def read(element: Flat) -> object:
+            taken = image.take(element, self.target)
+            found.append(taken.value)
+            return taken.rest
+
+        made = image.inside(flat, self.inner, read)
+        inner = union(found)
+        if inner is False:
+            return made
+        image.refusals.append("the values may differ")
+        return image.put(made, self.field, inner, required=False)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the field for that of each element."""

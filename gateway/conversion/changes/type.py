@@ -16,6 +16,7 @@ from gateway.conversion.document import JsonForm, JsonObject
 from gateway.conversion.field_path import Keys, Scope
 from gateway.conversion.parameter_change import ParameterChange, Rewritten
 from gateway.conversion.scalars import NUMBER_TEXT, WORDS, Type, replace_scalar
+from gateway.conversion.schema import JSON_TYPES, Flat, SchemaImage, wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,16 @@ class Retype(FieldChange):
         replace_scalar(
             fields, self.field, form, self.newer, self.older, _RETYPED[self.newer, self.older]
         )
+
+    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the other type; a text may be refused where the other version has none."""
+        source, target = (self.older, self.newer) if upwards else (self.newer, self.older)
+        if flat["type"] not in JSON_TYPES[source]:
+            return image.refused(flat, f"expected a {source}, found {flat['type']}")
+        made = wide({"type": "string" if target is Type.TEXT else str(target)})
+        if target is Type.TEXT:
+            return made
+        return image.refused(flat, f"a {source} may be no {target}", made)
 
 
 def retyping(source: Type, target: Type) -> Callable[[str], str]:

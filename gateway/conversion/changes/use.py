@@ -1,6 +1,7 @@
 """`use`: the changes of a group, for the objects at some places."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -12,6 +13,7 @@ from gateway.conversion.changes.change_section import WHOLE, BodySection, Loss, 
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.document import JsonForm, JsonObject
 from gateway.conversion.field_path import Keys, Scope, is_array, keys_of, parse_scopes
+from gateway.conversion.schema import Flat, SchemaImage
 from gateway.conversion.steps import ConversionStep, Steps, fuse
 
 
@@ -59,6 +61,34 @@ class GroupUse:
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Make the objects what the older version has."""
         self._run(self._steps.get(False) or self._made(upwards=False), fields, form)
+
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the object with the effects of the group at all places."""
+        made: object = flat
+        for place in self.places:
+            made = image.each(made, partial(self._at, place, image, upwards))
+        return made
+
+    def _at(
+        self, place: tuple[Scope, ...], image: SchemaImage, upwards: bool, flat: Flat
+    ) -> object:
+        patch = self.in_patch and not _in_array(place)
+
+        def changed(one: Flat) -> object:
+            made: object = one
+            for change in self.changes if upwards else self.changes[::-1]:
+                if self.keep is not None:
+                    change = self.keep(change)
+                if patch:
+                    change = change.for_patch()
+                effect = partial(change.effect, image=image, upwards=upwards)
+                within = partial(image.inside, scopes=change.scopes, effect=effect)
+                made = image.each(made, within)
+            return made
+
+        key = (self.name, upwards, patch, self.keep)
+        with image.keeping(values=False) if self.keep is not None else nullcontext():
+            return image.inside(flat, place, changed, key)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the origin by the changes of the group, where the place is in such an object."""

@@ -11,6 +11,7 @@ from gateway.conversion.changes.change_section import BodySection, ParameterSect
 from gateway.conversion.document import JsonForm, JsonObject
 from gateway.conversion.parameter_change import ParameterChange, Rewritten
 from gateway.conversion.scalars import Type, replace_scalar
+from gateway.conversion.schema import JSON_TYPES, Flat, SchemaImage, wide
 
 V = TypeVar("V")
 
@@ -39,6 +40,14 @@ class ValueRewrite(FieldChange):
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Write it as the older version does."""
         replace_scalar(fields, self.field, form, self.newer, self.older, self.to_older)
+
+    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the type of the other version, of which any value may come."""
+        source, target = (self.older, self.newer) if upwards else (self.newer, self.older)
+        if flat["type"] not in JSON_TYPES[source]:
+            return image.refused(flat, f"expected a {source}, found {flat['type']}")
+        made = wide({"type": "string" if target is Type.TEXT else "number"})
+        return image.refused(flat, "a value may have another form", made)
 
 
 class ValueForm(Protocol[V]):

@@ -6,6 +6,7 @@ A list of parameters is one that is repeated.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import ClassVar, Literal
 
 from gateway.conversion.change import Change, FieldChange, Inverse, Whole
@@ -33,6 +34,17 @@ from gateway.conversion.parameter_change import (
     ParameterLines,
     Reversed,
     Spelling,
+)
+from gateway.conversion.schema import (
+    Flat,
+    SchemaImage,
+    an_array,
+    counts_of,
+    elements_of,
+    field_of,
+    requires,
+    union,
+    with_field,
 )
 from gateway.conversion.steps import BODY
 
@@ -115,6 +127,74 @@ class Wrap(FieldChange):
             holder[key] = [holder[key]]
         elif self.many is not Several.KEEP and (value or self.empty is not Nothing.LIST):
             holder[key] = [holder[key]]
+
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the object with a list in place of the value, or the reverse."""
+        if upwards:
+            return image.reach(flat, self.field[:-1], partial(self._unwrapped, image))
+        made = image.value(flat, self.field, self._list_of, nulls=True)
+        if self.empty is not Nothing.ABSENT:
+            return made
+
+        def filled(holder: Flat) -> object:
+            key, empty = self.field[-1], an_array(False, 0, 0)
+            schema = union((field_of(holder, key), empty))
+            return (
+                with_field(holder, key, schema, required=True)
+                if not requires(holder, key)
+                else holder
+            )
+
+        return image.each(made, lambda one: image.reach(one, self.field[:-1], filled))
+
+    def _list_of(self, flat: Flat) -> object:
+        if flat["type"] == "null":
+            return an_array(False, 0, 0) if self.empty is Nothing.NULL else flat
+        if flat["type"] == "array":
+            if self.many is Several.KEEP:
+                return flat
+            if self.empty is Nothing.LIST:
+                least, most = counts_of(flat)
+                empty = [] if least else [an_array(False, 0, 0)]
+                return union((*empty, *([] if most == 0 else [an_array(flat, 1, 1)])))
+        return an_array(flat, 1, 1)
+
+    def _unwrapped(self, image: SchemaImage, holder: Flat) -> object:
+        key = self.field[-1]
+        required = requires(holder, key)
+        found: list[object] = []
+        for flat in image.alternatives(field_of(holder, key)):
+            if flat["type"] == "null":
+                found.append(flat)
+                continue
+            if flat["type"] != "array":
+                found.append(image.refused(flat, f"expected an array, found {flat['type']}"))
+                continue
+            least, most = counts_of(flat)
+            if least == 0:
+                required = required and self.empty is not Nothing.ABSENT
+                found += [{"type": "null"}] if self.empty is Nothing.NULL else []
+                found += [an_array(False, 0, 0)] if self.empty is Nothing.LIST else []
+            if most != 0 and (least < 2 or self.many is Several.FIRST):
+                found.append(self._only(flat, image))
+            if (most is None or most > 1) and self.many is not Several.FIRST:
+                keeps = self.many is Several.KEEP
+                several = {**flat, "minItems": max(2, least)}
+                found.append(several if keeps else image.refused(flat, "several elements"))
+        if not found:
+            return holder
+        return with_field(holder, key, union(found), required=required)
+
+    def _only(self, flat: Flat, image: SchemaImage) -> object:
+        """Return the schema of the element that stands for the list."""
+        items = elements_of(flat)
+        if self.many is not Several.KEEP:
+            return items
+        listed = [one for one in image.alternatives(items) if one["type"] in ("array", "null")]
+        if not listed:
+            return items
+        others = [one for one in image.alternatives(items) if one not in listed]
+        return image.refused(flat, "an only element may be a list or null", union(others))
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the first element of the list for the value, and the value for the element."""

@@ -20,6 +20,7 @@ from gateway.conversion.message.message import message_of
 from gateway.conversion.message.places import Place
 from gateway.conversion.parameter_change import MovedNames
 from gateway.conversion.scalars import BOOLEAN, NUMBER, NUMBER_TEXT, TEXT, WORDS, Type
+from gateway.conversion.schema import Flat, SchemaImage, listed, union
 from gateway.conversion.steps import BODY
 
 _BOOLEANS = {text: value for value, text in WORDS.items()}
@@ -98,6 +99,22 @@ class Carry:
         if opened is not None:
             text = self._text(value, opened, form)
             self.place.give(message, text, (*BODY, *self.field))
+
+    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        """Return the body with the field, or without it."""
+
+        def moved(body: Flat) -> object:
+            if body["type"] != "object":
+                return image.refused(body, "expected an object") if upwards else body
+            if not upwards:
+                return image.take(body, self.field).rest
+            image.refusals.append("a text of the message may not fit")
+            value: object = {"type": "string" if self.kind is TEXT else str(self.kind)}
+            if not isinstance(self.default, Missing):
+                value = union((value, listed([self.default])))
+            return image.put(body, self.field, value, required=False)
+
+        return image.value(flat, BODY, moved, nulls=True)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the place of the message for the field, or the field for that place."""

@@ -12,6 +12,7 @@ from gateway.base.mistakes import Location, Mistakes, suggest
 from gateway.base.regular_file import read_regular
 from gateway.conversion.changes.change_section import Upgrade
 from gateway.conversion.declared.groups import DeclaredChange, Part
+from gateway.conversion.schema import Schema
 from gateway.conversion.version_link import VersionLink
 from gateway.routing.snapshot import Api
 from gateway.rules.checks.asked_operation import (
@@ -31,7 +32,6 @@ from gateway.verify.openapi.body_shape import BodyShape
 from gateway.verify.openapi.document_source import SERVING
 from gateway.verify.openapi.document_source import read as read_description
 from gateway.verify.openapi.field_shape import Presence
-from gateway.verify.openapi.json_schema import Schema
 from gateway.verify.openapi.openapi import (
     Description,
     DocumentError,

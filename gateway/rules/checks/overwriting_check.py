@@ -11,6 +11,7 @@ from gateway.base.mistakes import Mistakes
 from gateway.base.path_templates import shared_path
 from gateway.conversion.changes.change_section import Upgrade
 from gateway.conversion.declared.groups import Part
+from gateway.conversion.schema import Schema
 from gateway.conversion.version_link import VersionLink
 from gateway.routing.endpoint_section import asked_paths
 from gateway.routing.snapshot import Api, Endpoint
@@ -18,7 +19,6 @@ from gateway.rules.checks.changed_shape import changed_shape, sought
 from gateway.verify.located_operation import LocatedOperation
 from gateway.verify.openapi.body_shape import BodyShape
 from gateway.verify.openapi.field_shape import Presence
-from gateway.verify.openapi.json_schema import Schema
 from gateway.versions.version import Version
 
 _OVERWRITING = ("PUT", "PATCH")

@@ -7,13 +7,13 @@ import msgspec
 
 from gateway.conversion.formats import surrogates
 from gateway.conversion.formats.body_format import BodyFormat, described, is_in_ranges
+from gateway.conversion.schema import Schema
 from gateway.http import content_coding
 from gateway.proxy.shadow.trial_request import TrialRequest
 from gateway.rollout.differences import RefusedField
 from gateway.routing.snapshot import Endpoint
 from gateway.verify.live.answer_sample import AnswerSample
 from gateway.verify.located_operation import LocatedOperation, locate
-from gateway.verify.openapi.json_schema import Schema
 from gateway.verify.openapi.openapi import Description, Operation
 from gateway.verify.openapi.validation import Validator
 from gateway.verify.part_conversion import parameters_of, schema_of

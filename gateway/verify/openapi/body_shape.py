@@ -4,8 +4,8 @@ from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
 from gateway.conversion.field_path import FieldPath, is_array, keys_of, pointer, spell
+from gateway.conversion.schema import Schema, definitions
 from gateway.verify.openapi.field_shape import FieldShape, NameRewriting, Presence
-from gateway.verify.openapi.json_schema import Schema, definitions
 
 # A schema may hold itself: arrays in arrays, and fields for suggestions, are followed so deep.
 _DEEP = 6

@@ -11,7 +11,8 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
-from gateway.verify.openapi.json_schema import SHORT, Schema, definitions, narrowed
+from gateway.conversion.schema import Schema, definitions
+from gateway.verify.openapi.json_schema import SHORT, narrowed
 from gateway.verify.time_limit import NO_LIMIT, TimeLimit
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from gateway.verify.openapi.json_schema import PLACE, Schema
+from gateway.conversion.schema import PLACE, Schema
 
 
 class Presence(Enum):

@@ -12,10 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 from gateway.conversion.document import kind
+from gateway.conversion.schema import PLACE, Schema, definitions
 
-Schema = dict[str, object]
-
-PLACE = "#/components/schemas/"
 _ONE = frozenset(
     {
         *("items", "additionalProperties", "unevaluatedProperties", "unevaluatedItems"),
@@ -221,15 +219,6 @@ def longest_list(schema: object) -> int:
     most = schema.get("maxItems")
     own = most + 1 if isinstance(most, int) and most < _LONG else SHORT
     return max(own, *map(longest_list, schema.values()), SHORT)
-
-
-def definitions(schema: Schema) -> Mapping[str, object]:
-    """Return the schemas that are bundled with a schema, by name."""
-    components = schema.get("components")
-    if not isinstance(components, dict):
-        return {}
-    schemas: dict[str, object] = components["schemas"]
-    return schemas
 
 
 def _note_members(schema: object, members: set[object], *, alone: bool) -> None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from gateway.conversion.document import kind
-from gateway.verify.openapi.json_schema import Schema, SchemaBundler, Use
+from gateway.conversion.schema import Schema
+from gateway.verify.openapi.json_schema import SchemaBundler, Use
 
 _VERSION = re.compile(r"3\.[0-9]+(?:\.[0-9]+)?")
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")

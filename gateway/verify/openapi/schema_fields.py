@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.conversion.field_path import pointer
-from gateway.verify.openapi.json_schema import PLACE, Schema, definitions
+from gateway.conversion.schema import PLACE, Schema, definitions
 
 # How often a schema that holds itself is followed into itself.
 _DEEP = 8

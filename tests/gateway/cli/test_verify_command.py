@@ -61,8 +61,8 @@ def test_the_shipped_rules_hold(stack: Stack) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         "person: version 1, served by version 2\n"
-        "  ok     GET /person                  response 200     10 examples\n"
-        "1 of 1 claims hold, by 10 examples\n"
+        "  ok     GET /person                  response 200     proved\n"
+        "1 of 1 claims hold: 1 proved\n"
     )
 
 
@@ -75,7 +75,7 @@ def test_what_fails(
         "  FAILS  GET /thing                   response 200     5 of 5 examples\n"
         "           /size: expected a string, found a number\n"
         '             smallest  {"size":0}\n'
-        "0 of 1 claims hold, by 5 examples\n"
+        "0 of 1 claims hold; fail: 1\n"
     )
 
 
@@ -144,7 +144,8 @@ def test_what_is_not_checked_is_said(
     body, reason = lines
     assert f"  -      {'DELETE /thing':<28}{body:<17} not checked: {reason}" in printed
     held = 0 if status else 1
-    assert printed[-1] == f"{held} of {held} claims hold, by {held} examples; not checked: 1"
+    ways = ": 1 proved" if held else ""
+    assert printed[-1] == f"{held} of {held} claims hold{ways}; not checked: 1"
     verify(monkeypatch, pair / "gateway.yaml", "--examples", "1", "--json")
     told = json.loads(capsys.readouterr().out)
     assert told["holds"] is True
@@ -192,6 +193,7 @@ def test_json(
                 "body": "response",
                 "status": "200",
                 "holds": False,
+                "proved": False,
                 "examples": 5,
                 "failed": 5,
                 "findings": [
@@ -236,7 +238,7 @@ def test_a_chain_is_proven_through_a_version_without_a_document(
     assert verify(monkeypatch, pair / "gateway.yaml", "--examples", "5") == 2
     why = f"not checked: version 2 has no OpenAPI document; name one: {NAMED.replace('1', '2')}"
     unchecked = f"  -      all operations                                {why}"
-    proven = "  ok     GET /thing                   response 200     5 examples"
+    proven = "  ok     GET /thing                   response 200     proved"
     assert capsys.readouterr().out.splitlines() == [
         "things: version 1, served by version 2",
         unchecked,
@@ -246,7 +248,7 @@ def test_a_chain_is_proven_through_a_version_without_a_document(
         unchecked,
         "things: version 3, served by version 4",
         proven,
-        "2 of 2 claims hold, by 10 examples; not checked: 2",
+        "2 of 2 claims hold: 2 proved; not checked: 2",
     ]
 
 

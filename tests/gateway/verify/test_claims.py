@@ -74,8 +74,8 @@ def test_paths_that_differ_in_names_of_parameters_alone(tmp_path: Path) -> None:
 def test_an_api_whose_paths_are_mapped_is_verified(tmp_path: Path) -> None:
     assert report(tmp_path, document(loans="get"), document(lendings="get")) == [
         "loans: version 1, served by version 2",
-        "  ok     GET /loans -> /lendings      response 200     3 examples",
-        "1 of 1 claims hold, by 3 examples",
+        "  ok     GET /loans -> /lendings      response 200     proved",
+        "1 of 1 claims hold: 1 proved",
     ]
 
 
@@ -86,7 +86,7 @@ def test_the_report_of_what_has_no_proof(tmp_path: Path) -> None:
         "GAP GET /loans version 2 has no such operation",
         "- GET /livez not checked: no endpoint leads to it",
         "- GET /lendings/late without counterpart: version 1 has no such operation",
-        "0 of 1 claims hold, by 0 examples; not checked: 1; without counterpart: 1",
+        "0 of 1 claims hold; gaps: 1; not checked: 1; without counterpart: 1",
     ]
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from gateway.conversion.chain import BodyConversion, Conversion, compose
 from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.schema import Schema
 from gateway.conversion.version_link import Direction
 from gateway.rules.load import load
-from gateway.verify.openapi.json_schema import Schema
 from gateway.verify.openapi.openapi import ApiParameter, Operation
 from gateway.verify.part_conversion import (
-    convert_body,
+    ConvertedBody,
     convert_headers,
     convert_message,
     convert_query,
@@ -44,7 +44,7 @@ def upgrade() -> Conversion:
 
 
 def test_a_body() -> None:
-    convert = convert_body(BodyConversion(upgrade().links, Direction.UP))
+    convert = ConvertedBody(BodyConversion(upgrade().links, Direction.UP))
     assert convert({"name": "Ada King"}) == {"name": {"first": "Ada", "last": "King"}}
     with pytest.raises(ConversionError):
         convert({"name": 1})
@@ -163,8 +163,8 @@ def moved(direction: Direction) -> BodyConversion:
 
 
 def test_the_body_of_an_answer_with_what_comes_from_header_fields() -> None:
-    assert convert_body(moved(Direction.UP))({"total": 2, "a": 1}) == {"b": 1, "c": "x"}
-    assert convert_body(moved(Direction.DOWN))({"b": 1, "c": "y"}) == {"total": 1, "a": 1}
+    assert ConvertedBody(moved(Direction.UP))({"total": 2, "a": 1}) == {"b": 1, "c": "x"}
+    assert ConvertedBody(moved(Direction.DOWN))({"b": 1, "c": "y"}) == {"total": 1, "a": 1}
 
 
 def test_a_whole_request_whose_body_one_version_has_alone() -> None:

@@ -19,6 +19,7 @@ FINDING = Finding("/b", "maximum", "7 is too much", LONG, b'{"b":7}')
 RESULTS = (
     ClaimProof(claim("200"), 10, 0, ()),
     ClaimProof(claim("404"), 10, 3, (FINDING, Finding("", "lost", "never arrives"))),
+    ClaimProof(claim("201"), 0, 0, (), proved=True),
     Gap(*ABOUT, "PUT /a", "has no such operation"),
     Unchecked(*ABOUT, "GET /b", "204", "nothing there"),
     Unmatched(*ABOUT, "GET /c"),
@@ -35,10 +36,14 @@ def test_text() -> None:
         'smallest {"b":7,"...":"..."}',
         'becomes {"b":7}',
         "the body: never arrives",
+        "ok GET /a response 201 proved",
         "GAP PUT /a version 2 has no such operation",
         "- GET /b response 204 not checked: nothing there",
         "- GET /c without counterpart: version 1 has no such operation",
-        "1 of 3 claims hold, by 20 examples; not checked: 1; without counterpart: 1",
+        (
+            "2 of 4 claims hold: 1 proved, 1 by 10 examples; fail: 1; gaps: 1; not checked: 1;"
+            " without counterpart: 1"
+        ),
     ]
 
 
@@ -46,7 +51,7 @@ def test_json() -> None:
     (text,) = verification_report.json(RESULTS)
     report = json.loads(text)
     assert report["holds"] is False
-    assert [one["holds"] for one in report["claims"]] == [True, False, False, None, None]
+    assert [one["holds"] for one in report["claims"]] == [True, False, True, False, None, None]
     assert report["claims"][1]["findings"][0] == {
         "field": "/b",
         "keyword": "maximum",
@@ -54,9 +59,10 @@ def test_json() -> None:
         "example": json.loads(LONG),
         "converted": {"b": 7},
     }
-    assert report["claims"][4]["reason"] == "without counterpart: version 1 has no such operation"
+    assert [one.get("proved") for one in report["claims"][:3]] == [False, False, True]
+    assert report["claims"][5]["reason"] == "without counterpart: version 1 has no such operation"
 
 
 def test_all_holds_where_nothing_fails() -> None:
-    (text,) = verification_report.json((RESULTS[0], *RESULTS[3:]))
+    (text,) = verification_report.json((RESULTS[0], *RESULTS[4:]))
     assert json.loads(text)["holds"] is True

@@ -3,9 +3,9 @@
 import pytest
 
 from gateway.conversion.field_path import parse_path
+from gateway.conversion.schema import Schema
 from gateway.verify.openapi.body_shape import BodyShape, generalized, spelt
 from gateway.verify.openapi.field_shape import FieldShape, Presence
-from gateway.verify.openapi.json_schema import Schema
 
 D, U, F = Presence.DECLARED, Presence.UNDECLARED, Presence.FORBIDDEN
 TREE: Schema = {

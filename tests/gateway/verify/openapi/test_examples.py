@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from gateway.conversion.schema import Schema
 from gateway.verify.openapi import examples as examples_module
 from gateway.verify.openapi.examples import Examples, NoExamplesError
-from gateway.verify.openapi.json_schema import Schema
 from gateway.verify.openapi.validation import Validator
 from gateway.verify.time_limit import OutOfTimeError, TimeLimit
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from gateway.conversion.schema import Schema
 from gateway.verify.openapi.field_shape import FieldShape, Presence
-from gateway.verify.openapi.json_schema import Schema
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,8 @@
 
 import pytest
 
-from gateway.verify.openapi.json_schema import (
-    Schema,
-    SchemaBundler,
-    Use,
-    longest_list,
-    narrowed,
-)
+from gateway.conversion.schema import Schema
+from gateway.verify.openapi.json_schema import SchemaBundler, Use, longest_list, narrowed
 
 
 def read(

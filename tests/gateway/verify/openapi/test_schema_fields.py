@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.verify.openapi.json_schema import Schema
+from gateway.conversion.schema import Schema
 from gateway.verify.openapi.schema_fields import declared, fields_of
 
 NODE: Schema = {

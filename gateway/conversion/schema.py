@@ -1,0 +1,787 @@
+"""Schemas of documents: what a conversion makes of them, and how to read them.
+
+A schema is a JSON Schema (draft 2020-12) with what it refers to in `components.schemas`. It is
+never expanded as a whole: `Schemas.alternatives` opens one level of it, and the schemas inside stay
+as they are, so that a schema may hold itself.
+
+Each change has an *effect*: given the schema of an object, it returns that of the objects which it
+leaves. An effect may return a schema that allows more, and marks it as wide. It notes whether
+documents of the schema may be refused.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from enum import IntEnum
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import msgspec
+
+from gateway.conversion.field_path import Inside, Keys, Members, Scope
+
+Schema = dict[str, object]
+Flat = dict[str, Any]
+"""A schema with exactly one type. It has no $ref, anyOf and oneOf; a member of `allOf` is a
+constraint that is not looked into."""
+Effect = Callable[[Flat], object]
+"""A function that returns the schema which a change leaves of a flat one."""
+
+PLACE = "#/components/schemas/"
+TYPES = ("object", "array", "string", "number", "boolean", "null")
+WIDE = "x-wide"
+"""The keyword of a schema that allows more than what may really arrive; see `Width`."""
+
+
+class Width(IntEnum):
+    """How much more a schema allows than what may arrive."""
+
+    VALUES = 1
+    """Values of the same type."""
+    TYPES = 2
+    """Values of other types."""
+
+
+# Schemas that combine more alternatives than this are not decided.
+_MANY = 200
+_OF_TYPE: Mapping[str, frozenset[str]] = {
+    "object": frozenset(
+        {
+            *("properties", "required", "additionalProperties", "unevaluatedProperties"),
+            *("patternProperties", "propertyNames", "minProperties", "maxProperties"),
+            *("dependentRequired", "dependentSchemas"),
+        }
+    ),
+    "array": frozenset(
+        {
+            *("items", "prefixItems", "unevaluatedItems", "contains", "minContains"),
+            *("maxContains", "minItems", "maxItems", "uniqueItems"),
+        }
+    ),
+    "string": frozenset({"minLength", "maxLength", "pattern"}),
+    "number": frozenset(
+        {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
+    ),
+}
+_LOWER = frozenset(
+    {"minLength", "minimum", "exclusiveMinimum", "minItems", "minProperties", "minContains"}
+)
+_UPPER = frozenset(
+    {"maxLength", "maximum", "exclusiveMaximum", "maxItems", "maxProperties", "maxContains"}
+)
+_OPAQUE = ("not", "if", "$dynamicRef", "$recursiveRef")
+# Constraints on an object that may not hold of it once its fields are others.
+_OF_FIELDS = frozenset(
+    {
+        *("allOf", "patternProperties", "propertyNames", "minProperties", "maxProperties"),
+        *("dependentRequired", "dependentSchemas", "enum"),
+    }
+)
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+JSON_TYPES: Mapping[str, frozenset[str]] = {
+    "text": frozenset({"string"}),
+    "number": frozenset({"number", "integer"}),
+    "boolean": frozenset({"boolean"}),
+}
+"""The types of a schema by those of scalars."""
+
+
+class UndecidedError(Exception):
+    """A schema is too intricate; the message is the reason."""
+
+
+class Taken(NamedTuple):
+    """An object without a field, the schema of the field, and whether it was always there.
+
+    The schema is False where the object has no such field.
+    """
+
+    rest: Flat
+    value: object
+    required: bool
+
+
+def definitions(schema: Schema) -> Mapping[str, object]:
+    """Return the schemas that are bundled with a schema, by name."""
+    components = schema.get("components")
+    if not isinstance(components, dict):
+        return {}
+    schemas: dict[str, object] = components["schemas"]
+    return schemas
+
+
+def text_of(schema: object) -> bytes:
+    """Return the same text for equal schemas."""
+    return _encode(schema)
+
+
+def type_of(value: object) -> str:
+    """Return the type of a JSON value, `integer` for a whole number."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case str():
+            return "string"
+        case dict():
+            return "object"
+        case list():
+            return "array"
+        case float() if not value.is_integer():
+            return "number"
+        case _:
+            return "integer"
+
+
+def same(one: object, other: object) -> bool:
+    """Whether two JSON values are equal; true is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other
+
+
+def union(schemas: Iterable[object]) -> object:
+    """Return the schema of all values that one of some schemas allows."""
+    found: dict[bytes, object] = {}
+    for schema in schemas:
+        for member in _members(schema):
+            if member is not False:
+                found.setdefault(text_of(member), member)
+    if not found:
+        return False
+    return next(iter(found.values())) if len(found) == 1 else {"anyOf": [*found.values()]}
+
+
+def _members(schema: object) -> list[object]:
+    if isinstance(schema, dict) and schema.keys() == {"anyOf"}:
+        members: list[object] = schema["anyOf"]
+        return members
+    return [schema]
+
+
+def wide(schema: Flat, width: Width = Width.VALUES) -> Flat:
+    """Return a schema, marked as one that allows more than what may arrive."""
+    return {**schema, WIDE: max(width, schema.get(WIDE, 0))}
+
+
+ANYTHING: Flat = {WIDE: int(Width.TYPES)}
+"""The schema of a value of which nothing is known."""
+
+
+def words_of(flat: Flat) -> list[Any] | None:
+    """Return all values that a schema allows, where they are listed."""
+    words: list[Any] | None = flat.get("enum", [False, True] if flat["type"] == "boolean" else None)
+    return words
+
+
+def rest_of(flat: Flat) -> object:
+    """Return the schema of the fields that an object does not declare; False forbids them.
+
+    An object that declares fields, and says nothing about others, is taken to have no others.
+    """
+    for key in ("additionalProperties", "unevaluatedProperties"):
+        if key in flat:
+            return flat[key]
+    return "patternProperties" in flat or not flat.get("properties")
+
+
+def properties_of(flat: Flat) -> dict[str, object]:
+    """Return the declared fields of an object that it may have, with their schemas."""
+    return {name: one for name, one in flat.get("properties", {}).items() if one is not False}
+
+
+def field_of(flat: Flat, name: str) -> object:
+    """Return the schema of a field of an object; False where it has no such field."""
+    return flat.get("properties", {}).get(name, rest_of(flat))
+
+
+def requires(flat: Flat, name: str) -> bool:
+    """Whether a field is always there."""
+    return name in flat.get("required", ())
+
+
+def an_object(fields: Mapping[str, object], required: Iterable[str] | None = None) -> Flat:
+    """Return the schema of an object with these fields alone; without `required`, with all."""
+    names = list(fields if required is None else required)
+    return {
+        "type": "object",
+        "properties": dict(fields),
+        "required": names,
+        "additionalProperties": False,
+    }
+
+
+def with_field(flat: Flat, name: str, schema: object, *, required: bool) -> Flat:
+    """Return an object with another schema for a field."""
+    if schema is False:
+        return _without(flat, name)
+    properties = {**flat.get("properties", {}), name: schema}
+    names = [one for one in flat.get("required", ()) if one != name]
+    made = _loosened(flat)
+    if "additionalProperties" not in made and "unevaluatedProperties" not in made:
+        rest = rest_of(flat)
+        if rest is not False:  # declared fields alone would forbid the others
+            made["additionalProperties"] = rest
+    return {**made, "properties": properties, "required": [*names, name] if required else names}
+
+
+def _without(flat: Flat, name: str) -> Flat:
+    properties = {key: one for key, one in flat.get("properties", {}).items() if key != name}
+    made = _loosened(flat)
+    rest = rest_of(flat)
+    if rest is not False:
+        properties[name] = False
+    if not properties or rest is not False:
+        made["additionalProperties"] = rest
+    required = [one for one in flat.get("required", ()) if one != name]
+    return {**made, "properties": properties, "required": required}
+
+
+def _loosened(flat: Flat) -> Flat:
+    """Return an object without the constraints that may not hold once its fields are others."""
+    made = {key: value for key, value in flat.items() if key not in _OF_FIELDS}
+    return made if len(made) == len(flat) else wide(made)
+
+
+def listed(values: Iterable[object]) -> object:
+    """Return the schema of some values."""
+    found = [_plain(value) for value in values]
+    return {"enum": found} if found else False
+
+
+def _plain(value: object) -> object:
+    if not isinstance(value, Decimal):
+        return value
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def scaled(flat: Flat, factor: Fraction, plus: Fraction = Fraction(0)) -> Flat:
+    """Return the schema of numbers multiplied by a factor, and moved."""
+    made = {
+        key: value
+        for key, value in flat.items()
+        if key not in (*_BOUNDS, "multipleOf", "allOf", "format")
+    }
+    for key, opposite in _BOUNDS.items():
+        if isinstance(bound := flat.get(key), int | float):
+            moved = Fraction(str(bound)) * factor + plus
+            made[key if factor > 0 else opposite] = _plain(
+                Decimal(moved.numerator) / moved.denominator
+            )
+    return wide(made)
+
+
+_BOUNDS = {
+    "minimum": "maximum",
+    "maximum": "minimum",
+    "exclusiveMinimum": "exclusiveMaximum",
+    "exclusiveMaximum": "exclusiveMinimum",
+}
+
+
+def elements_of(flat: Flat) -> object:
+    """Return the schema of the elements of an array."""
+    if flat.get("maxItems") == 0:
+        return False
+    prefix = flat.get("prefixItems", ())
+    items = flat.get("items", flat.get("unevaluatedItems", True))
+    return union((*prefix, items)) if prefix else items
+
+
+def counts_of(flat: Flat) -> tuple[int, int | None]:
+    """Return the least and the largest number of elements of an array."""
+    return flat.get("minItems", 0), flat.get("maxItems")
+
+
+def an_array(items: object, least: int = 0, most: int | None = None) -> Flat:
+    """Return the schema of an array of so many elements."""
+    made: Flat = {"type": "array", "items": items}
+    if least:
+        made["minItems"] = least
+    return made if most is None else {**made, "maxItems": most}
+
+
+class Schemas:
+    """Schemas that may refer to each other.
+
+    Args:
+        components: the schemas that references lead to, by name.
+    """
+
+    def __init__(self, components: Mapping[str, object]) -> None:
+        self.components = dict(components)
+        self._opened: dict[bytes, list[Flat]] = {}
+        self._opening: set[str] = set()
+
+    def alternatives(self, schema: object) -> list[Flat]:
+        """Return the flat schemas of which each value of a schema fits one at least.
+
+        One of `oneOf` that another may overlap is marked as wide.
+
+        Raises:
+            UndecidedError: it combines too many, or is defined by itself.
+        """
+        key = text_of(schema)
+        if key not in self._opened:
+            self._opened[key] = list(self._open(schema))
+        return self._opened[key]
+
+    def _open(self, schema: object) -> Iterable[Flat]:
+        if schema is False:
+            return []
+        if schema is True or not isinstance(schema, dict):
+            return [{"type": name} for name in TYPES]
+        found = list(_flats(schema))
+        for part in self._parts(schema):
+            found = [
+                one for flat in found for other in part if (one := _merged(flat, other)) is not None
+            ]
+            if len(found) > _MANY:
+                raise UndecidedError(f"a schema has more than {_MANY} alternatives")
+        return {text_of(flat): flat for flat in found}.values()
+
+    def _parts(self, schema: Schema) -> Iterator[list[Flat]]:
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            name = reference.removeprefix(PLACE)
+            if name in self._opening or name not in self.components:
+                raise UndecidedError(f"'{name}' is defined by itself, or not at all")
+            self._opening.add(name)
+            try:
+                yield self.alternatives(self.components[name])
+            finally:
+                self._opening.discard(name)
+        for key in ("allOf", "anyOf", "oneOf"):
+            members = schema.get(key)
+            if not isinstance(members, list):
+                continue
+            opened = [self.alternatives(member) for member in members]
+            if key == "allOf":
+                yield from opened
+            elif key == "anyOf" or self._apart(opened):
+                yield [flat for some in opened for flat in some]
+            else:
+                yield [wide(flat) for some in opened for flat in some]
+
+    def _apart(self, members: Sequence[Sequence[Flat]]) -> bool:
+        """Whether no value fits two of some schemas, as far as types and listed values show."""
+        return all(
+            self._differ(flat, each)
+            for index, one in enumerate(members)
+            for other in members[index + 1 :]
+            for flat in one
+            for each in other
+        )
+
+    def _differ(self, one: Flat, other: Flat) -> bool:
+        merged = _merged(one, other)
+        if merged is None:
+            return True
+        if merged["type"] != "object":
+            return False
+        for name in {*one.get("required", ())} & {*other.get("required", ())}:
+            some, others = (self._listed(field_of(each, name)) for each in (one, other))
+            if some and others and not any(same(word, each) for word in some for each in others):
+                return True
+        return False
+
+    def _listed(self, schema: object) -> list[Any] | None:
+        if not isinstance(schema, dict):
+            return None
+        if "const" in schema:
+            return [schema["const"]]
+        words = schema.get("enum")
+        return words if isinstance(words, list) else None
+
+
+def _flats(schema: Schema) -> Iterator[Flat]:
+    """Yield what a schema itself says, for each type that it allows."""
+    given = schema.get("type")
+    types = [given] if isinstance(given, str) else given if isinstance(given, list) else TYPES
+    words = [schema["const"]] if "const" in schema else schema.get("enum")
+    opaque: list[Schema] = [{key: schema[key]} for key in _OPAQUE if key in schema]
+    for one in opaque:
+        if "if" in one:
+            one |= {key: schema[key] for key in ("then", "else") if key in schema}
+    for name in types:
+        if name == "integer" and "number" in types:
+            continue
+        known = _OF_TYPE.get("number" if name == "integer" else name, frozenset())
+        flat: Flat = {"type": name}
+        flat |= {key: value for key, value in schema.items() if key in known}
+        flat |= {key: schema[key] for key in ("format", WIDE) if key in schema}
+        if opaque:
+            flat["allOf"] = opaque
+        if isinstance(words, list):
+            own = [word for word in words if _is_of(word, name)]
+            whole = [word for word in own if type_of(word) == "integer"]
+            if name == "number" and whole and len(whole) == len(own):
+                flat["type"] = "integer"
+            if not own:
+                continue
+            flat["enum"] = own
+        yield flat
+
+
+def _is_of(word: object, name: str) -> bool:
+    found = type_of(word)
+    return found == name or (found == "integer" and name == "number")
+
+
+def _merged(one: Flat, other: Flat) -> Flat | None:
+    """Return the schema of what two flat ones allow, or None for nothing."""
+    types = {one["type"], other["type"]}
+    if len(types) > 1 and types != {"integer", "number"}:
+        return None
+    made: Flat = {**other, **one, "type": "integer" if "integer" in types else one["type"]}
+    if made["type"] == "object":
+        _merge_fields(one, other, made)
+    opaque = [*one.get("allOf", ()), *other.get("allOf", ())]
+    for key in sorted(one.keys() & other.keys() - _MERGED):
+        mine, theirs = one[key], other[key]
+        if key in _COMBINED:
+            made[key] = _COMBINED[key](mine, theirs)
+        elif not same(mine, theirs):
+            opaque.append({key: theirs})
+    if opaque:
+        made["allOf"] = list({text_of(each): each for each in opaque}.values())
+    return None if made.get("enum") == [] else made
+
+
+_MERGED = frozenset(
+    {"type", "allOf", "properties", "additionalProperties", "unevaluatedProperties"}
+)
+_COMBINED: Mapping[str, Callable[[Any, Any], Any]] = {
+    **dict.fromkeys(_LOWER, max),
+    **dict.fromkeys(_UPPER, min),
+    "enum": lambda one, other: [word for word in one if any(same(word, each) for each in other)],
+    "required": lambda one, other: list(dict.fromkeys((*one, *other))),
+    "items": lambda one, other: both(one, other),
+    WIDE: max,
+}
+
+
+def _merge_fields(one: Flat, other: Flat, made: Flat) -> None:
+    properties: dict[str, object] = {}
+    for flat, beside in ((one, other), (other, one)):
+        for name, schema in flat.get("properties", {}).items():
+            if name in properties:
+                continue
+            there = beside.get("properties", {})
+            also = there[name] if name in there else beside.get("additionalProperties", True)
+            properties[name] = both(schema, also)
+    if "properties" in one or "properties" in other:
+        made["properties"] = properties
+    for key in ("additionalProperties", "unevaluatedProperties"):
+        if key in one and key in other:
+            made[key] = both(one[key], other[key])
+
+
+def both(one: object, other: object) -> object:
+    """Return the schema of what each of two schemas allows."""
+    if one is True or one == {} or same(one, other):
+        return other
+    if other is True or other == {}:
+        return one
+    return False if False in (one, other) else {"allOf": [one, other]}
+
+
+class SchemaImage(Schemas):
+    """The schemas of documents on their way through the changes of a conversion.
+
+    Attributes:
+        refusals: why documents may be refused; empty where all of them are converted.
+    """
+
+    def __init__(self, components: Mapping[str, object]) -> None:
+        super().__init__(components)
+        self.refusals: list[str] = []
+        self._keeps_way = self._keeps_values = False
+        self._known: dict[tuple[bytes, object], object] = {}
+        self._pending: dict[tuple[bytes, object], str | None] = {}
+        self._made = 0
+
+    @contextmanager
+    def keeping(self, *, values: bool) -> Iterator[None]:
+        """Let what is no object on the way to a field stay, and also values that do not fit."""
+        before = self._keeps_way, self._keeps_values
+        self._keeps_way, self._keeps_values = True, values
+        try:
+            yield
+        finally:
+            self._keeps_way, self._keeps_values = before
+
+    def refused(self, flat: object, reason: str, made: object = False) -> object:
+        """Return what is left of values that a change may refuse.
+
+        Args:
+            flat: their schema.
+            reason: why.
+            made: the schema of what the change makes of those that it does not refuse.
+        """
+        if self._keeps_values:
+            return union((made, flat))
+        self.refusals.append(reason)
+        return made
+
+    def _astray(self, flat: Flat) -> object:
+        if self._keeps_way:
+            return flat
+        self.refusals.append(f"expected an object, found {flat['type']}")
+        return False
+
+    def each(self, schema: object, effect: Effect, key: object = None) -> object:
+        """Return the schema that an effect leaves of all alternatives of a schema.
+
+        Args:
+            schema: to open.
+            effect: of a flat schema.
+            key: what distinguishes the effect from others, where it may come to the same schema
+                again inside of it.
+        """
+        if key is None:
+            return self._each(schema, effect)
+        known = text_of(schema), key
+        if known in self._known:
+            return self._known[known]
+        if known in self._pending:
+            self._made += self._pending[known] is None
+            name = self._pending[known] or f"converted.{self._made}"
+            self._pending[known] = name
+            return {"$ref": f"{PLACE}{name}"}
+        self._pending[known] = None
+        made = self._each(schema, effect)
+        if (own := self._pending.pop(known)) is not None:
+            self.components[own] = made
+            made = {"$ref": f"{PLACE}{own}"}
+        self._known[known] = made
+        return made
+
+    def _each(self, schema: object, effect: Effect) -> object:
+        flats = self.alternatives(schema)
+        made = [effect(flat) for flat in flats]
+        if all(one is flat for one, flat in zip(made, flats, strict=True)):
+            return schema
+        return union(made)
+
+    def objects(self, schema: object, effect: Effect, key: object) -> object:
+        """Return what an effect leaves of a body: of the object, or of those in an array."""
+
+        def of(flat: Flat) -> object:
+            if flat["type"] == "object":
+                return effect(flat)
+            if flat["type"] != "array":
+                return flat
+            items = elements_of(flat)
+            made = self.objects(items, effect, key)
+            return flat if made is items else _of_elements(flat, made)
+
+        return self.each(schema, of, key)
+
+    def inside(
+        self, flat: Flat, scopes: Sequence[Scope], effect: Effect, key: object = None
+    ) -> object:
+        """Return an object with an effect on the objects that scopes lead to."""
+        if not scopes:
+            return effect(flat)
+        first, rest = scopes[0], scopes[1:]
+        if isinstance(first, Inside):
+            return self.reach(flat, first.keys, lambda one: self.inside(one, rest, effect, key))
+        if isinstance(first, Members):
+            return self.reach(
+                flat,
+                first.keys,
+                lambda one: self.members(one, lambda each: self._at(each, rest, effect, key)),
+            )
+        return self.value(flat, first, lambda one: self._elements(one, rest, effect, key))
+
+    def _elements(self, flat: Flat, scopes: Sequence[Scope], effect: Effect, key: object) -> object:
+        return self.elements(flat, lambda each: self._at(each, scopes, effect, key))
+
+    def _at(self, schema: object, scopes: Sequence[Scope], effect: Effect, key: object) -> object:
+        """Return the schema of a value, which is an array or an object that scopes begin with."""
+
+        def of(flat: Flat) -> object:
+            if flat["type"] == "null":
+                return flat
+            if scopes and scopes[0] == ():
+                return self._elements(flat, scopes[1:], effect, key)
+            if flat["type"] != "object":
+                return self._astray(flat)
+            return self.inside(flat, scopes, effect, key)
+
+        return self.each(schema, of, None if scopes else key)
+
+    def elements(self, flat: Flat, convert: Callable[[object], object]) -> object:
+        """Return an array with another schema for its elements; what is no array is refused."""
+        if flat["type"] != "array":
+            return self._astray(flat)
+        items = elements_of(flat)
+        made = convert(items)
+        return flat if made is items else _of_elements(flat, made)
+
+    def members(self, flat: Flat, convert: Callable[[object], object]) -> Flat:
+        """Return an object with other schemas for all of its fields."""
+        made = flat
+        for name, schema in properties_of(flat).items():
+            if (other := convert(schema)) is not schema:
+                made = with_field(made, name, other, required=requires(flat, name))
+        rest = rest_of(flat)
+        if rest is not False and (other := convert(rest)) is not rest:
+            made = {**_loosened(made), "additionalProperties": other}
+        return made
+
+    def reach(self, flat: Flat, keys: Keys, effect: Effect) -> object:
+        """Return an object with an effect on the one that keys lead to; null and absence stay."""
+        if not keys:
+            return effect(flat)
+
+        def of(one: Flat) -> object:
+            return effect(one) if one["type"] == "object" else self._astray(one)
+
+        return self.value(flat, keys, of)
+
+    def value(self, flat: Flat, keys: Keys, effect: Effect, *, nulls: bool = False) -> object:
+        """Return an object with an effect on the value of a field.
+
+        Args:
+            flat: the object.
+            keys: lead to the field; where it is absent, it stays so.
+            effect: of the value.
+            nulls: whether the effect is of null too, which else stays.
+        """
+        key, *inner = keys
+        schema = field_of(flat, key)
+        if schema is False:
+            return flat
+
+        def of(one: Flat) -> object:
+            if one["type"] == "null" and (inner or not nulls):
+                return one
+            if not inner:
+                return effect(one)
+            if one["type"] != "object":
+                return self._astray(one)
+            return self.value(one, tuple(inner), effect, nulls=nulls)
+
+        made = self.each(schema, of)
+        if made is schema:
+            return flat
+        if made is False and requires(flat, key):
+            return False
+        return with_field(flat, key, made, required=requires(flat, key))
+
+    def may_have(self, flat: Flat, keys: Keys) -> bool:
+        """Whether an object may have a field."""
+        schema = field_of(flat, keys[0])
+        if len(keys) == 1:
+            return schema is not False and bool(self.alternatives(schema))
+        return any(
+            one["type"] == "object" and self.may_have(one, keys[1:])
+            for one in self.alternatives(schema)
+        )
+
+    def take(self, flat: Flat, keys: Keys) -> Taken:
+        """Take a field out of an object, and objects on the way that become empty by that."""
+        key, *inner = keys
+        schema, required = field_of(flat, key), requires(flat, key)
+        if schema is False:
+            return Taken(flat, False, False)
+        if not inner:
+            return Taken(_without(flat, key), schema, required)
+        left: list[object] = []
+        values: list[object] = []
+        always, may_go = True, False
+        for one in self.alternatives(schema):
+            if one["type"] != "object":
+                left.append(one if one["type"] == "null" else self._astray(one))
+                always = False
+                continue
+            taken = self.take(one, tuple(inner))
+            if taken.value is False:
+                left.append(one)
+                always = False
+                continue
+            values.append(taken.value)
+            always = always and taken.required
+            for rest in self.alternatives(taken.rest):
+                empties = not rest.get("required")
+                may_go = may_go or empties
+                stays = rest_of(rest) is not False or bool(properties_of(rest))
+                if stays or not taken.required:
+                    left.append(rest)
+        if not values:
+            return Taken(flat, False, False)
+        made = with_field(flat, key, union(left), required=required and not may_go)
+        return Taken(made, union(values), required and always)
+
+    def put(self, schema: object, keys: Keys, value: object, *, required: bool) -> object:
+        """Set a field of objects, in objects that are made on the way where they are absent.
+
+        Args:
+            schema: of the objects.
+            keys: lead to the field.
+            value: the schema of the value.
+            required: whether it is always set; else, a value that is there stays.
+        """
+        if value is False:
+            return schema
+        return self.each(schema, lambda flat: self._put(flat, keys, value, required=required))
+
+    def _put(self, flat: Flat, keys: Keys, value: object, *, required: bool) -> object:
+        key, *inner = keys
+        before, always = field_of(flat, key), requires(flat, key)
+        if not inner:
+            made = value if required else union((before, value))
+            return with_field(flat, key, made, required=required or always)
+        fresh = self.put(an_object({}), tuple(inner), value, required=True)
+        if before is False:
+            return with_field(flat, key, fresh, required=required)
+
+        def of(one: Flat) -> object:
+            if one["type"] == "object":
+                return self.put(one, tuple(inner), value, required=required)
+            self.refusals.append("expected an object on the way")
+            return False if required else one
+
+        made = self.each(before, of)
+        made = made if always else union((made, fresh))
+        return with_field(flat, key, made, required=required or always)
+
+
+def _of_elements(flat: Flat, items: object) -> Flat:
+    """Return an array with another schema for its elements."""
+    dropped = ("prefixItems", "unevaluatedItems", "contains", "minContains", "maxContains", "allOf")
+    made = {key: one for key, one in flat.items() if key not in (*dropped, "uniqueItems", "enum")}
+    if len(made) < len(flat):
+        made = wide(made)
+    if items is False:
+        return {**made, "items": False, "maxItems": 0}
+    return {**made, "items": items}
+
+
+def renamed_fields(flat: Flat, write: Callable[[str], str], image: SchemaImage) -> Flat:
+    """Return an object with its fields named otherwise; names that `write` refuses are left out."""
+    properties: dict[str, object] = {}
+    required: list[str] = []
+    for name, schema in flat.get("properties", {}).items():
+        try:
+            other = write(name)
+        except ValueError as error:
+            image.refusals.append(f"'{name}': {error}")
+            continue
+        if other in properties:
+            image.refusals.append(f"'{other}' may be there already")
+        properties[other] = schema
+        required += [other] if requires(flat, name) else []
+    made = {**_loosened(flat), "properties": properties, "required": required}
+    if not properties:
+        made["additionalProperties"] = rest_of(flat)
+    return made
