@@ -8,8 +8,8 @@ from math import inf
 from gateway.base.overrides import VersionKey
 from gateway.lifecycle.brownout import VersionBrownout, WindowOccurrence
 from gateway.lifecycle.lifecycle import VersionLifecycle
-from gateway.rollout.cutover import Cutover
-from gateway.rollout.shadow import Shadow
+from gateway.rollout.cutover import VersionCutover
+from gateway.rollout.shadow import VersionShadow
 from gateway.routing.snapshot import Snapshot
 
 _UPCOMING = 10
@@ -37,9 +37,9 @@ class CatalogVersion:
     services: list[str] = field(default_factory=list)
     endpoints: list[str] = field(default_factory=list)
     brownout: VersionBrownout | None = None
-    shadow: Shadow | None = None
+    shadow: VersionShadow | None = None
     shadowed_by_newer: bool = False
-    cutover: Cutover | None = None
+    cutover: VersionCutover | None = None
     _upcoming: list[WindowOccurrence] = field(default_factory=list)
 
     def upcoming(self, now: float) -> list[WindowOccurrence]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gateway.base.overrides import VersionKey
 from gateway.rollout.cutover import in_force
-from gateway.rollout.gates import Gates
+from gateway.rollout.gates import GateLimits
 from gateway.routing.snapshot import Snapshot
 from gateway.store.state import State
 
@@ -79,7 +79,7 @@ class GateCurves:
                     curve.append(GatePoint(now, result.new, result.old))
             await asyncio.sleep(0)  # requests have their turn
 
-    def _is_due(self, key: VersionKey, gates: Gates, now: float) -> bool:
+    def _is_due(self, key: VersionKey, gates: GateLimits, now: float) -> bool:
         apart = max(gates.window * _WINDOWS / POINTS, _INTERVAL)
         latest = max((curve[-1].at for curve in self._curves.get(key, {}).values()), default=None)
         return latest is None or now - latest >= apart

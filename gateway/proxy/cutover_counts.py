@@ -8,9 +8,9 @@ from gateway.base.errors import FaultCode
 from gateway.base.overrides import VersionKey
 from gateway.proxy.exchange import Exchange
 from gateway.rollout.cutover import CutoverRoute
-from gateway.rollout.dry_run import WRITES
-from gateway.rollout.gates import Gates
+from gateway.rollout.gates import GateLimits
 from gateway.rollout.route_outcomes import FAILED, outcome_of
+from gateway.rollout.shadow import WRITES
 from gateway.usage.delta import (
     BOUNDS,
     METHODS,
@@ -20,7 +20,7 @@ from gateway.usage.delta import (
     OperationName,
 )
 
-_OVERDUE = Gates().overdue
+_OVERDUE = GateLimits().overdue
 # Between two deltas, requests of so many operations of cells are counted by operation: those of
 # further ones are not.
 _MOST_OPERATIONS = 256

@@ -8,9 +8,9 @@ from gateway.rollout.gates import (
     MEASURES,
     VIOLATIONS,
     GateEvidence,
+    GateLimits,
     GateOutcome,
     GateResult,
-    Gates,
 )
 from gateway.rollout.moved_clients import worst_moved
 from gateway.rollout.route_outcomes import RouteOutcomes
@@ -28,7 +28,7 @@ _KINDS = ("5xx", "conversion", "401", "403", "404", "429", "other 4xx")
 
 
 def compare_shares(
-    gates: Gates,
+    gates: GateLimits,
     seen: GateEvidence,
     beyond: float = CONVINCING,
     span: str = "",
@@ -67,7 +67,7 @@ class _Comparison(NamedTuple):
     """The comparisons of one gate."""
 
     gate: str
-    gates: Gates
+    gates: GateLimits
     limit: float
     seen: GateEvidence
     beyond: float
@@ -194,7 +194,7 @@ def percent(part: float | None) -> str:
     return "none seen" if part is None else f"{part * 100:.3g}%"
 
 
-def within(gates: Gates) -> str:
+def within(gates: GateLimits) -> str:
     """Return the window as a text."""
     return f"within {gates.window:g} s"
 

@@ -3,8 +3,8 @@
 from enum import StrEnum
 from typing import NamedTuple
 
-from gateway.rollout.cutover import Cutover, first
-from gateway.rollout.gates import GateAction, GateEvidence, GateResult, Gates
+from gateway.rollout.cutover import VersionCutover, first
+from gateway.rollout.gates import GateAction, GateEvidence, GateLimits, GateResult
 from gateway.rollout.judgement import doubt, judge, missing, objection
 
 
@@ -47,7 +47,7 @@ def ordered(percent: float, now: float) -> CutoverState:
 
 
 def advance(
-    cutover: Cutover, state: CutoverState | None, evidence: GateEvidence, now: float
+    cutover: VersionCutover, state: CutoverState | None, evidence: GateEvidence, now: float
 ) -> CutoverState:
     """Return the next state of a cutover, or the same state if nothing changes.
 
@@ -94,7 +94,9 @@ def advance(
     return state
 
 
-def outlook(cutover: Cutover, state: CutoverState, evidence: GateEvidence, now: float) -> str:
+def outlook(
+    cutover: VersionCutover, state: CutoverState, evidence: GateEvidence, now: float
+) -> str:
     """Return a text for operators about the next change of a cutover."""
     if state.decided_by is DecidedBy.OPERATOR:
         return "stays until it is cleared"
@@ -115,7 +117,7 @@ def outlook(cutover: Cutover, state: CutoverState, evidence: GateEvidence, now: 
     return f"{'is held, and ' if held else ''}goes to {following:g}% after {more}"
 
 
-def _without(cutover: Cutover, evidence: GateEvidence, more: str) -> str:
+def _without(cutover: VersionCutover, evidence: GateEvidence, more: str) -> str:
     """Return what is done if a step cannot be judged when it has lasted its time."""
     gates = cutover.gates
     then = GateAction.WAIT if gates is None else _inconclusive_action(gates, evidence)
@@ -125,7 +127,7 @@ def _without(cutover: Cutover, evidence: GateEvidence, more: str) -> str:
     return f"; without {more} by then, it {done}"
 
 
-def _inconclusive_action(gates: Gates, evidence: GateEvidence) -> GateAction:
+def _inconclusive_action(gates: GateLimits, evidence: GateEvidence) -> GateAction:
     """Return what is done about a step that cannot be judged."""
     if gates.inconclusive is GateAction.ROLL_BACK and missing(gates, evidence) is None:
         return GateAction.HOLD  # a healthy route leaves doubt, too
@@ -133,7 +135,7 @@ def _inconclusive_action(gates: Gates, evidence: GateEvidence) -> GateAction:
 
 
 def awaited(
-    cutover: Cutover, state: CutoverState, evidence: GateEvidence, now: float
+    cutover: VersionCutover, state: CutoverState, evidence: GateEvidence, now: float
 ) -> str | None:
     """Return what a step that has lasted its time needs to end; None if it needs nothing."""
     if now - state.since < cutover.every or _following(cutover, state) is None:
@@ -148,7 +150,9 @@ def _spelled(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _wanted(cutover: Cutover, state: CutoverState, evidence: GateEvidence, now: float) -> float:
+def _wanted(
+    cutover: VersionCutover, state: CutoverState, evidence: GateEvidence, now: float
+) -> float:
     begin, end = first(cutover), cutover.percent
     if not begin <= state.percent <= end:
         return min(max(state.percent, begin), end)
@@ -159,7 +163,7 @@ def _wanted(cutover: Cutover, state: CutoverState, evidence: GateEvidence, now: 
 
 
 def _inconclusive(
-    cutover: Cutover, state: CutoverState, evidence: GateEvidence, now: float
+    cutover: VersionCutover, state: CutoverState, evidence: GateEvidence, now: float
 ) -> str | None:
     """Return the reason why a step that has lasted its time cannot be judged; None if it can."""
     more = awaited(cutover, state, evidence, now)
@@ -169,14 +173,14 @@ def _inconclusive(
     return f"inconclusive: after {now - state.since:.0f} s, it still took {more}"
 
 
-def _missing(cutover: Cutover, evidence: GateEvidence) -> str | None:
+def _missing(cutover: VersionCutover, evidence: GateEvidence) -> str | None:
     gates = cutover.gates
     if gates is None or gates.dry_run:
         return None
     return missing(gates, evidence) or doubt(gates, evidence)
 
 
-def _following(cutover: Cutover, state: CutoverState) -> float | None:
+def _following(cutover: VersionCutover, state: CutoverState) -> float | None:
     return next((step for step in cutover.steps if step > state.percent), None)
 
 

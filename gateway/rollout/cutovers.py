@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from gateway.base.overrides import VersionKey
-from gateway.rollout.cutover import Cutover, first
+from gateway.rollout.cutover import VersionCutover, first
 from gateway.rollout.cutover_state import CutoverState, DecidedBy, advance, ordered
 from gateway.rollout.decisions import BY_GATEWAY, ChangeRequest, Draft, Event
 from gateway.rollout.evidence import CutoverEvidence, RouteCounts, read_outcomes
@@ -57,7 +57,7 @@ class Decision(NamedTuple):
     state: CutoverState
     events: tuple[Event, ...] = ()
 
-    def override(self, cutover: Cutover) -> float | None:
+    def override(self, cutover: VersionCutover) -> float | None:
         """The percentage that replaces the configured one; None if it is the configured one."""
         configured = self.state.decided_by is DecidedBy.RULES
         return None if configured and self.state.percent == first(cutover) else self.state.percent
@@ -69,7 +69,7 @@ class CurrentCutover(NamedTuple):
     `results` are those of the gates now, or those for which they rolled it back.
     """
 
-    cutover: Cutover
+    cutover: VersionCutover
     state: CutoverState
     evidence: GateEvidence
     results: tuple[GateResult, ...]
@@ -80,7 +80,7 @@ Counted = Callable[[VersionKey], RouteCounts]
 
 
 def decide(
-    cutover: Cutover,
+    cutover: VersionCutover,
     state: CutoverState | None,
     evidence: GateEvidence,
     order: float | Wish | None,
@@ -147,7 +147,7 @@ class Cutovers:
     def decide(
         self,
         draft: Draft,
-        cutovers: Mapping[VersionKey, Cutover],
+        cutovers: Mapping[VersionKey, VersionCutover],
         counted: Counted,
         at: Moment,
         forget_after: float = 0.0,
@@ -195,7 +195,7 @@ class Cutovers:
     def request(
         self,
         draft: Draft,
-        cutover: Cutover,
+        cutover: VersionCutover,
         order: float | Wish,
         request: ChangeRequest,
         at: Moment,
@@ -213,7 +213,9 @@ class Cutovers:
         draft.put(CUTOVERS, self._document(states, at))
         _override(draft, cutover, decision, request)
 
-    def current(self, cutover: Cutover, evidence: GateEvidence, at: Moment) -> CurrentCutover:
+    def current(
+        self, cutover: VersionCutover, evidence: GateEvidence, at: Moment
+    ) -> CurrentCutover:
         """Return a cutover as people see it."""
         state = self._state(cutover, at)
         dated = state._replace(since=at.date_of(state.since))
@@ -221,7 +223,7 @@ class Cutovers:
         results = state.results or judge(cutover.gates, evidence)
         return CurrentCutover(cutover, dated, evidence, results, at.date)
 
-    def evidence(self, cutover: Cutover, counted: Counted, at: Moment) -> GateEvidence:
+    def evidence(self, cutover: VersionCutover, counted: Counted, at: Moment) -> GateEvidence:
         """Return the evidence for a cutover since its percentage was set."""
         now, state = at.seconds, self._states.get(cutover.key)
         set_at = now if state is None else state.since
@@ -240,11 +242,11 @@ class Cutovers:
     def _evidence_of(self, key: VersionKey) -> CutoverEvidence:
         return self._evidence.setdefault(key, CutoverEvidence())
 
-    def _state(self, cutover: Cutover, at: Moment) -> CutoverState:
+    def _state(self, cutover: VersionCutover, at: Moment) -> CutoverState:
         known = self._states.get(cutover.key)
         return known or advance(cutover, None, GateEvidence(), at.seconds)
 
-    def _newly_exceeded(self, cutover: Cutover, evidence: GateEvidence) -> list[Event]:
+    def _newly_exceeded(self, cutover: VersionCutover, evidence: GateEvidence) -> list[Event]:
         """Return an event for each comparison that has begun to exceed its limit."""
         results = [
             result
@@ -267,7 +269,7 @@ class Cutovers:
 
 
 def evidence_document(
-    cutovers: Cutovers, rules: Mapping[VersionKey, Cutover], counted: Counted, at: Moment
+    cutovers: Cutovers, rules: Mapping[VersionKey, VersionCutover], counted: Counted, at: Moment
 ) -> object:
     """Return the evidence of all cutovers as a JSON value, for replicas without these counts."""
     return msgspec.to_builtins(
@@ -285,7 +287,7 @@ def published_evidence(document: object) -> dict[VersionKey, GateEvidence]:
 
 
 def _override(
-    draft: Draft, cutover: Cutover, decision: Decision, request: ChangeRequest = BY_GATEWAY
+    draft: Draft, cutover: VersionCutover, decision: Decision, request: ChangeRequest = BY_GATEWAY
 ) -> None:
     # A configured percentage needs no override, and changes with the configuration at once.
     percent, key = decision.override(cutover), cutover.key
@@ -293,7 +295,7 @@ def _override(
         draft.set_percent(key, percent, decision.state.why, request, first(cutover))
 
 
-def _exceeded_event(cutover: Cutover, result: GateResult) -> Event:
+def _exceeded_event(cutover: VersionCutover, result: GateResult) -> Event:
     gates = cutover.gates
     assert gates is not None  # a cutover without gates has no results
     fields = asdict(result)

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from gateway.rollout.cutover import Cutover
+from gateway.rollout.cutover import VersionCutover
 from gateway.rollout.failing_operations import KINDS, CountedOperation, Failing, failing
-from gateway.rollout.gates import GateEvidence, Gates, MovedClients, ViolatedField
+from gateway.rollout.gates import GateEvidence, GateLimits, MovedClients, ViolatedField
 from gateway.rollout.route_outcomes import OUTCOMES, UNCELLED, RouteOutcomes
 
 # The maximum number of totals that are kept; in a long window they lie further apart.
@@ -127,7 +127,7 @@ class CutoverEvidence:
         self,
         begin: float,
         now: float,
-        cutover: Cutover,
+        cutover: VersionCutover,
         percent: float,
         counted: RouteCounts,
         set_at: float,
@@ -142,7 +142,7 @@ class CutoverEvidence:
             counted: The counts until now.
             set_at: The time at which the percentage was set, by the same clock.
         """
-        gates = cutover.gates or Gates()
+        gates = cutover.gates or GateLimits()
         minimum = gates.minimum
         old, new, compared, differing = counted
         total = GateEvidence(old.outcomes, new.outcomes, compared, differing)
@@ -272,7 +272,7 @@ def _failing(
     now: _ByOperation,
     earlier: list[tuple[float, _ByOperation]],
     old: RouteTotals,
-    gates: Gates,
+    gates: GateLimits,
 ) -> Iterator[Failing]:
     """Yield the ways in which requests have failed on the new route."""
     limits = dict.fromkeys(KINDS, gates.errors) | {"answers": gates.violations}

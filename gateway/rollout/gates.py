@@ -26,7 +26,7 @@ class GateOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Gates:
+class GateLimits:
     """The limits of a cutover for its new route; a limit that is None is not checked.
 
     Attributes:

@@ -15,9 +15,9 @@ from gateway.rollout.gates import (
     MEASURES,
     VIOLATIONS,
     GateEvidence,
+    GateLimits,
     GateOutcome,
     GateResult,
-    Gates,
 )
 from gateway.rollout.route_outcomes import RouteOutcomes
 from gateway.rollout.significance import (
@@ -32,7 +32,7 @@ from gateway.rollout.significance import (
 _MANY = 100
 
 
-def judge(gates: Gates | None, evidence: GateEvidence) -> tuple[GateResult, ...]:
+def judge(gates: GateLimits | None, evidence: GateEvidence) -> tuple[GateResult, ...]:
     """Return the results of all comparisons of the gates.
 
     A limit is exceeded if both hold:
@@ -80,7 +80,7 @@ def objection(results: Sequence[GateResult]) -> str | None:
     return next(exceeded, None)
 
 
-def missing(gates: Gates, evidence: GateEvidence) -> str | None:
+def missing(gates: GateLimits, evidence: GateEvidence) -> str | None:
     """Return what has to be seen until all can be judged, or None if enough was seen."""
     new, old = (
         gates.minimum - max(outcomes.requests, served.requests)
@@ -102,13 +102,13 @@ def _more(count: int) -> str:
     return "1 more request" if count == 1 else f"{count} more requests"
 
 
-def doubt(gates: Gates, evidence: GateEvidence) -> str | None:
+def doubt(gates: GateLimits, evidence: GateEvidence) -> str | None:
     """Return what has to be seen since few requests leave doubt; None where they leave none."""
     found = next(iter(_doubts(gates, evidence).values()), None)
     return None if found is None else f"more requests, since they leave doubt: {found}"
 
 
-def _doubts(gates: Gates, seen: GateEvidence) -> Mapping[str, str]:
+def _doubts(gates: GateLimits, seen: GateEvidence) -> Mapping[str, str]:
     """Return the texts of those comparisons, by measure, that few requests leave in doubt.
 
     No few requests are convincing, and a step that went on by them would move many clients to a
@@ -120,7 +120,7 @@ def _doubts(gates: Gates, seen: GateEvidence) -> Mapping[str, str]:
     return {each.measure: each.text for each in found}
 
 
-def _exceeded_since(gates: Gates, seen: GateEvidence, beyond: float) -> Iterator[GateResult]:
+def _exceeded_since(gates: GateLimits, seen: GateEvidence, beyond: float) -> Iterator[GateResult]:
     """Yield what all requests since the percentage was set exceed, where the window has few."""
     old = max(seen.old, seen.served_old, key=lambda outcomes: outcomes.requests)
     longer = seen._replace(old=old, new=seen.served_new)
@@ -139,7 +139,7 @@ def _only_exceeded(results: Iterator[GateResult]) -> Iterator[GateResult]:
 
 
 def _latency(
-    gates: Gates, seen: GateEvidence, beyond: float = CONVINCING, span: str = ""
+    gates: GateLimits, seen: GateEvidence, beyond: float = CONVINCING, span: str = ""
 ) -> Iterator[GateResult]:
     """Yield the result of the mean duration; the arguments are those of `compare_shares`."""
     limit, old, new = gates.latency, seen.old, seen.new
@@ -201,7 +201,7 @@ def _mostly_slower(parts: Sequence[RouteOutcomes], base: RouteOutcomes, limit: f
 
 
 def _differences(
-    gates: Gates, seen: GateEvidence, beyond: float = CONVINCING
+    gates: GateLimits, seen: GateEvidence, beyond: float = CONVINCING
 ) -> Iterator[GateResult]:
     limit = gates.differences
     if limit is None:

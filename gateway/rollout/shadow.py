@@ -1,11 +1,30 @@
-"""Shadow: requests repeated to another service in the background, to compare the responses."""
+"""`shadow` in gateway.yaml: which requests are sent once more via another version, to compare."""
 
 from enum import StrEnum
-from typing import NamedTuple
+from functools import partial
+from typing import Annotated, Literal, NamedTuple
+from urllib.parse import quote
 
+from pydantic import Field
+
+from gateway.base.headers import OURS, SPOKEN_FOR, HeaderFields
+from gateway.base.mistakes import Location, Mistakes
+from gateway.base.model import (
+    Bytes,
+    FieldName,
+    Method,
+    NonEmptyText,
+    Percent,
+    SectionModel,
+    Some,
+    matching,
+)
 from gateway.base.overrides import VersionKey
-from gateway.rollout.differences import NOTHING, Ignored
-from gateway.rollout.dry_run import WRITES, DryRun
+from gateway.base.query_parameters import parameters
+from gateway.rollout.differences import NOTHING, Ignored, parse_ignored
+
+_WRITES = "POST", "PUT", "PATCH", "DELETE"
+WRITES = frozenset(_WRITES)
 
 SAFE = frozenset({"GET", "HEAD"})
 
@@ -22,8 +41,142 @@ SEND, DRY_RUN, VALIDATE = ShadowMode
 """The members of ShadowMode. To read one from its class takes ten times as long."""
 
 
-class Shadow(NamedTuple):
-    """The configuration of one shadow.
+class DryRun(SectionModel):
+    """The mark that makes the service of `via` try a write and leave everything as it was."""
+
+    header: FieldName | None = None
+    """The request header that marks a dry run, such as Prefer. A dry run is marked by either a
+    header or a query parameter."""
+    query: NonEmptyText | None = None
+    """The query parameter that marks a dry run, such as dryRun."""
+    value: Annotated[
+        str, matching(r"^[ -~]*$", "not a value of a header or parameter; write printable ASCII")
+    ]
+    """The value of the header or the query parameter that marks a dry run."""
+    methods: Some[Method] = _WRITES
+    """The methods of the requests that the service can try. The default is POST, PUT, PATCH,
+    DELETE."""
+    paths: Some[str] | None = None
+    """The endpoints whose requests the service can try, by their paths. Without it, all can be
+    tried. A service that does not know the mark would carry the request out."""
+
+    def compile(self, at: Location, mistakes: Mistakes) -> "DryRunMark":
+        """Return the mark."""
+        if (self.header is None) == (self.query is None):
+            mistakes.add("needs either header or query; write one of the two", *at)
+        if self.header is not None and self.header.lower().encode() in SPOKEN_FOR | OURS:
+            mistakes.add(
+                "has a meaning of its own; name the header that the service expects, such as"
+                " Prefer",
+                *(*at, "header"),
+            )
+        return DryRunMark(
+            self.header or self.query or "",
+            self.value,
+            self.query is not None,
+            frozenset(self.methods),
+            None if self.paths is None else frozenset(self.paths),
+        )
+
+
+class Shadow(SectionModel):
+    """Requests are sent once more via another version, in the background, to compare answers."""
+
+    via: str
+    """The version whose service gets the shadow requests, through the conversions between the
+    two."""
+    percent: Percent = 100.0
+    """The percentage of requests that is sent once more. The default is 100."""
+    ignore: tuple[str, ...] = ()
+    """The places in the body that may differ, as JSON Pointers, with `*` for every element of an
+    array and every member of an object. By default, there are none."""
+    headers: tuple[FieldName, ...] = ()
+    """The response headers that are compared. By default, there are none."""
+    methods: Some[Method] = ("GET",)
+    """The methods of the requests that are sent once more; HEAD is included with GET. The default
+    is GET."""
+    noise: bool = True
+    """Whether the version's own service is asked once more as well, to find the values that
+    differ between any two answers. The default is true."""
+    dry_run: DryRun | None = None
+    """How a write is marked that the service of `via` is to try without effect. Such writes are
+    sent once more, and their answers compared. Without it, none is."""
+    validate_: Annotated[bool, Field(alias="validate")] = False
+    """Whether writes (POST, PUT, PATCH, DELETE) that are not sent once more are converted, and
+    validated by the OpenAPI document of the version whose service is asked. The default is
+    false."""
+    samples: Literal["redacted", "plain"] = "redacted"
+    """Whether samples of differences show types and sizes (redacted) or values (plain). The
+    default is redacted."""
+    body: Bytes = 64 * 1024
+    """The largest body that is compared, in bytes. The default is 65536."""
+
+    def compile(self, key: VersionKey, at: Location, mistakes: Mistakes) -> "VersionShadow":
+        """Return the shadow of one version."""
+        places = (
+            mistakes.attempt(partial(parse_ignored, text), *at, "ignore", index)
+            for index, text in enumerate(self.ignore)
+        )
+        dry_run = None
+        if self.dry_run is not None:
+            dry_run = self.dry_run.compile((*at, "dry_run"), mistakes)
+        return VersionShadow(
+            key,
+            self.percent,
+            Ignored(frozenset(place for place in places if place is not None)),
+            tuple(dict.fromkeys(name.lower() for name in self.headers)),
+            frozenset({*self.methods, *(("HEAD",) if "GET" in self.methods else ())}),
+            self.noise,
+            self.samples == "plain",
+            self.body,
+            dry_run,
+        )
+
+
+class DryRunMark(NamedTuple):
+    """The mark of a dry run: a header field or a query parameter of a request to a service.
+
+    The mark replaces whatever the client sent under its name. A client must not be able to turn a
+    dry run into a write.
+
+    Attributes:
+        name: The name of the header field or the query parameter.
+        value: Its value.
+        in_query: Whether it is a query parameter; otherwise it is a header field.
+        methods: The methods of the requests that the service can try.
+        paths: The paths of the endpoints whose requests it can try; None where it can try all.
+    """
+
+    name: str
+    value: str
+    in_query: bool = False
+    methods: frozenset[str] = WRITES
+    paths: frozenset[str] | None = None
+
+    def applies(self, method: str, path: str) -> bool:
+        """Return whether requests of a method at the endpoint of a path can be tried."""
+        return method in self.methods and (self.paths is None or path in self.paths)
+
+    def target(self, target: str) -> str:
+        """Return the path and query of a request with the mark; other parameters stay as is."""
+        if not self.in_query:
+            return target
+        path, _, query = target.partition("?")
+        pairs = parameters(self.name).sub("", query).split("&")
+        mark = f"{quote(self.name, safe='')}={quote(self.value, safe='')}"
+        return f"{path}?{'&'.join([*filter(None, pairs), mark])}"
+
+    def fields(self, fields: HeaderFields) -> HeaderFields:
+        """Return the header fields of a request with the mark; other fields stay as they are."""
+        if self.in_query:
+            return fields
+        name = self.name.encode()
+        others = [field for field in fields if field[0].lower() != name.lower()]
+        return [*others, (name, self.value.encode())]
+
+
+class VersionShadow(NamedTuple):
+    """The shadow of one version.
 
     The responses of a version's own service are compared with the converted responses of another
     version's service.
@@ -52,7 +205,7 @@ class Shadow(NamedTuple):
     noise: bool = True
     plain: bool = False
     body: int = 64 * 1024
-    dry_run: DryRun | None = None
+    dry_run: DryRunMark | None = None
     document: str | None = None
 
     def mode(self, method: str, path: str) -> ShadowMode | None:

@@ -25,8 +25,8 @@ from gateway.http.trace_parent import TRACE_FIELDS, Tracing
 from gateway.http.upstream.service import Service
 from gateway.lifecycle.brownout import VersionBrownout
 from gateway.lifecycle.lifecycle import EndpointLifecycle, VersionLifecycle
-from gateway.rollout.cutover import Cutover
-from gateway.rollout.shadow import Shadow
+from gateway.rollout.cutover import VersionCutover
+from gateway.rollout.shadow import VersionShadow
 from gateway.routing.cors import CorsRules
 from gateway.routing.error_template import ErrorTemplate
 from gateway.versions.rewriting import VersionRewrite
@@ -141,7 +141,7 @@ class Route:
 class ShadowAlternative:
     """Another route for a version, and the rule that decides which requests are repeated there."""
 
-    rule: Shadow
+    rule: VersionShadow
     route: Route
 
 
@@ -149,7 +149,7 @@ class ShadowAlternative:
 class CutoverAlternative:
     """Another route for a version, and the rule that decides which clients are moved there."""
 
-    rule: Cutover
+    rule: VersionCutover
     route: Route
 
 
@@ -262,7 +262,7 @@ class Snapshot:
     workers: int | None = None
     naming: ClientNaming | None = None
     state: str | None = None
-    cutovers: Mapping[VersionKey, Cutover] = field(default_factory=dict)
+    cutovers: Mapping[VersionKey, VersionCutover] = field(default_factory=dict)
     apis: tuple[Api, ...] = ()
     compress: bool = True
     withheld: frozenset[bytes] = headers.withheld()

@@ -17,8 +17,8 @@ from gateway.conversion.version_link import VersionLink
 from gateway.http.upstream.service import Service
 from gateway.lifecycle.brownout import Brownout
 from gateway.lifecycle.lifecycle import Lifecycle, VersionLifecycle
-from gateway.rollout.cutover_section import CutoverConfig, build_cutover
-from gateway.rollout.shadow_section import ShadowConfig, build_shadow
+from gateway.rollout.cutover import Cutover
+from gateway.rollout.shadow import Shadow
 from gateway.routing.errors_section import ErrorsConfig
 from gateway.routing.snapshot import CutoverAlternative, Route, SchemaCheck, ShadowAlternative
 from gateway.versions.version import Version
@@ -45,9 +45,9 @@ class VersionConfig(SectionModel):
     service nor via."""
     brownout: Brownout | None = None
     """When requests for the version are refused for a while, before it ends."""
-    shadow: ShadowConfig | None = None
+    shadow: Shadow | None = None
     """The version that requests are sent to once more, in the background, to compare answers."""
-    cutover: CutoverConfig | None = None
+    cutover: Cutover | None = None
     """The version that a growing share of the clients is served via."""
     schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
     """The OpenAPI 3 document of the version: a URL, a file, or `live`, which is /openapi.json of
@@ -212,19 +212,15 @@ class VersionsBuilder(NamedTuple):
         key, config, at = (self.api, label), self.configs[label], self._at(label)
         if config.shadow is not None and self._is_alternative(label, "shadow", config.shadow.via):
             other = self._route(label, config.shadow.via, "shadow", "via")
-            shadow = build_shadow(key, config.shadow, (*at, "shadow"), self.mistakes)
+            shadow = config.shadow.compile(key, (*at, "shadow"), self.mistakes)
             if other is not None:
                 route = replace(route, shadow=ShadowAlternative(shadow, other))
         if config.cutover is not None and self._is_alternative(
             label, "cutover", config.cutover.via
         ):
             other = self._route(label, config.cutover.via, "cutover", "via")
-            cutover = build_cutover(
-                key,
-                config.cutover,
-                (*at, "cutover"),
-                self.mistakes,
-                compared=config.shadow is not None,
+            cutover = config.cutover.compile(
+                key, (*at, "cutover"), self.mistakes, compared=config.shadow is not None
             )
             if other is not None and cutover is not None and other.service_version is not None:
                 route = replace(route, cutover=CutoverAlternative(cutover, other))

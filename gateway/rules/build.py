@@ -19,7 +19,7 @@ from gateway.http.limits_section import build_limits
 from gateway.http.trusted_proxies_section import build_trusted_proxies
 from gateway.http.upstream.service_section import build_service
 from gateway.observe.tracing_section import build_tracing
-from gateway.rollout.cutover import Cutover, StickyBy
+from gateway.rollout.cutover import StickyBy, VersionCutover
 from gateway.routing.api_section import ApiBuilder, told_services
 from gateway.routing.cors_section import build_cors
 from gateway.routing.snapshot import Api, Endpoint, Snapshot
@@ -117,13 +117,15 @@ def _request_fields(config: Config, endpoints: Iterable[Endpoint]) -> set[str]:
     return names | (set() if config.clients is None else {*config.clients.vary} - {"*"})
 
 
-def _cutovers(endpoints: Mapping[Location, Endpoint]) -> dict[VersionKey, Cutover]:
+def _cutovers(endpoints: Mapping[Location, Endpoint]) -> dict[VersionKey, VersionCutover]:
     routes = [route for endpoint in endpoints.values() for route in endpoint.routes.values()]
     cutovers = [route.cutover.rule for route in routes if route.cutover is not None]
     return {cutover.key: cutover for cutover in cutovers}
 
 
-def _warn_of_lost_cutovers(cutovers: Mapping[VersionKey, Cutover], mistakes: Mistakes) -> None:
+def _warn_of_lost_cutovers(
+    cutovers: Mapping[VersionKey, VersionCutover], mistakes: Mistakes
+) -> None:
     for api, label in cutovers:
         mistakes.warn(
             "warning: how far it is would be forgotten at a restart; keep it in a file, with state:"
@@ -133,7 +135,7 @@ def _warn_of_lost_cutovers(cutovers: Mapping[VersionKey, Cutover], mistakes: Mis
 
 
 def _naming_by_address(
-    cutovers: Mapping[VersionKey, Cutover], trusted: tuple[Network, ...], mistakes: Mistakes
+    cutovers: Mapping[VersionKey, VersionCutover], trusted: tuple[Network, ...], mistakes: Mistakes
 ) -> ClientNaming | None:
     """Return a naming by address if a cutover is sticky by client, for clients without names."""
     sticky = [key for key, cutover in cutovers.items() if cutover.sticky is StickyBy.CLIENT]

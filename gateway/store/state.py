@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gateway.base.overrides import Overrides, VersionKey
 from gateway.observe import log
 from gateway.observe.failing_service import FailingService
-from gateway.rollout.cutover import Cutover
+from gateway.rollout.cutover import VersionCutover
 from gateway.rollout.cutovers import CurrentCutover, Cutovers, Moment, Wish
 from gateway.rollout.decisions import AuditEntry, ChangeRequest, Draft, Event
 from gateway.routing.snapshot import Snapshot
@@ -352,7 +352,7 @@ class State(ABC):
         await self._change(change, key)
 
     @property
-    def _cutovers_configured(self) -> Mapping[VersionKey, Cutover]:
+    def _cutovers_configured(self) -> Mapping[VersionKey, VersionCutover]:
         return self._membership.rules().cutovers
 
 

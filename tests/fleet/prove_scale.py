@@ -24,7 +24,7 @@ from gateway.usage.delta import CounterDelta, Delta, UsageDelta
 from gateway.usage.history import HistoryQuery, Resolution
 from gateway.usage.top_clients import KEPT
 from tests.fleet.cluster import Cluster
-from tests.fleet.prove_state import calls, judged, membership
+from tests.fleet.prove_state import judged, membership
 
 REPLICAS, VERSIONS, CLIENTS = 100, 50, 100_000
 # A version has so many rows before the judge cuts them; see docs/fleet.md.
@@ -128,7 +128,6 @@ async def test_a_year_of_a_large_fleet(
         assert len(begun) == 1
         assert set(found.totals.clients) == {("person", "7")}
         rows_read = len(found.totals.clients["person", "7"].rows)
-        assert await calls(read_fleet(shared, ("person", "7"))) < 2 * rows_read
         assert {key[1][:2] for key in found.totals.counts} == {("person", "7")}
         # The view of a version has all in one transaction, in few round trips, and reads only that.
         begun.clear()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gateway.admin.shadow_report import DifferenceSample
-from gateway.rollout.shadow import Shadow
+from gateway.rollout.shadow import VersionShadow
 
 _PLAIN = re.compile(r"[A-Za-z_][\w.-]*\Z", re.ASCII)
 _REDACTED = re.compile(r"(missing|null|boolean|text|bytes|array|header|object|number)\b")
@@ -31,7 +31,7 @@ class Mending(NamedTuple):
 
 
 def mending(
-    field: str, samples: Iterable[DifferenceSample], shadow: Shadow | None, *, newer: bool
+    field: str, samples: Iterable[DifferenceSample], shadow: VersionShadow | None, *, newer: bool
 ) -> Mending:
     """Return what would mend a difference in a field of answers.
 

@@ -24,8 +24,7 @@ from gateway.proxy.exchange import Exchange
 from gateway.proxy.request_trace import ShadowTrace
 from gateway.proxy.transit import outgoing, returning
 from gateway.rollout.differences import ComparedAnswer
-from gateway.rollout.dry_run import DryRun
-from gateway.rollout.shadow import Shadow
+from gateway.rollout.shadow import DryRunMark, VersionShadow
 from gateway.routing.plan import Plan, Refusal
 
 # A replayed answer may have at most this many times the bytes that a captured body may have.
@@ -72,7 +71,7 @@ class CapturedAnswer(msgspec.Struct):
     def unread(self, data: bytes) -> None:
         """Do nothing: every read returns the whole body."""
 
-    def compared(self, rule: Shadow, method: str) -> ComparedAnswer:
+    def compared(self, rule: VersionShadow, method: str) -> ComparedAnswer:
         """Return the part of the answer that the shadow's rule compares."""
         if self.fault is not None:
             why = f"{self.fault.code}: {self.fault.detail}"
@@ -121,8 +120,8 @@ async def replay(
     exchange: Exchange,
     plan: Plan,
     body: bytes | None,
-    rule: Shadow,
-    dry_run: DryRun | None = None,
+    rule: VersionShadow,
+    dry_run: DryRunMark | None = None,
 ) -> CapturedAnswer:
     """Return the answer that a client would receive by a plan; a fault yields its status.
 
@@ -197,7 +196,7 @@ def _failed(fault: Fault, span: Span | None = None) -> CapturedAnswer:
 
 
 async def for_client(
-    exchange: Exchange, plan: Plan, captured: UpstreamHead, rule: Shadow
+    exchange: Exchange, plan: Plan, captured: UpstreamHead, rule: VersionShadow
 ) -> CapturedAnswer:
     """Return a service's answer converted for the client by a plan; a fault yields its status."""
     room = ConversionRoom(rule.body * GROWTH, exchange.snapshot.limits.elements)

@@ -43,7 +43,7 @@ from gateway.rollout.differences import (
     truncated,
     without_noise,
 )
-from gateway.rollout.shadow import DRY_RUN, SAFE, SEND, VALIDATE, Shadow
+from gateway.rollout.shadow import DRY_RUN, SAFE, SEND, VALIDATE, VersionShadow
 from gateway.routing.plan import Plan, Refusal
 
 _log = logging.getLogger(__name__)
@@ -114,11 +114,11 @@ class Shadows:
             case.drop("unanswered")
             raise
 
-    def shed(self, rule: Shadow, why: str) -> None:
+    def shed(self, rule: VersionShadow, why: str) -> None:
         """Count a comparison that is not made, with the reason."""
         self.recorder.count("shed", *rule.key, why)
 
-    def give_way(self, rule: Shadow) -> None:
+    def give_way(self, rule: VersionShadow) -> None:
         """Count a comparison that is not planned, because of the load.
 
         There may be one for each request, so they are counted together.
@@ -144,7 +144,7 @@ class Shadows:
         for task in self._running:
             task.cancel()
 
-    def show(self, rule: Shadow, difference: Difference) -> dict[str, str]:
+    def show(self, rule: VersionShadow, difference: Difference) -> dict[str, str]:
         """Return a difference for operators, with values redacted unless the rule shows them."""
         values = difference.old, difference.new
         if difference.field == "status":  # no secret
@@ -191,7 +191,7 @@ class _Case:
     def __init__(
         self,
         shadows: Shadows,
-        rule: Shadow,
+        rule: VersionShadow,
         exchange: Exchange,
         plan: Plan,
         request: UpstreamRequest,

@@ -11,7 +11,7 @@ from gateway.proxy.exchange import Exchange
 from gateway.proxy.shadow.replay import GROWTH, ShedError
 from gateway.proxy.transit import outgoing
 from gateway.rollout.differences import RefusedField, refused_fields
-from gateway.rollout.shadow import Shadow
+from gateway.rollout.shadow import VersionShadow
 from gateway.routing.plan import Plan
 from gateway.routing.snapshot import Endpoint
 from gateway.versions.version import Version
@@ -52,7 +52,7 @@ async def trial(
     exchange: Exchange,
     plan: Plan,
     body: bytes | None,
-    rule: Shadow,
+    rule: VersionShadow,
 ) -> tuple[RefusedField, ...]:
     """Return the fields of a request that another version would refuse, without sending it.
 

@@ -23,7 +23,7 @@ from gateway.proxy.cutover_counts import CutoverPlace, place_of
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.recorder import Recorder
 from gateway.rollout.cutover import CutoverRoute
-from gateway.rollout.dry_run import WRITES
+from gateway.rollout.shadow import WRITES
 from gateway.routing.plan import Plan
 from gateway.verify.live.answer_sample import AnswerSample
 from gateway.verify.live.contracts import Contracts

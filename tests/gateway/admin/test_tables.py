@@ -9,7 +9,7 @@ from gateway.admin.cutover_report import CutoverReport, RouteReport, cutover_rep
 from gateway.admin.cutover_report import cutover_table as cutover_table
 from gateway.admin.shadow_report import DifferenceSample, FieldReport, LatencyReport, ShadowReport
 from gateway.admin.shadow_report import shadow_table as shadow_table
-from gateway.rollout.cutover import Cutover
+from gateway.rollout.cutover import VersionCutover
 from gateway.rollout.cutover_state import CutoverState, DecidedBy
 from gateway.rollout.cutovers import CurrentCutover
 from gateway.rollout.gates import GateEvidence, GateOutcome, GateResult
@@ -128,6 +128,6 @@ def test_a_cutover() -> None:
 def test_what_a_cutover_cannot_know_yet(seconds: float, counted_from: str | None) -> None:
     """Nothing counts in the first seconds, and what counts arrives later."""
     state = CutoverState(5.0, DecidedBy.OPERATOR, "set", 100.0)
-    rule = Cutover(("person", "1"), "2", 5.0)
+    rule = VersionCutover(("person", "1"), "2", 5.0)
     current = CurrentCutover(rule, state, GateEvidence(), (), 100.0 + seconds)
     assert cutover_report(current, []).counted_from == counted_from

@@ -5,8 +5,8 @@ import pytest
 from gateway.base.path_templates import Router, parse_template
 from gateway.proxy.cutover_counts import CutoverCounts
 from gateway.proxy.exchange import Exchange
-from gateway.rollout.cutover import Cutover, CutoverRoute, StickyBy
-from gateway.rollout.gates import Gates
+from gateway.rollout.cutover import CutoverRoute, StickyBy, VersionCutover
+from gateway.rollout.gates import GateLimits
 from gateway.rollout.route_outcomes import OUTCOMES
 from gateway.routing.snapshot import Endpoint, Snapshot
 from gateway.usage.delta import CutoverDelta, Delta
@@ -14,10 +14,12 @@ from gateway.usage.totals import StateRows, Totals
 from gateway.versions.version import Version
 from tests.gateway.proxy import wires
 
-CUTOVER = Cutover(("person", "1"), "2", 5.0, StickyBy.REQUEST, Gates(errors=0.01, overdue=4.0))
+CUTOVER = VersionCutover(
+    ("person", "1"), "2", 5.0, StickyBy.REQUEST, GateLimits(errors=0.01, overdue=4.0)
+)
 
 
-def exchange(began: float = 100.0, cutover: Cutover = CUTOVER, client: str = "") -> Exchange:
+def exchange(began: float = 100.0, cutover: VersionCutover = CUTOVER, client: str = "") -> Exchange:
     """Return a request that took the new route."""
     found = wires.exchange()
     found.began, found.client = began, client
@@ -171,7 +173,7 @@ def test_what_is_under_way_when_the_percentage_falls_is_left_out() -> None:
 
 def test_it_has_the_cell_of_its_client() -> None:
     counts = CutoverCounts()
-    cutover = Cutover(("person", "1"), "2", 90.0, steps=(50.0, 90.0))
+    cutover = VersionCutover(("person", "1"), "2", 90.0, steps=(50.0, 90.0))
     for client in ("a", "b", ""):  # in the buckets 3414, 7206 and none
         end(counts, exchange(cutover=cutover, client=client), 11.0)
     found = {delta.cell: (delta.requests, delta.seconds) for delta in counts.take(200.0)}

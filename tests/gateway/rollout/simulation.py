@@ -14,7 +14,7 @@ from gateway.base.context import RequestContext
 from gateway.rollout.cutover import CutoverRoute
 from gateway.rollout.cutover_state import CutoverState, DecidedBy
 from gateway.rollout.decisions import overrides_of
-from gateway.rollout.gates import Gates
+from gateway.rollout.gates import GateLimits
 from gateway.rollout.route_outcomes import FAILED, OUTCOMES
 from gateway.usage.delta import CutoverDelta, Delta, OperationDelta
 from gateway.verify.live.sample_budget import SampleBudget
@@ -299,7 +299,7 @@ def simulate(
     rules = loaded(edited("{ service: old }", f"{{ service: old, cutover: {cutover_text} }}"))
     decider = Decider(rules)
     cutover = rules.cutovers[KEY]
-    counts = _Counts((cutover.gates or Gates()).overdue)
+    counts = _Counts((cutover.gates or GateLimits()).overdue)
     usual = _Usual(traffic, chance)
     highest, struck = 0.0, 0
     for second in range(seconds):

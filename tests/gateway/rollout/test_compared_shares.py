@@ -1,11 +1,11 @@
 """Shares of answers that violate the document: compared with the old route, never judged alone."""
 
-from gateway.rollout.gates import GateEvidence, GateOutcome, Gates, ViolatedField
+from gateway.rollout.gates import GateEvidence, GateLimits, GateOutcome, ViolatedField
 from gateway.rollout.judgement import doubt, judge, missing
 from gateway.rollout.route_outcomes import RouteOutcomes
 from tests.gateway.rollout.outcomes import outcomes
 
-GATES = Gates(violations=0.01, minimum=5)
+GATES = GateLimits(violations=0.01, minimum=5)
 BAD, USUAL = "GET /orders /total", "GET /orders /note"
 
 
@@ -17,7 +17,7 @@ def validated(checked: int, violating: int, writes: int = 0, bad: int = 0) -> Ro
     )
 
 
-def exceeded(seen: GateEvidence, gates: Gates = GATES) -> dict[str, str]:
+def exceeded(seen: GateEvidence, gates: GateLimits = GATES) -> dict[str, str]:
     """Return the texts of the comparisons that exceed their limits."""
     found = judge(gates, seen)
     return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
@@ -35,7 +35,7 @@ def test_what_violates_the_document_on_the_new_route_alone() -> None:
         )
     }
     assert [each.gate for each in judge(GATES, seen)] == ["violations"] * 2
-    assert exceeded(seen, Gates(errors=0.01, minimum=5)) == {}
+    assert exceeded(seen, GateLimits(errors=0.01, minimum=5)) == {}
 
 
 def test_a_document_that_is_wrong_about_both() -> None:

@@ -10,23 +10,26 @@ from gateway.base.context import ANONYMOUS_CONTEXT, RequestContext
 from gateway.base.overrides import NO_OVERRIDES, Overrides
 from gateway.rollout.cutover import (
     BUCKETS,
-    Cutover,
     CutoverRoute,
     StickyBy,
+    VersionCutover,
     bucket,
     first,
     in_force,
 )
+from gateway.rollout.gates import GateAction, GateLimits
 from gateway.rollout.route_outcomes import UNCELLED
+from gateway.versions.version import Version
+from tests.gateway.lifecycle.served import first_version
 from tests.gateway.world import LAW
 
 SERVED = ("person", "1")
-HALF = Cutover(SERVED, "2", 50.0)
+HALF = VersionCutover(SERVED, "2", 50.0)
 NAMES = st.text(max_size=20)
 PERCENTS = st.floats(0, 100)
 
 
-def moved(cutover: Cutover, client: str) -> bool:
+def moved(cutover: VersionCutover, client: str) -> bool:
     """Whether a client goes the new route."""
     return cutover.route_for(RequestContext(client)) is CutoverRoute.NEW
 
@@ -116,3 +119,57 @@ def test_a_percentage_moves_whole_cells(name: str) -> None:
     assert not moved(replace(HALF, percent=float(cell)), name)
     assert moved(replace(HALF, percent=float(cell + 1)), name)
     assert replace(HALF, sticky=StickyBy.REQUEST).cell_of(name) == UNCELLED
+
+
+KEY = ("person", "1")
+
+
+def cutover(more: str) -> VersionCutover:
+    """Return the cutover of version 1 to version 2, as it is written."""
+    found = first_version(f'shadow: {{ via: "2" }}, cutover: {{ via: "2", {more} }}').cutover
+    assert found is not None
+    assert found.route.service_version == Version(2)
+    return found.rule
+
+
+@pytest.mark.parametrize(
+    ("more", "built"),
+    [
+        ("percent: 25", VersionCutover(KEY, "2", 25.0)),
+        ("percent: 0, sticky_by: request", VersionCutover(KEY, "2", 0.0, StickyBy.REQUEST)),
+        ("steps: [1, 5, 50]", VersionCutover(KEY, "2", 50.0, steps=(1.0, 5.0, 50.0))),
+        ("steps: [1], every: 90s", VersionCutover(KEY, "2", 1.0, steps=(1.0,), every=90.0)),
+        ("steps: [1], every: 1.5h", VersionCutover(KEY, "2", 1.0, steps=(1.0,), every=5400.0)),
+    ],
+)
+def test_cutover(more: str, built: VersionCutover) -> None:
+    assert cutover(more) == built
+
+
+@pytest.mark.parametrize(
+    ("gates", "built"),
+    [
+        ("violations: 0.5%", GateLimits(violations=0.005)),
+        ("errors: 1%, violations: 100%", GateLimits(errors=0.01)),
+        ("differences: 0.1%", GateLimits(violations=0.01, differences=0.001)),
+        ("errors: 1%, window: 30s", GateLimits(violations=0.01, errors=0.01, window=30.0)),
+        (
+            "errors: 1%, window: 5s",
+            GateLimits(violations=0.01, errors=0.01, window=5.0, overdue=2.5),
+        ),
+        ("errors: 1%, overdue: 20s", GateLimits(violations=0.01, errors=0.01, overdue=20.0)),
+        ("errors: 1%, dry_run: true", GateLimits(violations=0.01, errors=0.01, dry_run=True)),
+        (
+            "latency: 1.5x, minimum: 7, then: hold",
+            GateLimits(violations=0.01, latency=1.5, minimum=7, then=GateAction.HOLD),
+        ),
+    ],
+)
+def test_gates(gates: str, built: GateLimits) -> None:
+    found = cutover(f"percent: 25, gates: {{ {gates} }}").gates
+    assert found == built
+
+
+def test_gates_of_steps() -> None:
+    found = cutover("steps: [5, 50], gates: { errors: 1%, inconclusive: roll_back }").gates
+    assert found == GateLimits(violations=0.01, errors=0.01, inconclusive=GateAction.ROLL_BACK)

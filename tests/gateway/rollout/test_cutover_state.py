@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.rollout.cutover import Cutover
+from gateway.rollout.cutover import VersionCutover
 from gateway.rollout.cutover_state import (
     CutoverState,
     DecidedBy,
@@ -15,12 +15,12 @@ from gateway.rollout.cutover_state import (
     ordered,
     outlook,
 )
-from gateway.rollout.gates import GateAction, GateEvidence, Gates
+from gateway.rollout.gates import GateAction, GateEvidence, GateLimits
 from tests.gateway.rollout.outcomes import outcomes
 from tests.gateway.world import LAW
 
-GATES = Gates(errors=0.01, minimum=10)
-CUTOVER = Cutover(("person", "1"), "2", 50.0, gates=GATES)
+GATES = GateLimits(errors=0.01, minimum=10)
+CUTOVER = VersionCutover(("person", "1"), "2", 50.0, gates=GATES)
 HOLDING = replace(CUTOVER, gates=replace(GATES, then=GateAction.HOLD))
 STEPS = replace(CUTOVER, percent=100.0, steps=(1.0, 25.0, 100.0), every=60.0)
 BARE = replace(STEPS, gates=None)
@@ -103,7 +103,7 @@ def at(
     ],
 )
 def test_advance(
-    cutover: Cutover,
+    cutover: VersionCutover,
     before: CutoverState | None,
     evidence: GateEvidence,
     now: float,
@@ -114,7 +114,7 @@ def test_advance(
 
 
 @pytest.mark.parametrize("cutover", [CUTOVER, HOLDING])
-def test_it_says_why(cutover: Cutover) -> None:
+def test_it_says_why(cutover: VersionCutover) -> None:
     assert advance(cutover, at(50), BAD, 5).why.startswith("errors (5xx): 50 of 100 requests")
 
 
@@ -147,7 +147,7 @@ def test_too_little_is_a_reason() -> None:
         (BACK_BY_LITTLE, DecidedBy.HELD),  # a healthy route leaves doubt, too
     ],
 )
-def test_doubt_keeps_a_step(cutover: Cutover, decided_by: DecidedBy) -> None:
+def test_doubt_keeps_a_step(cutover: VersionCutover, decided_by: DecidedBy) -> None:
     found = advance(cutover, at(1), DOUBT, 60)
     assert (found.percent, found.decided_by) == (1, decided_by)
     if decided_by is DecidedBy.HELD:
@@ -200,7 +200,7 @@ def test_doubt_keeps_a_step(cutover: Cutover, decided_by: DecidedBy) -> None:
     ],
 )
 def test_outlook(
-    cutover: Cutover, standing: CutoverState, evidence: GateEvidence, said: str
+    cutover: VersionCutover, standing: CutoverState, evidence: GateEvidence, said: str
 ) -> None:
     assert outlook(cutover, standing, evidence, 10) == said
 
@@ -211,7 +211,7 @@ def test_outlook(
     st.lists(st.tuples(st.sampled_from([GOOD, BAD, NONE]), st.floats(0, 100)), max_size=20),
 )
 def test_it_never_goes_beyond_the_rules(
-    cutover: Cutover, seen: list[tuple[GateEvidence, float]]
+    cutover: VersionCutover, seen: list[tuple[GateEvidence, float]]
 ) -> None:
     """Left to itself, it climbs step by step, and what speaks against it never moves more."""
     standing: CutoverState | None = None
@@ -243,6 +243,10 @@ def test_states_are_told_apart_by_a_word() -> None:
     ],
 )
 def test_what_a_step_needs(
-    cutover: Cutover, standing: CutoverState, evidence: GateEvidence, now: float, more: str | None
+    cutover: VersionCutover,
+    standing: CutoverState,
+    evidence: GateEvidence,
+    now: float,
+    more: str | None,
 ) -> None:
     assert awaited(cutover, standing, evidence, now) == more

@@ -3,21 +3,23 @@
 from dataclasses import replace
 from itertools import pairwise
 
-from gateway.rollout.cutover import Cutover
+from gateway.rollout.cutover import VersionCutover
 from gateway.rollout.evidence import CutoverEvidence
-from gateway.rollout.gates import GateEvidence, Gates
+from gateway.rollout.gates import GateEvidence, GateLimits
 from gateway.rollout.route_outcomes import OUTCOMES
 from gateway.usage.delta import CounterDelta, CutoverDelta, Delta, OperationDelta
 from gateway.usage.totals import Totals
 
 KEY = ("person", "1")
-CUTOVER = Cutover(KEY, "2", 90.0, gates=Gates(errors=0.01, minimum=10), steps=(5.0, 90.0))
+CUTOVER = VersionCutover(
+    KEY, "2", 90.0, gates=GateLimits(errors=0.01, minimum=10), steps=(5.0, 90.0)
+)
 
 
 class Case:
     """One cutover, and a clock."""
 
-    def __init__(self, cutover: Cutover = CUTOVER) -> None:
+    def __init__(self, cutover: VersionCutover = CUTOVER) -> None:
         self.totals = Totals()
         self.known = CutoverEvidence()
         self.now = self.set_at = 1000.0
@@ -121,7 +123,7 @@ def test_moved_clients_are_compared_with_themselves_before() -> None:
 
 def test_moved_clients_are_compared_by_cell_after_a_window() -> None:
     """What they asked for on the new route at an earlier percentage does not count."""
-    case = Case(replace(CUTOVER, gates=Gates(errors=0.01, window=30.0)))
+    case = Case(replace(CUTOVER, gates=GateLimits(errors=0.01, window=30.0)))
     case.count("old", 40, 2, cell=4)
     case.count("old", 60, 0, cell=89)
     case.count("new", 5, 5, cell=4)
@@ -233,7 +235,7 @@ def test_few_totals_by_operation_are_kept_among_them_the_oldest() -> None:
 
 
 def test_a_failing_operation_of_moved_clients_is_found() -> None:
-    case = Case(replace(CUTOVER, gates=Gates(errors=0.01, window=30.0)))
+    case = Case(replace(CUTOVER, gates=GateLimits(errors=0.01, window=30.0)))
     for operation in ("GET /r", "POST /r", "PUT /r"):
         case.count("old", 40, cell=4, operation=operation)
         case.count("old", 40, cell=89, operation=operation)

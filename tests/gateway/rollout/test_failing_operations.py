@@ -11,7 +11,7 @@ from gateway.rollout.failing_operations import (
     failing,
     worst_operation,
 )
-from gateway.rollout.gates import GateEvidence, GateOutcome, Gates
+from gateway.rollout.gates import GateEvidence, GateLimits, GateOutcome
 from gateway.rollout.judgement import judge
 from gateway.rollout.route_outcomes import UNCELLED, RouteOutcomes
 from tests.gateway.rollout.outcomes import outcomes
@@ -139,7 +139,7 @@ def test_the_text_names_the_operation() -> None:
     served = outcomes(300), bad(8, good=292)
     of_it = found({UNCELLED: bad(8)}, BESIDE)
     seen = GateEvidence(*served, served_old=served[0], served_new=served[1], failing=of_it)
-    gates = Gates(errors=0.01, minimum=20)
+    gates = GateLimits(errors=0.01, minimum=20)
     exceeded = [each for each in judge(gates, seen) if each.outcome is GateOutcome.EXCEEDED]
     (text,) = (each.text for each in exceeded)
     assert text == (

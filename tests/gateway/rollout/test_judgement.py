@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.rollout.gates import MEASURES, GateEvidence, GateOutcome, Gates
+from gateway.rollout.gates import MEASURES, GateEvidence, GateLimits, GateOutcome
 from gateway.rollout.judgement import doubt, judge, missing, objection
 from gateway.rollout.route_outcomes import RouteOutcomes
 from tests.gateway.rollout.outcomes import outcomes
 from tests.gateway.world import LAW
 
-GATES = Gates(differences=0.01, errors=0.02, latency=1.5, minimum=100)
+GATES = GateLimits(differences=0.01, errors=0.02, latency=1.5, minimum=100)
 LATE = (
     "latency: a request takes 16.0 ms on the new route (200 requests), 10.0 ms on the old route"
     " (100 requests), within 300 s; 1.5x is allowed"
@@ -22,7 +22,7 @@ NOBODY = RouteOutcomes()
 WRITTEN = outcomes(100, writes=100)
 
 
-def against(gates: Gates | None, evidence: GateEvidence) -> str | None:
+def against(gates: GateLimits | None, evidence: GateEvidence) -> str | None:
     return objection(judge(gates, evidence))
 
 
@@ -184,7 +184,7 @@ def test_too_little_is_inconclusive(evidence: GateEvidence, outcome: GateOutcome
 
 
 def test_what_is_missing() -> None:
-    slow, few = Gates(latency=2, minimum=10), outcomes(9)
+    slow, few = GateLimits(latency=2, minimum=10), outcomes(9)
     assert missing(slow, GateEvidence(few, outcomes(8))) == "2 more requests on the new route"
     assert missing(slow, GateEvidence(few, outcomes(10))) == "1 more request on the old route"
     assert missing(slow, GateEvidence(outcomes(10), outcomes(10))) is None
@@ -199,7 +199,7 @@ def test_what_is_missing() -> None:
     assert missing(compared, GateEvidence(new=outcomes(100), compared=100)) is None
 
 
-def exceeded(gates: Gates, seen: GateEvidence) -> dict[str, str]:
+def exceeded(gates: GateLimits, seen: GateEvidence) -> dict[str, str]:
     """Return the texts of the comparisons that exceed their limits."""
     found = judge(gates, seen)
     return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
@@ -285,7 +285,7 @@ def test_a_machine_that_stands_still_is_no_slow_route() -> None:
 def test_what_strikes_at_one_time_alone_may_be_a_machine_that_stands_still(
     ends: dict[str, int],
 ) -> None:
-    gates = Gates(errors=0.01)
+    gates = GateLimits(errors=0.01)
     for parts, count in (([9, 9], 0), ([9, 9, 9, 9], 1)):
         bad = [outcomes(20, **ends)] * len(parts)
         parts_of_it = (*bad, *[outcomes(20)] * (10 - len(bad)))
@@ -295,7 +295,7 @@ def test_what_strikes_at_one_time_alone_may_be_a_machine_that_stands_still(
         assert len(exceeded(gates, seen._replace(parts=()))) == 1
 
 
-SMALL = Gates(errors=0.01, minimum=5)
+SMALL = GateLimits(errors=0.01, minimum=5)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_few_requests_that_leave_doubt(
 
 
 def test_few_durations_and_comparisons_that_leave_doubt() -> None:
-    gates = Gates(differences=0.01, latency=1.5, minimum=5)
+    gates = GateLimits(differences=0.01, latency=1.5, minimum=5)
     slow = GateEvidence(outcomes(5, 0.01), outcomes(5, 0.1, spread=0.05), 5)
     seen = slow._replace(served_new=slow.new)
     assert against(gates, seen) is None
@@ -369,8 +369,8 @@ def test_who_may_be_unlike_the_rest_leaves_no_doubt() -> None:
 WORST = GateEvidence(outcomes(100), outcomes(100, 9.0, _5xx=100), 100, 100)
 
 
-@pytest.mark.parametrize("gates", [None, Gates()])
-def test_who_looks_at_nothing_objects_to_nothing(gates: Gates | None) -> None:
+@pytest.mark.parametrize("gates", [None, GateLimits()])
+def test_who_looks_at_nothing_objects_to_nothing(gates: GateLimits | None) -> None:
     assert against(gates, WORST) is None
 
 

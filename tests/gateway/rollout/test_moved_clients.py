@@ -1,12 +1,12 @@
 """One client of many, all of whose requests of a kind fail since it was moved."""
 
-from gateway.rollout.gates import GateEvidence, GateOutcome, Gates, MovedClients
+from gateway.rollout.gates import GateEvidence, GateLimits, GateOutcome, MovedClients
 from gateway.rollout.judgement import doubt, judge
 from gateway.rollout.moved_clients import worst_moved
 from gateway.rollout.route_outcomes import RouteOutcomes
 from tests.gateway.rollout.outcomes import outcomes
 
-GATES = Gates(errors=0.01, minimum=100)
+GATES = GateLimits(errors=0.01, minimum=100)
 
 
 def written(writes: int, failed: int) -> RouteOutcomes:

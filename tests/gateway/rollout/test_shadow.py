@@ -3,9 +3,14 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gateway.rollout.dry_run import DryRun
-from gateway.rollout.shadow import Shadow, ShadowMode
+from gateway.rollout.differences import Ignored, parse_ignored
+from gateway.rollout.shadow import DryRunMark, ShadowMode, VersionShadow
+from gateway.versions.version import Version
+from tests.gateway.lifecycle.served import first_version
+from tests.gateway.world import LAW
 
 
 @pytest.mark.parametrize(
@@ -22,10 +27,10 @@ from gateway.rollout.shadow import Shadow, ShadowMode
 def test_the_method_and_the_draw_decide(
     method: str, percent: float, draw: float, expected: bool
 ) -> None:
-    assert Shadow(("person", "1"), percent).falls_on(method, "/p", draw) is expected
+    assert VersionShadow(("person", "1"), percent).falls_on(method, "/p", draw) is expected
 
 
-TRIED = DryRun("Prefer", "dry-run", methods=frozenset({"POST", "PUT"}), paths=frozenset({"/p"}))
+TRIED = DryRunMark("Prefer", "dry-run", methods=frozenset({"POST", "PUT"}), paths=frozenset({"/p"}))
 
 
 @pytest.mark.parametrize(
@@ -50,6 +55,103 @@ TRIED = DryRun("Prefer", "dry-run", methods=frozenset({"POST", "PUT"}), paths=fr
 def test_how_a_request_is_compared(
     more: dict[str, Any], method: str, path: str, expected: ShadowMode | None
 ) -> None:
-    shadow = Shadow(("person", "1"), **more)
+    shadow = VersionShadow(("person", "1"), **more)
     assert shadow.mode(method, path) is expected
     assert shadow.falls_on(method, path, 0.0) is (expected is not None)
+
+
+KEY = ("person", "1")
+
+
+def test_defaults() -> None:
+    shadow = first_version('shadow: { via: "2" }').shadow
+    assert shadow is not None
+    assert shadow.rule == VersionShadow(KEY)
+    assert (shadow.route.service.name, shadow.route.service_version) == ("new", Version(2))
+
+
+def test_what_is_written() -> None:
+    shadow = first_version(
+        'shadow: { via: "2", percent: 5, ignore: [/a/*/b], headers: [ETag, X-A, etag],'
+        " methods: [GET, POST], noise: false, samples: plain, body: 10 }"
+    ).shadow
+    assert shadow is not None
+    assert shadow.rule == VersionShadow(
+        KEY,
+        5.0,
+        Ignored(frozenset({parse_ignored("/a/*/b")})),
+        ("etag", "x-a"),
+        frozenset({"GET", "HEAD", "POST"}),
+        noise=False,
+        plain=True,
+        body=10,
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "built"),
+    [
+        (
+            'header: Prefer, value: "handling=dry-run"',
+            DryRunMark("Prefer", "handling=dry-run"),
+        ),
+        (
+            'query: dryRun, value: "", methods: [PUT], paths: [/param]',
+            DryRunMark("dryRun", "", True, frozenset({"PUT"}), frozenset({"/param"})),
+        ),
+    ],
+)
+def test_dry_runs(written: str, built: DryRunMark) -> None:
+    shadow = first_version(f'shadow: {{ via: "2", dry_run: {{ {written} }} }}').shadow
+    assert shadow is not None
+    assert shadow.rule.dry_run == built
+
+
+def test_writes_are_validated_by_the_document_of_the_version_that_is_asked() -> None:
+    shadow = first_version('shadow: { via: "2", validate: true }').shadow
+    assert shadow is not None
+    assert shadow.rule.document == "http://127.0.0.1:8002/openapi.json"
+
+
+HEADER = DryRunMark("Prefer", "dry-run")
+QUERY = DryRunMark("dry run", "a&b", in_query=True)
+
+
+@pytest.mark.parametrize(
+    ("target", "marked"),
+    [
+        ("/p", "/p?dry%20run=a%26b"),
+        ("/p?", "/p?dry%20run=a%26b"),
+        ("/p?q=1&r", "/p?q=1&r&dry%20run=a%26b"),
+        ("/p?dry%20run=no&q=1&dry+run&%64ry%20run=", "/p?q=1&dry%20run=a%26b"),
+        ("/p?Dry%20run=no", "/p?Dry%20run=no&dry%20run=a%26b"),
+    ],
+)
+def test_a_parameter_is_replaced(target: str, marked: str) -> None:
+    assert QUERY.target(target) == marked
+    assert HEADER.target(target) == target
+
+
+def test_a_field_is_replaced() -> None:
+    fields = [(b"A", b"b"), (b"prefer", b"respond-async"), (b"Preferred", b"c")]
+    assert HEADER.fields(fields) == [(b"A", b"b"), (b"Preferred", b"c"), (b"Prefer", b"dry-run")]
+    assert QUERY.fields(fields) == fields
+
+
+@LAW
+@given(st.text("dry run=&%20+?abc", max_size=30))
+def test_no_query_leaves_another_mark(query: str) -> None:
+    mark = DryRunMark("dry", "yes", in_query=True)
+    marked = mark.target(f"/p?{query}")
+    assert marked.endswith("dry=yes")
+    assert mark.target(marked) == marked
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "applies"),
+    [("POST", "/a", True), ("GET", "/a", False), ("DELETE", "/b", True)],
+)
+def test_what_can_be_tried(method: str, path: str, applies: bool) -> None:
+    assert HEADER.applies(method, path) is applies
+    here = DryRunMark("Prefer", "dry-run", paths=frozenset({"/a"}))
+    assert here.applies(method, path) is (applies and path == "/a")

@@ -17,8 +17,8 @@ from gateway.conversion.operations.operation import (
     parse_operation,
 )
 from gateway.conversion.version_link import Direction, VersionLink
-from gateway.rollout.cutover import Cutover, CutoverRoute, StickyBy
-from gateway.rollout.shadow import Shadow, ShadowMode
+from gateway.rollout.cutover import CutoverRoute, StickyBy, VersionCutover
+from gateway.rollout.shadow import ShadowMode, VersionShadow
 from gateway.routing.plan import Decision, Plan, Refusal, plan
 from gateway.routing.snapshot import CutoverAlternative, Endpoint, Route, ShadowAlternative
 from gateway.versions.rewriting import VersionRewrite
@@ -169,7 +169,7 @@ def test_a_service_of_its_own() -> None:
 
 
 def test_a_cutover() -> None:
-    rule = Cutover(KEY, "2", 50.0, StickyBy.REQUEST)
+    rule = VersionCutover(KEY, "2", 50.0, StickyBy.REQUEST)
     route = replace(OWN, cutover=CutoverAlternative(rule, VIA_2))
     new = planned(route, "POST /pay", 0.0)
     assert (new.cutover_route, new.target) == (CutoverRoute.NEW, "/payments?version=2")
@@ -187,7 +187,7 @@ def test_a_cutover() -> None:
     ],
 )
 def test_a_shadow(asked: str, repeated: str | None) -> None:
-    route = replace(OWN, shadow=ShadowAlternative(Shadow(KEY), VIA_2))
+    route = replace(OWN, shadow=ShadowAlternative(VersionShadow(KEY), VIA_2))
     found = planned(route, asked)
     assert not isinstance(found.shadow, Refusal)
     assert (found.shadow and found.shadow.target) == repeated
@@ -196,20 +196,20 @@ def test_a_shadow(asked: str, repeated: str | None) -> None:
 
 @pytest.mark.parametrize(("asked", "status"), [("GET /fax", 410), ("GET /pay?id=..", 400)])
 def test_a_shadow_of_what_would_be_refused(asked: str, status: int) -> None:
-    found = planned(replace(OWN, shadow=ShadowAlternative(Shadow(KEY), VIA_2)), asked)
+    found = planned(replace(OWN, shadow=ShadowAlternative(VersionShadow(KEY), VIA_2)), asked)
     assert isinstance(found.shadow, Refusal)
     assert found.shadow.fault.status == status
 
 
 def test_a_read_that_the_other_version_writes_is_only_validated() -> None:
-    rule = Shadow(KEY, document="v2.json")
+    rule = VersionShadow(KEY, document="v2.json")
     found = planned(replace(OWN, shadow=ShadowAlternative(rule, VIA_2)), "GET /find")
     assert isinstance(found.shadow, Plan)
     assert rule.mode(found.shadow.method("GET"), "/find") is ShadowMode.VALIDATE
 
 
 def test_a_shadow_that_may_post() -> None:
-    rule = Shadow(KEY, methods=frozenset({"GET", "POST"}))
+    rule = VersionShadow(KEY, methods=frozenset({"GET", "POST"}))
     found = planned(replace(OWN, shadow=ShadowAlternative(rule, VIA_2)), "GET /find")
     assert isinstance(found.shadow, Plan)
     assert found.shadow.method("GET") == "POST"

@@ -11,9 +11,8 @@ from gateway.base.path_templates import parse_template
 from gateway.conversion.chain import Conversion
 from gateway.conversion.changes.rename import Renamed
 from gateway.conversion.version_link import Direction, VersionLink
-from gateway.rollout.cutover import Cutover, CutoverRoute, StickyBy
-from gateway.rollout.dry_run import DryRun
-from gateway.rollout.shadow import Shadow
+from gateway.rollout.cutover import CutoverRoute, StickyBy, VersionCutover
+from gateway.rollout.shadow import DryRunMark, VersionShadow
 from gateway.routing.plan import Plan, Refusal, plan
 from gateway.routing.snapshot import CutoverAlternative, Endpoint, Route, ShadowAlternative
 from tests.gateway.world import PATH, PERSON_V1, PERSON_V2, V1, V2, head, person, snapshot
@@ -28,8 +27,8 @@ NEW = Route(
     Conversion((), Direction.DOWN),
 )
 OLD = Route(V1, V1, PERSON_V1, parse_template("/old"), fields=((b"Deprecation", b"@1"),))
-SHADOW = ShadowAlternative(Shadow(SERVED), NEW)
-CUTOVER = CutoverAlternative(Cutover(SERVED, "2", 50.0, StickyBy.REQUEST), NEW)
+SHADOW = ShadowAlternative(VersionShadow(SERVED), NEW)
+CUTOVER = CutoverAlternative(VersionCutover(SERVED, "2", 50.0, StickyBy.REQUEST), NEW)
 
 
 def planned(route: Route, context: RequestContext, method: str = "GET") -> Plan:
@@ -82,7 +81,7 @@ def test_a_shadow_is_a_plan_beside_the_plan() -> None:
     ("method", "target"), [("POST", "/v2/person?q=1&try=yes"), ("GET", "/v2/person?q=1")]
 )
 def test_a_dry_run_is_marked(method: str, target: str) -> None:
-    rule = Shadow(SERVED, dry_run=DryRun("try", "yes", in_query=True))
+    rule = VersionShadow(SERVED, dry_run=DryRunMark("try", "yes", in_query=True))
     chosen = planned(replace(OLD, shadow=ShadowAlternative(rule, NEW)), RequestContext(), method)
     assert chosen.target == "/old?q=1"
     assert isinstance(chosen.shadow, Plan)
@@ -93,7 +92,7 @@ def test_what_cannot_be_asked_elsewhere_would_be_refused() -> None:
     """The client's own answer does not depend on it."""
     link = VersionLink(V1, V2, (), query=(Renamed("page", "q"),))
     strict = replace(NEW, request=Conversion((link,), Direction.UP))
-    route = replace(OLD, shadow=ShadowAlternative(Shadow(SERVED), strict))
+    route = replace(OLD, shadow=ShadowAlternative(VersionShadow(SERVED), strict))
     endpoint = replace(person("/v{version}/person", PATH, methods=None), routes={V1: route})
     outcome = plan(snapshot([endpoint]), head("/v1/person?q=1&page=2"), RequestContext())
     assert isinstance(outcome, Plan)
@@ -113,7 +112,7 @@ def test_what_may_be_asked_twice(method: str, asked: bool) -> None:
     [(0, 0.0, False), (5, 0.04, True), (5, 0.05, False), (100, 0.999, True)],
 )
 def test_how_many_are_asked_twice(percent: float, draw: float, asked: bool) -> None:
-    route = replace(OLD, shadow=ShadowAlternative(Shadow(SERVED, percent), NEW))
+    route = replace(OLD, shadow=ShadowAlternative(VersionShadow(SERVED, percent), NEW))
     assert (planned(route, RequestContext(shadow_draw=draw)).shadow is not None) is asked
 
 

@@ -16,7 +16,7 @@ from gateway.base.overrides import VersionKey
 from gateway.findings.formatting import duration_text
 from gateway.findings.gate_curves import GateCurves, GateName, GatePoint
 from gateway.findings.operator import Operator
-from gateway.rollout.cutover import Cutover
+from gateway.rollout.cutover import VersionCutover
 from gateway.rollout.cutovers import CurrentCutover
 from gateway.rollout.gates import GateResult
 
@@ -64,7 +64,7 @@ class CutoverPart:
     """
 
     report: CutoverReport
-    rule: Cutover
+    rule: VersionCutover
     since: float
     seen: str
     gates: list[GateRow]

@@ -8,9 +8,9 @@ import yaml
 from gateway.admin.page.mending import Mending, mending
 from gateway.admin.shadow_report import DifferenceSample
 from gateway.rollout.differences import Ignored
-from gateway.rollout.shadow import Shadow
+from gateway.rollout.shadow import VersionShadow
 
-SHADOW = Shadow(("person", "1"))
+SHADOW = VersionShadow(("person", "1"))
 CASES = {
     # field, what the client got, what it would get: the change
     "one that is gone": ("/age", "41", "missing", "remove: { field: age, value: 41 }"),
@@ -44,7 +44,7 @@ def test_changes(field: str, old: str, new: str, change: str) -> None:
 
 
 def test_what_is_known_stays_known() -> None:
-    shadow = Shadow(("person", "1"), ignored=Ignored(frozenset({("b", "*"), ("a",)})))
+    shadow = VersionShadow(("person", "1"), ignored=Ignored(frozenset({("b", "*"), ("a",)})))
     found = mending("/c", [], shadow, newer=True)
     assert json.loads(found.ignore.removeprefix("ignore: ")) == ["/a", "/b/*", "/c"]
     assert mending("/c", [], None, newer=True).ignore == 'ignore: ["/c"]'

@@ -5,9 +5,9 @@ import pytest
 from gateway.conversion.document import Document
 from gateway.proxy.shadow.replay import CapturedAnswer
 from gateway.rollout.differences import ComparedAnswer
-from gateway.rollout.shadow import Shadow
+from gateway.rollout.shadow import VersionShadow
 
-RULE = Shadow(("orders", "1"), headers=("x-kind",))
+RULE = VersionShadow(("orders", "1"), headers=("x-kind",))
 
 
 @pytest.mark.parametrize(
