@@ -137,7 +137,7 @@ async def test_what_is_ignored_and_what_is_chosen(lane: Lane, upstream: StartUps
 
 BROKEN = [
     pytest.param(answer({}, status="500 Oh"), "500", id="fails"),
-    pytest.param(answer(b"no json"), "502 conversion_failed: The b", id="says no JSON"),
+    pytest.param(answer(b"{no json"), "502 conversion_failed: The b", id="says no JSON"),
     pytest.param(answer({"name": 5}), "502 conversion_failed: The b", id="converts not"),
     pytest.param(b"nonsense\r\n\r\n", "502 upstream_protocol: The b", id="breaks HTTP"),
     pytest.param(None, "502 upstream_unreachable: The b", id="is not there"),
