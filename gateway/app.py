@@ -243,13 +243,13 @@ async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncI
 
 
 async def _notify(operator: Operator) -> None:
-    """Send word of what happens, while the rules name somebody who gets it."""
+    """Send notifications while webhooks are configured."""
     while True:
         if operator.rules.notify.webhooks:
-            # Imported for rules that need it: its client and its sources are memory.
-            from gateway.findings.notifier import Notifier
+            # Only where needed: its HTTP client takes memory.
+            from gateway.findings.notifier import notify
 
-            await Notifier(operator).run()
+            await notify(operator)
         await asyncio.sleep(_NOTIFY_SECONDS)
 
 

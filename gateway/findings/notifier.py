@@ -1,183 +1,231 @@
-"""Notifier: the task that looks for what happened, and sends word of it."""
+"""The task that finds events and delivers notifications, while webhooks are configured."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from math import inf
 from time import monotonic
+from typing import TypedDict
 from uuid import uuid4
 
 import msgspec
+from aiohttp import ClientSession
 
 from gateway.base.mistakes import suggest
-from gateway.base.notify_rules import MessageForm, NotifyRules, Webhook
+from gateway.base.notify import Notify, Webhook
 from gateway.base.overrides import VersionKey
-from gateway.findings import observation
-from gateway.findings.attempts import Attempts
+from gateway.findings import events
 from gateway.findings.catalog import catalog
-from gateway.findings.failing_webhooks import failing_webhooks
 from gateway.findings.notification import (
     DOCUMENT,
-    Happening,
+    Attempt,
+    Event,
     Notification,
     NotifyDocument,
-    add,
-    brief,
-    forget_webhooks,
-    merge,
-    note,
     read_document,
 )
-from gateway.findings.notify_report import WebhookTest
 from gateway.findings.operator import Operator
 from gateway.findings.retirable_versions import retirable
 from gateway.findings.standing import Standings
-from gateway.findings.webhook_client import WebhookClient
+from gateway.findings.webhook_client import post, webhook_session
 from gateway.observe import log
 from gateway.store.state import StateError
 from gateway.usage.history import Interval, whole_history
 
-# Between two looks, in seconds; what takes all rows of usage is looked at less often.
+# Seconds between two rounds; versions, whose usage takes long to read, are examined less often.
 _INTERVAL = 5.0
-_RARELY = 600.0
+_VERSIONS_INTERVAL = 600.0
+# Messages sent to a webhook at a time: the first one, and the others once it is taken.
+_AT_ONCE = 10
+# How long a round waits for responses; the next one takes those that come later.
+_PATIENCE = 2.0
 
-Observe = Callable[[NotifyDocument, float], list[Happening]]
+Observe = Callable[[NotifyDocument, float], list[Event]]
+
+
+class SentTest(TypedDict):
+    """The outcome of a test message; no error for a success."""
+
+    webhook: str
+    error: str
+
+
+async def notify(operator: Operator) -> None:
+    """Find and deliver while webhooks are configured."""
+    async with webhook_session() as session:
+        await Notifier(operator, session).run()
 
 
 class Notifier:
-    """Adds what happened to the document, and sends it where this gateway judges."""
+    """Finds events, and delivers their notifications if this gateway is the leader."""
 
-    def __init__(self, operator: Operator) -> None:
+    def __init__(self, operator: Operator, session: ClientSession) -> None:
         self._operator = operator
+        self._session = session
         self._standings = Standings(operator)
-        self._looked = -_RARELY
-        self._unstored = NotifyDocument()
-        self._attempts = Attempts(operator)
+        self._examined = -_VERSIONS_INTERVAL
+        self._unstored = NotifyDocument()  # while the store is unreachable
+        self._sending: dict[str, asyncio.Task[dict[str, Attempt]]] = {}
+        # When messages are due, by webhook and id, on the monotonic clock: the clock of the
+        # document may be set, and all would be due at once, or none for long.
+        self._due: dict[str, dict[str, float]] = {}
 
     async def run(self) -> None:
-        """Go on while the rules have webhooks."""
-        async with WebhookClient() as client:
-            try:
-                await self._go_on(client)
-            finally:
-                self._attempts.stop()
+        """Run while webhooks are configured."""
+        late = False
+        try:
+            while self._operator.rules.notify.webhooks:
+                try:
+                    await self.find()
+                    await self.deliver()
+                    late = False
+                except StateError as error:
+                    if not late:  # once per outage
+                        log.event("notify_late", "warning", reason=str(error))
+                    late = True
+                    await self.deliver_unstored()
+                await asyncio.sleep(_INTERVAL)
+        finally:
+            for task in self._sending.values():
+                task.cancel()
         self._operator.webhooks.clear()
 
-    async def _go_on(self, client: WebhookClient) -> None:
-        late = False
-        while (rules := self._operator.rules.notify).webhooks:
-            try:
-                await self.look(rules)
-                await self.deliver(rules, client)
-                late = False
-            except StateError as error:
-                if not late:  # once an outage
-                    log.event("notify_late", "warning", reason=str(error))
-                late = True
-                await self.deliver_unstored(rules, client)
-            await asyncio.sleep(_INTERVAL)
-
-    async def look(self, rules: NotifyRules) -> None:
-        """Add what happened to the document; raises StateError."""
-        state = self._operator.state
+    async def find(self) -> None:
+        """Add new events to the document; raises StateError."""
+        state, notify = self._operator.state, self._operator.rules.notify
         stored, now = await state.read_document(DOCUMENT)
-        observers: list[Observe] = [self._own]
-        if self._operator.state.judges:
-            observers += [await self._shared(stored, now)]
+        observers: list[Observe] = [self._own_events]
+        if state.judges:
+            observers.append(await self._shared_events(read_document(stored), now))
         dropped = 0
 
         def change(former: object) -> object:
             nonlocal dropped
             document = read_document(former)
-            merge(document, self._unstored)
-            happenings = [one for observe in observers for one in observe(document, now)]
-            dropped = len(add(document, happenings, rules, now))
-            forget_webhooks(document, [webhook.name for webhook in rules.webhooks])
+            document.merge(self._unstored)
+            found = [event for observe in observers for event in observe(document, now)]
+            dropped = document.add(found, notify, now)
+            document.forget_webhooks(notify.webhooks)
             return msgspec.to_builtins(document)
 
-        # Most looks change nothing, and need no lock.
-        if brief(change(stored)) != brief(stored):
+        # Most rounds change nothing, and need no lock.
+        if msgspec.json.encode(change(stored)) != msgspec.json.encode(stored):
             await state.change_document(DOCUMENT, change)
             for _ in range(dropped):
                 self._operator.count("notifications", "dropped")
         self._unstored = NotifyDocument()
 
-    async def deliver_unstored(self, rules: NotifyRules, client: WebhookClient) -> None:
-        """Send word that the store is away: at once if this gateway judged, or later.
-
-        Neither the judge nor its deputy, it leaves chats to them: those show what comes twice. The
-        next look that reaches the store adds it there, and what is not taken yet goes on.
-        """
-        state, document = self._operator.state, self._unstored
-        now = state.now
-        found = observation.state_stale(state.replica, state.stale_since, now, state.failover)
-        if state.failover.rank > 1:
-            known = tuple(each for each in rules.webhooks if each.form is MessageForm.STANDARD)
-            rules = NotifyRules(known, rules.page)
-        add(document, found, rules, now)
-        ended = await self._attempts.make(document, rules, client, now)
-        for name, attempts in ended.items():
-            note(document, name, attempts, now)
-        self._attempts.noted(ended)
-
-    async def deliver(self, rules: NotifyRules, client: WebhookClient) -> None:
-        """Send what is due, if this gateway judges; raises StateError."""
-        webhooks = self._operator.webhooks
-        webhooks.clear()
-        if not self._operator.state.judges:
+    async def deliver(self) -> None:
+        """Send due messages, if this gateway is the leader; raises StateError."""
+        state, webhooks = self._operator.state, self._operator.rules.notify.webhooks
+        self._operator.webhooks.clear()
+        if not state.judges:
             return
-        state = self._operator.state
         stored, now = await state.read_document(DOCUMENT)
         document = read_document(stored)
-        names = [webhook.name for webhook in rules.webhooks]
-        failing = {each.webhook for each in failing_webhooks(document, names)}
-        webhooks.update({name: name in failing for name in names})
-        ended = await self._attempts.make(document, rules, client, now)
-        if not ended:
+        failing = {each.webhook for each in document.failing(webhooks)}
+        self._operator.webhooks.update({name: name in failing for name in webhooks})
+        outcomes = await self._send_due(document, webhooks, now)
+        if not outcomes:
             return
 
         def change(former: object) -> object:
             document = read_document(former)
-            for name, attempts in ended.items():
-                note(document, name, attempts, now)
+            for name, attempts in outcomes.items():
+                document.record(name, attempts, now)
             return msgspec.to_builtins(document)
 
         await state.change_document(DOCUMENT, change)
-        self._attempts.noted(ended)
+        self._forget_sent(outcomes)
 
-    def _own(self, _: NotifyDocument, now: float) -> list[Happening]:
-        state = self._operator.state
-        replica = state.replica
-        happenings = [*observation.tasks_failed(replica, self._operator.failing_tasks(), now)]
+    async def deliver_unstored(self) -> None:
+        """Report that the store is unreachable: at once from the leader, later from others.
+
+        Only the leader and its deputy send to chats, which show duplicates. `find` adds the event
+        to the store once it is reachable, and `deliver` retries it.
+        """
+        state, notify, document = self._operator.state, self._operator.rules.notify, self._unstored
+        now = state.now
+        found = events.state_stale(state.replica, state.stale_since, now, state.failover)
+        if state.failover.rank > 1:
+            known = {name: one for name, one in notify.webhooks.items() if one.form == "standard"}
+            notify = notify.model_copy(update={"webhooks": known})
+        document.add(found, notify, now)
+        outcomes = await self._send_due(document, notify.webhooks, now)
+        for name, attempts in outcomes.items():
+            document.record(name, attempts, now)
+        self._forget_sent(outcomes)
+
+    async def _send_due(
+        self, document: NotifyDocument, webhooks: Mapping[str, Webhook], now: float
+    ) -> dict[str, dict[str, Attempt]]:
+        """Send due messages; return outcomes by webhook and id, until `_forget_sent`."""
+        for name, webhook in webhooks.items():
+            if name in self._sending:
+                continue
+            at, former = monotonic(), self._due.get(name, {})
+            waits = document.waits(name, now)
+            due = self._due[name] = {one: former.get(one, at + left) for one, left in waits.items()}
+            ready = [one for one in document.items if due.get(one.id, inf) <= at][:_AT_ONCE]
+            if ready:
+                self._sending[name] = asyncio.create_task(self._send(ready, name, webhook))
+        if self._sending:
+            await asyncio.wait(self._sending.values(), timeout=_PATIENCE)
+        return {name: task.result() for name, task in self._sending.items() if task.done()}
+
+    def _forget_sent(self, outcomes: Mapping[str, object]) -> None:
+        for name in outcomes:
+            del self._sending[name]
+
+    async def _send(
+        self, ready: list[Notification], name: str, webhook: Webhook
+    ) -> dict[str, Attempt]:
+        async def send(one: Notification) -> Attempt:
+            del self._due[name][one.id]
+            attempt = await post(self._session, one, name, webhook, self._operator.state.now)
+            self._operator.count("notifications", "failed" if attempt.error else "sent")
+            if attempt.error:
+                details = {"webhook": name, "notification": one.id, "reason": attempt.error}
+                log.event("notify_failed", "warning", **details)
+            return attempt
+
+        first, *others = ready
+        outcomes = {first.id: await send(first)}
+        if not outcomes[first.id].error:
+            ended = await asyncio.gather(*map(send, others))
+            outcomes.update(zip((one.id for one in others), ended, strict=True))
+        return outcomes
+
+    def _own_events(self, _: NotifyDocument, now: float) -> list[Event]:
+        state, operator = self._operator.state, self._operator
+        found = [*events.tasks_failed(state.replica, operator.failing_tasks(), now)]
         if not state.failover.rank:
-            happenings += observation.state_stale(replica, state.stale_since, now, state.failover)
-        happenings += observation.rules_refused(replica, self._operator.reloader.refused)
-        return happenings
+            found += events.state_stale(state.replica, state.stale_since, now, state.failover)
+        found += events.rules_refused(state.replica, operator.reloader.refused)
+        return found
 
-    async def _shared(self, stored: object, now: float) -> Observe:
-        """Return what looks at that which all replicas share."""
+    async def _shared_events(self, stored: NotifyDocument, now: float) -> Observe:
+        """Return a function that finds the events of what all replicas share."""
         operator = self._operator
         rules, overrides = operator.rules, operator.state.in_force
         states = {key: operator.state.cutover(key).state for key in rules.cutovers}
         versions, fleet = catalog(rules), await operator.state.fleet()
-        rare: list[Happening] = []
-        if monotonic() - self._looked >= _RARELY:
+        found: list[Event] = []
+        if monotonic() - self._examined >= _VERSIONS_INTERVAL:
             view, standings = await self._standings.latest()
-            rare += observation.sunsets_near(versions, standings, now)
+            found += events.sunsets_near(versions, standings, now)
             keys = await retirable(operator, versions, view, standings)
-            rare += observation.versions_retirable(keys, standings)
-            self._looked = monotonic()
-        ended = [
-            observation.brownout_ended(key, window, await self._minutes(key))
-            for key, window in observation.brownouts_over(read_document(stored), now).items()
-        ]
+            found += events.versions_retirable(keys, standings)
+            self._examined = monotonic()
+        for key, opening in events.pop_ended_brownouts(stored, now).items():
+            found.append(events.brownout_ended(key, opening, await self._minutes(key)))
 
-        def observe(document: NotifyDocument, now: float) -> list[Happening]:
-            observation.brownouts_over(document, now)
+        def observe(document: NotifyDocument, now: float) -> list[Event]:
+            events.pop_ended_brownouts(document, now)
             return [
-                *observation.cutovers_moved(document, states, now),
-                *observation.replicas_lost(fleet),
-                *ended,
-                *observation.brownouts_begun(document, versions, overrides, now),
-                *rare,
+                *events.cutovers_moved(document, states, now),
+                *events.replicas_lost(fleet),
+                *events.brownouts_begun(document, versions, overrides, now),
+                *found,
             ]
 
         return observe
@@ -188,37 +236,51 @@ class Notifier:
         return view.series.get(key, {})
 
 
-def chosen(rules: NotifyRules, name: str | None) -> list[Webhook]:
-    """Return the webhook of a name, or all for None.
+def chosen(notify: Notify, name: str | None) -> dict[str, Webhook]:
+    """Return the webhook with a name, or all for None.
 
     Raises:
         LookupError: there is none; the text is for the operator.
     """
-    names = [webhook.name for webhook in rules.webhooks]
-    if name is not None and name not in names:
-        raise LookupError(f"no webhook is called '{name}'; {suggest(name, names)}")
-    if not names:
+    if name is not None and name not in notify.webhooks:
+        raise LookupError(f"no webhook is called '{name}'; {suggest(name, notify.webhooks)}")
+    if not notify.webhooks:
         raise LookupError("the rules have no webhooks; name one in 'notify'")
-    return [webhook for webhook in rules.webhooks if name in (None, webhook.name)]
+    return {each: webhook for each, webhook in notify.webhooks.items() if name in (None, each)}
 
 
 async def send_test(
-    rules: NotifyRules, webhooks: Sequence[Webhook], who: str, now: float
-) -> list[WebhookTest]:
-    """Send a test message to webhooks, and return how that ended.
+    webhooks: Mapping[str, Webhook], page: str, who: str, now: float
+) -> list[SentTest]:
+    """Send a test message to webhooks.
 
     Args:
-        rules: have the address of the page.
-        webhooks: get the message.
-        who: asked for it.
+        webhooks: the receivers, by name.
+        page: the URL of the admin port.
+        who: the name of the operator.
         now: the time, in seconds since 1970.
     """
-    one = Notification(
-        f"evt_{uuid4().hex}",
-        *("test", now, "a test", f"A test message, for which {who} asked.", "", ""),
-        rules.page,
-    )
-    async with WebhookClient() as client:
-        sent = await asyncio.gather(*(client.send(one, webhook, now) for webhook in webhooks))
-    tests = zip(webhooks, sent, strict=True)
-    return [WebhookTest(webhook.name, attempt.error) for webhook, attempt in tests]
+    text = f"A test message, for which {who} asked."
+    link = page.rstrip("/")
+    one = Notification(f"evt_{uuid4().hex}", "test", now, "a test", text, "", "", link)
+    async with webhook_session() as session:
+        posts = (post(session, one, name, webhook, now) for name, webhook in webhooks.items())
+        attempts = await asyncio.gather(*posts)
+    return [
+        {"webhook": name, "error": attempt.error}
+        for name, attempt in zip(webhooks, attempts, strict=True)
+    ]
+
+
+async def record_test(operator: Operator, results: list[SentTest]) -> None:
+    """Record which webhooks took a test message, so that they fail no more; raises StateError."""
+    _, now = await operator.state.read_document(DOCUMENT)
+
+    def change(former: object) -> object:
+        document = read_document(former)
+        for each in results:
+            if not each["error"]:
+                document.record_taken(each["webhook"], now)
+        return msgspec.to_builtins(document)
+
+    await operator.state.change_document(DOCUMENT, change)

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from gateway.base.overrides import Overrides, VersionKey
 from gateway.findings.catalog import CatalogVersion
-from gateway.findings.failing_webhooks import FailingWebhook
 from gateway.findings.formatting import moment_text, period_text, plural, sentence
+from gateway.findings.notification import FailingWebhook
 from gateway.findings.service_failures import service_failures
 from gateway.findings.standing import Standing
 from gateway.lifecycle.brownout import WindowOccurrence

@@ -1,162 +1,111 @@
-"""WebhookClient: posts messages, and says why one was not taken."""
+"""Webhooks: messages signed as Standard Webhooks asks, or for a chat, and their delivery."""
 
 import asyncio
 import errno
 import os
 import ssl
-from types import TracebackType
-from typing import Self, cast
+from base64 import b64encode
+from functools import partial
+from hashlib import sha256
+from hmac import new as hmac
+from typing import Any, cast
 
+import msgspec
 from aiohttp import (
     ClientConnectorCertificateError,
     ClientConnectorDNSError,
     ClientError,
     ClientHttpProxyError,
     ClientProxyConnectionError,
-    ClientResponse,
     ClientResponseError,
     ClientSession,
     ClientSSLError,
     ClientTimeout,
     TCPConnector,
 )
-from aiohttp.connector import Connection
+from aiohttp.client_proto import ResponseHandler
 
-from gateway.base.notify_rules import Webhook
+from gateway import __version__
+from gateway.base.notify import Webhook
+from gateway.findings.formatting import format_time
 from gateway.findings.notification import Attempt, Notification
-from gateway.findings.webhook_message import message
 
-# From the connection to the head of the answer, in seconds; Standard Webhooks suggests 15 to 30.
+# From the connection to the head of the response; Standard Webhooks suggests 15 to 30 seconds.
 _SECONDS = 15.0
-# Of what comes up to the end of that head; an answer of a few lines is what Standard Webhooks asks.
+# Maximum bytes up to the end of the response head.
 _BYTES = 64 * 1024
+_SLACK = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 class _TooLongError(ClientError):
-    """A receiver has sent too much before its answer."""
+    """A receiver has sent too much before its response."""
 
 
-class _BoundedConnection(asyncio.Protocol):
-    """A connection of which few bytes are taken; the client's own protocol does the rest.
+class _BoundedHandler(ResponseHandler):
+    """aiohttp bounds the response head, but not the number of interim responses (1xx) before it."""
 
-    aiohttp bounds one head, but reads any number of those that only announce another one (1xx).
-    """
+    _left = _BYTES
 
-    def __init__(self, transport: asyncio.Transport, inner: asyncio.Protocol) -> None:
-        self._transport = transport
-        self._inner = inner
+    def set_response_params(self, **params: Any) -> None:
+        """Begin a response."""
         self._left = _BYTES
-
-    @property
-    def full(self) -> bool:
-        """Whether more has come than is taken."""
-        return self._left < 0
+        super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
-        """Hand on what is taken, and end the connection where there is more."""
+        """Parse bytes within the bound."""
         taken, self._left = data[: max(self._left, 0)], self._left - len(data)
         if taken:
-            self._inner.data_received(taken)
-        if self.full:
-            self._transport.abort()
-
-    def eof_received(self) -> bool | None:
-        """Hand on that the receiver sends no more."""
-        return self._inner.eof_received()
-
-    def pause_writing(self) -> None:
-        """Hand on that the receiver reads too slowly."""
-        self._inner.pause_writing()
-
-    def resume_writing(self) -> None:
-        """Hand on that the receiver reads again."""
-        self._inner.resume_writing()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Hand on that the connection has ended."""
-        self._inner.connection_lost(exc)
+            super().data_received(taken)
+        if self._left < 0 and self.transport is not None:
+            self.set_exception(_TooLongError())  # a head that was complete is returned before it
+            self.transport.abort()
 
 
-class _BoundedResponse(ClientResponse):
-    """A response whose head is bounded, with all that comes before it."""
-
-    async def start(self, connection: Connection) -> ClientResponse:
-        """Read the head; raises _TooLongError."""
-        inner, transport = connection.protocol, cast(asyncio.Transport, connection.transport)
-        assert inner is not None  # it is, until the connection is released
-        bounded = _BoundedConnection(transport, inner)
-        transport.set_protocol(bounded)
-        try:
-            return await super().start(connection)
-        except ClientError:
-            if bounded.full:
-                raise _TooLongError from None
-            raise
-        finally:
-            transport.set_protocol(inner)
+def webhook_session() -> ClientSession:
+    """Return a client for `post`; it uses the proxies of the environment (HTTPS_PROXY)."""
+    # aiohttp's own context was made at the start, without the authorities.
+    connector = TCPConnector(ssl=ssl.create_default_context())
+    kind = cast(type[ResponseHandler], _BoundedHandler)
+    connector._factory = partial(kind, loop=asyncio.get_running_loop())  # noqa: SLF001
+    return ClientSession(connector=connector, trust_env=True, timeout=ClientTimeout(_SECONDS))
 
 
-class WebhookClient:
-    """A client for webhooks; use it with `async with`."""
+async def post(
+    session: ClientSession, one: Notification, name: str, webhook: Webhook, now: float
+) -> Attempt:
+    """Post a message once.
 
-    async def __aenter__(self) -> Self:
-        """Begin."""
-        # Proxies of the environment (HTTPS_PROXY) lead to where most receivers are.
-        # aiohttp's own context has no authorities here, as it was made without them at the start.
-        connector = TCPConnector(ssl=ssl.create_default_context())
-        timeout = ClientTimeout(_SECONDS)
-        self._session = ClientSession(
-            connector=connector,
-            trust_env=True,
-            timeout=timeout,
-            response_class=_BoundedResponse,
-        )
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """End."""
-        await self._session.close()
-
-    async def send(self, one: Notification, webhook: Webhook, now: float) -> Attempt:
-        """Post a message once; its URL, which may be a secret, is in no error."""
-        body, fields = message(one, webhook, now)
-        try:
-            async with self._session.post(
-                webhook.url, data=body, headers=fields, allow_redirects=False
-            ) as answer:
-                status = answer.status
-        except TimeoutError:
-            return Attempt(f"no answer within {_SECONDS:g} s")
-        except _TooLongError:
-            return Attempt(f"no answer within {_BYTES // 1024} KiB")
-        except (ClientError, OSError, asyncio.IncompleteReadError) as error:
-            reason = _reason(error, f"correct notify.webhooks.{webhook.name}.url in the rules")
-            return Attempt(f"cannot be reached: {reason}")
-        if 200 <= status < 300:
-            return Attempt("")
-        # Standard Webhooks: 410 asks to send nothing more.
-        return Attempt(f"it answered {status}{_hint(status, webhook)}", final=status == 410)
-
-
-def _hint(status: int, webhook: Webhook) -> str:
-    """Return what would be right where the receiver does not take such a message."""
-    if status >= 500 or status in (408, 429):  # it cannot take any now
-        return ""
-    return f"; correct notify.webhooks.{webhook.name} in the rules, or see the log of the receiver"
+    Args:
+        session: the client.
+        one: the notification.
+        name: the name of the webhook. Its URL, which may be a secret, is in no error.
+        webhook: the receiver.
+        now: the time of the attempt, in seconds since 1970.
+    """
+    body, fields = message(one, webhook, now)
+    try:
+        async with session.post(
+            webhook.url, data=body, headers=fields, allow_redirects=False
+        ) as response:
+            status = response.status
+    except TimeoutError:
+        return Attempt(f"no answer within {_SECONDS:g} s")
+    except _TooLongError:
+        return Attempt(f"no answer within {_BYTES // 1024} KiB")
+    except (ClientError, OSError, asyncio.IncompleteReadError) as error:
+        reason = _reason(error, f"correct notify.webhooks.{name}.url in the rules")
+        return Attempt(f"cannot be reached: {reason}")
+    if 200 <= status < 300:
+        return Attempt("")
+    hint = f"; correct notify.webhooks.{name} in the rules, or see the log of the receiver"
+    if status >= 500 or status in (408, 429):  # it can take none at the moment
+        hint = ""
+    # Standard Webhooks: 410 asks to send nothing more.
+    return Attempt(f"it answered {status}{hint}", final=status == 410)
 
 
 def _reason(error: Exception, correct: str) -> str:
-    """Return why a webhook was not reached, and what would be right, without its URL.
-
-    Args:
-        error: of the client, whose text may have the URL.
-        correct: how to correct the URL.
-    """
+    """Return why a webhook was not reached, and the remedy; the text of the error has the URL."""
     if isinstance(error, ClientProxyConnectionError | ClientHttpProxyError):
         return "the proxy of the environment lets nothing through; see HTTPS_PROXY and NO_PROXY"
     if isinstance(error, ClientConnectorDNSError):
@@ -172,3 +121,55 @@ def _reason(error: Exception, correct: str) -> str:
     if error.errno == errno.ECONNREFUSED:
         return f"nothing listens at its host and port; start the receiver, or {correct}"
     return f"{os.strerror(error.errno).lower()}; {correct}, or see the network of this machine"
+
+
+def message(one: Notification, webhook: Webhook, now: float) -> tuple[bytes, dict[str, str]]:
+    """Return the body and the header fields of a message."""
+    body = msgspec.json.encode(_content(one, webhook.form))
+    stamp = str(int(now))
+    fields = {
+        "Content-Type": "application/json",
+        "User-Agent": f"version-gateway/{__version__}",
+        "webhook-id": one.id,
+        "webhook-timestamp": stamp,
+    }
+    key = webhook.key()
+    if key is not None:
+        fields["webhook-signature"] = signature(key, one.id, stamp, body)
+    return body, fields
+
+
+def signature(key: bytes, identity: str, stamp: str, body: bytes) -> str:
+    """Return the signature of Standard Webhooks: HMAC-SHA256 of id, time of attempt and body."""
+    signed = b".".join((identity.encode(), stamp.encode(), body))
+    return f"v1,{b64encode(hmac(key, signed, sha256).digest()).decode()}"
+
+
+def _content(one: Notification, form: str) -> object:
+    if form == "slack":
+        text = one.text.translate(_SLACK)
+        return {"text": f"{text} <{one.link}>" if one.link else text}
+    if form == "teams":
+        return _card(one)
+    data = {
+        "subject": one.subject,
+        "text": one.text,
+        **({"api": one.api, "version": one.version} if one.api else {}),
+        **({"link": one.link} if one.link else {}),
+    }
+    return {"type": one.kind, "timestamp": format_time(one.at), "data": data}
+
+
+def _card(one: Notification) -> object:
+    # A TextBlock would read names as Markdown.
+    text = {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": one.text}]}
+    card: dict[str, object] = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": [text],
+    }
+    if one.link:
+        card["actions"] = [{"type": "Action.OpenUrl", "title": "Open", "url": one.link}]
+    kind = "application/vnd.microsoft.card.adaptive"
+    return {"type": "message", "attachments": [{"contentType": kind, "content": card}]}

@@ -13,7 +13,7 @@ from gateway.access.clients import ClientNaming
 from gateway.base import headers
 from gateway.base.addresses import Network, trusts
 from gateway.base.headers import FieldFates, FieldLines
-from gateway.base.notify_rules import NOBODY, NotifyRules
+from gateway.base.notify import NO_NOTIFY, Notify
 from gateway.base.overrides import VersionKey
 from gateway.base.path_templates import Router, Template
 from gateway.conversion.chain import Conversion
@@ -248,7 +248,7 @@ class Snapshot:
         links: Finds the endpoints of the links that services write.
         forget_after: The seconds after which a lost replica of a fleet is forgotten.
         admin: Who may ask the admin port.
-        notify: Who gets word of what happens.
+        notify: The receivers of messages about events.
         brownouts: The versions that have brownouts.
         passed: Which header fields of requests without a conversion are forwarded.
         passed_in_trace: The same where the gateway writes the fields of a trace.
@@ -270,7 +270,7 @@ class Snapshot:
     forget_after: float = 604_800.0
     admin: AdminRules = EVERYBODY
     tracing: Tracing | None = None
-    notify: NotifyRules = NOBODY
+    notify: Notify = NO_NOTIFY
     cors: "CorsRules | None" = None
     links: LinkDirectory = field(init=False, repr=False, compare=False)
     brownouts: frozenset[VersionKey] = field(init=False, repr=False, compare=False)

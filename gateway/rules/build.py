@@ -11,10 +11,9 @@ from gateway.access.clients import AddressName, ClientNaming
 from gateway.base import headers
 from gateway.base.addresses import Network
 from gateway.base.mistakes import Location, Mistakes, place
-from gateway.base.notify_rules import NOBODY
+from gateway.base.notify import NO_NOTIFY
 from gateway.base.overrides import VersionKey
 from gateway.base.path_templates import Router
-from gateway.findings.notify_section import build_notify
 from gateway.http.limits_section import build_limits
 from gateway.http.trusted_proxies_section import build_trusted_proxies
 from gateway.http.upstream.service_section import build_service
@@ -59,9 +58,8 @@ def build(
     admin = EVERYBODY
     if config.admin is not None:
         admin = build_admin(config.admin, folder, mistakes)
-    notify = NOBODY
     if config.notify is not None:
-        notify = build_notify(config.notify, mistakes)
+        config.notify.check(mistakes)
     cors = None
     if config.cors is not None:
         cors = build_cors(config.cors, mistakes)
@@ -101,7 +99,7 @@ def build(
         forget_after=build_forget_after(config.fleet),
         admin=admin,
         tracing=tracing,
-        notify=notify,
+        notify=config.notify or NO_NOTIFY,
         cors=cors,
     )
 

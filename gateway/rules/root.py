@@ -11,7 +11,7 @@ from pydantic import Field
 from gateway.access.admin_section import AdminConfig
 from gateway.access.client_section import ClientsConfig
 from gateway.base.model import FieldName, Name, NumberText, SectionModel
-from gateway.findings.notify_section import NotifyConfig
+from gateway.base.notify import Notify
 from gateway.http.limits_section import LimitsConfig
 from gateway.http.upstream.service_section import ServiceConfig
 from gateway.observe.tracing_section import TracingConfig
@@ -42,7 +42,7 @@ class Config(SectionModel):
     admin: AdminConfig | None = None
     """Who may ask the admin port. Without it, everybody who reaches the port may read, and commands
     on the same machine may operate."""
-    notify: NotifyConfig | None = None
+    notify: Notify | None = None
     """Who gets word of what happens, such as a cutover that is rolled back. Without it, nobody
     does."""
     clients: ClientsConfig | None = None

@@ -22,16 +22,15 @@ import sys
 from pathlib import Path
 
 from gateway.findings.notification import Notification
-from gateway.findings.webhook_client import WebhookClient
-from gateway.base.notify_rules import EventKind, MessageForm, Webhook
+from gateway.findings.webhook_client import post, webhook_session
+from gateway.base.notify import Webhook
 from gateway.verify.openapi.document_source import DocumentError, fetch
 
 
 async def run(url: str) -> None:
     one = Notification("evt_1", "replica.lost", 5.0, "b", "It is lost.", "", "", "")
-    webhook = Webhook("ops", url, MessageForm.STANDARD, None, frozenset(EventKind))
-    async with WebhookClient() as client:
-        print(repr((await client.send(one, webhook, 7.0)).error))
+    async with webhook_session() as session:
+        print(repr((await post(session, one, "ops", Webhook(url=url), 7.0)).error))
     try:
         print(len(await fetch([url], Path())))
     except DocumentError:

@@ -37,7 +37,6 @@ from gateway.admin.reports.piecewise import send_pieces
 from gateway.base.mistakes import suggest
 from gateway.base.overrides import VersionKey
 from gateway.findings.catalog import CatalogVersion, catalog
-from gateway.findings.failing_webhooks import failing_webhooks
 from gateway.findings.operator import Operator
 from gateway.findings.standing import Standings
 from gateway.findings.waiting import name_of, version_link
@@ -176,14 +175,13 @@ class Page:
         state = self._operator.state
         changes, unread = await latest_changes(state)
         word, webhooks = await known_word(state), self._operator.rules.notify.webhooks
-        names = [webhook.name for webhook in webhooks]
         values = {
             "table": audit_table(changes, request.query),
             "unread": unread,
             "fleet": await known_replicas(state),
             "word": word.items[::-1],
-            "webhooks": names,
-            "failing_webhooks": [*failing_webhooks(word, names)],
+            "webhooks": [*webhooks],
+            "failing_webhooks": [*word.failing(webhooks)],
         }
         return await self._html(request, "audit.html", values)
 

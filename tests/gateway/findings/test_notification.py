@@ -1,31 +1,18 @@
-"""Word of an event is sent to each webhook until it is taken, and known by one id for ever."""
+"""An event is added once, delivered to each webhook until it is taken, and fails visibly."""
 
 import msgspec
 import pytest
 
-from gateway.base.notify_rules import EventKind, MessageForm, NotifyRules, Webhook
+from gateway.base.notify import Notify, Webhook
 from gateway.findings import notification
-from gateway.findings.notification import (
-    Attempt,
-    Happening,
-    NotifyDocument,
-    add,
-    brief,
-    forget_webhooks,
-    merge,
-    note,
-    read_document,
-    waits,
-)
+from gateway.findings.notification import Attempt, Event, NotifyDocument, read_document
 
-LOST = Happening(EventKind.REPLICA_LOST, "b", "5.000", "The replica b is lost.")
-STEPPED = Happening(
-    EventKind.CUTOVER_STEPPED, "person 1", "25", "It went.", ("person", "1"), "#cutover"
-)
-EVERY = frozenset(EventKind)
-OPS = Webhook("ops", "http://ops", MessageForm.STANDARD, None, EVERY)
-CHAT = Webhook("chat", "http://chat", MessageForm.SLACK, None, EVERY - {STEPPED.kind})
-RULES = NotifyRules((OPS, CHAT), "https://page")
+LOST = Event("replica.lost", "b", "5.000", "The replica b is lost.")
+STEPPED = Event("cutover.stepped", "person 1", "25", "It went.", ("person", "1"), "#cutover")
+OPS = Webhook(url="http://ops")
+CHAT = Webhook(url="http://chat", form="slack", events=("replica.lost", "task.failed"))
+BOTH = Notify(webhooks={"ops": OPS, "chat": CHAT}, page="https://page")
+ONE = Notify(webhooks={"ops": OPS})
 TAKEN, BUSY = Attempt(""), Attempt("it answered 500")
 
 
@@ -34,10 +21,10 @@ def states(document: NotifyDocument, webhook: str) -> list[str]:
     return [each.state for each in found if each is not None]
 
 
-def test_an_event_is_added_once_and_for_who_wants_it() -> None:
+def test_an_event_is_added_once_for_the_webhooks_of_its_kind() -> None:
     document = NotifyDocument()
     for _ in range(2):
-        assert add(document, [LOST, STEPPED, LOST], RULES, 5.0) == []
+        assert document.add([LOST, STEPPED, LOST], BOTH, 5.0) == 0
     lost, stepped = document.items
     assert [*lost.deliveries] == ["ops", "chat"]
     assert [*stepped.deliveries] == ["ops"]
@@ -46,90 +33,153 @@ def test_an_event_is_added_once_and_for_who_wants_it() -> None:
         "https://page/page/versions/person/1#cutover",
     )
     assert (stepped.api, stepped.version, stepped.at) == ("person", "1", 5.0)
-    again = read_document(msgspec.json.decode(brief(document)))
+    again = read_document(msgspec.json.decode(msgspec.json.encode(document)))
     assert again == document
 
 
-def test_ids_are_of_the_event_alone() -> None:
-    assert LOST.identity == LOST._replace(text="otherwise").identity
+def test_an_id_depends_on_kind_subject_and_dedup_key() -> None:
+    assert LOST.id == LOST._replace(text="otherwise").id
     others = [
-        LOST._replace(mark="6"),
+        LOST._replace(dedup_key="6"),
         LOST._replace(subject="c"),
-        LOST._replace(kind=EventKind.TASK_FAILED),
+        LOST._replace(kind="task.failed"),
     ]
-    assert len({LOST.identity, *(other.identity for other in others)}) == 4
-    assert LOST.identity == "evt_b3c18f3350ba3aa5606831da2bae3981"
+    assert len({LOST.id, *(other.id for other in others)}) == 4
+    assert LOST.id == "evt_b3c18f3350ba3aa5606831da2bae3981"
 
 
-def test_it_is_tried_again_ever_later_and_then_given_up() -> None:
+def test_a_message_is_retried_with_growing_intervals_and_given_up() -> None:
     document = NotifyDocument()
-    add(document, [LOST], RULES, 0.0)
+    document.add([LOST], BOTH, 0.0)
     tried, now = [], 0.0
     while (found := document.items[0].deliveries["ops"]).state == "waiting":
-        ((identity, wait),) = waits(document, "ops", now).items()
+        ((identity, wait),) = document.waits("ops", now).items()
         now += wait
-        assert waits(document, "ops", now) == {identity: 0}
-        note(document, "ops", {identity: BUSY}, now)
+        assert document.waits("ops", now) == {identity: 0}
+        document.record("ops", {identity: BUSY}, now)
         tried.append(now)
     assert tried == [0, 5, 305, 2105, 9305, 27305, 63305, 99305]
     assert (found.state, found.attempts, found.error) == ("failed", 8, "it answered 500")
     assert states(document, "chat") == ["waiting"]
 
 
-def test_a_clock_that_was_ahead_keeps_no_message_back() -> None:
+def test_a_corrected_clock_delays_no_retry() -> None:
     document = NotifyDocument()
-    one = LOST.identity
-    add(document, [LOST], RULES, 1e9)
-    assert waits(document, "ops", 0.0) == {one: 0}
-    note(document, "ops", {one: BUSY}, 1e9)
-    assert waits(document, "ops", 0.0) == {one: 5}
+    one = LOST.id
+    document.add([LOST], BOTH, 1e9)
+    assert document.waits("ops", 0.0) == {one: 0}
+    document.record("ops", {one: BUSY}, 1e9)
+    assert document.waits("ops", 0.0) == {one: 5}
 
 
-def test_how_it_ends() -> None:
+def test_outcomes_are_recorded_once() -> None:
     document = NotifyDocument()
-    add(document, [LOST, STEPPED], RULES, 0.0)
+    document.add([LOST, STEPPED], BOTH, 0.0)
     first, second = (one.id for one in document.items)
-    note(document, "ops", {first: BUSY}, 0.0)
-    note(document, "ops", {first: TAKEN, second: Attempt("it answered 410", final=True)}, 5.0)
+    document.record("ops", {first: BUSY}, 0.0)
+    document.record("ops", {first: TAKEN, second: Attempt("it answered 410", final=True)}, 5.0)
     assert states(document, "ops") == ["sent", "failed"]
-    note(document, "ops", {first: BUSY, "evt_other": BUSY}, 9.0)
+    document.record("ops", {first: BUSY, "evt_other": BUSY}, 9.0)
     assert states(document, "ops") == ["sent", "failed"]
-    forget_webhooks(document, ["ops"])
+    document.forget_webhooks(["ops"])
     assert states(document, "chat") == ["failed"]
 
 
-def test_what_was_kept_elsewhere_is_added_once() -> None:
+def test_events_of_another_document_are_merged_once() -> None:
     document, other = NotifyDocument(), NotifyDocument()
-    add(document, [LOST], RULES, 0.0)
-    add(other, [LOST, STEPPED], RULES, 5.0)
-    note(other, "ops", {one.id: TAKEN for one in other.items}, 5.0)
+    document.add([LOST], BOTH, 0.0)
+    other.add([LOST, STEPPED], BOTH, 5.0)
+    other.record("ops", {one.id: TAKEN for one in other.items}, 5.0)
     for _ in range(2):
-        merge(document, other)
+        document.merge(other)
         assert states(document, "ops") == ["waiting", "sent"]
-        assert document.known == [LOST.identity, STEPPED.identity]
+        assert document.known == [LOST.id, STEPPED.id]
 
 
-def test_what_another_replica_left_out_is_added() -> None:
+def test_deliveries_of_another_document_are_merged() -> None:
     document, other = NotifyDocument(), NotifyDocument()
-    add(document, [LOST], NotifyRules((OPS,)), 0.0)
-    add(other, [LOST], RULES, 5.0)
-    note(document, "ops", {LOST.identity: TAKEN}, 5.0)
-    merge(document, other)
+    document.add([LOST], ONE, 0.0)
+    other.add([LOST], BOTH, 5.0)
+    document.record("ops", {LOST.id: TAKEN}, 5.0)
+    document.merge(other)
     assert states(document, "ops") == ["sent"]
     assert states(document, "chat") == ["waiting"]
 
 
-def test_the_latest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_notifications_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notification, "_MOST", 3)
     monkeypatch.setattr(notification, "_MOST_KNOWN", 4)
     document = NotifyDocument()
-    events = [LOST._replace(mark=str(number)) for number in range(5)]
-    gone = add(document, events, NotifyRules((OPS,)), 0.0)
-    assert [each.state for each in gone] == ["waiting"] * 2
-    assert [one.id for one in document.items] == [one.identity for one in events[2:]]
-    assert document.known == [one.identity for one in events[1:]]
+    events = [LOST._replace(dedup_key=str(number)) for number in range(5)]
+    gone = document.add(events, ONE, 0.0)
+    assert gone == 2
+    assert [one.id for one in document.items] == [one.id for one in events[2:]]
+    assert document.known == [one.id for one in events[1:]]
 
 
 @pytest.mark.parametrize("stored", [None, {}, {"items": 5}, [1]])
 def test_a_document_that_cannot_be_read_is_an_empty_one(stored: object) -> None:
     assert read_document(stored) == NotifyDocument()
+
+
+FIRST, SECOND = LOST.id, STEPPED.id
+GONE = Attempt("it answered 410", final=True)
+
+
+def failures(document: NotifyDocument) -> list[tuple[float, int, int, str]]:
+    """Return how one webhook fails, if it does; no other may."""
+    found = [*document.failing(["ops", "chat", "unknown"])]
+    assert {each.webhook for each in found} <= {"ops"}
+    return [each[1:] for each in found]
+
+
+def two_events() -> NotifyDocument:
+    document = NotifyDocument()
+    document.add([LOST, STEPPED], BOTH, 60.0)
+    return document
+
+
+def test_a_webhook_fails_from_its_third_attempt_until_it_takes_a_message() -> None:
+    document = two_events()
+    for number in range(3):
+        assert failures(document) == []
+        document.record("ops", {FIRST: BUSY}, 100.0 + number)
+    assert failures(document) == [(60.0, 2, 0, "it answered 500")]
+    document.record("ops", {SECOND: TAKEN}, 200.0)
+    assert failures(document) == []
+    document.record("ops", {FIRST: BUSY}, 300.0)
+    assert failures(document) == [(60.0, 1, 0, "it answered 500")]
+
+
+def test_a_webhook_fails_once_a_message_is_given_up() -> None:
+    """Also right after another one was taken; a test message that is taken ends it."""
+    document = two_events()
+    document.record("ops", {FIRST: TAKEN, SECOND: GONE}, 100.0)
+    assert failures(document) == [(60.0, 0, 1, "it answered 410")]
+    (failing,) = document.failing(["ops"])
+    assert failing.text == (
+        "It has taken no messages since 1 Jan 1970, 00:01 UTC: it answered 410."
+        " 1 message was given up."
+    )
+    assert (
+        "3 messages wait and 2 messages were given up."
+        in failing._replace(waiting=3, given_up=2).text
+    )
+    document.record_taken("ops", 101.0)
+    document.record_taken("ops", 50.0)  # a clock that was set back
+    assert failures(document) == []
+
+
+def test_a_webhook_that_was_removed_does_not_fail() -> None:
+    document = two_events()
+    document.record("ops", {FIRST: GONE}, 100.0)
+    document.forget_webhooks([])
+    assert failures(document) == []
+
+
+def test_a_message_taken_by_another_document_counts() -> None:
+    document, other = two_events(), NotifyDocument()
+    document.record("ops", {FIRST: GONE}, 100.0)
+    other.record_taken("ops", 101.0)
+    document.merge(other)
+    assert failures(document) == []

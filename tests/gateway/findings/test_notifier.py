@@ -1,5 +1,6 @@
-"""Word is sent once by whichever gateway judges, and again until it is taken."""
+"""The leader sends notifications, and retries them until they are taken."""
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
@@ -10,12 +11,12 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from gateway.base.mistakes import Issue
-from gateway.findings import attempts
+from gateway.findings import notifier as notifier_module
 from gateway.findings.notification import DOCUMENT, NotifyDocument, read_document
-from gateway.findings.notifier import Notifier, chosen, send_test
+from gateway.findings.notifier import Notifier, chosen, notify, send_test
 from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import RefusedRules
-from gateway.findings.webhook_client import WebhookClient
+from gateway.findings.webhook_client import webhook_session
 from gateway.observe import log
 from gateway.store.local import LocalState
 from gateway.store.state import FailoverRank, StateError
@@ -56,10 +57,10 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 async def look(operator: Operator) -> None:
     """Do what a notifier does every five seconds."""
-    async with WebhookClient() as client:
-        notifier = Notifier(operator)
-        await notifier.look(operator.rules.notify)
-        await notifier.deliver(operator.rules.notify, client)
+    async with webhook_session() as session:
+        notifier = Notifier(operator, session)
+        await notifier.find()
+        await notifier.deliver()
 
 
 async def document(operator: Operator) -> NotifyDocument:
@@ -70,12 +71,14 @@ def outcomes(operator: Operator) -> dict[str, int]:
     return {outcome: each.count for (outcome,), each in operator.totals.counted("notifications")}
 
 
-def refuse_rules(operator: Operator) -> None:
-    """Have a mistake in the rules on disk."""
-    operator.reloader.refused = RefusedRules(b"servces:", (Issue(1, 1, "servces", "wrong"),), 5.0)
+def refuse_rules(operator: Operator, more: bytes = b"") -> None:
+    """Have a mistake in the configuration on disk, and more text."""
+    operator.reloader.refused = RefusedRules(
+        b"servces:" + more, (Issue(1, 1, "servces", "wrong"),), 5.0
+    )
 
 
-async def test_it_is_sent_once(operating: MakeOperator, receiver: Receiver) -> None:
+async def test_an_event_is_sent_once(operating: MakeOperator, receiver: Receiver) -> None:
     operator = operating(receiver.rules(", events: [rules.refused]"))
     await look(operator)
     assert receiver.got == []
@@ -89,7 +92,7 @@ async def test_it_is_sent_once(operating: MakeOperator, receiver: Receiver) -> N
     assert outcomes(operator) == {"sent": 1}
 
 
-async def test_it_is_tried_again_under_the_same_id(
+async def test_a_refused_message_is_retried_under_the_same_id(
     operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operator = operating(receiver.rules(", events: [rules.refused]"))
@@ -109,7 +112,7 @@ async def test_it_is_tried_again_under_the_same_id(
     assert outcomes(operator) == {"failed": 1, "sent": 1}
 
 
-async def test_one_that_takes_nothing_is_counted_as_failing(
+async def test_the_leader_reports_failing_webhooks(
     operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the gateway that sends; until it takes a message, or the rules have it no more."""
@@ -129,11 +132,11 @@ async def test_one_that_takes_nothing_is_counted_as_failing(
     assert operator.webhooks == {}
     operator.webhooks["ops"] = True
     operator.reloader.latest = loaded(rules(1))
-    await Notifier(operator).run()
+    await notify(operator)
     assert operator.webhooks == {}
 
 
-async def test_only_the_one_that_judges_sends(
+async def test_only_the_leader_sends(
     operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What another replica has seen is in the document all the same, for the one that does."""
@@ -148,20 +151,20 @@ async def test_only_the_one_that_judges_sends(
     assert "rules.refused" in [kind for _, kind in receiver.got]
 
 
-async def test_word_that_the_store_is_away(
+async def test_an_unreachable_store_is_reported_and_recorded_later(
     operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is sent while nothing can be kept, tried again, and kept once the store is back."""
     operator = operating(receiver.rules(", events: [state.stale]"))
-    rules, notifier = operator.rules.notify, Notifier(operator)
     now = time.time()
     monkeypatch.setattr("time.time", lambda: now)
-    async with WebhookClient() as client:
+    async with webhook_session() as session:
+        notifier = Notifier(operator, session)
 
         async def away() -> None:
             with monkeypatch.context() as patch:
                 patch.setattr(LocalState, "stale_since", now - 60)
-                await notifier.deliver_unstored(rules, client)
+                await notifier.deliver_unstored()
 
         with monkeypatch.context() as patch:
             patch.setattr(LocalState, "failover", FailoverRank(1, 0))
@@ -172,13 +175,13 @@ async def test_word_that_the_store_is_away(
         receiver.status = 200
         await away()  # it is not due yet
         assert len(receiver.got) == 1
-        await notifier.look(rules)
+        await notifier.find()
         (one,) = (await document(operator)).items
         moment = monotonic() + 5
-        monkeypatch.setattr(attempts, "monotonic", lambda: moment)
+        monkeypatch.setattr(notifier_module, "monotonic", lambda: moment)
         for _ in range(2):
-            await notifier.look(rules)
-            await notifier.deliver(rules, client)
+            await notifier.find()
+            await notifier.deliver()
     assert receiver.got == [(one.id, "state.stale")] * 2
     (one,) = (await document(operator)).items
     assert (one.deliveries["ops"].state, one.deliveries["ops"].attempts) == ("sent", 2)
@@ -188,7 +191,7 @@ async def test_word_that_the_store_is_away(
     ("form", "rank", "most"),
     [("standard", 1, 1), ("standard", 2, 1), ("slack", 1, 1), ("slack", 2, 0), ("teams", 2, 0)],
 )
-async def test_word_of_another_replica_that_the_store_is_away(
+async def test_another_replica_reports_an_unreachable_store_later(
     form: str,
     rank: int,
     most: int,
@@ -198,32 +201,32 @@ async def test_word_of_another_replica_that_the_store_is_away(
 ) -> None:
     """The one that judged may be gone with the store; a chat gets no more than its deputy's."""
     operator = operating(receiver.rules(f", form: {form}, events: [state.stale]"))
-    rules, notifier = operator.rules.notify, Notifier(operator)
     monkeypatch.setattr(LocalState, "failover", FailoverRank(rank, 7))
-    async with WebhookClient() as client:
+    async with webhook_session() as session:
+        notifier = Notifier(operator, session)
         for minutes, sent in [(4, 0), (6, most), (6, most)]:
             monkeypatch.setattr(LocalState, "stale_since", time.time() - 60 * minutes)
-            await notifier.deliver_unstored(rules, client)
+            await notifier.deliver_unstored()
             assert len(receiver.got) == sent
 
 
 @pytest.mark.parametrize("jump", [-90_000, 90_000])
-async def test_a_clock_that_is_set(
+async def test_a_clock_that_is_set_changes_no_retry(
     jump: int, operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What failed is tried again after as long as it should, whatever the clock says."""
     operator = operating(receiver.rules(", events: [rules.refused]"))
-    rules, notifier = operator.rules.notify, Notifier(operator)
     refuse_rules(operator)
     clock, moment = time.time(), monotonic()
     monkeypatch.setattr("time.time", lambda: clock)
-    monkeypatch.setattr(attempts, "monotonic", lambda: moment)
+    monkeypatch.setattr(notifier_module, "monotonic", lambda: moment)
     receiver.status = 500
-    async with WebhookClient() as client:
+    async with webhook_session() as session:
+        notifier = Notifier(operator, session)
 
         async def turn() -> int:
-            await notifier.look(rules)
-            await notifier.deliver(rules, client)
+            await notifier.find()
+            await notifier.deliver()
             return len(receiver.got)
 
         assert [await turn(), await turn()] == [1, 1]
@@ -240,30 +243,30 @@ async def test_a_clock_that_is_set(
     assert (second - first, third - second) == (jump, -2 * jump)
 
 
-async def test_how_long_the_store_is_away_goes_by_its_own_time(
+async def test_an_unreachable_store_is_timed_by_the_clock_of_the_store(
     operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clock of this machine may be an hour ahead of the database's."""
     operator = operating(receiver.rules(", events: [state.stale]"))
-    rules, notifier = operator.rules.notify, Notifier(operator)
     behind = time.time() - 3600
     monkeypatch.setattr(LocalState, "now", behind)
-    async with WebhookClient() as client:
+    async with webhook_session() as session:
+        notifier = Notifier(operator, session)
         for seconds, sent in [(20, 0), (40, 1)]:
             monkeypatch.setattr(LocalState, "stale_since", behind - seconds)
-            await notifier.deliver_unstored(rules, client)
+            await notifier.deliver_unstored()
             assert len(receiver.got) == sent
     assert receiver.stamps == [int(behind)]  # receivers refuse one that is far from their own time
 
 
-async def test_it_says_once_an_outage_that_word_is_late(
+async def test_late_notifications_are_logged_once_per_outage(
     operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operator = operating(receiver.rules())
     away = [True, True, False, True, True]
     events: list[str] = []
 
-    async def look(*_: object) -> None:
+    async def find(*_: object) -> None:
         if away and away.pop(0):
             raise StateError("the database is away")
 
@@ -273,12 +276,12 @@ async def test_it_says_once_an_outage_that_word_is_late(
 
     monkeypatch.setattr(log, "event", lambda name, *_, **__: events.append(name))
     monkeypatch.setattr("asyncio.sleep", sleep)
-    monkeypatch.setattr(Notifier, "look", look)
-    await Notifier(operator).run()
+    monkeypatch.setattr(Notifier, "find", find)
+    await notify(operator)
     assert events == ["notify_late"] * 2
 
 
-async def test_word_that_a_file_cannot_be_written(
+async def test_an_unwritable_state_file_is_reported(
     operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operator = operating(receiver.rules(", events: [state.stale]"))
@@ -288,7 +291,7 @@ async def test_word_that_a_file_cannot_be_written(
     assert [kind for _, kind in receiver.got] == ["state.stale"]
 
 
-async def test_what_the_rules_have_is_looked_at(
+async def test_a_brownout_of_the_configuration_is_reported(
     operating: MakeOperator, receiver: Receiver
 ) -> None:
     """The rules of the test have a brownout that has no end."""
@@ -297,19 +300,100 @@ async def test_what_the_rules_have_is_looked_at(
     assert [kind for _, kind in receiver.got] == ["brownout.begun"]
 
 
-async def test_a_test_message(operating: MakeOperator, receiver: Receiver) -> None:
+async def test_a_test_message_returns_its_outcome(
+    operating: MakeOperator, receiver: Receiver
+) -> None:
     operator = operating(receiver.rules())
-    rules = operator.rules.notify
-    (result,) = await send_test(rules, chosen(rules, None), "ann", 5.0)
-    assert (result.webhook, result.error) == ("ops", "")
+    configured = operator.rules.notify
+    (result,) = await send_test(chosen(configured, None), "", "ann", 5.0)
+    assert result == {"webhook": "ops", "error": ""}
     receiver.status = 403
-    (result,) = await send_test(rules, chosen(rules, "ops"), "ann", 5.0)
-    assert result.error.startswith("it answered 403; correct notify.webhooks.ops in the rules,")
+    (result,) = await send_test(chosen(configured, "ops"), "", "ann", 5.0)
+    assert result["error"].startswith("it answered 403; correct notify.webhooks.ops in the rules,")
     assert [kind for _, kind in receiver.got] == ["test", "test"]
     with pytest.raises(LookupError, match="no webhook is called 'opps'; did you mean 'ops'"):
-        chosen(rules, "opps")
+        chosen(configured, "opps")
 
 
-async def test_there_is_nobody_to_send_a_test_to(operator: Operator) -> None:
+async def test_a_test_message_needs_a_webhook(operator: Operator) -> None:
     with pytest.raises(LookupError, match="name one in 'notify'"):
         chosen(operator.rules.notify, None)
+
+
+async def test_a_slow_receiver_delays_neither_others_nor_itself(
+    operating: MakeOperator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notifier_module, "_PATIENCE", 0.5)
+    answers, asked, taken = asyncio.Event(), 0, 0
+
+    async def slow(_: web.Request) -> web.Response:
+        nonlocal asked
+        asked += 1
+        await answers.wait()
+        return web.Response()
+
+    async def quick(_: web.Request) -> web.Response:
+        nonlocal taken
+        taken += 1
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_post("/slow", slow)
+    app.router.add_post("/quick", quick)
+    async with TestServer(app) as server:
+        hooks = ", ".join(
+            f"{name}: {{ url: '{server.make_url(f'/{name}')}', events: [rules.refused] }}"
+            for name in ("slow", "quick")
+        )
+        operator = operating(f"notify: {{ webhooks: {{ {hooks} }} }}\n")
+
+        async def turn(notifier: Notifier) -> None:
+            await notifier.find()
+            async with asyncio.timeout(10):
+                await notifier.deliver()
+
+        async with webhook_session() as session:
+            notifier = Notifier(operator, session)
+            for times in range(3):
+                refuse_rules(operator, b" " * times)
+                await turn(notifier)
+            assert (asked, taken) == (1, 3)  # the first shows whether it takes any
+            answers.set()
+            await turn(notifier)
+            answers.clear()
+            await turn(notifier)
+            assert asked == 2
+            refuse_rules(operator, b" " * 3)
+            answers.set()
+            await turn(notifier)
+            await turn(notifier)
+            assert (asked, taken) == (4, 4)
+        items = (await document(operator)).items
+        assert {each.deliveries["slow"].state for each in items} == {"sent"}
+
+
+async def test_a_stopped_notifier_cancels_its_attempts(operating: MakeOperator) -> None:
+    asked = asyncio.Event()
+
+    async def never(_: web.Request) -> web.Response:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    app = web.Application()
+    app.router.add_post("/", never)
+    async with TestServer(app) as server:
+        url = server.make_url("/")
+        operator = operating(
+            f"notify: {{ webhooks: {{ ops: {{ url: '{url}', events: [rules.refused] }} }} }}\n"
+        )
+        refuse_rules(operator)
+        before = asyncio.all_tasks()
+        task = asyncio.create_task(notify(operator))
+        await asked.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        await asyncio.sleep(0.1)
+        left = [each for each in asyncio.all_tasks() - before if "Notifier" in repr(each)]
+        assert left == []
+    assert [*operator.totals.counted("notifications")] == []

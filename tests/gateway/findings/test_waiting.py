@@ -7,7 +7,7 @@ import pytest
 
 from gateway.base.overrides import NO_OVERRIDES, Overrides
 from gateway.findings.catalog import catalog
-from gateway.findings.failing_webhooks import FailingWebhook
+from gateway.findings.notification import FailingWebhook
 from gateway.findings.standing import Standing
 from gateway.findings.waiting import DAY, Situation, name_of, version_link, waiting
 from gateway.observe.failing_service import FailingService, TargetError

@@ -1,18 +1,21 @@
-"""What a receiver may do, over real sockets; the URL is in no error."""
+"""Messages over real sockets: what receivers may answer, signatures, and no URL in an error."""
 
 import asyncio
 import errno
+import json
+from base64 import b64decode
 from contextlib import suppress
 from typing import NoReturn
 
+import msgspec
 import pytest
 from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer, unused_port
 
-from gateway.base.notify_rules import EventKind, MessageForm, Webhook
+from gateway.base.notify import Webhook
 from gateway.findings import webhook_client
 from gateway.findings.notification import Attempt, Notification
-from gateway.findings.webhook_client import WebhookClient
+from gateway.findings.webhook_client import message, post, signature, webhook_session
 
 CORRECT = "correct notify.webhooks.ops.url in the rules"
 IT = f"the receiver, or {CORRECT}"
@@ -20,8 +23,18 @@ HINT = "; correct notify.webhooks.ops in the rules, or see the log of the receiv
 ONE = Notification("evt_1", "replica.lost", 5.0, "b", "It is lost.", "", "", "")
 
 
-def webhook(url: str) -> Webhook:
-    return Webhook("ops", url, MessageForm.STANDARD, None, frozenset(EventKind))
+KEY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+RAW = b64decode(KEY.removeprefix("whsec_"))
+LINK = "https://page/"
+LINKED = Notification(
+    "evt_1", "replica.lost", 5.0, "b", "It & <https://evil> are *lost*.", "person", "1", LINK
+)
+
+
+async def send(url: str) -> Attempt:
+    """Post a message to a webhook named ops."""
+    async with webhook_session() as session:
+        return await post(session, ONE, "ops", Webhook(url=url), 7.0)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +48,7 @@ def webhook(url: str) -> Webhook:
         (410, Attempt(f"it answered 410{HINT}", final=True)),
     ],
 )
-async def test_an_answer(status: int, expected: Attempt) -> None:
+async def test_a_success_is_taken_and_410_is_final(status: int, expected: Attempt) -> None:
     seen: list[tuple[str, bytes]] = []
 
     async def receive(request: web.Request) -> web.Response:
@@ -44,14 +57,14 @@ async def test_an_answer(status: int, expected: Attempt) -> None:
 
     app = web.Application()
     app.router.add_post("/{path:.*}", receive)
-    async with TestServer(app) as server, WebhookClient() as client:
-        assert await client.send(ONE, webhook(str(server.make_url("/hook"))), 7.0) == expected
+    async with TestServer(app) as server:
+        assert await send(str(server.make_url("/hook"))) == expected
     ((identity, body),) = seen
     assert identity == "evt_1"
     assert b"replica.lost" in body
 
 
-async def test_an_answer_without_end() -> None:
+async def test_a_response_without_end_is_cut_at_64_kib() -> None:
     """A receiver takes no memory by what it announces, nor by fields or a body beyond a bound."""
     sent = 0
 
@@ -71,8 +84,8 @@ async def test_an_answer_without_end() -> None:
 
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        async with server, WebhookClient() as client:
-            return await client.send(ONE, webhook(f"http://127.0.0.1:{port}/"), 7.0)
+        async with server:
+            return await send(f"http://127.0.0.1:{port}/")
 
     long = Attempt("no answer within 64 KiB")
     for interim in (b"HTTP/1.1 102 Processing\r\n\r\n", b"HTTP/1.1 100 \r\n\r\n"):
@@ -82,7 +95,7 @@ async def test_an_answer_without_end() -> None:
     assert await serve(b"x" * 64, b"HTTP/1.1 200 OK\r\n\r\n") == Attempt("")
 
 
-async def test_a_connection_is_kept_between_answers() -> None:
+async def test_messages_share_a_connection() -> None:
     async def receive(request: web.Request) -> web.Response:
         seen.add(request.transport)
         return web.Response()
@@ -90,13 +103,16 @@ async def test_a_connection_is_kept_between_answers() -> None:
     seen: set[asyncio.Transport | None] = set()
     app = web.Application()
     app.router.add_post("/", receive)
-    async with TestServer(app) as server, WebhookClient() as client:
+    async with TestServer(app) as server, webhook_session() as session:
+        webhook = Webhook(url=str(server.make_url("/")))
         for _ in range(10):
-            assert await client.send(ONE, webhook(str(server.make_url("/"))), 7.0) == Attempt("")
+            assert await post(session, ONE, "ops", webhook, 7.0) == Attempt("")
     assert len(seen) == 1
 
 
-async def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_broken_response_is_reported_without_the_url(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(webhook_client, "_SECONDS", 0.2)
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -112,19 +128,18 @@ async def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         await writer.drain()
         writer.close()
 
-    async with WebhookClient() as client:
-        for scheme, answer, reason in (
-            ("http", silent, "no answer within 0.2 s"),
-            ("http", cut, "cannot be reached: the connection ended without an answer; see the log"),
-            ("http", babble, f"cannot be reached: what is there does not speak HTTP; {CORRECT}"),
-            ("https", babble, "cannot be reached: no TLS can be agreed on; is it one that begins"),
-        ):
-            server = await asyncio.start_server(answer, "127.0.0.1", 0)
-            port = server.sockets[0].getsockname()[1]
-            found = await client.send(ONE, webhook(f"{scheme}://127.0.0.1:{port}/s3cret"), 7.0)
-            assert found.error.startswith(reason)
-            assert "s3cret" not in found.error
-            server.close()
+    for scheme, answer, reason in (
+        ("http", silent, "no answer within 0.2 s"),
+        ("http", cut, "cannot be reached: the connection ended without an answer; see the log"),
+        ("http", babble, f"cannot be reached: what is there does not speak HTTP; {CORRECT}"),
+        ("https", babble, "cannot be reached: no TLS can be agreed on; is it one that begins"),
+    ):
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        found = await send(f"{scheme}://127.0.0.1:{port}/s3cret")
+        assert found.error.startswith(reason)
+        assert "s3cret" not in found.error
+        server.close()
 
 
 @pytest.mark.parametrize(
@@ -136,17 +151,15 @@ async def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["nobody", "no name", "no proxy"],
 )
-async def test_nobody_there(
+async def test_an_unreachable_webhook_is_reported_with_the_remedy(
     url: str, proxy: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is wrong and what would be right are there, and the URL is not."""
     port = unused_port()
     for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     if proxy:
         monkeypatch.setenv("http_proxy", proxy.format(port=port))
-    async with WebhookClient() as client:
-        found = await client.send(ONE, webhook(url.format(port=port)), 7.0)
+    found = await send(url.format(port=port))
     assert found.error.startswith(f"cannot be reached: {reason}")
     assert "s3cret" not in found.error
 
@@ -158,12 +171,57 @@ async def test_nobody_there(
         (0, "the connection ended without an answer"),
     ],
 )
-async def test_no_way_there(number: int, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_network_error_is_reported_without_the_url(
+    number: int, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def post(*_: object, **__: object) -> NoReturn:
         raise OSError(number, "of /s3cret")
 
     monkeypatch.setattr(ClientSession, "post", post)
-    async with WebhookClient() as client:
-        found = await client.send(ONE, webhook("http://192.0.2.1/s3cret"), 7.0)
+    found = await send("http://192.0.2.1/s3cret")
     assert found.error.startswith(f"cannot be reached: {reason}")
     assert "s3cret" not in found.error
+
+
+def test_a_signature_equals_that_of_the_reference_implementation() -> None:
+    found = signature(RAW, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", b'{"test": 2432232314}')
+    assert found == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_the_standard_form_is_signed() -> None:
+    body, fields = message(LINKED, Webhook(url="http://ops", secret=KEY), 7.9)
+    assert json.loads(body) == {
+        "type": "replica.lost",
+        "timestamp": "1970-01-01T00:00:05Z",
+        "data": {
+            "subject": "b",
+            "text": LINKED.text,
+            "api": "person",
+            "version": "1",
+            "link": LINK,
+        },
+    }
+    assert (fields["webhook-id"], fields["webhook-timestamp"]) == ("evt_1", "7")
+    assert fields["webhook-signature"] == signature(RAW, "evt_1", "7", body)
+    plain = Notification("evt_1", "task.failed", 5.0, "b", "It failed.", "", "", "")
+    body, fields = message(plain, Webhook(url="http://ops"), 7.0)
+    assert json.loads(body)["data"] == {"subject": "b", "text": "It failed."}
+    assert "webhook-signature" not in fields
+
+
+def test_slack_markup_is_escaped() -> None:
+    body, _ = message(LINKED, Webhook(url="http://ops", form="slack"), 7.0)
+    text = "It &amp; &lt;https://evil&gt; are *lost*."
+    assert json.loads(body) == {"text": f"{text} <{LINK}>"}
+    plain = msgspec.structs.replace(LINKED, text="e", link="")
+    body, _ = message(plain, Webhook(url="http://ops", form="slack"), 7.0)
+    assert json.loads(body) == {"text": "e"}
+
+
+def test_teams_gets_a_card_without_markup() -> None:
+    body, _ = message(LINKED, Webhook(url="http://ops", form="teams"), 7.0)
+    (attachment,) = json.loads(body)["attachments"]
+    card = attachment["content"]
+    assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
+    assert card["body"][0]["inlines"] == [{"type": "TextRun", "text": LINKED.text}]
+    assert card["actions"][0]["url"] == LINK

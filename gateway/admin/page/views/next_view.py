@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from gateway.admin.page.views.audit_view import known_replicas, known_word, latest_changes
 from gateway.base.overrides import VersionKey
 from gateway.findings.catalog import CatalogVersion
-from gateway.findings.failing_webhooks import failing_webhooks
 from gateway.findings.notification import NotifyDocument
 from gateway.findings.operator import Operator
 from gateway.findings.retirable_versions import retirable
@@ -34,7 +33,7 @@ async def next_items(
     in_force, refused = operator.state.in_force, operator.reloader.refused
     by_hand = any(each.state.decided_by is DecidedBy.OPERATOR for each in cutovers.values())
     made = (await latest_changes(operator.state))[0] if by_hand or in_force.paused else []
-    webhooks = [webhook.name for webhook in operator.rules.notify.webhooks]
+    webhooks = operator.rules.notify.webhooks
     word = await known_word(operator.state) if webhooks else NotifyDocument()
     return waiting(
         Situation(
@@ -53,7 +52,7 @@ async def next_items(
             stale_since=operator.state.stale_since,
             stale_reason=operator.state.stale_reason,
             changes=made,
-            webhooks=[*failing_webhooks(word, webhooks)],
+            webhooks=[*word.failing(webhooks)],
             services=operator.failing_services(),
         )
     )

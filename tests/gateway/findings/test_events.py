@@ -4,9 +4,9 @@ import pytest
 
 from gateway.base.mistakes import Issue
 from gateway.base.overrides import Overrides
-from gateway.findings import observation
+from gateway.findings import events
 from gateway.findings.catalog import CatalogVersion, catalog
-from gateway.findings.notification import Happening, NotifyDocument
+from gateway.findings.notification import Event, NotifyDocument
 from gateway.findings.refused_rules import RefusedRules
 from gateway.findings.standing import Standing
 from gateway.lifecycle.brownout import WindowOccurrence
@@ -28,10 +28,10 @@ def versions(rules: str) -> dict[tuple[str, str], CatalogVersion]:
 
 def moved(*states: tuple[float, DecidedBy]) -> list[tuple[str, str]]:
     """Return what is told while a cutover has these states one after the other."""
-    document, found = NotifyDocument(), list[Happening]()
+    document, found = NotifyDocument(), list[Event]()
     for at, (percent, by) in enumerate(states):
         state = CutoverState(percent, by, "5xx", NOW)
-        found += observation.cutovers_moved(document, {KEY: state}, NOW + at)
+        found += events.cutovers_moved(document, {KEY: state}, NOW + at)
     return [(one.kind, one.text) for one in found]
 
 
@@ -52,12 +52,12 @@ def test_a_cutover() -> None:
 
 
 def test_a_cutover_that_is_rolled_back_again_is_told_again() -> None:
-    document, found = NotifyDocument(), list[Happening]()
+    document, found = NotifyDocument(), list[Event]()
     for at in range(6):
         by = (DecidedBy.RULES, DecidedBy.ROLLED_BACK)[at % 2]
         state = CutoverState(5.0 * (1 - at % 2), by, "5xx", NOW)
-        found += observation.cutovers_moved(document, {KEY: state}, NOW + 60 * at)
-    back = [one.identity for one in found if one.kind == "cutover.rolled_back"]
+        found += events.cutovers_moved(document, {KEY: state}, NOW + 60 * at)
+    back = [one.id for one in found if one.kind == "cutover.rolled_back"]
     assert len({*back}) == 3
 
 
@@ -67,7 +67,7 @@ def replica(name: str, presence: str) -> ReplicaView:
 
 def test_replicas() -> None:
     fleet = FleetView([replica("a", "heard"), replica("b", "lost")], [])
-    (lost,) = observation.replicas_lost(fleet)
+    (lost,) = events.replicas_lost(fleet)
     assert (lost.kind, lost.subject) == ("replica.lost", "b")
     assert "has not been heard since" in lost.text
 
@@ -76,47 +76,47 @@ FIRST = FailoverRank(0, 0)
 
 
 def test_the_store_of_the_state() -> None:
-    assert [*observation.state_stale("a", None, NOW, FIRST)] == []
-    assert [*observation.state_stale("a", NOW, NOW + 29, FIRST)] == []
-    (one,) = observation.state_stale("a", NOW, NOW + 30, FIRST)
-    (later,) = observation.state_stale("a", NOW, NOW + 600, FIRST)
+    assert [*events.state_stale("a", None, NOW, FIRST)] == []
+    assert [*events.state_stale("a", NOW, NOW + 29, FIRST)] == []
+    (one,) = events.state_stale("a", NOW, NOW + 30, FIRST)
+    (later,) = events.state_stale("a", NOW, NOW + 600, FIRST)
     assert one == later
     # Whoever judged may be gone as well: the others wait longer, and find the same id.
-    assert [*observation.state_stale("b", NOW + 1, NOW + 300, FailoverRank(1, 0))] == []
-    (other,) = observation.state_stale("b", NOW + 1, NOW + 301, FailoverRank(2, 0))
-    assert other.identity == one.identity
-    (next_time,) = observation.state_stale("a", NOW + 3600, NOW + 3630, FIRST)
-    assert next_time.identity != one.identity
+    assert [*events.state_stale("b", NOW + 1, NOW + 300, FailoverRank(1, 0))] == []
+    (other,) = events.state_stale("b", NOW + 1, NOW + 301, FailoverRank(2, 0))
+    assert other.id == one.id
+    (next_time,) = events.state_stale("a", NOW + 3600, NOW + 3630, FIRST)
+    assert next_time.id != one.id
     # In a fleet, all know who judged, and the next outage has another judge.
-    (first,) = observation.state_stale("a", NOW + 3599, NOW + 3700, FailoverRank(0, 7))
-    (other,) = observation.state_stale("b", NOW + 3601, NOW + 3901, FailoverRank(1, 7))
-    assert first.identity == other.identity
-    (again,) = observation.state_stale("a", NOW + 3700, NOW + 3800, FailoverRank(0, 8))
-    (years_later,) = observation.state_stale("a", NOW + 1e8, NOW + 2e8, FailoverRank(0, 7))
-    assert len({first.identity, again.identity, years_later.identity}) == 3
+    (first,) = events.state_stale("a", NOW + 3599, NOW + 3700, FailoverRank(0, 7))
+    (other,) = events.state_stale("b", NOW + 3601, NOW + 3901, FailoverRank(1, 7))
+    assert first.id == other.id
+    (again,) = events.state_stale("a", NOW + 3700, NOW + 3800, FailoverRank(0, 8))
+    (years_later,) = events.state_stale("a", NOW + 1e8, NOW + 2e8, FailoverRank(0, 7))
+    assert len({first.id, again.id, years_later.id}) == 3
     assert (one.kind, one.subject) == ("state.stale", "the state")
     assert "has not been reached since 15 Jan 2027, 08:00 UTC (seen by a)" in one.text
 
 
 def test_rules() -> None:
-    assert [*observation.rules_refused("a", None)] == []
+    assert [*events.rules_refused("a", None)] == []
     issues = Issue(1, 1, "apis", "unknown key"), Issue(2, 1, "", "missing")
     refused = RefusedRules(b"the same text", issues, 1.0)
-    (one,) = observation.rules_refused("a", refused._replace(issues=issues[:1]))
-    (same,) = observation.rules_refused("b", refused)
-    assert one.identity == same.identity
+    (one,) = events.rules_refused("a", refused._replace(issues=issues[:1]))
+    (same,) = events.rules_refused("b", refused)
+    assert one.id == same.id
     assert one.text.endswith("(seen by a): line 1, apis: unknown key.")
     assert same.text.endswith("(seen by b): line 1, apis: unknown key (and 1 more).")
     asking = Issue(3, 1, "via", "no version is called '33'; did you mean '3'?")
-    (one,) = observation.rules_refused("a", refused._replace(issues=(asking,)))
+    (one,) = events.rules_refused("a", refused._replace(issues=(asking,)))
     assert one.text.endswith("did you mean '3'?")
 
 
 def test_tasks() -> None:
-    (first,) = observation.tasks_failed("a", ["state"], NOW)
-    (later,) = observation.tasks_failed("a", ["state"], NOW + 60)
-    (next_hour,) = observation.tasks_failed("a", ["state"], NOW + 3600)
-    assert first.identity == later.identity != next_hour.identity
+    (first,) = events.tasks_failed("a", ["state"], NOW)
+    (later,) = events.tasks_failed("a", ["state"], NOW + 60)
+    (next_hour,) = events.tasks_failed("a", ["state"], NOW + 3600)
+    assert first.id == later.id != next_hour.id
 
 
 @pytest.mark.parametrize(
@@ -135,21 +135,21 @@ def test_a_sunset(days: float, callers: int, stage: str | None) -> None:
     found = versions("lifecycle: { sunset: 2027-01-15T08:00:00Z }")
     now = NOW - days * DAY
     standings = {KEY: Standing(callers=callers, served=now - (29 if callers else 31) * DAY)}
-    told = [*observation.sunsets_near(found, standings, now)]
-    assert [one.mark.split()[-1] for one in told] == ([] if stage is None else [stage])
+    told = [*events.sunsets_near(found, standings, now)]
+    assert [one.dedup_key.split()[-1] for one in told] == ([] if stage is None else [stage])
     for one in told:
         assert ("up to 1 client a day calls it" in one.text) is (callers == 1)
-    assert [*observation.sunsets_near(found, {}, NOW - DAY)] == []
+    assert [*events.sunsets_near(found, {}, NOW - DAY)] == []
 
 
 def test_a_version_that_can_be_retired() -> None:
     standings = {KEY: Standing(served=NOW)}
-    (one,) = observation.versions_retirable([KEY], standings)
+    (one,) = events.versions_retirable([KEY], standings)
     assert one.text.startswith("Version 1 of person can be retired")
-    assert one.identity == next(observation.versions_retirable([KEY], standings)).identity
+    assert one.id == next(events.versions_retirable([KEY], standings)).id
     called = {KEY: Standing(served=NOW + 40 * 86_400)}  # and can be retired again after that
-    assert one.identity != next(observation.versions_retirable([KEY], called)).identity
-    assert [*observation.versions_retirable([KEY], {})]
+    assert one.id != next(events.versions_retirable([KEY], called)).id
+    assert [*events.versions_retirable([KEY], {})]
 
 
 WINDOW = "brownout: { windows: [{ from: 2027-01-15T08:00:00Z, to: 2027-01-15T09:00:00Z }] }"
@@ -158,45 +158,45 @@ WINDOW = "brownout: { windows: [{ from: 2027-01-15T08:00:00Z, to: 2027-01-15T09:
 def test_a_brownout() -> None:
     found, document, none = versions(WINDOW), NotifyDocument(), Overrides()
 
-    def begun(now: float, overrides: Overrides = none) -> list[Happening]:
-        return [*observation.brownouts_begun(document, found, overrides, now)]
+    def begun(now: float, overrides: Overrides = none) -> list[Event]:
+        return [*events.brownouts_begun(document, found, overrides, now)]
 
     assert begun(NOW - 1) == begun(NOW, Overrides(frozenset({KEY}))) == []
     (one,) = begun(NOW + 1)
     assert "refuses 100% of its requests until" in one.text
     assert begun(NOW + 2) == []
-    assert observation.brownouts_over(document, NOW + 3599) == {}
-    assert observation.brownouts_over(document, NOW + 3600) == {
+    assert events.pop_ended_brownouts(document, NOW + 3599) == {}
+    assert events.pop_ended_brownouts(document, NOW + 3600) == {
         KEY: WindowOccurrence(NOW, NOW + 3600, 100)
     }
-    assert observation.brownouts_over(document, NOW + 3600) == {}
+    assert events.pop_ended_brownouts(document, NOW + 3600) == {}
     assert begun(NOW + 3600) == []
 
 
 def test_a_brownout_without_an_end() -> None:
     document = NotifyDocument()
     found = versions("brownout: { percent: 5 }")
-    (one,) = observation.brownouts_begun(document, found, Overrides(), NOW)
+    (one,) = events.brownouts_begun(document, found, Overrides(), NOW)
     assert one.text.endswith("it refuses 5% of its requests.")
-    assert observation.brownouts_over(document, 1e11) == {}
+    assert events.pop_ended_brownouts(document, 1e11) == {}
     over = versions("lifecycle: { sunset: 2020-01-01 }, brownout: { percent: 5 }")
-    assert [*observation.brownouts_begun(NotifyDocument(), over, Overrides(), NOW)] == []
+    assert [*events.brownouts_begun(NotifyDocument(), over, Overrides(), NOW)] == []
 
 
 def test_a_brownout_that_ends_with_its_version() -> None:
     """It has lasted since it was noticed; nothing is said of requests long past."""
     document, none = NotifyDocument(), Overrides()
     found = versions("lifecycle: { sunset: 2027-01-18 }, brownout: { percent: 5 }")
-    (one,) = observation.brownouts_begun(document, found, none, NOW)
+    (one,) = events.brownouts_begun(document, found, none, NOW)
     assert one.text.endswith("it refuses 5% of its requests until 18 Jan 2027, 00:00 UTC.")
     ends = NOW + 2 * 86_400 + 16 * 3600
-    assert observation.brownouts_over(document, ends - 1) == {}
-    ((key, opening),) = observation.brownouts_over(document, ends).items()
+    assert events.pop_ended_brownouts(document, ends - 1) == {}
+    ((key, opening),) = events.pop_ended_brownouts(document, ends).items()
     assert (key, opening) == (KEY, WindowOccurrence(NOW, ends, 5))
-    assert observation.brownout_ended(KEY, opening, {}).text == (
+    assert events.brownout_ended(KEY, opening, {}).text == (
         "The brownout of version 1 of person has ended after 2 days."
     )
-    assert [*observation.brownouts_begun(document, found, none, ends)] == []
+    assert [*events.brownouts_begun(document, found, none, ends)] == []
 
 
 def test_the_effect_of_a_brownout() -> None:
@@ -205,9 +205,9 @@ def test_the_effect_of_a_brownout() -> None:
         usages = [UsageDelta(*KEY, "/p", client, 2, refused, 0, 1) for client in clients]
         history.absorb(Delta(NOW + 60 * minute, usages, [], [], [], []))
     minutes = history.view(HistoryQuery(Resolution.MINUTE), NOW + 1200).series[KEY]
-    ended = observation.brownout_ended(KEY, WindowOccurrence(NOW, NOW + 600, 100), minutes)
+    ended = events.brownout_ended(KEY, WindowOccurrence(NOW, NOW + 600, 100), minutes)
     assert ended.text == (
         "The brownout of version 1 of person has ended after 10 minutes: 2 of 4 requests were"
         " refused, of 2 callers; 4 called in as long before it."
     )
-    assert observation.brownout_ended(KEY, WindowOccurrence(NOW, NOW + 600, 100), {}).key == KEY
+    assert events.brownout_ended(KEY, WindowOccurrence(NOW, NOW + 600, 100), {}).version == KEY
