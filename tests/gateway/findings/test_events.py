@@ -35,7 +35,7 @@ def moved(*states: tuple[float, DecidedBy]) -> list[tuple[str, str]]:
     return [(one.kind, one.text) for one in found]
 
 
-def test_a_cutover() -> None:
+def test_cutovers_that_step_hold_or_roll_back_are_events() -> None:
     rules, held, back = DecidedBy.RULES, DecidedBy.HELD, DecidedBy.ROLLED_BACK
     assert moved(
         (1, rules), (1, rules), (5, rules), (5, held), (5, held), (5, rules), (0, back)
@@ -51,7 +51,7 @@ def test_a_cutover() -> None:
     assert len(moved((1, held), (5, rules))) == 1
 
 
-def test_a_cutover_that_is_rolled_back_again_is_told_again() -> None:
+def test_each_rollback_of_a_cutover_is_an_event() -> None:
     document, found = NotifyDocument(), list[Event]()
     for at in range(6):
         by = (DecidedBy.RULES, DecidedBy.ROLLED_BACK)[at % 2]
@@ -65,7 +65,7 @@ def replica(name: str, presence: str) -> ReplicaView:
     return ReplicaView(name, presence, False, "1", "hash", "", NOW, NOW, 0.0, 0)
 
 
-def test_replicas() -> None:
+def test_a_lost_replica_is_an_event() -> None:
     fleet = FleetView([replica("a", "heard"), replica("b", "lost")], [])
     (lost,) = events.replicas_lost(fleet)
     assert (lost.kind, lost.subject) == ("replica.lost", "b")
@@ -75,7 +75,7 @@ def test_replicas() -> None:
 FIRST = FailoverRank(0, 0)
 
 
-def test_the_store_of_the_state() -> None:
+def test_an_unreachable_store_is_an_event_after_a_while() -> None:
     assert [*events.state_stale("a", None, NOW, FIRST)] == []
     assert [*events.state_stale("a", NOW, NOW + 29, FIRST)] == []
     (one,) = events.state_stale("a", NOW, NOW + 30, FIRST)
@@ -98,7 +98,7 @@ def test_the_store_of_the_state() -> None:
     assert "has not been reached since 15 Jan 2027, 08:00 UTC (seen by a)" in one.text
 
 
-def test_rules() -> None:
+def test_a_refused_configuration_is_one_event_of_all_replicas() -> None:
     assert [*events.rules_refused("a", None)] == []
     issues = Issue(1, 1, "apis", "unknown key"), Issue(2, 1, "", "missing")
     refused = RefusedRules(b"the same text", issues, 1.0)
@@ -112,7 +112,7 @@ def test_rules() -> None:
     assert one.text.endswith("did you mean '3'?")
 
 
-def test_tasks() -> None:
+def test_a_failed_task_is_an_event_once_an_hour() -> None:
     (first,) = events.tasks_failed("a", ["state"], NOW)
     (later,) = events.tasks_failed("a", ["state"], NOW + 60)
     (next_hour,) = events.tasks_failed("a", ["state"], NOW + 3600)
@@ -131,7 +131,9 @@ def test_tasks() -> None:
         (-1, 5, None),
     ],
 )
-def test_a_sunset(days: float, callers: int, stage: str | None) -> None:
+def test_a_sunset_with_callers_is_an_event_in_three_stages(
+    days: float, callers: int, stage: str | None
+) -> None:
     found = versions("lifecycle: { sunset: 2027-01-15T08:00:00Z }")
     now = NOW - days * DAY
     standings = {KEY: Standing(callers=callers, served=now - (29 if callers else 31) * DAY)}
@@ -142,7 +144,7 @@ def test_a_sunset(days: float, callers: int, stage: str | None) -> None:
     assert [*events.sunsets_near(found, {}, NOW - DAY)] == []
 
 
-def test_a_version_that_can_be_retired() -> None:
+def test_a_retirable_version_is_an_event_once() -> None:
     standings = {KEY: Standing(served=NOW)}
     (one,) = events.versions_retirable([KEY], standings)
     assert one.text.startswith("Version 1 of person can be retired")
@@ -155,7 +157,7 @@ def test_a_version_that_can_be_retired() -> None:
 WINDOW = "brownout: { windows: [{ from: 2027-01-15T08:00:00Z, to: 2027-01-15T09:00:00Z }] }"
 
 
-def test_a_brownout() -> None:
+def test_the_begin_of_a_brownout_is_an_event_once() -> None:
     found, document, none = versions(WINDOW), NotifyDocument(), Overrides()
 
     def begun(now: float, overrides: Overrides = none) -> list[Event]:
@@ -173,7 +175,7 @@ def test_a_brownout() -> None:
     assert begun(NOW + 3600) == []
 
 
-def test_a_brownout_without_an_end() -> None:
+def test_a_brownout_without_an_end_has_no_end_event() -> None:
     document = NotifyDocument()
     found = versions("brownout: { percent: 5 }")
     (one,) = events.brownouts_begun(document, found, Overrides(), NOW)
@@ -183,7 +185,7 @@ def test_a_brownout_without_an_end() -> None:
     assert [*events.brownouts_begun(NotifyDocument(), over, Overrides(), NOW)] == []
 
 
-def test_a_brownout_that_ends_with_its_version() -> None:
+def test_the_end_of_a_version_ends_its_brownout() -> None:
     """It has lasted since it was noticed; nothing is said of requests long past."""
     document, none = NotifyDocument(), Overrides()
     found = versions("lifecycle: { sunset: 2027-01-18 }, brownout: { percent: 5 }")
@@ -199,7 +201,7 @@ def test_a_brownout_that_ends_with_its_version() -> None:
     assert [*events.brownouts_begun(document, found, none, ends)] == []
 
 
-def test_the_effect_of_a_brownout() -> None:
+def test_the_end_of_a_brownout_has_its_effect() -> None:
     history = History()
     for minute, clients, refused in ((-15, "abc", 0), (-5, "abcd", 0), (3, "ab", 1), (12, "a", 0)):
         usages = [UsageDelta(*KEY, "/p", client, 2, refused, 0, 1) for client in clients]
