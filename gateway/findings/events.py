@@ -9,7 +9,7 @@ from gateway.findings.catalog import CatalogVersion
 from gateway.findings.formatting import moment_text, period_text, plural, sentence
 from gateway.findings.notification import Event, NotifyDocument
 from gateway.findings.refused_rules import RefusedRules, rules_hash
-from gateway.findings.standing import Standing
+from gateway.findings.usage_summary import UsageSummary
 from gateway.lifecycle.brownout import WindowOccurrence
 from gateway.rollout.cutover_state import CutoverState, DecidedBy
 from gateway.store.state import FailoverRank, FleetView
@@ -111,27 +111,27 @@ def cutovers_moved(
 
 def sunsets_near(
     versions: Mapping[VersionKey, CatalogVersion],
-    standings: Mapping[VersionKey, Standing],
+    summaries: Mapping[VersionKey, UsageSummary],
     now: float,
 ) -> Iterator[Event]:
     """Yield versions with callers 30 days, 7 days and a day before their sunset."""
     for key, version in versions.items():
         sunset = inf if version.terms is None else version.terms.sunset
-        left, standing = sunset - now, standings.get(key, Standing())
+        left, summary = sunset - now, summaries.get(key, UsageSummary())
         stage = next((days for days in _STAGES if 0 < left <= days * _DAY), None)
-        if stage is None or standing.served < now - _RECENT * _DAY:
+        if stage is None or summary.served < now - _RECENT * _DAY:
             continue
-        text = sentence(f"{_name(key)} ends in {period_text(left)}, and {standing.calls}")
+        text = sentence(f"{_name(key)} ends in {period_text(left)}, and {summary.calls}")
         dedup_key = f"{sunset:.0f} {stage}"
         yield Event("sunset.near", _name(key), dedup_key, text, key, "#callers")
 
 
 def versions_retirable(
-    keys: list[VersionKey], standings: Mapping[VersionKey, Standing]
+    keys: list[VersionKey], summaries: Mapping[VersionKey, UsageSummary]
 ) -> Iterator[Event]:
     """Yield retirable versions, once until a request is let through to them again."""
     for key in keys:
-        dedup_key = f"{standings.get(key, Standing()).served:.0f}"
+        dedup_key = f"{summaries.get(key, UsageSummary()).served:.0f}"
         text = sentence(
             f"{_name(key)} can be retired: nobody was let through to it in the last 30 days, and"
             " nothing speaks against it"

@@ -25,7 +25,7 @@ from gateway.findings.notification import (
 )
 from gateway.findings.operator import Operator
 from gateway.findings.retirable_versions import retirable
-from gateway.findings.standing import Standings
+from gateway.findings.usage_summary import UsageSummaries
 from gateway.findings.webhook_client import post, webhook_session
 from gateway.observe import log
 from gateway.store.state import StateError
@@ -61,7 +61,7 @@ class Notifier:
     def __init__(self, operator: Operator, session: ClientSession) -> None:
         self._operator = operator
         self._session = session
-        self._standings = Standings(operator)
+        self._summaries = UsageSummaries(operator)
         self._examined = -_VERSIONS_INTERVAL
         self._unstored = NotifyDocument()  # while the store is unreachable
         self._sending: dict[str, asyncio.Task[dict[str, Attempt]]] = {}
@@ -211,10 +211,10 @@ class Notifier:
         versions, fleet = catalog(rules), await operator.state.fleet()
         found: list[Event] = []
         if monotonic() - self._examined >= _VERSIONS_INTERVAL:
-            view, standings = await self._standings.latest()
-            found += events.sunsets_near(versions, standings, now)
-            keys = await retirable(operator, versions, view, standings)
-            found += events.versions_retirable(keys, standings)
+            view, summaries = await self._summaries.latest()
+            found += events.sunsets_near(versions, summaries, now)
+            keys = await retirable(operator, versions, view, summaries)
+            found += events.versions_retirable(keys, summaries)
             self._examined = monotonic()
         for key, opening in events.pop_ended_brownouts(stored, now).items():
             found.append(events.brownout_ended(key, opening, await self._minutes(key)))

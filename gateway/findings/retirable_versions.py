@@ -7,7 +7,7 @@ from gateway.base.overrides import VersionKey
 from gateway.findings.catalog import CatalogVersion
 from gateway.findings.operator import Operator
 from gateway.findings.retirement import WITHIN, verdict
-from gateway.findings.standing import Standing
+from gateway.findings.usage_summary import UsageSummary
 from gateway.http.turns.cooperation import turns
 from gateway.store.state import StateView
 
@@ -25,7 +25,7 @@ async def retirable(
     operator: Operator,
     versions: Mapping[VersionKey, CatalogVersion],
     view: StateView,
-    standings: Mapping[VersionKey, Standing],
+    summaries: Mapping[VersionKey, UsageSummary],
 ) -> list[VersionKey]:
     """Return the versions that nothing speaks against retiring, of those that have ended."""
     begin = view.now - _WITHIN_SECONDS
@@ -35,6 +35,6 @@ async def retirable(
         if version.terms is not None
         and version.terms.sunset <= view.now
         and view.totals.since <= begin
-        and standings.get(key, Standing()).served < begin
+        and summaries.get(key, UsageSummary()).served < begin
     ]
     return [key async for key in turns(islice(over, _JUDGED)) if await _goes(operator, key)]

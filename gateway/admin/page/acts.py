@@ -12,8 +12,8 @@ from aiohttp import web
 from gateway.admin.access.problems import AdminProblemError
 from gateway.admin.access.rights import order
 from gateway.base.overrides import VersionKey
+from gateway.findings.action_items import name_of
 from gateway.findings.operator import Operator
-from gateway.findings.waiting import name_of
 from gateway.rollout.decisions import ChangedMeanwhileError, ChangeRequest
 
 PageAct = Callable[[Operator, VersionKey, web.Request], Awaitable[None]]

@@ -36,10 +36,10 @@ from gateway.admin.page.views.versions_view import PHASES, span_of, versions_tab
 from gateway.admin.reports.piecewise import send_pieces
 from gateway.base.mistakes import suggest
 from gateway.base.overrides import VersionKey
+from gateway.findings.action_items import name_of, version_link
 from gateway.findings.catalog import CatalogVersion, catalog
 from gateway.findings.operator import Operator
-from gateway.findings.standing import Standings
-from gateway.findings.waiting import name_of, version_link
+from gateway.findings.usage_summary import UsageSummaries
 from gateway.rollout.decisions import ChangedMeanwhileError
 from gateway.routing.snapshot import Snapshot
 
@@ -53,7 +53,7 @@ class Page:
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
-        self._standings = Standings(operator)
+        self._summaries = UsageSummaries(operator)
         self._updates = LiveUpdates(operator)
         self._known: tuple[Snapshot, Mapping[VersionKey, CatalogVersion]] | None = None
 
@@ -66,16 +66,16 @@ class Page:
         return await self._updates.answer(request)
 
     async def next(self, request: web.Request) -> web.Response:
-        """Answer what waits for somebody."""
-        view, standings = await self._standings.latest()
-        items = await next_items(self._operator, self._catalog(), view, standings)
+        """Answer the action items."""
+        view, summaries = await self._summaries.latest()
+        items = await next_items(self._operator, self._catalog(), view, summaries)
         return await self._html(request, "next.html", {"items": items, "now": view.now})
 
     async def versions(self, request: web.Request) -> web.Response:
         """Answer all versions."""
-        view, standings = await self._standings.latest()
+        view, summaries = await self._summaries.latest()
         in_force = self._operator.state.in_force
-        table = await versions_table(self._catalog(), standings, in_force, view.now, request.query)
+        table = await versions_table(self._catalog(), summaries, in_force, view.now, request.query)
         values = {
             "table": table,
             "table_span": span_of(view.now),

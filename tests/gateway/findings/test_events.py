@@ -8,7 +8,7 @@ from gateway.findings import events
 from gateway.findings.catalog import CatalogVersion, catalog
 from gateway.findings.notification import Event, NotifyDocument
 from gateway.findings.refused_rules import RefusedRules
-from gateway.findings.standing import Standing
+from gateway.findings.usage_summary import UsageSummary
 from gateway.lifecycle.brownout import WindowOccurrence
 from gateway.rollout.cutover_state import CutoverState, DecidedBy
 from gateway.store.state import FailoverRank, FleetView, ReplicaView
@@ -136,8 +136,8 @@ def test_a_sunset_with_callers_is_an_event_in_three_stages(
 ) -> None:
     found = versions("lifecycle: { sunset: 2027-01-15T08:00:00Z }")
     now = NOW - days * DAY
-    standings = {KEY: Standing(callers=callers, served=now - (29 if callers else 31) * DAY)}
-    told = [*events.sunsets_near(found, standings, now)]
+    summaries = {KEY: UsageSummary(callers=callers, served=now - (29 if callers else 31) * DAY)}
+    told = [*events.sunsets_near(found, summaries, now)]
     assert [one.dedup_key.split()[-1] for one in told] == ([] if stage is None else [stage])
     for one in told:
         assert ("up to 1 client a day calls it" in one.text) is (callers == 1)
@@ -145,11 +145,11 @@ def test_a_sunset_with_callers_is_an_event_in_three_stages(
 
 
 def test_a_retirable_version_is_an_event_once() -> None:
-    standings = {KEY: Standing(served=NOW)}
-    (one,) = events.versions_retirable([KEY], standings)
+    summaries = {KEY: UsageSummary(served=NOW)}
+    (one,) = events.versions_retirable([KEY], summaries)
     assert one.text.startswith("Version 1 of person can be retired")
-    assert one.id == next(events.versions_retirable([KEY], standings)).id
-    called = {KEY: Standing(served=NOW + 40 * 86_400)}  # and can be retired again after that
+    assert one.id == next(events.versions_retirable([KEY], summaries)).id
+    called = {KEY: UsageSummary(served=NOW + 40 * 86_400)}  # and can be retired again after that
     assert one.id != next(events.versions_retirable([KEY], called)).id
     assert [*events.versions_retirable([KEY], {})]
 

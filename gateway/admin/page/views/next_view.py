@@ -1,16 +1,16 @@
-"""The view Next: what waits for somebody."""
+"""The view Next: the action items."""
 
 import asyncio
 from collections.abc import Mapping
 
 from gateway.admin.page.views.audit_view import known_replicas, known_word, latest_changes
 from gateway.base.overrides import VersionKey
+from gateway.findings.action_items import ActionItem, Situation, action_items
 from gateway.findings.catalog import CatalogVersion
 from gateway.findings.notification import NotifyDocument
 from gateway.findings.operator import Operator
 from gateway.findings.retirable_versions import retirable
-from gateway.findings.standing import Standing
-from gateway.findings.waiting import Situation, Waiting, waiting
+from gateway.findings.usage_summary import UsageSummary
 from gateway.http.turns.cooperation import turns
 from gateway.rollout.cutover_state import DecidedBy
 from gateway.rollout.cutovers import CurrentCutover
@@ -21,9 +21,9 @@ async def next_items(
     operator: Operator,
     versions: Mapping[VersionKey, CatalogVersion],
     view: StateView,
-    standings: Mapping[VersionKey, Standing],
-) -> list[Waiting]:
-    """Return what waits for somebody, the most urgent first."""
+    summaries: Mapping[VersionKey, UsageSummary],
+) -> list[ActionItem]:
+    """Return the action items, the most urgent first."""
     async for version in turns(versions.values()):
         version.upcoming(view.now)
     cutovers: dict[VersionKey, CurrentCutover] = {}
@@ -35,13 +35,13 @@ async def next_items(
     made = (await latest_changes(operator.state))[0] if by_hand or in_force.paused else []
     webhooks = operator.rules.notify.webhooks
     word = await known_word(operator.state) if webhooks else NotifyDocument()
-    return waiting(
+    return action_items(
         Situation(
             now=view.now,
             versions=versions,
-            standings=standings,
+            summaries=summaries,
             cutovers=cutovers,
-            retirable=await retirable(operator, versions, view, standings),
+            retirable=await retirable(operator, versions, view, summaries),
             overrides=in_force,
             totals=view.totals,
             fleet=await known_replicas(operator.state),

@@ -7,10 +7,10 @@ from math import inf
 from gateway.admin.page.charts import Mark, TimeLine, line, top_of
 from gateway.admin.page.listing import Listing, listing
 from gateway.base.overrides import Overrides, VersionKey
+from gateway.findings.action_items import DAY, version_link
 from gateway.findings.catalog import CatalogVersion
 from gateway.findings.formatting import day_text
-from gateway.findings.standing import Standing
-from gateway.findings.waiting import DAY, version_link
+from gateway.findings.usage_summary import UsageSummary
 from gateway.http.turns.cooperation import turns
 from gateway.rollout.cutover import in_force
 
@@ -26,7 +26,7 @@ class VersionRow:
 
     Attributes:
         version: what the rules have of it.
-        standing: how it is used.
+        summary: how it is used.
         phase: where it is in its life: `current`, `deprecated`, `ending` or `ended`.
         share: of the requests of its API, from 0 to 1; None if it had none.
         errors: the share of its requests that failed; None if there were none.
@@ -38,7 +38,7 @@ class VersionRow:
     """
 
     version: CatalogVersion
-    standing: Standing
+    summary: UsageSummary
     phase: str
     share: float | None
     errors: float | None
@@ -76,7 +76,7 @@ def phase(version: CatalogVersion, now: float) -> str:
 
 async def versions_table(
     versions: Mapping[VersionKey, CatalogVersion],
-    standings: Mapping[VersionKey, Standing],
+    summaries: Mapping[VersionKey, UsageSummary],
     overrides: Overrides,
     now: float,
     query: Mapping[str, str],
@@ -85,19 +85,19 @@ async def versions_table(
 
     Args:
         versions: what the rules have of each.
-        standings: how each is used.
+        summaries: how each is used.
         overrides: those in force.
         now: in seconds since 1970.
         query: the parameters of the address: `find`, `phase`, `sort`, `page`.
     """
     order = {key: index for index, key in enumerate(versions)}
     sums: dict[str, int] = {}
-    for (api, _), standing in standings.items():
-        sums[api] = sums.get(api, 0) + standing.requests
+    for (api, _), summary in summaries.items():
+        sums[api] = sums.get(api, 0) + summary.requests
     wanted, text = query.get("phase", ""), query.get("find", "").casefold()
 
-    def used(version: CatalogVersion) -> Standing:
-        return standings.get(version.key, _UNUSED)
+    def used(version: CatalogVersion) -> UsageSummary:
+        return summaries.get(version.key, _UNUSED)
 
     def share(version: CatalogVersion) -> float:
         return used(version).requests / max(sums.get(version.key[0], 0), 1)
@@ -138,26 +138,26 @@ async def versions_table(
     )
 
 
-_UNUSED = Standing()
+_UNUSED = UsageSummary()
 
 
 def _row(
     version: CatalogVersion,
-    standing: Standing,
+    summary: UsageSummary,
     of_api: int,
     overrides: Overrides,
     now: float,
     span: TimeLine,
 ) -> VersionRow:
-    requests = standing.requests
+    requests = summary.requests
     marks = tuple(time_line(version, now, span))
     return VersionRow(
         version=version,
-        standing=standing,
+        summary=summary,
         phase=phase(version, now),
         share=requests / of_api if of_api else None,
-        errors=standing.failed / requests if requests else None,
-        spark=line(standing.trend, _SPARK, top_of(standing.trend)) if requests else "",
+        errors=summary.failed / requests if requests else None,
+        spark=line(summary.trend, _SPARK, top_of(summary.trend)) if requests else "",
         percent=None if version.cutover is None else in_force(version.cutover, overrides),
         link=version_link(version.key),
         marks=marks,

@@ -36,7 +36,7 @@ from gateway.findings.notification import (
 )
 from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import RefusedRules
-from gateway.findings.standing import DAYS, Standings
+from gateway.findings.usage_summary import DAYS, UsageSummaries
 from gateway.process.reloader import Reloader
 from gateway.rollout.cutover_state import CutoverState, DecidedBy
 from gateway.rollout.cutovers import CurrentCutover
@@ -779,6 +779,6 @@ async def test_all_days_of_the_list_are_summed_up(operator: Operator) -> None:
     for age in range(32, 0, -1):
         delta = Delta(now - age * 86_400, [UsageDelta(*KEY, "/p", "c", 1, 0, 0, 1)], [], [], [], [])
         operator.state.totals.absorb(delta)
-    _, found = await Standings(operator).latest()
+    _, found = await UsageSummaries(operator).latest()
     trend = found[KEY].trend
     assert (trend[:-1], found[KEY].requests) == ((1,) * (DAYS - 1), sum(trend))

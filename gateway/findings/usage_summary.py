@@ -1,7 +1,6 @@
-"""Standing: how each version is used, summed up for the views that show all of them.
+"""Usage summaries: how each version is used, for the views that show all of them.
 
-The sums are made anew when somebody looks and they are old. That is a task of its own, so that no
-view waits for it but the first one.
+Old summaries are computed again on request, by a separate task: only the first view waits for it.
 """
 
 import asyncio
@@ -16,29 +15,29 @@ from gateway.store.state import StateView
 from gateway.usage.history import HistoryQuery, Interval, Resolution
 
 DAYS = 30
-"""The days that are summed up; today is the last of them."""
-# A view waits so long for new sums, in seconds, before it goes by the former ones.
+"""The number of days of a summary, which ends today."""
+# How long a view waits for new summaries before it shows the former ones, in seconds.
 _PATIENCE = 0.01
-# Days that are over change where counts come late alone: they are read so seldom, in seconds.
+# Past days change only by late counts, and are read again after this many seconds.
 _WHOLE = 600.0
-# Sums are so old at least before they are made anew, and so many times as old as making them took:
-# it costs a twentieth of the time at most.
+# The minimum age of summaries that are replaced, in seconds, and as a multiple of the time to make
+# them, so that they take at most a twentieth of the time.
 _AGE, _TIMES = 2.0, 20.0
 _RECENT = 7
 
 
 @dataclass(slots=True)
-class Standing:
+class UsageSummary:
     """How one version was used in the latest DAYS.
 
     Attributes:
         requests: the number of requests.
         failed: the number of those that failed.
-        quick: the time within which 95% of them ended, in seconds; None if it is not known.
-        callers: the most clients of a day, of the last seven.
+        quick: the 95th percentile of their durations in seconds; None if unknown.
+        callers: the maximum number of clients of a day in the last seven days.
         trend: the number of requests of each day, the latest last.
-        last: when it was called last, in seconds since 1970; 0 for never.
-        served: when a request was let through last; 0 for never.
+        last: the time of the latest request, in seconds since 1970; 0 for never.
+        served: the time of the latest request that was let through; 0 for never.
     """
 
     requests: int = 0
@@ -51,7 +50,7 @@ class Standing:
 
     @property
     def calls(self) -> str:
-        """How much it is called, to follow `and`; of a version that was called."""
+        """The number of callers, as the end of a sentence about a version that was called."""
         last = f"last on {moment_text(self.last)}"
         if not self.callers:
             return f"nobody has called it for {_RECENT} days, {last}"
@@ -60,25 +59,25 @@ class Standing:
 
 
 @dataclass(slots=True)
-class Standings:
-    """Holds how all versions are used; while the store of a fleet is away, as it was before.
+class UsageSummaries:
+    """The summaries of all versions; the former ones while the store of a fleet is unreachable.
 
     Attributes:
         operator: the access to the gateway.
     """
 
     operator: Operator
-    _known: tuple[StateView, Mapping[VersionKey, Standing]] | None = None
+    _known: tuple[StateView, Mapping[VersionKey, UsageSummary]] | None = None
     _until: float = 0.0
     _making: "asyncio.Task[None] | None" = field(default=None)
     _days: dict[VersionKey, dict[int, Interval]] = field(default_factory=dict)
     _whole_until: float = 0.0
 
-    async def latest(self) -> tuple[StateView, Mapping[VersionKey, Standing]]:
-        """Return what was counted, and how each version is used; both may be a little old.
+    async def latest(self) -> tuple[StateView, Mapping[VersionKey, UsageSummary]]:
+        """Return the counts and the summaries, which may be a little old.
 
         Raises:
-            StateError: nothing is known yet, and the state cannot be read.
+            StateError: there are no former summaries, and the state cannot be read.
         """
         if self._making is None and (self._known is None or time.monotonic() >= self._until):
             self._making = asyncio.create_task(self._make())
@@ -96,13 +95,13 @@ class Standings:
         began = time.monotonic()
         view = await self.operator.state.view(clients=False)
         if self._known is not None and any(gap.replica is None for gap in view.gaps):
-            # The store is away, and with it what others counted: what was known of them stays.
+            # The store is unreachable: the counts of other replicas stay as they were.
             self._known = view, self._known[1]
             self._until = time.monotonic() + _AGE
             return
         days = await self._latest_days(began)
         today = Resolution.DAY.start(view.now)
-        found: dict[VersionKey, Standing] = {}
+        found: dict[VersionKey, UsageSummary] = {}
         for key in {*days, *view.totals.clients}:
             found[key] = one = _sums(days.get(key, {}), today)
             clients = view.totals.clients.get(key)
@@ -113,7 +112,7 @@ class Standings:
         self._until = time.monotonic() + max(_AGE, _TIMES * (time.monotonic() - began))
 
     async def _latest_days(self, began: float) -> Mapping[VersionKey, Mapping[int, Interval]]:
-        """Return the days of each version, with those read again that may have changed."""
+        """Return the days of each version; read those that may have changed."""
         day = Resolution.DAY.seconds
         whole = began >= self._whole_until
         query = HistoryQuery(
@@ -122,14 +121,14 @@ class Standings:
         read = await self.operator.state.history(query)
         if whole:
             self._days = {}
-            # Those of this replica alone, as the store is away, are read again at once.
+            # Days of this replica alone, while the store is unreachable, are read again at once.
             self._whole_until = 0.0 if read.replica is not None else began + _WHOLE
         for key, found in read.series.items():
             self._days.setdefault(key, {}).update(found)
         return self._days
 
 
-def _sums(days: Mapping[int, Interval], today: int) -> Standing:
+def _sums(days: Mapping[int, Interval], today: int) -> UsageSummary:
     first = today - (DAYS - 1) * Resolution.DAY.seconds
     trend = [0] * DAYS
     parts, callers = [], 0
@@ -141,4 +140,4 @@ def _sums(days: Mapping[int, Interval], today: int) -> Standing:
             if place >= DAYS - _RECENT:
                 callers = max(callers, each.callers.count)
     whole = Interval.total(Resolution.DAY, parts)
-    return Standing(whole.requests, whole.errors, whole.quantile(0.95), callers, tuple(trend))
+    return UsageSummary(whole.requests, whole.errors, whole.quantile(0.95), callers, tuple(trend))

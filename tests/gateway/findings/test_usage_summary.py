@@ -1,4 +1,4 @@
-"""The sums of the views of all versions: right, and made of no more than what may have changed."""
+"""Usage summaries are correct, and read only the days that may have changed."""
 
 import time
 from dataclasses import dataclass, field
@@ -7,9 +7,9 @@ from typing import cast
 
 import pytest
 
-from gateway.findings import standing
+from gateway.findings import usage_summary
 from gateway.findings.operator import Operator
-from gateway.findings.standing import Standing, Standings
+from gateway.findings.usage_summary import UsageSummaries, UsageSummary
 from gateway.routing.snapshot import Snapshot
 from gateway.store.local import LocalState
 from gateway.store.state import DataGap, Membership, StateView
@@ -62,33 +62,33 @@ def watched() -> Watched:
     return Watched(LocalState(Membership("a", lambda: rules, lambda: "hash")))
 
 
-def standings(watched: Watched) -> Standings:
+def summaries(watched: Watched) -> UsageSummaries:
     """Return the sums of a state."""
-    return Standings(cast(Operator, SimpleNamespace(state=watched)))
+    return UsageSummaries(cast(Operator, SimpleNamespace(state=watched)))
 
 
-async def latest(made: Standings) -> Standing:
+async def latest(made: UsageSummaries) -> UsageSummary:
     """Return the sums of the version, as new as they can be."""
     await made._make()
     assert made._known is not None
     return made._known[1][KEY]
 
 
-async def test_the_sums(watched: Watched) -> None:
+async def test_a_summary_counts_requests_failures_and_callers(watched: Watched) -> None:
     for days, clients, failed in ((40, 9, 9), (29, 8, 4), (6, 3, 0), (1, 5, 1), (0, 2, 0)):
         count(watched.state, days, clients, failed)
-    found = await latest(standings(watched))
+    found = await latest(summaries(watched))
     assert (found.requests, found.failed, found.callers) == (18, 5, 5)
     assert found.trend == (8, *[0] * 22, 3, *[0] * 4, 5, 2)
     assert found.quick == pytest.approx(0.95 * BOUNDS[0])
 
 
-async def test_days_that_are_over_are_read_seldom(watched: Watched) -> None:
+async def test_past_days_are_read_again_after_a_while(watched: Watched) -> None:
     """What was counted late of them is in the sums once they are read again."""
-    made = standings(watched)
+    made = summaries(watched)
     count(watched.state, 5, 1)
     assert (await latest(made)).requests == 1
-    assert [*watched.spans[0]] == [standing.DAYS, 7]
+    assert [*watched.spans[0]] == [usage_summary.DAYS, 7]
     count(watched.state, 0, 2)
     count(watched.state, 5, 4)
     assert (await latest(made)).requests == 3
@@ -97,8 +97,8 @@ async def test_days_that_are_over_are_read_seldom(watched: Watched) -> None:
     assert (await latest(made)).requests == 7
 
 
-async def test_what_others_counted_stays_while_the_store_is_away(watched: Watched) -> None:
-    made = standings(watched)
+async def test_other_replicas_counts_stay_while_the_store_is_away(watched: Watched) -> None:
+    made = summaries(watched)
     count(watched.state, 5, 1)
     assert (await latest(made)).requests == 1
     watched.away = True
@@ -107,9 +107,9 @@ async def test_what_others_counted_stays_while_the_store_is_away(watched: Watche
     assert len(watched.spans) == asked
 
 
-async def test_the_history_of_one_replica_alone_is_not_kept(watched: Watched) -> None:
+async def test_the_history_of_one_replica_is_read_again_at_once(watched: Watched) -> None:
     """As where the store goes away between two questions at the first view."""
-    made = standings(watched)
+    made = summaries(watched)
     count(watched.state, 5, 1)
     watched.away = True
     assert (await made.latest())[1][KEY].requests == 0

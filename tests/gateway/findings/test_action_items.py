@@ -1,4 +1,4 @@
-"""Waiting: each kind of what waits, with its reason and its action; the most urgent first."""
+"""Action items: each finding with its reason and remedy, the most urgent first."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from gateway.base.overrides import NO_OVERRIDES, Overrides
+from gateway.findings.action_items import DAY, Situation, action_items, name_of, version_link
 from gateway.findings.catalog import catalog
 from gateway.findings.notification import FailingWebhook
-from gateway.findings.standing import Standing
-from gateway.findings.waiting import DAY, Situation, name_of, version_link, waiting
+from gateway.findings.usage_summary import UsageSummary
 from gateway.observe.failing_service import FailingService, TargetError
 from gateway.rollout.cutover_state import CutoverState, DecidedBy
 from gateway.rollout.cutovers import CurrentCutover
@@ -50,7 +50,7 @@ def situation(rules: str = RULES, **more: Any) -> Situation:
     calm = Situation(
         now=NOW,
         versions=catalog(loaded(rules)),
-        standings={},
+        summaries={},
         cutovers={},
         retirable=(),
         overrides=NO_OVERRIDES,
@@ -92,7 +92,7 @@ def violated(days: float) -> Totals:
     return totals
 
 
-CALLED = {KEY: Standing(callers=1, last=NOW - 60, served=NOW - 60)}
+CALLED = {KEY: UsageSummary(callers=1, last=NOW - 60, served=NOW - 60)}
 CASES = {
     # what is seen: urgency, kind, a part of the reason
     "not ready": (situation(unready="no worker"), "now", "Not ready", "no requests: no worker"),
@@ -172,7 +172,7 @@ CASES = {
         *("soon", "Gate near its limit", "Errors (5xx)"),
     ),
     "a sunset": (
-        situation(ENDING, standings=CALLED),
+        situation(ENDING, summaries=CALLED),
         *(
             "soon",
             "Sunset is near",
@@ -180,7 +180,7 @@ CASES = {
         ),
     ),
     "a sunset within a week": (
-        situation(NEARER, standings={KEY: Standing(callers=1200, served=NOW)}),
+        situation(NEARER, summaries={KEY: UsageSummary(callers=1200, served=NOW)}),
         *("now", "Sunset is near", "in 4 days, and up to 1,200 clients a day"),
     ),
     "a brownout": (
@@ -245,11 +245,13 @@ CASES = {
 
 
 @pytest.mark.parametrize(("seen", "urgency", "kind", "reason"), CASES.values(), ids=CASES)
-def test_what_waits(seen: Situation, urgency: str, kind: str, reason: str) -> None:
-    (found,) = waiting(seen)
-    assert (found.urgency, found.kind) == (urgency, kind)
+def test_each_finding_is_an_action_item(
+    seen: Situation, urgency: str, kind: str, reason: str
+) -> None:
+    (found,) = action_items(seen)
+    assert (found.finding.urgency, found.finding.kind) == (urgency, kind)
     assert reason in found.reason
-    assert found.action
+    assert found.finding.action
     assert found.link.startswith("/")
 
 
@@ -262,9 +264,9 @@ CALM = {
     "a gate that has seen little": situation(
         MOVING, cutovers=cutover(DecidedBy.RULES, 10, result(GateOutcome.INCONCLUSIVE))
     ),
-    "a sunset that nobody minds": situation(ENDING, standings={KEY: Standing()}),
-    "a sunset that is far": situation(ENDING, now=NOW - 30 * DAY, standings=CALLED),
-    "a sunset that was": situation(ENDING, now=NOW + 30 * DAY, standings=CALLED),
+    "a sunset that nobody minds": situation(ENDING, summaries={KEY: UsageSummary()}),
+    "a sunset that is far": situation(ENDING, now=NOW - 30 * DAY, summaries=CALLED),
+    "a sunset that was": situation(ENDING, now=NOW + 30 * DAY, summaries=CALLED),
     "a pause of no brownouts": situation(overrides=Overrides(frozenset({KEY}))),
     "a pause after the end": situation(
         OVER, overrides=Overrides(frozenset({KEY})), now=NOW + 30 * DAY
@@ -281,12 +283,12 @@ CALM = {
 
 
 @pytest.mark.parametrize("seen", CALM.values(), ids=CALM)
-def test_what_does_not_wait(seen: Situation) -> None:
-    assert waiting(seen) == []
+def test_a_calm_situation_has_no_action_items(seen: Situation) -> None:
+    assert action_items(seen) == []
 
 
-def test_the_most_urgent_comes_first() -> None:
-    found = waiting(
+def test_the_most_urgent_item_comes_first() -> None:
+    found = action_items(
         situation(
             BROWN,
             retirable=[KEY],
@@ -296,41 +298,38 @@ def test_the_most_urgent_comes_first() -> None:
         )
     )
     kinds = ["Rules refused", "Rolled back", "Fleet", "Brownout", "Can be retired"]
-    assert [each.kind for each in found] == kinds
+    assert [each.finding.kind for each in found] == kinds
 
 
-def test_a_brownout_that_nobody_has_to_do_anything_about_comes_last() -> None:
-    """With hundreds of versions, only so many are shown."""
-    found = waiting(situation(OVER, standings=CALLED, totals=violated(0.5)))
+def test_a_scheduled_brownout_comes_last() -> None:
+    found = action_items(situation(OVER, summaries=CALLED, totals=violated(0.5)))
     kinds = ["Sunset is near", "Schema violated", "Brownout"]
-    assert [each.kind for each in found] == kinds
+    assert [each.finding.kind for each in found] == kinds
 
 
-def test_names_and_links() -> None:
+def test_versions_have_a_name_and_a_link() -> None:
     assert name_of(("plain", "")) == "plain"
     assert version_link(("plain", "")) == "/page/versions/plain"
     assert version_link(("a b", "1"), "#cutover") == "/page/versions/a%20b/1#cutover"
 
 
-def test_a_catalog_has_the_oldest_version_first() -> None:
-    """Those that have ended among the others."""
+def test_the_catalog_lists_the_oldest_version_first() -> None:
     lifecycle = "{ lifecycle: { sunset: 1972-01-01 } }"
     text = edited('"2": { service: new }', f'"2": {lifecycle}').partition("    conversions:")[0]
     rules = loaded(f'{text}      "10": {{ service: new }}\n')
     assert list(catalog(rules)) == [("person", "1"), ("person", "2"), ("person", "10")]
 
 
-def test_versions_alike_are_in_the_order_of_the_rules() -> None:
-    found = waiting(situation(retirable=[("person", "2"), ("person", "10")]))
+def test_equal_items_stay_in_the_order_of_the_configuration() -> None:
+    found = action_items(situation(retirable=[("person", "2"), ("person", "10")]))
     assert [each.subject for each in found] == ["person 2", "person 10"]
 
 
-def test_whose_rules_are_refused() -> None:
-    """Replicas with the same mistakes are listed together; what is lost is another matter."""
+def test_equal_mistakes_of_replicas_are_one_item() -> None:
     others = [replica("heard", "a", "x"), replica("heard", "b", "x"), replica("heard", "c", "y")]
     fleet = FleetView([*others, replica("lost", "d", "z")], [])
     found = [
-        each for each in waiting(situation(refused="x", fleet=fleet)) if "file" in each.subject
+        each for each in action_items(situation(refused="x", fleet=fleet)) if "file" in each.subject
     ]
     assert [(each.subject, each.link) for each in found] == [
         ("The file on disk of a, b", "/page/rules#mistakes"),

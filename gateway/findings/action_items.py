@@ -1,0 +1,343 @@
+"""Action items: the findings of a gateway that need attention, each with its reason and remedy."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import inf
+from typing import Literal, NamedTuple
+from urllib.parse import quote
+
+from gateway.base.overrides import Overrides, VersionKey
+from gateway.findings.catalog import CatalogVersion
+from gateway.findings.formatting import moment_text, period_text, plural, sentence
+from gateway.findings.notification import FailingWebhook
+from gateway.findings.service_failures import service_failures
+from gateway.findings.usage_summary import UsageSummary
+from gateway.lifecycle.brownout import WindowOccurrence
+from gateway.observe.failing_service import FailingService
+from gateway.rollout.cutover_state import DecidedBy, awaited, outlook
+from gateway.rollout.cutovers import CurrentCutover
+from gateway.rollout.decisions import AuditEntry
+from gateway.rollout.gates import GateOutcome
+from gateway.store.state import FleetView
+from gateway.usage.totals import Totals
+
+DAY = 86_400.0
+# How many days before it a sunset is near.
+_NEAR = 30
+# The share of a limit from which a gate is near it.
+_PRESSED = 0.8
+# A step is stuck once it has lasted so many times as long as configured.
+_STUCK = 2
+
+Urgency = Literal["now", "soon", "ready"]
+Tone = Literal["bad", "warn", "info", "good"]
+
+
+class Finding(Enum):
+    """The conditions that need attention, the most urgent first.
+
+    Attributes:
+        kind: the title.
+        urgency: when somebody has to act.
+        tone: how bad it is.
+        action: the remedy, as the text of a button.
+        link: the path of the remedy, or a fragment of the page of the version.
+    """
+
+    NOT_READY = "Not ready", "now", "bad", "See the reason", "/readyz"
+    RULES_REFUSED = "Rules refused", "now", "bad", "See the mistakes", "/page/rules#mistakes"
+    REFUSED_ELSEWHERE = "Rules refused", "now", "bad", "See the replicas", "/page/audit#replicas"
+    STATE_STALE = "State is stale", "now", "bad", "See the replicas", "/page/audit#replicas"
+    SERVICE_FAILS = "Service fails", "now", "bad", "See the targets", "/page/rules"
+    ROLLED_BACK = "Rolled back", "now", "bad", "See the gates", "#cutover"
+    GATE_EXCEEDED = "Gate exceeded", "now", "bad", "See the gates", "#cutover"
+    TASK_FAILS = "Task fails", "now", "bad", "See the metrics", "/metrics"
+    REPLICA_LOST = "Replica lost", "now", "bad", "See the replicas", "/page/audit#replicas"
+    REPLICAS_DIFFER = "Fleet", "now", "warn", "See the replicas", "/page/audit#replicas"
+    WEBHOOK_FAILS = "Webhook fails", "now", "bad", "See the messages", "/page/audit#word"
+    SUNSET_THIS_WEEK = "Sunset is near", "now", "bad", "See who calls", "#callers"
+    TARGET_FAILS = "Service fails", "soon", "warn", "See the targets", "/page/rules"
+    CUTOVER_HELD = "Held", "soon", "warn", "See the gates", "#cutover"
+    GATE_NEAR_LIMIT = "Gate near its limit", "soon", "warn", "See the gates", "#cutover"
+    STEP_STUCK = "Step waits", "soon", "warn", "See the gates", "#cutover"
+    SUNSET_NEAR = "Sunset is near", "soon", "warn", "See who calls", "#callers"
+    SCHEMA_VIOLATED = "Schema violated", "soon", "warn", "See the verdict", "#retire"
+    CUTOVER_PAUSED = "Cutover paused", "soon", "info", "Clear the cutover", "#cutover"
+    BROWNOUTS_PAUSED = "Brownouts paused", "soon", "info", "Resume the brownouts", "#brownouts"
+    BROWNOUT_NEAR = "Brownout", "soon", "info", "See the brownouts", "#brownouts"
+    RETIRABLE = "Can be retired", "ready", "good", "See the verdict", "#retire"
+
+    def __init__(self, kind: str, urgency: Urgency, tone: Tone, action: str, link: str) -> None:
+        self.kind = kind
+        self.urgency = urgency
+        self.tone = tone
+        self.action = action
+        self.link = link
+
+
+_ORDER = {finding: place for place, finding in enumerate(Finding)}
+
+
+class ActionItem(NamedTuple):
+    """A finding about a version, a file, a replica or a service.
+
+    Attributes:
+        finding: the condition.
+        subject: what it is about.
+        reason: the details, as sentences.
+        link: where the remedy is.
+        order: the lowest comes first among items with one finding.
+    """
+
+    finding: Finding
+    subject: str
+    reason: str
+    link: str
+    order: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The state of a gateway from which action items follow.
+
+    Attributes:
+        now: in seconds since 1970.
+        versions: the versions of the configuration.
+        summaries: the usage of each version.
+        cutovers: the state of each cutover.
+        retirable: the versions that can be retired.
+        overrides: those in force.
+        totals: the totals of all counts.
+        fleet: the replicas.
+        refused: the mistakes of the configuration on disk; empty if it is in force.
+        replica: the name of this gateway.
+        unready: why the gateway cannot serve; None if it can.
+        failing: the names of failing tasks.
+        stale_since: since when the store is unreachable; None if it is reachable.
+        stale_reason: why it is unreachable.
+        changes: the audit log, the latest last; needed if an operator paused anything.
+        webhooks: failing webhooks.
+        services: services with targets that fail in this gateway.
+    """
+
+    now: float
+    versions: Mapping[VersionKey, CatalogVersion]
+    summaries: Mapping[VersionKey, UsageSummary]
+    cutovers: Mapping[VersionKey, CurrentCutover]
+    retirable: Iterable[VersionKey]
+    overrides: Overrides
+    totals: Totals
+    fleet: FleetView
+    refused: str
+    replica: str
+    unready: str | None = None
+    failing: tuple[str, ...] = ()
+    stale_since: float | None = None
+    stale_reason: str = ""
+    changes: Sequence[AuditEntry] = ()
+    webhooks: Sequence[FailingWebhook] = ()
+    services: Sequence[FailingService] = ()
+
+
+def action_items(seen: Situation) -> list[ActionItem]:
+    """Return the action items, the most urgent first."""
+    found = [
+        *_gateway(seen),
+        *_replicas(seen),
+        *_services(seen),
+        *_cutovers(seen),
+        *_sunsets(seen),
+        *_brownouts(seen),
+        *_violations(seen),
+        *_retirable(seen),
+    ]
+    # Equal items stay in the order of the configuration: version 2 before version 10.
+    return sorted(found, key=lambda item: (_ORDER[item.finding], item.order))
+
+
+def _item(finding: Finding, subject: str, reason: str, order: float = 0.0) -> ActionItem:
+    return ActionItem(finding, subject, reason, finding.link, order)
+
+
+def _of_version(finding: Finding, key: VersionKey, reason: str, order: float = 0.0) -> ActionItem:
+    return ActionItem(finding, name_of(key), reason, version_link(key, finding.link), order)
+
+
+def version_link(key: VersionKey, part: str = "") -> str:
+    """Return the address of the view of a version, or of a part of it."""
+    place = "/".join(quote(step, safe="") for step in key if step)
+    return f"/page/versions/{place}{part}"
+
+
+def name_of(key: VersionKey) -> str:
+    """Return the name of a version for people."""
+    return " ".join(key).rstrip()
+
+
+def _gateway(seen: Situation) -> Iterator[ActionItem]:
+    if seen.unready is not None:
+        yield _item(Finding.NOT_READY, "This gateway", f"It takes no requests: {seen.unready}.")
+    yield from _refused(seen)
+    if seen.stale_since is not None:
+        yield _item(
+            Finding.STATE_STALE,
+            "The store of the state",
+            f"It has not been reached since {moment_text(seen.stale_since)}: {seen.stale_reason}."
+            " Requests are answered all the same, and counts wait.",
+        )
+    for task in seen.failing:
+        reason = "It failed within the last minute and is started again; the log has the reason."
+        yield _item(Finding.TASK_FAILS, task, reason)
+    for webhook in seen.webhooks:
+        yield _item(Finding.WEBHOOK_FAILS, webhook.webhook, webhook.text, webhook.since)
+
+
+def _refused(seen: Situation) -> Iterator[ActionItem]:
+    """Yield the mistakes of each configuration on disk, once for all replicas that have it."""
+    found: dict[str, list[str]] = {seen.refused: [seen.replica]} if seen.refused else {}
+    for each in seen.fleet.replicas:
+        if each.refused and each.presence == "heard" and each.replica != seen.replica:
+            found.setdefault(each.refused, []).append(each.replica)
+    for text, names in found.items():
+        here = names[0] == seen.replica
+        yield _item(
+            Finding.RULES_REFUSED if here else Finding.REFUSED_ELSEWHERE,
+            "The file on disk" + ("" if names == [seen.replica] else f" of {', '.join(names)}"),
+            sentence(f"it cannot be used, and the former rules stay in force: {text}"),
+        )
+
+
+def _replicas(seen: Situation) -> Iterator[ActionItem]:
+    for replica in seen.fleet.replicas:
+        if replica.presence == "lost":
+            reason = (
+                f"It has not been heard since {moment_text(replica.heard)}; what it counted since"
+                " then is missing."
+            )
+            yield _item(Finding.REPLICA_LOST, replica.replica, reason, replica.heard)
+    if seen.stale_since is None:  # otherwise, that is why they cannot be read
+        for warning in seen.fleet.warnings:
+            yield _item(Finding.REPLICAS_DIFFER, "The replicas", sentence(warning))
+
+
+def _services(seen: Situation) -> Iterator[ActionItem]:
+    for subject, whole, since, text in service_failures(seen.replica, seen.services, seen.fleet):
+        finding = Finding.SERVICE_FAILS if whole else Finding.TARGET_FAILS
+        yield _item(finding, subject, text, since)
+
+
+def _cutovers(seen: Situation) -> Iterator[ActionItem]:
+    for key, current in seen.cutovers.items():
+        cutover, state, _, _, now = current
+        percent = f"{state.percent:g}%"
+        if state.decided_by is DecidedBy.OPERATOR:
+            if state.percent != cutover.percent:
+                reason = (
+                    f"It was set to {percent} {_by_hand(seen, 'cutover', key)}. Until it is"
+                    " cleared, neither steps nor gates move it."
+                )
+                yield _of_version(Finding.CUTOVER_PAUSED, key, reason, state.since)
+        elif state.decided_by is DecidedBy.ROLLED_BACK:
+            reason = f"Its cutover went back to 0%: {state.why}."
+            yield _of_version(Finding.ROLLED_BACK, key, reason, -state.since)
+        else:
+            yield from _gates(key, current, now)
+
+
+def _gates(key: VersionKey, current: CurrentCutover, now: float) -> Iterator[ActionItem]:
+    cutover, state, evidence, results, _ = current
+    percent = f"{state.percent:g}%"
+    exceeded = [one for one in results if one.outcome is GateOutcome.EXCEEDED]
+    pressed = [
+        (used, one.text)
+        for one in results
+        if one.outcome is GateOutcome.PASSED and (used := one.pressure or 0.0) >= _PRESSED
+    ]
+    if exceeded:
+        dry = cutover.gates is not None and cutover.gates.dry_run
+        stays = f" It stays at {percent}: the gates are a dry run." if dry else ""
+        yield _of_version(Finding.GATE_EXCEEDED, key, sentence(exceeded[0].text) + stays)
+    elif state.decided_by is DecidedBy.HELD:
+        reason = (
+            f"Its cutover stays at {percent}: {state.why}. Now it"
+            f" {outlook(cutover, state, evidence, now)}."
+        )
+        yield _of_version(Finding.CUTOVER_HELD, key, reason, -state.since)
+    elif pressed:
+        used, text = max(pressed, key=lambda each: each[0])
+        yield _of_version(Finding.GATE_NEAR_LIMIT, key, sentence(text), -used)
+    elif now - state.since >= _STUCK * cutover.every:
+        more = awaited(cutover, state, evidence, now)
+        if more is not None:
+            reason = (
+                f"Its cutover has stayed at {percent} for {period_text(now - state.since)}, and"
+                f" not for {period_text(cutover.every)}: it takes {more}."
+            )
+            yield _of_version(Finding.STEP_STUCK, key, reason, state.since)
+
+
+def _by_hand(seen: Situation, what: str, key: VersionKey) -> str:
+    """Return who made the latest change of a kind, when and why; the audit log is bounded."""
+    for entry in reversed(seen.changes):
+        # What the gateway itself has changed has no origin.
+        if (entry.what, entry.api, entry.version) == (what, *key) and entry.origin:
+            why = f": {entry.why}" if entry.why else ""
+            return f"by {entry.who} at {moment_text(entry.at)}{why}"
+    return "by hand; who did so, and why, is not in the audit log"
+
+
+def _sunsets(seen: Situation) -> Iterator[ActionItem]:
+    for key, version in seen.versions.items():
+        summary = seen.summaries.get(key)
+        if version.terms is None or summary is None:
+            continue
+        left = version.terms.sunset - seen.now
+        if 0 < left <= _NEAR * DAY and summary.served >= seen.now - _NEAR * DAY:
+            finding = Finding.SUNSET_THIS_WEEK if left <= 7 * DAY else Finding.SUNSET_NEAR
+            reason = f"It ends in {period_text(left)}, and {summary.calls}."
+            yield _of_version(finding, key, reason, left)
+
+
+def _brownouts(seen: Situation) -> Iterator[ActionItem]:
+    for key, version in seen.versions.items():
+        first = next(iter(version.upcoming(seen.now)), None)
+        if first is None:
+            continue
+        refuses = _refuses(first, seen.now)
+        if key in seen.overrides.paused:
+            by_hand = _by_hand(seen, "brownout pause", key)
+            reason = f"They were paused {by_hand}. Without that, it {refuses}."
+            yield _of_version(Finding.BROWNOUTS_PAUSED, key, reason, first.begins)
+        elif first.begins < seen.now + DAY:
+            yield _of_version(Finding.BROWNOUT_NEAR, key, f"It {refuses}.", first.begins)
+
+
+def _refuses(window: WindowOccurrence, now: float) -> str:
+    if window.begins <= now:
+        until = "without an end" if window.ends == inf else f"until {moment_text(window.ends)}"
+        return f"refuses {window.percent:g}% of its requests {until}"
+    lasts = "" if window.ends == inf else f" for {period_text(window.ends - window.begins)}"
+    begins = moment_text(window.begins)
+    return f"will refuse {window.percent:g}% of its requests from {begins}{lasts}"
+
+
+def _violations(seen: Situation) -> Iterator[ActionItem]:
+    latest: dict[VersionKey, tuple[str, int, float]] = {}
+    for (api, version, field), times in seen.totals.counted("violations"):
+        key, known = (api, version), latest.get((api, version), ("", 0, 0.0))
+        if times.last >= seen.now - DAY and key in seen.versions:
+            field, last = max((known[0], known[2]), (field, times.last), key=lambda one: one[1])
+            latest[key] = (field, known[1] + times.count, last)
+    for key, (field, count, last) in latest.items():
+        reason = (
+            f"Converted answers broke its OpenAPI document {count:,} {plural(count, 'time')}, last"
+            f" at {moment_text(last)} in {field}."
+        )
+        yield _of_version(Finding.SCHEMA_VIOLATED, key, reason, -last)
+
+
+def _retirable(seen: Situation) -> Iterator[ActionItem]:
+    reason = "Nobody was let through to it in the last 30 days, and nothing speaks against it."
+    for key in seen.retirable:
+        yield _of_version(Finding.RETIRABLE, key, reason)
