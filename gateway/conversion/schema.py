@@ -33,6 +33,10 @@ WIDE = "x-wide"
 """The keyword of a schema that allows more than what may really arrive; see `Width`."""
 
 
+MADE = "x-made"
+"""The keyword of an object that a change makes."""
+
+
 class Width(IntEnum):
     """How much more a schema allows than what may arrive."""
 
@@ -215,6 +219,7 @@ def an_object(fields: Mapping[str, object], required: Iterable[str] | None = Non
         "properties": dict(fields),
         "required": names,
         "additionalProperties": False,
+        MADE: True,
     }
 
 
@@ -237,9 +242,9 @@ def _without(flat: Flat, name: str) -> Flat:
     made = _loosened(flat)
     rest = rest_of(flat)
     if rest is not False:
-        properties[name] = False
-    if not properties or rest is not False:
         made["additionalProperties"] = rest
+    if rest is not False or not (properties or "additionalProperties" in flat):
+        properties[name] = False  # so that an object which declares no other field has none
     required = [one for one in flat.get("required", ()) if one != name]
     return {**made, "properties": properties, "required": required}
 
@@ -416,7 +421,7 @@ def _flats(schema: Schema) -> Iterator[Flat]:
         known = _OF_TYPE.get("number" if name == "integer" else name, frozenset())
         flat: Flat = {"type": name}
         flat |= {key: value for key, value in schema.items() if key in known}
-        flat |= {key: schema[key] for key in ("format", WIDE) if key in schema}
+        flat |= {key: schema[key] for key in ("format", WIDE, MADE) if key in schema}
         if opaque:
             flat["allOf"] = opaque
         if isinstance(words, list):

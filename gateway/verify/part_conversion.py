@@ -31,7 +31,7 @@ from gateway.conversion.scalars import NUMBER_TEXT, Type
 from gateway.conversion.schema import PLACE, Schema, definitions
 from gateway.conversion.version_link import Direction
 from gateway.proxy.body.slow_thread import run_now
-from gateway.verify.openapi.field_shape import FieldShape, Presence
+from gateway.verify.openapi.body_fields import BodyFields, Presence
 from gateway.verify.openapi.openapi import ApiParameter, Operation
 
 _NOTHING = b"{}"
@@ -304,16 +304,21 @@ def _text_schema(schema: object) -> object:
 
 def parameters_of(lines: list[tuple[str, str]], wanted: Schema) -> dict[str, object]:
     """Return parameters as one object, with texts read as the types that a schema declares."""
-    shape = FieldShape([wanted], definitions(wanted))
+    fields = BodyFields(wanted)
     found: dict[str, object] = {}
     for name, text in lines:
-        place = shape.inside(name)
-        if isinstance(place, FieldShape) and place.is_array:
+        place = fields.inside(fields.body, name)
+        if isinstance(place, Presence):
+            found[name] = text
+        elif fields.is_array(place):
+            elements = fields.elements(place)
             before = found.setdefault(name, [])
             assert isinstance(before, list)
-            before.append(_read(text, place.elements))
+            before.append(
+                _read(text, set() if isinstance(elements, Presence) else fields.types(elements))
+            )
         else:
-            found[name] = _read(text, place)
+            found[name] = _read(text, fields.types(place))
     return found
 
 
@@ -331,8 +336,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _read(text: str, place: FieldShape | Presence | None) -> object:
-    types = place.types if isinstance(place, FieldShape) else set()
+def _read(text: str, types: set[str]) -> object:
     if types & {"integer", "number"} and _INTEGER.match(text):
         return int(text)
     if "number" in types and NUMBER_TEXT.match(text):

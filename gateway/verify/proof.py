@@ -12,7 +12,7 @@ from gateway.conversion.field_path import pointer
 from gateway.conversion.schema import Flat, UndecidedError, field_of, properties_of, rest_of
 from gateway.conversion.schema_fit import Fit, Verdict, convert_schema, fits
 from gateway.verify.claim import Claim, MessagePart
-from gateway.verify.openapi.body_shape import generalized
+from gateway.verify.openapi.body_fields import generalized
 from gateway.verify.openapi.examples import Examples
 from gateway.verify.openapi.json_schema import longest_list, narrowed
 from gateway.verify.openapi.schema_fields import declared, fields_of

@@ -85,13 +85,14 @@ class Envelope(FieldChange):
         made = image.put(an_object({}), self.into, flat, required=True)
         if self.count is None:
             return made
-        if flat["type"] != "array":
-            return image.refused(flat, f"expected an array, found {flat['type']}")
         least, most = counts_of(flat)
         count: Flat = {"type": "integer", "minimum": least}
         if most is not None:
             count["maximum"] = most
-        return image.put(made, self.count, count, required=True)
+        made = image.put(made, self.count, count, required=True)
+        if flat["type"] == "array":
+            return made
+        return image.refused(flat, f"expected an array, found {flat['type']}", made)
 
     def _value_of(self, flat: Flat, image: SchemaImage) -> object:
         if flat["type"] != "object":

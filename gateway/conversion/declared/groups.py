@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gateway.base.mistakes import Location, place
-from gateway.conversion.changes.change_section import WHOLE, ChangeSection, Upgrade
+from gateway.base.mistakes import Location, Mistakes, place
+from gateway.conversion.change import Change
+from gateway.conversion.changes.build_context import BodyContext
+from gateway.conversion.changes.change_section import WHOLE, BodySection, ChangeSection, Upgrade
 from gateway.conversion.changes.registry import ChangeConfig
 from gateway.conversion.changes.use import UseConfig
 from gateway.conversion.declared.conversion import ConversionConfig
@@ -33,6 +35,11 @@ class DeclaredChange(NamedTuple):
     def use(self) -> str:
         """What a message about a change of a group says of its use; empty for one of no group."""
         return f" (of a group, used by {place(self.used)})" if self.used else ""
+
+    def change(self, link: VersionLink) -> Change | None:
+        """Return the change as it runs; None for one that is not known without its group."""
+        context = BodyContext(self.at, Mistakes(), {}, (link.older, link.newer))
+        return self.section.body_change(context) if isinstance(self.section, BodySection) else None
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade, with the names that the fields have from outside."""

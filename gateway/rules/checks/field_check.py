@@ -20,18 +20,17 @@ from gateway.rules.checks.asked_operation import (
     asked_operations,
     warn_of_unreached,
 )
-from gateway.rules.checks.changed_shape import LostField, SoughtField, changed_shape, lost, sought
 from gateway.rules.checks.moved_path_check import warn_of_left_out
 from gateway.rules.checks.overwriting_check import warn_of_overwriting
 from gateway.rules.checks.parameter_check import look_up_parameters
+from gateway.rules.checks.sought_fields import LostField, SoughtField, lost, sought
 from gateway.rules.checks.swapped_names import renamed, swapped
 from gateway.rules.parts import parts_of
 from gateway.rules.root import Config
 from gateway.verify.located_operation import LocatedOperation, locate
-from gateway.verify.openapi.body_shape import BodyShape
+from gateway.verify.openapi.body_fields import BodyFields, Presence
 from gateway.verify.openapi.document_source import SERVING
 from gateway.verify.openapi.document_source import read as read_description
-from gateway.verify.openapi.field_shape import Presence
 from gateway.verify.openapi.openapi import (
     Description,
     DocumentError,
@@ -242,12 +241,13 @@ class _Walk:
             self._report_clash(*clash, mistakes)
 
     def _walk(self, schema: Schema, parts: Sequence[Part]) -> None:
-        shape = BodyShape.of(schema)
+        fields = BodyFields(schema)
         for part in parts:
             for change in self._changes(part):
                 upgrade, own = change.upgrade(), change.section.upgrade()
+                missing: list[SoughtField] = []
                 for one, inner in zip(self._sought(upgrade), self._sought(own), strict=True):
-                    if (presence := one.presence(shape)) is None:
+                    if (presence := one.presence(fields)) is None:
                         continue
                     used = _used_at(change)
                     new = _LookUp(
@@ -260,11 +260,14 @@ class _Walk:
                     found = self.look_ups.setdefault((used, change.at, one.name), new)
                     found.presences.add(presence)
                     if presence is not Presence.DECLARED:
-                        found.names |= set(shape.names())
-                        found.taken |= one.presence(BodyShape.of(schema)) is Presence.DECLARED
-                for clash in lost(shape, upgrade, upwards=self.upwards):
+                        found.names |= set(fields.names())
+                        found.taken |= one.presence(BodyFields(schema)) is Presence.DECLARED
+                        missing.append(one)
+                for clash in lost(fields, upgrade, upwards=self.upwards):
                     self.clashes.setdefault((_used_at(change), change.at), (change, clash))
-                shape = changed_shape(shape, upgrade, upwards=self.upwards)
+                for one in missing:  # so that it is reported once, and not by changes after it
+                    one.assume(fields)
+                fields.apply(change.change(part.link), change.place, upwards=self.upwards)
 
     def _sought(self, upgrade: Upgrade) -> Iterator[SoughtField]:
         return sought(upgrade, upwards=self.upwards)
@@ -294,8 +297,8 @@ class _Walk:
     def _is_beside(self, path: str) -> bool:
         """Return whether the neighbouring version has a field that this one lacks."""
         one = SoughtField(path)
-        shapes = (BodyShape.of(body.schema) for body in self.neighbours)
-        return any(one.presence(shape) is Presence.DECLARED for shape in shapes)
+        bodies = (BodyFields(body.schema) for body in self.neighbours)
+        return any(one.presence(fields) is Presence.DECLARED for fields in bodies)
 
     def _report_clash(self, change: DeclaredChange, lost: LostField, mistakes: Mistakes) -> None:
         mistakes.warn(

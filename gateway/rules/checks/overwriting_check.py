@@ -15,10 +15,9 @@ from gateway.conversion.schema import Schema
 from gateway.conversion.version_link import VersionLink
 from gateway.routing.endpoint_section import asked_paths
 from gateway.routing.snapshot import Api, Endpoint
-from gateway.rules.checks.changed_shape import changed_shape, sought
+from gateway.rules.checks.sought_fields import sought
 from gateway.verify.located_operation import LocatedOperation
-from gateway.verify.openapi.body_shape import BodyShape
-from gateway.verify.openapi.field_shape import Presence
+from gateway.verify.openapi.body_fields import BodyFields, Presence
 from gateway.versions.version import Version
 
 _OVERWRITING = ("PUT", "PATCH")
@@ -143,7 +142,7 @@ class _Check(NamedTuple):
         return ""
 
     def _lost(self, parts: Iterable[tuple[Part, str]], schema: Schema | None) -> Iterator[str]:
-        shape = None if schema is None else BodyShape.of(schema)
+        body = None if schema is None else BodyFields(schema)
         for part, sent in parts:
             changes = list(part.changes())
             for change in changes if self._upwards else reversed(changes):
@@ -152,16 +151,16 @@ class _Check(NamedTuple):
                 fields = upgrade.takes if self._upwards else upgrade.makes
                 # A PATCH leaves what it does not name, and replaces arrays (RFC 7396).
                 in_array = any("[]" in name for name in fields)
-                if shape is None or _is_there(upgrade, shape, upwards=self._upwards):
+                if body is None or _is_there(upgrade, body, upwards=self._upwards):
                     for loss in change.section.overwritten():
                         whole = sent != "PATCH" or loss.in_patch or in_array
                         if loss.newer == self._upwards and whole:
                             yield f"{loss.text} in {change.place}" if change.place else loss.text
-                if shape is not None:
-                    shape = changed_shape(shape, upgrade, upwards=self._upwards)
+                if body is not None:
+                    body.apply(change.change(part.link), change.place, upwards=self._upwards)
 
 
-def _is_there(upgrade: Upgrade, shape: BodyShape, *, upwards: bool) -> bool:
+def _is_there(upgrade: Upgrade, body: BodyFields, *, upwards: bool) -> bool:
     """Return whether bodies may have one of the fields that a change looks for."""
     fields = list(sought(upgrade, upwards=upwards))
-    return not fields or any(one.presence(shape) in (None, Presence.DECLARED) for one in fields)
+    return not fields or any(one.presence(body) in (None, Presence.DECLARED) for one in fields)

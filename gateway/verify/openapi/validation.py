@@ -9,7 +9,7 @@ import jsonschema_rs
 from gateway.conversion.document import kind as kind_of
 from gateway.conversion.field_path import pointer
 from gateway.conversion.schema import Schema
-from gateway.verify.openapi.body_shape import generalized
+from gateway.verify.openapi.body_fields import generalized
 
 _Kind = jsonschema_rs.ValidationErrorKind
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from gateway.conversion.changes.rename import Rename
 from gateway.conversion.field_path import parse_path
 from gateway.conversion.schema import Schema
-from gateway.verify.openapi.body_shape import BodyShape, generalized, spelt
-from gateway.verify.openapi.field_shape import FieldShape, Presence
+from gateway.verify.openapi.body_fields import BodyFields, Presence, generalized
 
 D, U, F = Presence.DECLARED, Presence.UNDECLARED, Presence.FORBIDDEN
 TREE: Schema = {
@@ -78,7 +78,7 @@ TREE: Schema = {
     ],
 )
 def test_look_up(schema: Schema, path: str, expected: Presence) -> None:
-    assert BodyShape.of(schema).look_up(parse_path(path)) is expected
+    assert BodyFields(schema).look_up(parse_path(path)) is expected
 
 
 def test_an_array_of_itself_ends() -> None:
@@ -88,28 +88,29 @@ def test_an_array_of_itself_ends() -> None:
             "schemas": {"A": {"type": "array", "items": {"$ref": "#/components/schemas/A"}}}
         },
     }
-    assert list(BodyShape.of(schema).names()) == []
+    assert list(BodyFields(schema).names()) == []
 
 
-def test_what_is_taken_is_put_elsewhere_with_all_that_is_in_it() -> None:
-    shape = BodyShape.of(TREE)
-    shape.put(parse_path("inner.kids"), shape.take(parse_path("children")))
-    assert shape.look_up(parse_path("children[].name")) is F
-    assert shape.look_up(parse_path("inner.kids[].name")) is D
-    assert shape.look_up(parse_path("inner.kids[].title")) is F
-    assert shape.look_up(parse_path("inner.other")) is U
-    shape.put(parse_path("children"), FieldShape())
-    assert shape.look_up(parse_path("children[].anything")) is D
+def test_a_moved_field_has_all_that_is_in_it() -> None:
+    fields = BodyFields(TREE)
+    fields.apply(Rename((), ("inner", "kids"), ("children",)), "", upwards=True)
+    for path, expected in (
+        ("children[].name", F),
+        ("inner.kids[].name", D),
+        ("inner.kids[].children[].name", D),
+        ("inner.kids[].title", F),
+        ("inner.other", U),
+    ):
+        assert fields.look_up(parse_path(path)) is expected
+    fields.assume(parse_path("children"))
+    assert fields.look_up(parse_path("children[].anything")) is D
 
 
-def test_elements_that_a_change_makes() -> None:
-    shape = BodyShape.of({"properties": {"a": {"type": "string"}}})
-    shape.put(parse_path("made[].b"), FieldShape())
-    assert shape.look_up(parse_path("made[].b")) is D
-    shape.take(parse_path("made[].b"))
-    assert shape.look_up(parse_path("made[].b")) is U
-    shape.take(parse_path("none.of.it"))
-    assert shape.look_up(parse_path("none")) is U
+def test_what_is_not_known_may_have_any_field() -> None:
+    fields = BodyFields(TREE)
+    fields.apply(None, "children[]", upwards=True)
+    assert fields.look_up(parse_path("children[].other")) is D
+    assert fields.look_up(parse_path("other")) is F
 
 
 def test_of_very_many_names_the_outermost_are_there() -> None:
@@ -117,7 +118,7 @@ def test_of_very_many_names_the_outermost_are_there() -> None:
     place = "#/components/schemas/Node"
     node = {"properties": {f"k{number}": {"$ref": place} for number in range(40)}}
     schema: Schema = {"$ref": place, "components": {"schemas": {"Node": node}}}
-    names = list(BodyShape.of(schema).names())
+    names = list(BodyFields(schema).names())
     assert len(names) == 2000
     assert {"k39", "k39.k39"} <= set(names)
 
@@ -129,7 +130,7 @@ def test_names_are_as_changes_spell_them() -> None:
             "list": {"type": "array", "items": {"properties": {"x": {}}}},
         }
     }
-    shape = BodyShape.of(schema)
+    shape = BodyFields(schema)
     assert list(shape.names()) == [r"a\.b", "list", r"a\.b.c", "list[].x"]
     for name in shape.names():
         assert shape.look_up(parse_path(name)) is D
@@ -158,22 +159,3 @@ PRICES: Schema = {
 )
 def test_free_keys_and_indices_are_generalized(path: tuple[str | int, ...], expected: str) -> None:
     assert generalized(path, PRICES, {}) == expected
-
-
-@pytest.mark.parametrize(
-    ("field", "schema", "expected"),
-    [
-        ("/a", {}, "a"),
-        ("/items/*/price", {}, "items[].price"),
-        ("/a/*/*/b", {}, "a[][].b"),
-        ("/a~1b/c~0d", {}, "a/b.c~d"),
-        ("/prices/*/amount", PRICES, "prices.*.amount"),
-        ("/lines/*/a.b", PRICES, r"lines[].a\.b"),
-        # A body that is an array is converted element by element.
-        ("/*/stay", {"type": "array"}, "stay"),
-        ("/*/x", {"type": "object", "additionalProperties": {}}, "*.x"),
-        ("", {}, ""),
-    ],
-)
-def test_fields_are_spelt_as_changes_name_them(field: str, schema: Schema, expected: str) -> None:
-    assert spelt(field, schema) == expected

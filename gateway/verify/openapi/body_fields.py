@@ -1,0 +1,348 @@
+"""The fields that bodies may have, by their schema and after changes have taken and made some."""
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from enum import Enum
+from functools import partial
+from itertools import islice
+
+from gateway.conversion.change import Change, Whole
+from gateway.conversion.field_path import (
+    FieldPath,
+    Keys,
+    Scope,
+    is_array,
+    keys_of,
+    parse_scopes,
+    pointer,
+    spell,
+)
+from gateway.conversion.schema import (
+    MADE,
+    TYPES,
+    Flat,
+    Schema,
+    SchemaImage,
+    UndecidedError,
+    definitions,
+    elements_of,
+    field_of,
+    properties_of,
+    rest_of,
+)
+
+# A schema may hold itself: arrays in arrays, and fields for suggestions, are followed so deep.
+_DEEP = 6
+# A schema of forty fields that hold it has four thousand million so deep.
+_MANY = 2_000
+_FREE = ("additionalProperties", "unevaluatedProperties")
+Place = Sequence[object]
+"""The schemas that apply to one place, any of which a value there may fit."""
+
+
+class Presence(Enum):
+    """Whether bodies may have a field, by their schema."""
+
+    DECLARED = "declared"
+    """The schema declares it, allows any field there, or does not describe the place."""
+    UNDECLARED = "undeclared"
+    """The schema declares other fields there, and does not forbid further ones."""
+    FORBIDDEN = "forbidden"
+    """The schema forbids fields that it does not declare, or has no object there."""
+
+
+class DescribedSchemas(SchemaImage):
+    """Schemas, read for the fields that they describe under whatever condition."""
+
+    def alternatives(self, schema: object) -> list[Flat]:
+        """Return the flat schemas; anything, where they are too intricate.
+
+        What declares fields and no type is meant to be an object.
+        """
+        try:
+            found = super().alternatives(schema)
+        except UndecidedError:
+            return [{"type": name} for name in TYPES]
+        if isinstance(schema, dict) and "type" not in schema and "properties" in schema:
+            return [flat for flat in found if flat["type"] == "object"] or found
+        return found
+
+    def refused(self, flat: object, reason: str, made: object = False) -> object:
+        """Return what a change makes of values that fit, or those that do not where none does."""
+        return flat if made is False else made
+
+    def put(self, schema: object, keys: Keys, value: object, *, required: bool) -> object:
+        """Set a field of objects, in place of what is there."""
+        return super().put(schema, keys, value, required=True)
+
+    def _parts(self, schema: Schema) -> Iterator[list[Flat]]:
+        yield from super()._parts(schema)
+        conditional = [schema[key] for key in ("if", "then", "else") if key in schema]
+        dependent = schema.get("dependentSchemas")
+        if isinstance(dependent, dict):
+            conditional += dependent.values()
+        if conditional:
+            yield [flat for one in conditional for flat in self.alternatives(one)]
+        if "$dynamicRef" in schema or "$recursiveRef" in schema:
+            yield [{"type": name, "additionalProperties": True} for name in TYPES]
+
+
+class BodyFields:
+    """The fields of a body, or of the elements of an array of them, to which changes apply.
+
+    Args:
+        schema: of the body, with what it refers to.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._image = DescribedSchemas(definitions(schema))
+        self._body: object = {key: one for key, one in schema.items() if key != "components"}
+
+    def apply(self, change: Change | None, place: str, *, upwards: bool) -> None:
+        """Convert the schema by a change; a value that does not fit stays as it is.
+
+        Args:
+            change: None replaces what is at the place by anything.
+            place: leads to the objects that the change is of.
+            upwards: whether it leads to the newer version.
+        """
+        image = self._image
+        with image.keeping(values=False):
+            if isinstance(change, Whole):
+                self._body = change.effect(self._body, image, upwards=upwards)  # type: ignore[arg-type]  # it holds any schema
+                return
+            scopes: tuple[Scope, ...] = parse_scopes(place) if place else ()
+            effect = _anything
+            if change is not None:
+                scopes = (*scopes, *change.scopes)
+                effect = partial(change.effect, image=image, upwards=upwards)
+            inside = partial(image.inside, scopes=scopes, effect=effect)
+            self._body = image.objects(self._body, inside, object())
+
+    def assume(self, path: FieldPath) -> None:
+        """Let bodies have a field, with any value."""
+        image = self._image
+        put = partial(image.put, keys=path.keys, value=True, required=False)
+        with image.keeping(values=False):
+            inside = partial(image.inside, scopes=path.scopes, effect=put)
+            self._body = image.objects(self._body, inside, object())
+
+    @property
+    def body(self) -> Place:
+        """The whole body."""
+        return [self._body]
+
+    @property
+    def root(self) -> Place:
+        """The body, or the elements of a body that is an array."""
+        root: Place = [self._body]
+        for _ in range(_DEEP):
+            inner = self.elements(root)
+            if not self.is_array(root) or isinstance(inner, Presence):
+                break
+            root = inner
+        return root
+
+    def types(self, place: Place) -> set[str]:
+        """Return the types that a place may have; none where no schema names any."""
+        found = {
+            "number" if (name := flat["type"]) == "integer" else name for flat in self._flats(place)
+        }
+        return set() if found == {*TYPES} else {flat["type"] for flat in self._flats(place)}
+
+    def is_array(self, place: Place) -> bool:
+        """Whether a place holds an array, and no object."""
+        types = self.types(place)
+        return "array" in types and "object" not in types
+
+    def inside(self, place: Place, name: str) -> Place | Presence:
+        """Return the field of that name, or how it is missing."""
+        objects = self._objects(place)
+        found = [one for flat in objects if (one := field_of(flat, name)) is not False]
+        return found or self._missing(objects)
+
+    def members(self, place: Place) -> Place | Presence:
+        """Return any field of a place, which has free keys, or how it is missing."""
+        objects = self._objects(place)
+        found: list[object] = []
+        for flat in objects:
+            found += [flat[key] for key in _FREE if flat.get(key, False) is not False]
+            found += flat.get("patternProperties", {}).values()
+            found += properties_of(flat).values()
+            found += [True] if not flat.keys() & {*_FREE, "patternProperties", "properties"} else []
+        return found or self._missing(objects)
+
+    def elements(self, place: Place) -> Place | Presence:
+        """Return the elements of an array."""
+        arrays = [flat for flat in self._flats(place) if flat["type"] == "array"]
+        return [elements_of(flat) for flat in arrays] or Presence.FORBIDDEN
+
+    def names_of(self, place: Place) -> list[str]:
+        """Return the names of the fields that a place declares."""
+        return [
+            *dict.fromkeys(name for flat in self._objects(place) for name in properties_of(flat))
+        ]
+
+    def look_up(self, path: FieldPath) -> Presence:
+        """Return whether bodies may have the field, or the elements or members that are meant."""
+        holder = self._holder(path)
+        found = holder if isinstance(holder, Presence) else self.inside(holder, path.keys[-1])
+        for _ in range(path.elements):
+            if not isinstance(found, Presence):
+                found = self.elements(found)
+        if path.members and not isinstance(found, Presence):
+            found = self.members(found)
+        return found if isinstance(found, Presence) else Presence.DECLARED
+
+    def in_place_of(self, target: FieldPath, source: FieldPath) -> list[str]:
+        """Return the names of fields that a field does not leave room for where it moves.
+
+        Args:
+            target: where it moves: to another name beside it, or to that of an object that it is
+                in, of which then all other parts are in its way.
+            source: where it is.
+        """
+        holder = self._holder(target)
+        in_container = target.elements or target.members
+        if target.scopes != source.scopes or in_container or isinstance(holder, Presence):
+            return []
+        *outer, key = target.keys
+        if source.keys[:-1] == tuple(outer):
+            return [key] if key in self._beside(holder, source.keys[-1]) else []
+        inner = self.inside(holder, key)
+        if source.keys[: len(target.keys)] != target.keys or isinstance(inner, Presence):
+            return []
+        return self._beside(inner, source.keys[len(target.keys)])
+
+    def look_up_prefixed(self, path: FieldPath, prefix: str, but: Container[str]) -> Presence:
+        """Return whether bodies may have fields with a prefix beside others.
+
+        Args:
+            path: of a field beside them.
+            prefix: what they begin with.
+            but: the names that begin so as well, and are none of them.
+        """
+        holder = self._holder(path)
+        if isinstance(holder, Presence):
+            return holder
+        names = self.names_of(holder)
+        if any(name.startswith(prefix) and name not in but for name in names):
+            return Presence.DECLARED
+        rest = self.inside(holder, f"{prefix}*")  # which no document declares
+        return rest if isinstance(rest, Presence) else Presence.DECLARED
+
+    def names(self) -> Iterator[str]:
+        """Yield the fields that bodies have, as changes name them, of very many the outermost."""
+        found = (
+            f"{at}{spell(name)}" for place, at in self._places() for name in self.names_of(place)
+        )
+        return islice(found, _MANY)
+
+    def has_anywhere(self, name: str) -> bool:
+        """Return whether bodies may have a field of that name, however deep."""
+        places = islice(self._places(), _MANY)
+        return any(not isinstance(self.inside(place, name), Presence) for place, _ in places)
+
+    def has_free_key(self, place: Place, name: str) -> bool:
+        """Whether a name is one of any that a place allows, beside those that it declares."""
+        free = any(
+            "patternProperties" in flat or any(flat.get(key, False) is not False for key in _FREE)
+            for flat in self._objects(place)
+        )
+        return free and name not in self.names_of(place)
+
+    def _flats(self, place: Place) -> list[Flat]:
+        return [flat for schema in place for flat in self._image.alternatives(schema)]
+
+    def _objects(self, place: Place) -> list[Flat]:
+        return [flat for flat in self._flats(place) if flat["type"] == "object"]
+
+    @staticmethod
+    def _missing(objects: Iterable[Flat]) -> Presence:
+        closed = all(
+            MADE not in flat and any(flat.get(key) is False for key in _FREE) for flat in objects
+        )
+        return Presence.FORBIDDEN if closed else Presence.UNDECLARED
+
+    def _beside(self, place: Place, name: str) -> list[str]:
+        """Return the names of the fields that are declared together with one of them."""
+        flats = [properties_of(flat) for flat in self._objects(place)]
+        together = (one for fields in flats if name in fields for one in fields if one != name)
+        return [*dict.fromkeys(together)]
+
+    def _holder(self, path: FieldPath) -> Place | Presence:
+        """Return what holds the last key of a path, or how it is missing."""
+        place = self.root
+        for scope in path.scopes:
+            for key in keys_of(scope):
+                inner = self.inside(place, key)
+                if isinstance(inner, Presence):
+                    return inner
+                place = inner
+            following = self.elements(place) if is_array(scope) else self.members(place)
+            if isinstance(following, Presence):
+                return following
+            place = following
+        for key in path.keys[:-1]:
+            inner = self.inside(place, key)
+            if isinstance(inner, Presence):
+                return inner
+            place = inner
+        return place
+
+    def _places(self) -> Iterator[tuple[Place, str]]:
+        """Yield objects and where they are, level by level, so that no level hides another."""
+        level: list[tuple[Place, str]] = [(self.root, "")]
+        for depth in range(_DEEP, 0, -1):
+            below: list[tuple[Place, str]] = []
+            for place, at in level:
+                yield place, at
+                rest = [
+                    one for flat in self._objects(place) if isinstance(one := rest_of(flat), dict)
+                ]
+                if rest and not self.names_of(place):
+                    below.append((rest, f"{at}*."))
+                for name in self.names_of(place):
+                    inner, spelt = self.inside(place, name), at + spell(name)
+                    if isinstance(inner, Presence):
+                        continue
+                    for _ in range(depth):
+                        elements = self.elements(inner)
+                        if not self.is_array(inner) or isinstance(elements, Presence):
+                            break
+                        inner, spelt = elements, f"{spelt}[]"
+                    below.append((inner, f"{spelt}."))
+            level = below
+
+
+def _anything(_: Flat) -> object:
+    return True
+
+
+def generalized(path: Sequence[str | int], *schemas: Schema) -> str:
+    """Return a JSON Pointer, with `*` for the index of any element and for any free key.
+
+    Args:
+        path: the keys and indices that lead to a field; an index may be a text.
+        schemas: any of which may declare the keys.
+    """
+    places: list[tuple[BodyFields, Place]] = []
+    for schema in schemas:
+        fields = BodyFields(schema)
+        places.append((fields, fields.body))
+    steps: list[str] = []
+    for step in path:
+        inner: list[tuple[BodyFields, Place | Presence]]
+        named = any(step in fields.names_of(place) for fields, place in places)
+        if isinstance(step, int) or (step.isdecimal() and not named):
+            name = "*"
+            inner = [
+                (one, one.elements(place) if one.is_array(place) else one.members(place))
+                for one, place in places
+            ]
+        elif any(one.has_free_key(place, step) for one, place in places):
+            name, inner = "*", [(one, one.members(place)) for one, place in places]
+        else:
+            name, inner = step, [(one, one.inside(place, step)) for one, place in places]
+        steps.append(name)
+        places = [(one, place) for one, place in inner if not isinstance(place, Presence)]
+    return pointer(*steps)
