@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 from gateway.base.overrides import Overrides, VersionKey
-from gateway.findings.catalog import CatalogVersion
 from gateway.findings.formatting import moment_text, period_text, plural, sentence
 from gateway.findings.notification import FailingWebhook
 from gateway.findings.service_failures import service_failures
 from gateway.findings.usage_summary import UsageSummary
+from gateway.findings.version_summary import VersionSummary
 from gateway.lifecycle.brownout import WindowOccurrence
 from gateway.observe.failing_service import FailingService
 from gateway.rollout.cutover_state import DecidedBy, awaited, outlook
@@ -122,7 +122,7 @@ class Situation:
     """
 
     now: float
-    versions: Mapping[VersionKey, CatalogVersion]
+    versions: Mapping[VersionKey, VersionSummary]
     summaries: Mapping[VersionKey, UsageSummary]
     cutovers: Mapping[VersionKey, CurrentCutover]
     retirable: Iterable[VersionKey]

@@ -5,11 +5,11 @@ from math import inf
 
 from gateway.base.notify import EventKind
 from gateway.base.overrides import Overrides, VersionKey
-from gateway.findings.catalog import CatalogVersion
 from gateway.findings.formatting import moment_text, period_text, plural, sentence
 from gateway.findings.notification import Event, NotifyDocument
 from gateway.findings.refused_rules import RefusedRules, rules_hash
 from gateway.findings.usage_summary import UsageSummary
+from gateway.findings.version_summary import VersionSummary
 from gateway.lifecycle.brownout import WindowOccurrence
 from gateway.rollout.cutover_state import CutoverState, DecidedBy
 from gateway.store.state import FailoverRank, FleetView
@@ -110,7 +110,7 @@ def cutovers_moved(
 
 
 def sunsets_near(
-    versions: Mapping[VersionKey, CatalogVersion],
+    versions: Mapping[VersionKey, VersionSummary],
     summaries: Mapping[VersionKey, UsageSummary],
     now: float,
 ) -> Iterator[Event]:
@@ -141,7 +141,7 @@ def versions_retirable(
 
 def brownouts_begun(
     document: NotifyDocument,
-    versions: Mapping[VersionKey, CatalogVersion],
+    versions: Mapping[VersionKey, VersionSummary],
     overrides: Overrides,
     now: float,
 ) -> Iterator[Event]:

@@ -26,7 +26,7 @@ def columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterat
 
 
 def client_text(client: str | None) -> str:
-    """Return the name of a client for people, also of one without a name, and of all others."""
+    """Return the name of a client, or a text for anonymous clients and for all others."""
     return OTHERS if client is None else client or ANONYMOUS_TEXT
 
 
@@ -36,12 +36,12 @@ def format_time(seconds: float) -> str:
 
 
 def day_text(seconds: float) -> str:
-    """Return a day as people say it, in UTC."""
+    """Return a day such as `2 Jan 2026`, in UTC."""
     return time.strftime("%-d %b %Y", time.gmtime(seconds))
 
 
 def moment_text(seconds: float) -> str:
-    """Return a time as people say it, in UTC, to the minute."""
+    """Return a time such as `2 Jan 2026, 15:04 UTC`."""
     return time.strftime("%-d %b %Y, %H:%M UTC", time.gmtime(seconds))
 
 
@@ -58,27 +58,27 @@ def period_text(seconds: float) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Return how long something takes, as people say it, with three digits at least."""
+    """Return a duration with at least three digits, such as `12.3 ms`."""
     return f"{seconds:,.2f} s" if seconds >= 0.9995 else f"{seconds * 1000:.3g} ms"
 
 
 def plural(count: float, noun: str) -> str:
-    """Return a noun as it stands behind a number."""
+    """Return a noun in the number that follows a count."""
     return noun if count == 1 else f"{noun}s"
 
 
 def compared_text(compared: int, differing: int) -> str:
-    """Return how many answers were compared with a shadow, and how many of them differed."""
+    """Return the number of compared answers, and of those that differed."""
     verb = "differs" if differing == 1 else "differ"
     return f"{compared} {plural(compared, 'answer')} compared, {differing} {verb}"
 
 
 def sentence(text: str) -> str:
-    """Return a text as a sentence: with a capital, and an end if it has none."""
+    """Return a text with an initial capital and, unless it has one, a final period."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
 
 
 def gap_text(gap: DataGap) -> str:
-    """Return what the sums may lack, as the beginning of a sentence."""
+    """Return the missing data, as the beginning of a sentence."""
     what = "the database" if gap.replica is None else f"the replica {gap.replica}"
     return f"{what} has not been heard since {format_time(gap.since)}"

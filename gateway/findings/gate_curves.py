@@ -1,4 +1,4 @@
-"""GateCurves: what the gates of cutovers compared lately, to see where it goes."""
+"""Gate curves: the latest comparisons of the gates of cutovers, for charts."""
 
 import asyncio
 import time
@@ -12,22 +12,22 @@ from gateway.rollout.gates import GateLimits
 from gateway.routing.snapshot import Snapshot
 from gateway.store.state import State
 
-# A curve has so many points, which span two windows of the gates, and lie at least so many seconds
-# apart.
+# The maximum number of points of a curve, which spans two windows of the gates, and the minimum
+# seconds between two points.
 POINTS = 60
 _WINDOWS = 2
 _INTERVAL = 1.0
 
 GateName = tuple[str, str]
-"""A gate, and what it compares."""
+"""A gate and its comparison."""
 
 
 class GatePoint(NamedTuple):
-    """What a gate compared at a time.
+    """A comparison of a gate at one time.
 
     Attributes:
         at: the time, in monotonic seconds.
-        new: the share or the mean on the new route; None where nothing was seen.
+        new: the share or the mean on the new route; None without requests.
         old: the same on the old route.
     """
 
@@ -52,13 +52,13 @@ class GateCurves:
         return self._curves.get(key, {})
 
     async def run(self, state: State, rules: Callable[[], Snapshot]) -> None:
-        """Look at the gates again and again, for ever."""
+        """Add points until cancelled."""
         while True:
             await self.look(state, rules(), time.monotonic())
             await asyncio.sleep(_INTERVAL)
 
     async def look(self, state: State, rules: Snapshot, now: float) -> None:
-        """Add a point to each curve whose last one is old enough."""
+        """Add a point to each curve whose latest point is old enough."""
         for key in self._curves.keys() - rules.cutovers.keys():
             del self._curves[key]
         still = {

@@ -14,7 +14,6 @@ from gateway.base.mistakes import suggest
 from gateway.base.notify import Notify, Webhook
 from gateway.base.overrides import VersionKey
 from gateway.findings import events
-from gateway.findings.catalog import catalog
 from gateway.findings.notification import (
     DOCUMENT,
     Attempt,
@@ -26,6 +25,7 @@ from gateway.findings.notification import (
 from gateway.findings.operator import Operator
 from gateway.findings.retirable_versions import retirable
 from gateway.findings.usage_summary import UsageSummaries
+from gateway.findings.version_summary import version_summaries
 from gateway.findings.webhook_client import post, webhook_session
 from gateway.observe import log
 from gateway.store.state import StateError
@@ -61,7 +61,7 @@ class Notifier:
     def __init__(self, operator: Operator, session: ClientSession) -> None:
         self._operator = operator
         self._session = session
-        self._summaries = UsageSummaries(operator)
+        self._usage = UsageSummaries(operator)
         self._examined = -_VERSIONS_INTERVAL
         self._unstored = NotifyDocument()  # while the store is unreachable
         self._sending: dict[str, asyncio.Task[dict[str, Attempt]]] = {}
@@ -208,10 +208,10 @@ class Notifier:
         operator = self._operator
         rules, overrides = operator.rules, operator.state.in_force
         states = {key: operator.state.cutover(key).state for key in rules.cutovers}
-        versions, fleet = catalog(rules), await operator.state.fleet()
+        versions, fleet = version_summaries(rules), await operator.state.fleet()
         found: list[Event] = []
         if monotonic() - self._examined >= _VERSIONS_INTERVAL:
-            view, summaries = await self._summaries.latest()
+            view, summaries = await self._usage.latest()
             found += events.sunsets_near(versions, summaries, now)
             keys = await retirable(operator, versions, view, summaries)
             found += events.versions_retirable(keys, summaries)

@@ -19,12 +19,12 @@ from gateway.usage.delta import CounterDelta, Delta
 from gateway.usage.totals import Totals
 from gateway.verify.live.documented_operations import DocumentedOperations
 
-# For how many seconds after its last failure a task is reported on /readyz.
+# How long after its last failure a task is reported on /readyz, in seconds.
 _FAILING_SECONDS = 60.0
 
 
 class Rules(Protocol):
-    """The part of a Reloader that the admin port reads; see `reloader.Reloader`."""
+    """The part of `reloader.Reloader` that the admin port reads."""
 
     latest: Snapshot
     content: bytes
@@ -42,15 +42,14 @@ class Operator:
     """The parts of a running gateway that the admin port reads and changes.
 
     Attributes:
-        state: what was counted and what is in force, with the methods that change it.
-        reloader: the holder of the rules in force.
-        workers: a function that returns the number of serving processes.
-        unready: a function that returns why the gateway cannot serve, or None if it can.
+        state: the counts and the overrides.
+        reloader: holds the configuration.
+        workers: returns the number of serving processes.
+        unready: returns why the gateway cannot serve, or None if it can.
         documented: finds the operations in the OpenAPI documents of versions.
-        targets: a function that returns the targets that fail, once for each process in which they
-            do.
-        curves: what the gates of cutovers compared lately.
-        webhooks: whether each webhook fails, where this gateway sends word; empty elsewhere.
+        targets: returns the failing targets, once for each process in which they fail.
+        curves: the latest comparisons of the gates of cutovers.
+        webhooks: whether each webhook fails; empty unless this gateway sends notifications.
     """
 
     state: State
@@ -64,12 +63,12 @@ class Operator:
 
     @property
     def totals(self) -> Totals:
-        """The sums of what this gateway has counted."""
+        """The totals of all counts of this gateway."""
         return self.state.totals
 
     @property
     def rules(self) -> Snapshot:
-        """The rules in force."""
+        """The configuration in force."""
         return self.reloader.latest
 
     def count(self, kind: str, *labels: str) -> None:
@@ -78,12 +77,12 @@ class Operator:
         self.state.absorb(Delta(time.time(), counts=[one]))
 
     def failing_tasks(self) -> list[str]:
-        """Return the names of the long-lived tasks that failed a short time ago."""
+        """Return the names of the long-lived tasks that failed within the last minute."""
         begin = time.monotonic() - _FAILING_SECONDS
         return sorted(name for name, at in self.totals.task_failed.items() if at > begin)
 
     def failing_services(self) -> list[FailingService]:
-        """Return the services with targets that fail here, with times of the fleet."""
+        """Return the services with targets that fail in this gateway, with times of the fleet."""
         ahead = self.state.now - time.time()
         return [*failing_services(self.targets(), self.rules.services, ahead)]
 

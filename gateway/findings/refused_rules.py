@@ -9,7 +9,7 @@ _MAX_SUMMARY = 500
 
 
 class RefusedRules(NamedTuple):
-    """Rules that cannot be used: their text, their mistakes, and when they were refused."""
+    """A refused configuration: its text, its mistakes, and the time."""
 
     content: bytes
     issues: tuple[Issue, ...]
@@ -17,7 +17,7 @@ class RefusedRules(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """The first mistake on one line, with its place, and how many more there are."""
+        """The first mistake with its location on one line, and the number of others."""
         first, *others = self.issues
         line = f"line {first.line}" if first.line else ""
         place = ", ".join(part for part in (line, first.place) if part)
@@ -27,5 +27,5 @@ class RefusedRules(NamedTuple):
 
 
 def rules_hash(content: bytes) -> str:
-    """Return a short hash of the text of rules, by which two gateways see whether theirs agree."""
+    """Return a short hash of a configuration, to compare those of two gateways."""
     return hashlib.sha256(content).hexdigest()[:12]

@@ -1,17 +1,17 @@
-"""The versions that can be retired."""
+"""Versions that can be retired."""
 
 from collections.abc import Mapping
 from itertools import islice
 
 from gateway.base.overrides import VersionKey
-from gateway.findings.catalog import CatalogVersion
 from gateway.findings.operator import Operator
 from gateway.findings.retirement import WITHIN, verdict
 from gateway.findings.usage_summary import UsageSummary
+from gateway.findings.version_summary import VersionSummary
 from gateway.http.turns.cooperation import turns
 from gateway.store.state import StateView
 
-# The maximum number of versions that are judged at a time.
+# The maximum number of verdicts at a time.
 _JUDGED = 50
 _WITHIN_SECONDS = 30 * 86_400
 
@@ -23,11 +23,11 @@ async def _goes(operator: Operator, key: VersionKey) -> bool:
 
 async def retirable(
     operator: Operator,
-    versions: Mapping[VersionKey, CatalogVersion],
+    versions: Mapping[VersionKey, VersionSummary],
     view: StateView,
     summaries: Mapping[VersionKey, UsageSummary],
 ) -> list[VersionKey]:
-    """Return the versions that nothing speaks against retiring, of those that have ended."""
+    """Return the versions after their sunset whose verdict is `yes`."""
     begin = view.now - _WITHIN_SECONDS
     over = [
         key

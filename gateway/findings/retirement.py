@@ -26,7 +26,7 @@ _PERIOD = re.compile(r"([0-9]{1,5})([smhd])", re.ASCII)
 _UNITS = {"s": (1, "second"), "m": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
 # The latest time that can be formatted as a date, in seconds since 1970.
 _FOREVER = 253_402_300_799.0
-# A line names at most so many clients or fields, and gives the number of the others.
+# The maximum number of clients or fields that a line names; the others are counted.
 _MAX_NAMED = 5
 
 VerdictAnswer = Literal["yes", "no", "unknown"]
@@ -39,7 +39,7 @@ class Reason(msgspec.Struct, frozen=True):
     Attributes:
         answer: the answer that follows from the reason, or `note` if none follows.
         text: the evidence.
-        remedy: the action that would change the answer; empty if none is needed. Its `within` is
+        remedy: the suggested fix; empty if none is needed. Its `within` is
             that of the command, of the admin port and of the page alike.
     """
 
@@ -73,8 +73,8 @@ def verdict(
 
     Args:
         key: the API and the label of the version.
-        view: what was counted, and until when.
-        rules: the rules in force.
+        view: the counts, and their time.
+        rules: the configuration in force.
         overrides: the overrides in force.
         within: the period of the evidence before the time up to which all is counted, such as 30d,
             12h, 5m or 30s.
@@ -85,7 +85,7 @@ def verdict(
     """
     period, spelled = _period(within)
     totals, now = view.totals, view.now
-    # What is counted a moment later must not be outside of a period that ends now.
+    # The period ends at the time up to which everything is counted.
     begin, late = view.counted - period, now - view.counted
     over, named = _is_over(key, rules, now), rules.naming is not None
     reasons = [
@@ -106,7 +106,7 @@ def verdict(
 
 
 def _elsewhere(view: StateView) -> Iterator[Reason]:
-    """Yield the reasons that replicas other than this one give."""
+    """Yield the reasons from missing data of other replicas."""
     yield from map(_gap, view.gaps)
     if view.replica is not None and not view.gaps:
         yield Reason(
@@ -254,7 +254,7 @@ def _service(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
 
 
 def _dependent_versions(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
-    """Yield which other versions are answered by the services of this one."""
+    """Yield the other versions that use the services of this one."""
     for purpose, other in sorted(_uses(rules).versions.get(key, ())):
         if purpose == _SHADOW:
             remedy = f"remove the shadow of version {other}, or have it ask another version"
@@ -269,7 +269,7 @@ _CUTOVER, _SHADOW = "its cutover", "its shadow"
 
 
 def _used_routes(route: Route) -> Iterator[tuple[Route, str]]:
-    """Yield the routes that requests of a version take, each with its purpose if it has one."""
+    """Yield the routes of the requests of a version, each with its purpose or an empty text."""
     yield route, ""
     for substitute in route.substitutes.values():
         yield substitute, _OPERATIONS
@@ -280,7 +280,7 @@ def _used_routes(route: Route) -> Iterator[tuple[Route, str]]:
 
 
 class _Uses(NamedTuple):
-    """What versions use.
+    """The services and versions that versions use.
 
     Attributes:
         services: by service, the versions that need it, each with the purposes.
@@ -292,7 +292,7 @@ class _Uses(NamedTuple):
 
 
 def _uses(rules: Snapshot) -> _Uses:
-    """Return what the versions use; made once for a snapshot, as 10,000 endpoints take 0.1 s."""
+    """Return the uses of a snapshot; cached, as 10,000 endpoints take 0.1 s."""
     known = rules.derived.get(__name__)
     if isinstance(known, _Uses):
         return known
@@ -320,7 +320,7 @@ def _cutover(key: VersionKey, rules: Snapshot, overrides: Overrides) -> Iterator
         yield Reason("no", f"its cutover stands at {percent:g}%", "raise it to 100%")
 
 
-# The other remedy, if the answer is right and the expectation is wrong.
+# The suggested fix if the expectation is wrong.
 _OTHER_REMEDY = {"differences": "ignore what is known", "violations": "the document"}
 
 

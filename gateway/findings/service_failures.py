@@ -1,4 +1,4 @@
-"""Service failures: the services with targets that fail, in all replicas, for people."""
+"""Service failures: services with failing targets, in all replicas."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -7,18 +7,18 @@ from gateway.findings.formatting import moment_text, plural
 from gateway.observe.failing_service import FailingService
 from gateway.store.state import FleetView
 
-# So many replicas are named in which the same targets fail.
+# The maximum number of replicas that a subject names.
 _NAMED = 3
 
 
 class ServiceFailure(NamedTuple):
-    """A service with targets that fail.
+    """A service with failing targets.
 
     Attributes:
-        subject: its name and, in a fleet, the replicas in which they do.
-        whole: whether each of its targets fails.
-        since: when it became so, in seconds since 1970.
-        text: all of that, as sentences.
+        subject: its name and, in a fleet, the replicas in which they fail.
+        whole: whether all of its targets fail.
+        since: the first failure, in seconds since 1970.
+        text: the details, as sentences.
     """
 
     subject: str
@@ -30,12 +30,12 @@ class ServiceFailure(NamedTuple):
 def service_failures(
     replica: str, here: Sequence[FailingService], fleet: FleetView
 ) -> Iterator[ServiceFailure]:
-    """Yield the services with targets that fail, each once where the same targets do.
+    """Yield the services with failing targets, once for all replicas with the same failures.
 
     Args:
         replica: the name of this gateway.
-        here: what fails in it.
-        fleet: all replicas, with what failed in each when it was heard last.
+        here: the failures in this gateway.
+        fleet: all replicas, with the failures of their latest heartbeats.
     """
     found: dict[tuple[object, ...], list[tuple[str, FailingService]]] = {}
     others = [

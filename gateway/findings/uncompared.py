@@ -1,4 +1,4 @@
-"""Uncompared operations: those of a version of which no request was ever compared.
+"""Uncompared operations: operations of a version without a compared request.
 
 The operations come from the version's OpenAPI document, or else from the requests that were seen.
 HEAD counts as GET. OPTIONS and TRACE are left out, since neither is about a version's resources.
@@ -12,7 +12,7 @@ from gateway.usage.delta import OTHER, OperationName
 from gateway.usage.totals import Totals
 
 _LEFT_OUT = frozenset({"OPTIONS", "TRACE", OTHER})
-# A line names at most so many operations, and gives the number of the others.
+# The maximum number of operations that a text names; the others are counted.
 _MAX_NAMED = 5
 
 

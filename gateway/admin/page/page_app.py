@@ -37,9 +37,9 @@ from gateway.admin.reports.piecewise import send_pieces
 from gateway.base.mistakes import suggest
 from gateway.base.overrides import VersionKey
 from gateway.findings.action_items import name_of, version_link
-from gateway.findings.catalog import CatalogVersion, catalog
 from gateway.findings.operator import Operator
 from gateway.findings.usage_summary import UsageSummaries
+from gateway.findings.version_summary import VersionSummary, version_summaries
 from gateway.rollout.decisions import ChangedMeanwhileError
 from gateway.routing.snapshot import Snapshot
 
@@ -53,9 +53,9 @@ class Page:
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
-        self._summaries = UsageSummaries(operator)
+        self._usage = UsageSummaries(operator)
         self._updates = LiveUpdates(operator)
-        self._known: tuple[Snapshot, Mapping[VersionKey, CatalogVersion]] | None = None
+        self._known: tuple[Snapshot, Mapping[VersionKey, VersionSummary]] | None = None
 
     def close(self) -> None:
         """End all streams of events, since the gateway stops."""
@@ -67,15 +67,16 @@ class Page:
 
     async def next(self, request: web.Request) -> web.Response:
         """Answer the action items."""
-        view, summaries = await self._summaries.latest()
-        items = await next_items(self._operator, self._catalog(), view, summaries)
+        view, summaries = await self._usage.latest()
+        items = await next_items(self._operator, self._version_summaries(), view, summaries)
         return await self._html(request, "next.html", {"items": items, "now": view.now})
 
     async def versions(self, request: web.Request) -> web.Response:
         """Answer all versions."""
-        view, summaries = await self._summaries.latest()
+        view, summaries = await self._usage.latest()
         in_force = self._operator.state.in_force
-        table = await versions_table(self._catalog(), summaries, in_force, view.now, request.query)
+        versions = self._version_summaries()
+        table = await versions_table(versions, summaries, in_force, view.now, request.query)
         values = {
             "table": table,
             "table_span": span_of(view.now),
@@ -111,7 +112,7 @@ class Page:
         return web.Response(status=303, headers={"Location": "/page/audit#replicas"})
 
     async def _version(
-        self, request: web.Request, version: CatalogVersion, stale: str = "", status: int = 200
+        self, request: web.Request, version: VersionSummary, stale: str = "", status: int = 200
     ) -> web.Response:
         try:
             found = await version_page(self._operator, version, request.query)
@@ -202,7 +203,7 @@ class Page:
     async def _missing(self, request: web.Request) -> web.Response:
         api, label = request.match_info["api"], request.match_info.get("version", "")
         labels: dict[str, list[str]] = {}
-        for name, version in self._catalog():
+        for name, version in self._version_summaries():
             labels.setdefault(name, []).extend([version] if version else [])
         if api not in labels:
             detail = f"No API is called '{api}'; {suggest(api, labels)}"
@@ -212,15 +213,15 @@ class Page:
             detail = f"The address names no version of {api}; {suggest(label, labels[api])}"
         return await self.problem(request, 404, detail)
 
-    def _catalog(self) -> Mapping[VersionKey, CatalogVersion]:
+    def _version_summaries(self) -> Mapping[VersionKey, VersionSummary]:
         rules = self._operator.rules
         if self._known is None or self._known[0] is not rules:
-            self._known = rules, catalog(rules)
+            self._known = rules, version_summaries(rules)
         return self._known[1]
 
-    def _find(self, request: web.Request) -> CatalogVersion | None:
+    def _find(self, request: web.Request) -> VersionSummary | None:
         key = request.match_info.get("api", ""), request.match_info.get("version", "")
-        return self._catalog().get(key)
+        return self._version_summaries().get(key)
 
     async def _html(
         self, request: web.Request, name: str, values: Mapping[str, Any], status: int = 200

@@ -7,9 +7,9 @@ import pytest
 
 from gateway.base.overrides import NO_OVERRIDES, Overrides
 from gateway.findings.action_items import DAY, Situation, action_items, name_of, version_link
-from gateway.findings.catalog import catalog
 from gateway.findings.notification import FailingWebhook
 from gateway.findings.usage_summary import UsageSummary
+from gateway.findings.version_summary import version_summaries
 from gateway.observe.failing_service import FailingService, TargetError
 from gateway.rollout.cutover_state import CutoverState, DecidedBy
 from gateway.rollout.cutovers import CurrentCutover
@@ -49,7 +49,7 @@ def by_hand(what: str, why: str = "a customer asked") -> AuditEntry:
 def situation(rules: str = RULES, **more: Any) -> Situation:
     calm = Situation(
         now=NOW,
-        versions=catalog(loaded(rules)),
+        versions=version_summaries(loaded(rules)),
         summaries={},
         cutovers={},
         retirable=(),
@@ -317,7 +317,7 @@ def test_the_catalog_lists_the_oldest_version_first() -> None:
     lifecycle = "{ lifecycle: { sunset: 1972-01-01 } }"
     text = edited('"2": { service: new }', f'"2": {lifecycle}').partition("    conversions:")[0]
     rules = loaded(f'{text}      "10": {{ service: new }}\n')
-    assert list(catalog(rules)) == [("person", "1"), ("person", "2"), ("person", "10")]
+    assert list(version_summaries(rules)) == [("person", "1"), ("person", "2"), ("person", "10")]
 
 
 def test_equal_items_stay_in_the_order_of_the_configuration() -> None:

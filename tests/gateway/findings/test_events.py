@@ -5,10 +5,10 @@ import pytest
 from gateway.base.mistakes import Issue
 from gateway.base.overrides import Overrides
 from gateway.findings import events
-from gateway.findings.catalog import CatalogVersion, catalog
 from gateway.findings.notification import Event, NotifyDocument
 from gateway.findings.refused_rules import RefusedRules
 from gateway.findings.usage_summary import UsageSummary
+from gateway.findings.version_summary import VersionSummary, version_summaries
 from gateway.lifecycle.brownout import WindowOccurrence
 from gateway.rollout.cutover_state import CutoverState, DecidedBy
 from gateway.store.state import FailoverRank, FleetView, ReplicaView
@@ -21,9 +21,9 @@ DAY = 86_400.0
 NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 
 
-def versions(rules: str) -> dict[tuple[str, str], CatalogVersion]:
+def versions(rules: str) -> dict[tuple[str, str], VersionSummary]:
     """Return the catalog of rules in which version 1 has this beside its service."""
-    return {**catalog(loaded(edited("{ service: old }", f"{{ service: old, {rules} }}")))}
+    return {**version_summaries(loaded(edited("{ service: old }", f"{{ service: old, {rules} }}")))}
 
 
 def moved(*states: tuple[float, DecidedBy]) -> list[tuple[str, str]]:

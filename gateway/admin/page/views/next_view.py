@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from gateway.admin.page.views.audit_view import known_replicas, known_word, latest_changes
 from gateway.base.overrides import VersionKey
 from gateway.findings.action_items import ActionItem, Situation, action_items
-from gateway.findings.catalog import CatalogVersion
 from gateway.findings.notification import NotifyDocument
 from gateway.findings.operator import Operator
 from gateway.findings.retirable_versions import retirable
 from gateway.findings.usage_summary import UsageSummary
+from gateway.findings.version_summary import VersionSummary
 from gateway.http.turns.cooperation import turns
 from gateway.rollout.cutover_state import DecidedBy
 from gateway.rollout.cutovers import CurrentCutover
@@ -19,7 +19,7 @@ from gateway.store.state import StateView
 
 async def next_items(
     operator: Operator,
-    versions: Mapping[VersionKey, CatalogVersion],
+    versions: Mapping[VersionKey, VersionSummary],
     view: StateView,
     summaries: Mapping[VersionKey, UsageSummary],
 ) -> list[ActionItem]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from gateway.admin.page.mending import Mending, mending
 from gateway.admin.shadow_report import DifferenceSample, FieldReport, ShadowReport, shadow_report
-from gateway.findings.catalog import CatalogVersion
+from gateway.findings.version_summary import VersionSummary
 from gateway.usage.totals import Totals
 
 # A view shows so many fields, and of each so many samples.
@@ -39,7 +39,7 @@ class ShadowPart:
 
 
 def shadow_part(
-    version: CatalogVersion, totals: Totals, uncompared: list[str]
+    version: VersionSummary, totals: Totals, uncompared: list[str]
 ) -> ShadowPart | None:
     """Return what is shown of a shadow; None if there is none, and none has counted anything."""
     report = shadow_report(totals, version.key, uncompared)
@@ -49,7 +49,7 @@ def shadow_part(
     return ShadowPart(report, fields, max(len(report.fields) - MOST_FIELDS, 0))
 
 
-def _field(each: FieldReport, report: ShadowReport, version: CatalogVersion) -> DifferingField:
+def _field(each: FieldReport, report: ShadowReport, version: VersionSummary) -> DifferingField:
     of = report.validated if each.kind == "request" else report.compared
     samples = [sample for sample in report.samples if sample.field == each.field]
     return DifferingField(

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from gateway.admin.page.charts import Mark, TimeLine, area, line, top_of
 from gateway.admin.page.views.versions_view import time_line
-from gateway.findings.catalog import CatalogVersion
 from gateway.findings.formatting import duration_text
+from gateway.findings.version_summary import VersionSummary
 from gateway.http.turns.cooperation import turns
 from gateway.usage.history import Interval, Resolution
 from gateway.usage.trend import UsageTrend, usage_trend
@@ -78,7 +78,7 @@ class TrendPart:
 
 
 async def trend_part(
-    version: CatalogVersion,
+    version: VersionSummary,
     days: Mapping[int, Interval],
     minutes: Mapping[int, Interval],
     now: float,
@@ -86,7 +86,7 @@ async def trend_part(
     """Return what is shown of the trend.
 
     Args:
-        version: what the rules have of it.
+        version: its summary.
         days: its history by the day.
         minutes: its history by the minute.
         now: the time, in seconds since 1970.

@@ -12,10 +12,10 @@ from gateway.admin.page.views.shadow_view import ShadowPart, shadow_part
 from gateway.admin.page.views.trend_view import TrendPart, trend_part
 from gateway.admin.page.views.versions_view import phase, span_of, time_line
 from gateway.base.overrides import VersionKey
-from gateway.findings.catalog import CatalogVersion
 from gateway.findings.operator import Operator
 from gateway.findings.retirement import WITHIN, Verdict, verdict
 from gateway.findings.uncompared import uncompared_operations
+from gateway.findings.version_summary import VersionSummary
 from gateway.lifecycle.brownout import WindowOccurrence
 from gateway.rollout.decisions import AuditEntry
 from gateway.usage.delta import OperationName
@@ -29,7 +29,7 @@ class VersionPage:
     """What the view of a version shows.
 
     Attributes:
-        version: what the rules have of it.
+        version: its summary.
         phase: where it is in its life.
         now: in seconds since 1970, by the clock of the counts.
         since: when counting began.
@@ -48,7 +48,7 @@ class VersionPage:
         latest: the latest change of it that somebody made; None if there was none.
     """
 
-    version: CatalogVersion
+    version: VersionSummary
     phase: str
     now: float
     since: float
@@ -72,7 +72,7 @@ class VersionPage:
 
 
 async def version_page(
-    operator: Operator, version: CatalogVersion, query: Mapping[str, str]
+    operator: Operator, version: VersionSummary, query: Mapping[str, str]
 ) -> VersionPage:
     """Return what the view of a version shows.
 

@@ -8,9 +8,9 @@ from gateway.admin.page.charts import Mark, TimeLine, line, top_of
 from gateway.admin.page.listing import Listing, listing
 from gateway.base.overrides import Overrides, VersionKey
 from gateway.findings.action_items import DAY, version_link
-from gateway.findings.catalog import CatalogVersion
 from gateway.findings.formatting import day_text
 from gateway.findings.usage_summary import UsageSummary
+from gateway.findings.version_summary import VersionSummary
 from gateway.http.turns.cooperation import turns
 from gateway.rollout.cutover import in_force
 
@@ -25,7 +25,7 @@ class VersionRow:
     """A version in the table.
 
     Attributes:
-        version: what the rules have of it.
+        version: its summary.
         summary: how it is used.
         phase: where it is in its life: `current`, `deprecated`, `ending` or `ended`.
         share: of the requests of its API, from 0 to 1; None if it had none.
@@ -37,7 +37,7 @@ class VersionRow:
         story: the most important of it in words.
     """
 
-    version: CatalogVersion
+    version: VersionSummary
     summary: UsageSummary
     phase: str
     share: float | None
@@ -62,7 +62,7 @@ def span_of(now: float) -> TimeLine:
 PHASES = ("current", "deprecated", "ending", "ended")
 
 
-def phase(version: CatalogVersion, now: float) -> str:
+def phase(version: VersionSummary, now: float) -> str:
     """Return where a version is in its life."""
     terms = version.terms
     if terms is None:
@@ -75,7 +75,7 @@ def phase(version: CatalogVersion, now: float) -> str:
 
 
 async def versions_table(
-    versions: Mapping[VersionKey, CatalogVersion],
+    versions: Mapping[VersionKey, VersionSummary],
     summaries: Mapping[VersionKey, UsageSummary],
     overrides: Overrides,
     now: float,
@@ -84,7 +84,7 @@ async def versions_table(
     """Return one page of the versions.
 
     Args:
-        versions: what the rules have of each.
+        versions: the summary of each version.
         summaries: how each is used.
         overrides: those in force.
         now: in seconds since 1970.
@@ -96,10 +96,10 @@ async def versions_table(
         sums[api] = sums.get(api, 0) + summary.requests
     wanted, text = query.get("phase", ""), query.get("find", "").casefold()
 
-    def used(version: CatalogVersion) -> UsageSummary:
+    def used(version: VersionSummary) -> UsageSummary:
         return summaries.get(version.key, _UNUSED)
 
-    def share(version: CatalogVersion) -> float:
+    def share(version: VersionSummary) -> float:
         return used(version).requests / max(sums.get(version.key[0], 0), 1)
 
     found = listing(
@@ -142,7 +142,7 @@ _UNUSED = UsageSummary()
 
 
 def _row(
-    version: CatalogVersion,
+    version: VersionSummary,
     summary: UsageSummary,
     of_api: int,
     overrides: Overrides,
@@ -171,7 +171,7 @@ def story(marks: Iterable[Mark]) -> str:
     return texts.get("over") or texts.get("notice") or "no end is announced"
 
 
-def time_line(version: CatalogVersion, now: float, span: TimeLine) -> Iterator[Mark]:
+def time_line(version: VersionSummary, now: float, span: TimeLine) -> Iterator[Mark]:
     """Yield the notice, the brownouts and the end of a version on a time line."""
     terms = version.terms
     end = span.end if terms is None else min(terms.sunset, span.end)

@@ -1,4 +1,4 @@
-"""Catalog: what the rules have of each version, collected once for all views."""
+"""Version summaries: the configuration of each version, collected once for all views."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,18 +16,18 @@ _UPCOMING = 10
 
 
 @dataclass(slots=True)
-class CatalogVersion:
-    """What the rules have of one version.
+class VersionSummary:
+    """The configuration of one version.
 
     Attributes:
         key: the API and the label of the version; the label is empty if the API has no versions.
         terms: its lifecycle; None if it has none.
-        via: the label of the version whose service answers for it; None if its own does.
-        services: the names of the services that answer for it; none after its end.
-        endpoints: the paths at which it is served.
+        via: the label of the version whose service answers; None for its own service.
+        services: the names of the services that answer; empty after its sunset.
+        endpoints: the paths of its endpoints.
         brownout: its brownouts; None if it has none.
         shadow: its shadow; None if it has none.
-        shadowed_by_newer: whether its shadow asks the service of a newer version.
+        shadowed_by_newer: whether its shadow uses the service of a newer version.
         cutover: its cutover; None if it has none.
     """
 
@@ -43,10 +43,10 @@ class CatalogVersion:
     _upcoming: list[WindowOccurrence] = field(default_factory=list)
 
     def upcoming(self, now: float) -> list[WindowOccurrence]:
-        """Return the next ten brownout windows, those that are open now included.
+        """Return the next ten brownout windows, with those that are open now.
 
-        None is left once the version has ended, and a longer one ends with the version. The result
-        is cached until the first one is over, since computing a schedule is slow.
+        They end with the version. The result is cached until the first one is over, since computing
+        a schedule is slow.
         """
         end = inf if self.terms is None else self.terms.sunset
         if self.brownout is None or end <= now:
@@ -59,13 +59,13 @@ class CatalogVersion:
         return self._upcoming
 
 
-def catalog(rules: Snapshot) -> Mapping[VersionKey, CatalogVersion]:
-    """Return what the rules have of each version, of each API from the oldest on."""
-    found: dict[VersionKey, CatalogVersion] = {}
+def version_summaries(rules: Snapshot) -> Mapping[VersionKey, VersionSummary]:
+    """Return the summaries of all versions, by API, the oldest version first."""
+    found: dict[VersionKey, VersionSummary] = {}
 
-    def version(api: str, label: object) -> CatalogVersion:
+    def version(api: str, label: object) -> VersionSummary:
         key = api, "" if label is None else str(label)
-        return found.setdefault(key, CatalogVersion(key))
+        return found.setdefault(key, VersionSummary(key))
 
     for endpoint in rules.router:
         for label, lifecycle in endpoint.retired.items():
