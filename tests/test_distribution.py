@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import gateway
-from gateway.access.jwt_section import JwtConfig, build_claims
+from gateway.access.jwt import Jwt
 from tests.gateway.kit import DEADLINE, ROOT, wait_for
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -85,9 +85,9 @@ def test_what_is_declared_is_pinned() -> None:
 
 def test_a_key_without_the_extra_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jwt", None)
-    config = JwtConfig(claim="sub", key="secret", algorithms=("HS256",))
+    config = Jwt(claim="sub", key="secret", algorithms=("HS256",))
     with pytest.raises(ValueError, match=r"install version-gateway\[jwt\]"):
-        build_claims(config, ROOT)
+        config.compile(ROOT)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Clients: the name of a client, which may be logged and stored, and the proof of that name.
+"""`clients` in gateway.yaml: the name of a client, which may be logged and stored, and its proof.
 
 A name serves to count requests by and to choose versions by. It is as reliable as its proof: a
 checked credential, the network of the connection, or nothing but the claim of the client. A secret
@@ -6,22 +6,26 @@ is never used as a name.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
-from typing import Protocol
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
 
-from gateway.base.addresses import (
-    Network,
-    client_network,
-)
-from gateway.base.client_names import ANONYMOUS, LONGEST, UNVERIFIED
+from pydantic import Discriminator, Field, Tag
+
+from gateway.access.api_key import ApiKey
+from gateway.access.jwt import Jwt
+from gateway.base.addresses import Network, client_network
+from gateway.base.client_names import ANONYMOUS, LONGEST, UNVERIFIED, digest
+from gateway.base.mistakes import Location, Mistakes
+from gateway.base.model import FieldName, NumberText, Secret, SectionModel, Some
 from gateway.base.query_parameters import parameter_values
 from gateway.base.request import RequestHead
 
-# What tables have in place of a name.
+# Texts that tables show in place of a name.
 _RESERVED = frozenset({"(anonymous)", "(others)"})
 _HASHED = re.compile(r"hash-[0-9a-f]{12}\Z")
 # Invisible characters (Unicode: Default_Ignorable_Code_Point, and the blank of Braille): two names
@@ -31,48 +35,181 @@ _INVISIBLE = re.compile(
 )
 
 
-class Proof(Enum):
-    """The proof of a client's name.
+class ClientAddress(SectionModel):
+    """The network of the client's address gives the client its name."""
 
-    It is the credential of a known owner, the possession of a key whose owner is unknown, the
-    network that the connection came from, or nothing but the claim of the client.
-    """
-
-    CREDENTIAL = "credential"
-    POSSESSION = "possession"
-    NETWORK = "network"
-    CLAIM = "claim"
+    ipv4: Annotated[int, Field(ge=1, le=32), NumberText] = 32
+    """The length of the prefix that is kept of an IPv4 address, in bits. The default is 32."""
+    ipv6: Annotated[int, Field(ge=1, le=128), NumberText] = 128
+    """The length of the prefix that is kept of an IPv6 address, in bits. The default is 128."""
 
 
-class ClientSource(Protocol):
-    """A source of client names, such as a header field or the address of the request."""
+def _flag_or_prefixes(value: object) -> str:
+    return "flag" if isinstance(value, bool) else "prefixes"
+
+
+class ClientSource(SectionModel):
+    """One source of client names: a header, an API key, a token or the address."""
+
+    header: FieldName | None = None
+    """The request header in which clients give their own name."""
+    api_key: ApiKey | None = None
+    """The API key that a client sends gives it its name."""
+    jwt: Jwt | None = None
+    """The JSON Web Token that a client sends gives it its name, by one of its claims. A token that
+    is over, not yet valid or cannot be verified gives none: the next source counts."""
+    address: (
+        Annotated[
+            Annotated[Literal[True], Tag("flag")] | Annotated[ClientAddress, Tag("prefixes")],
+            Discriminator(_flag_or_prefixes),
+        ]
+        | None
+    ) = None
+    """The IP address of a client gives it its name: `true` keeps all of the address. Behind a
+    trusted proxy, it is the address that the proxy forwards."""
+
+    def compile(
+        self,
+        hash_key: bytes,
+        trusted: tuple[Network, ...],
+        folder: Path,
+        at: Location,
+        mistakes: Mistakes,
+    ) -> "NameSource | None":
+        """Return the source, or None after a mistake; see `Clients.compile`."""
+        known = ClientSource.model_fields
+        if sum(getattr(self, name) is not None for name in known) != 1:
+            mistakes.add(f"needs exactly one of {', '.join(known)}", *at)
+            return None
+        if self.header is not None:
+            return NameSource(header_value(self.header), Proof.CLAIM)
+        if self.api_key is not None:
+            header, query = self.api_key.header, self.api_key.query
+            owner = self.api_key.compile(hash_key, (*at, "api_key"), mistakes)
+            if owner is None:
+                return None
+            place = header_value(header) if header else query_value(query or "")
+            proof = Proof.CREDENTIAL if self.api_key.keys else Proof.POSSESSION
+            return NameSource(_converted(place, owner), proof)
+        if self.jwt is not None:
+            claim = mistakes.attempt(partial(self.jwt.compile, folder), *at, "jwt")
+            if claim is None:
+                return None
+            proof = Proof.CREDENTIAL if self.jwt.is_verified else Proof.CLAIM
+            return NameSource(_converted(header_value(self.jwt.header), claim), proof)
+        if isinstance(self.address, ClientAddress):
+            return address_source(trusted, self.address.ipv4, self.address.ipv6)
+        return address_source(trusted)
+
+
+class Clients(SectionModel):
+    """What gives clients the names that they have in logs, usage and rules."""
+
+    by: Some[ClientSource]
+    """The sources of client names. The first that finds a name in a request counts. If any of them
+    checks a credential, a name that a client only claims begins with `unverified:`."""
+    hash: Secret | None = None
+    """The secret with which client names are hashed before they are kept or shown. Without it,
+    names are kept and shown as they are."""
 
     @property
-    def proof(self) -> Proof:
-        """The proof of the names that this source finds."""
-        ...
+    def vary(self) -> tuple[str, ...]:
+        """The request headers that give names; `*` stands for the address."""
+        names: dict[str, None] = {}
+        for source in self.by:
+            for place in (source.api_key, source.jwt, source):
+                if place is not None and place.header is not None:
+                    names[place.header] = None
+            if source.address is not None:
+                names["*"] = None  # no header field has it (RFC 9110, section 12.5.5)
+        return tuple(names)
 
-    def read(self, head: RequestHead, peer: str) -> str | None:
-        """Return the name that this source finds, or None if it finds none.
+    def compile(
+        self, trusted: tuple[Network, ...], folder: Path, mistakes: Mistakes
+    ) -> "ClientNaming":
+        """Return the rules by which clients are named; `trusted` has the trusted proxies."""
+        # A secret of any length becomes a key that BLAKE2 accepts.
+        key = b"" if self.hash is None else blake2b(self.hash.encode()).digest()
+        sources = [
+            source.compile(key, trusted, folder, ("clients", "by", index), mistakes)
+            for index, source in enumerate(self.by)
+        ]
+        naming = ClientNaming(tuple(source for source in sources if source is not None), key)
+        for index, source in enumerate(sources):
+            if source is None or source.proof is not Proof.CLAIM:
+                continue
+            if naming.verifies:
+                mistakes.warn(
+                    "warning: names that clients only claim here begin with 'unverified:', since"
+                    " other names are verified; pins and exemptions of verified clients do not"
+                    " apply to them",
+                    *("clients", "by", index),
+                )
+            elif self.by[index].jwt is not None:
+                mistakes.warn(
+                    "warning: any client can claim any name, since the token is not verified; add"
+                    " algorithms, and key or key_file",
+                    *("clients", "by", index, "jwt"),
+                )
+        return naming
 
-        Args:
-            head: The head of the request.
-            peer: The address that the request came from; empty where it is unknown.
-        """
-        ...
+
+class Proof(Enum):
+    """The proof of a client's name."""
+
+    CREDENTIAL = "the credential of a known owner"
+    POSSESSION = "an API key whose owner is unknown"
+    NETWORK = "the network of the connection"
+    CLAIM = "nothing but the claim of the client"
 
 
-def digest(text: str, key: bytes = b"") -> str:
-    """Return the short keyed hash of a text (BLAKE2, RFC 7693, section 2.9).
+NameReader = Callable[[RequestHead, str], str | None]
+"""Returns a name, or None, from the head of a request and the address that it came from.
 
-    An attacker without the key cannot find the text by hashing candidates.
+The address is empty where it is unknown.
+"""
 
-    Args:
-        text: The text that a client sent; lone surrogates in it are hashed as they are.
-        key: The key of the hash, at most 64 bytes.
+
+class NameSource(NamedTuple):
+    """A source of client names, such as a header field, and the proof of the names in it."""
+
+    read: NameReader
+    proof: Proof
+
+
+def header_value(name: str) -> NameReader:
+    """Return the reader of the first line of a header field, without surrounding white space."""
+
+    def read(head: RequestHead, peer: str) -> str | None:
+        values = head.fields.getall(name, ())
+        return values[0].strip(" \t") if values else None
+
+    return read
+
+
+def query_value(parameter: str) -> NameReader:
+    """Return the reader of the first query parameter with a name."""
+    return lambda head, peer: next(iter(parameter_values(head.query, parameter)), None)
+
+
+def address_source(
+    trusted: tuple[Network, ...] = (), ipv4: int = 32, ipv6: int = 128
+) -> NameSource:
+    """Return the source of the nearest address that is not a trusted proxy's, or of its network.
+
+    `ipv4` and `ipv6` are the lengths, in bits, of the prefixes that are kept of an address.
     """
-    content = text.encode("utf-8", "surrogatepass")
-    return f"hash-{blake2b(content, key=key, digest_size=6).hexdigest()}"
+    return NameSource(
+        lambda head, peer: client_network(head, peer, ipv4, ipv6, trusted), Proof.NETWORK
+    )
+
+
+def _converted(place: NameReader, name: Callable[[str], str | None]) -> NameReader:
+    def read(head: RequestHead, peer: str) -> str | None:
+        text = place(head, peer)
+        return name(text) if text else None
+
+    return read
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,50 +222,47 @@ class ClientNaming:
     Attributes:
         sources: The sources of names, in order of preference.
         key: The key by which every name is replaced by its hash; empty keeps plain names.
+        verifies: Whether any source checks credentials.
     """
 
-    sources: tuple[ClientSource, ...]
+    sources: tuple[NameSource, ...]
     key: bytes = field(default=b"", repr=False)
-    _mark: str = field(init=False, repr=False, compare=False)
+    verifies: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_mark", UNVERIFIED if self.verifies else "")
+        verifies = any(source.proof is Proof.CREDENTIAL for source in self.sources)
+        object.__setattr__(self, "verifies", verifies)
 
     def name(self, head: RequestHead, peer: str) -> str:
         """Return the name of the client, or ANONYMOUS."""
-        for source in self.sources:
-            found = source.read(head, peer)
+        for read, proof in self.sources:
+            found = read(head, peer)
             if found:
-                claimed = source.proof is Proof.CLAIM
+                claimed = proof is Proof.CLAIM
                 # Clients send the same few names over and over.
-                named = _remembered if len(found) <= LONGEST else _shown
-                name = named(found.strip(" "), self.key, claimed)
+                shown = _cached_shown if len(found) <= LONGEST else _shown
+                name = shown(found.strip(" "), self.key, claimed)
                 if name:
-                    return self._mark + name if claimed else name
+                    return UNVERIFIED + name if claimed and self.verifies else name
         return ANONYMOUS
 
-    @property
-    def verifies(self) -> bool:
-        """Whether any source checks credentials."""
-        return any(source.proof is Proof.CREDENTIAL for source in self.sources)
-
     def known_as(self, name: str) -> str:
-        """Return the name, as requests carry it, of a client that an operator names.
+        """Return the name, as requests have it, of a client that an operator names.
 
         A hash, as logs and tables show it, is kept. A name with the prefix UNVERIFIED means the
         clients that claim the name without proof.
         """
-        mark = UNVERIFIED if name.startswith(UNVERIFIED) else ""
+        prefix = UNVERIFIED if name.startswith(UNVERIFIED) else ""
         name = name.removeprefix(UNVERIFIED)
-        return mark + (name if _HASHED.match(name) else _shown(name, self.key))
+        return prefix + (name if _HASHED.match(name) else _shown(name, self.key))
 
 
 def _shown(name: str, key: bytes, claimed: bool = False) -> str:
     """Return a name as logs and tables show it; empty for an empty one.
 
-    A name that could break a log line or a table is hashed, and so is one that stands for others
-    there, or that is too long, since truncation could merge two clients. The hash of a credential
-    stays as it is, and a claimed name that could be mistaken for one is hashed.
+    A name is hashed if it could break a log line or a table, if tables use it for other clients,
+    or if it is too long, since truncation could merge two clients. The hash of a credential stays
+    as it is, and a claimed name that could be mistaken for one is hashed.
     """
     if claimed and _HASHED.match(name):
         name = digest(name)
@@ -144,115 +278,4 @@ def _shown(name: str, key: bytes, claimed: bool = False) -> str:
     return digest(name, key)
 
 
-_remembered = lru_cache(maxsize=1024)(_shown)
-
-
-@dataclass(frozen=True, slots=True)
-class HeaderName:
-    """A header field that holds the name of the client; the first field line counts."""
-
-    field: str
-
-    proof = Proof.CLAIM
-
-    def read(self, head: RequestHead, peer: str) -> str | None:
-        """Return the value of the header field without the white space around it, or None."""
-        values = head.fields.getall(self.field, ())
-        return values[0].strip(" \t") if values else None
-
-
-@dataclass(frozen=True, slots=True)
-class QueryName:
-    """A query parameter that holds the name of the client; the first of its name counts."""
-
-    parameter: str
-
-    proof = Proof.CLAIM
-
-    def read(self, head: RequestHead, peer: str) -> str | None:
-        """Return the value of the query parameter, or None if it is absent."""
-        return next(iter(parameter_values(head.query, self.parameter)), None)
-
-
-@dataclass(frozen=True, slots=True)
-class KeyName:
-    """An API key, a secret for which the name of its owner or its hash is used as the name.
-
-    Attributes:
-        place: The source that holds the API key.
-        owners: The names of the owners by the hashes of their API keys, which are not kept.
-        key: The key of the hashes.
-    """
-
-    place: ClientSource
-    owners: Mapping[str, str]
-    key: bytes = field(default=b"", repr=False)
-
-    @property
-    def proof(self) -> Proof:
-        """The proof of the names: CREDENTIAL where owners are configured, else POSSESSION."""
-        return Proof.CREDENTIAL if self.owners else Proof.POSSESSION
-
-    def read(self, head: RequestHead, peer: str) -> str | None:
-        """Return the owner of the API key, or its hash if the owner is unknown."""
-        secret = self.place.read(head, peer)
-        if not secret:
-            return None
-        hashed = digest(secret, self.key)
-        return self.owners.get(hashed, hashed)
-
-
-Claims = Callable[[str], Mapping[str, object] | None]
-"""A function that returns the claims of a token, or None if the token is not accepted."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimName:
-    """A claim of a JSON Web Token (RFC 7519) that holds the name of the client.
-
-    Attributes:
-        place: The source that holds the token.
-        claim: The name of the claim.
-        claims: The function that returns the claims of a token.
-        proof: CREDENTIAL where `claims` verifies signatures, else CLAIM.
-    """
-
-    place: ClientSource
-    claim: str
-    claims: Claims
-    proof: Proof = Proof.CREDENTIAL
-
-    def read(self, head: RequestHead, peer: str) -> str | None:
-        """Return the value of the claim if it is a text or an integer, else None."""
-        said = self.place.read(head, peer)
-        if not said:
-            return None
-        scheme, _, token = said.rpartition(" ")
-        if scheme.rstrip(" ").lower() not in ("", "bearer"):  # RFC 6750, section 2.1
-            return None
-        value = (self.claims(token) or {}).get(self.claim)
-        if isinstance(value, bool) or not isinstance(value, str | int):
-            return None
-        return str(value)
-
-
-@dataclass(frozen=True, slots=True)
-class AddressName:
-    """The address of the client, or the network of that address, as its name.
-
-    Attributes:
-        ipv4: The length, in bits, of the prefix that is kept of an IPv4 address.
-        ipv6: The length, in bits, of the prefix that is kept of an IPv6 address.
-        trusted: The networks of trusted proxies, whose forwarding fields hold the address of the
-            client.
-    """
-
-    ipv4: int = 32
-    ipv6: int = 128
-    trusted: tuple[Network, ...] = ()
-
-    proof = Proof.NETWORK
-
-    def read(self, head: RequestHead, peer: str) -> str | None:
-        """Return the network of the nearest address that is not a trusted proxy's, or None."""
-        return client_network(head, peer, self.ipv4, self.ipv6, self.trusted)
+_cached_shown = lru_cache(maxsize=1024)(_shown)

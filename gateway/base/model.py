@@ -63,8 +63,7 @@ Date = Annotated[
         "not a date; write 2026-12-31, or a time such as 2026-12-31T18:00:00Z",
     ),
 ]
-# A client name is a key of a mapping as it is; see gateway.access.clients.
-# As long as a name may be, with the mark of one that is only claimed (gateway.access.clients).
+# A name of the maximum length with the prefix of a claimed one; see gateway.access.clients.
 ClientName = Annotated[str, Field(min_length=1, max_length=LONGEST + len(UNVERIFIED))]
 NonEmptyText = Annotated[str, Field(min_length=1)]
 SECRET = Field(json_schema_extra={"writeOnly": True})
@@ -118,7 +117,11 @@ OneOrSome = Annotated[
 
 
 class SectionModel(BaseModel):
-    """The base of all models: strict, frozen, and without unknown keys."""
+    """The base of all models: strict, frozen, and without unknown keys.
+
+    `compile` of a model reports its mistakes at a location of gateway.yaml, and returns what runs
+    per request.
+    """
 
     model_config = ConfigDict(
         strict=True,

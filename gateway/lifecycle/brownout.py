@@ -50,7 +50,7 @@ class BrownoutWindow(SectionModel):
     def compile(
         self, sunset: float, zone: tzinfo, at: Location, mistakes: Mistakes
     ) -> "CompiledWindow":
-        """Return the times of the window; `sunset` is that of the version, or infinite."""
+        """Return the times of the window."""
         begins = _date(self.from_, -inf, (*at, "from"), mistakes)
         ends = _date(self.to, inf, (*at, "to"), mistakes)
         if ends <= begins:
@@ -99,15 +99,7 @@ class Brownout(SectionModel):
         at: Location,
         mistakes: Mistakes,
     ) -> "VersionBrownout":
-        """Return the brownouts of one version.
-
-        Args:
-            key: The API and the label of the version.
-            sunset: The time at which the version ends; infinite where it has no end.
-            naming: The rules by which clients are named; None where none are configured.
-            at: The location of the brownout.
-            mistakes: Collects the mistakes.
-        """
+        """Return the brownouts of one version; `sunset` is infinite where it has no end."""
         # An explicit percentage of 0 disables the brownout on purpose.
         if not self.windows and "percent" not in self.model_fields_set:
             mistakes.add("refuses nothing; add windows or percent", *at)
@@ -272,8 +264,7 @@ class VersionBrownout:
             closes: The time of the next attempt, which `closes` returned.
             now: The time, in seconds since 1970.
             offered: The labels of the versions that have not ended.
-            successor: The members of the problem detail about the version to use instead; None
-                where there is no successor.
+            successor: The problem detail members about the version to use instead, or None.
         """
         _, label = self.key
         instead = "a later version" if successor is None else f"version {successor['version']}"

@@ -37,12 +37,7 @@ def compile_exemptions(
 ) -> dict[str, float]:
     """Return the end of each exemption, in seconds since 1970, by the name of the client.
 
-    Args:
-        exemptions: The exemptions as configured.
-        naming: The rules by which clients are named; without them, exemptions are a mistake.
-        at: The location of the exemptions.
-        mistakes: Collects the mistakes.
-        sunset: The time that every exemption must exceed.
+    It must be after the sunset. Without names of clients, exemptions are a mistake.
     """
     if exemptions and naming is None:
         mistakes.add("nothing names the clients; add clients: { by: [ ... ] } at the top", *at)

@@ -61,14 +61,7 @@ class Lifecycle(SectionModel):
     def compile(
         self, version: Version, naming: ClientNaming | None, at: Location, mistakes: Mistakes
     ) -> "VersionLifecycle":
-        """Return the lifecycle of a version, without its successors.
-
-        Args:
-            version: The version.
-            naming: The rules by which clients are named; None where none are configured.
-            at: The location of the lifecycle.
-            mistakes: Collects the mistakes.
-        """
+        """Return the lifecycle of a version, without its successors."""
 
         def date(text: str | None, name: str) -> float | None:
             return None if text is None else mistakes.attempt(partial(parse_date, text), *at, name)
@@ -96,15 +89,7 @@ def compile_lifecycles(
     at: Location,
     mistakes: Mistakes,
 ) -> "dict[Version, VersionLifecycle]":
-    """Return the lifecycles of the versions of an API, for those that have one.
-
-    Args:
-        configured: The lifecycles by the label of their version.
-        versions: The versions with valid labels, by label.
-        naming: The rules by which clients are named; None where none are configured.
-        at: The location of the versions.
-        mistakes: Collects the mistakes.
-    """
+    """Return the lifecycles of the versions of an API; those without a valid label are left out."""
     labels = [label for label in configured if label in versions]
     found = {
         versions[label]: configured[label].compile(
@@ -177,12 +162,7 @@ class VersionLifecycle:
         )
 
     def header_fields(self, sunset: float, successor_link: str | None) -> FieldLines:
-        """Return the header fields that announce the lifecycle.
-
-        Args:
-            sunset: The time at which the version ends for the client.
-            successor_link: The Link value for the successor; None to leave it out.
-        """
+        """Return the header fields that announce the lifecycle to clients with a sunset."""
         lines: list[tuple[bytes, bytes]] = []
         links: list[str] = []
         if self.deprecated is not None:
@@ -344,13 +324,7 @@ class EndpointLifecycle(VersionLifecycle):
     def refusal(
         self, context: RequestContext, link_values: Mapping[str, str], offered: tuple[str, ...]
     ) -> Fault:
-        """Return the fault for a request of a version that has ended.
-
-        Args:
-            context: The context of the request.
-            link_values: The values that fill links to successors.
-            offered: The labels of the versions that have not ended.
-        """
+        """Return the fault for a request of an ended version; `offered` labels have not ended."""
         successor = self.available_successor(context, link_values)
         advice = f"use {' or '.join(offered)}" if offered else "no version is left"
         if successor is not None:
@@ -381,10 +355,10 @@ def lifecycle_at(
     convert: Callable[[Version, Version], Conversion | None],
     own: Collection[Version],
 ) -> EndpointLifecycle:
-    """Return the lifecycle of a version as an endpoint announces it.
+    """Return the lifecycle of a version, one of `lifecycles`, as an endpoint announces it.
 
     Args:
-        version: The version, one of `lifecycles`.
+        version: The version.
         lifecycles: The lifecycles of the versions that have one.
         path: The template of the endpoint's path.
         readers: The readers of the endpoint.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from gateway.access.admin_rules import EVERYBODY, AdminRules
+from gateway.access.admin import OPEN_ACCESS, AdminAccess
 from gateway.access.clients import ClientNaming
 from gateway.base import headers
 from gateway.base.addresses import Network, trusts
@@ -268,7 +268,7 @@ class Snapshot:
     withheld: frozenset[bytes] = headers.withheld()
     read: frozenset[bytes] = frozenset()
     forget_after: float = 604_800.0
-    admin: AdminRules = EVERYBODY
+    admin: AdminAccess = OPEN_ACCESS
     tracing: Tracing | None = None
     notify: Notify = NO_NOTIFY
     cors: "CorsRules | None" = None

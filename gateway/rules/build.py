@@ -4,10 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from gateway.access.admin_rules import EVERYBODY
-from gateway.access.admin_section import build_admin
-from gateway.access.client_section import build_naming
-from gateway.access.clients import AddressName, ClientNaming
+from gateway.access.admin import OPEN_ACCESS
+from gateway.access.clients import ClientNaming, address_source
 from gateway.base import headers
 from gateway.base.addresses import Network
 from gateway.base.mistakes import Location, Mistakes, place
@@ -55,9 +53,9 @@ def build(
         for name, one in config.services.items()
     }
     trusted = build_trusted_proxies(config.trusted_proxies, mistakes)
-    admin = EVERYBODY
+    admin = OPEN_ACCESS
     if config.admin is not None:
-        admin = build_admin(config.admin, folder, mistakes)
+        admin = config.admin.compile(folder, mistakes)
     if config.notify is not None:
         config.notify.check(mistakes)
     cors = None
@@ -65,7 +63,7 @@ def build(
         cors = build_cors(config.cors, mistakes)
     naming = None
     if config.clients is not None:
-        naming = build_naming(config.clients, trusted, folder, mistakes)
+        naming = config.clients.compile(trusted, folder, mistakes)
     defaults = VersionDefaults(
         config.default_version,
         config.version_header,
@@ -143,7 +141,7 @@ def _naming_by_address(
             " name what does with clients: { by: [ ... ] } at the top",
             *("apis", api, "versions", label, "cutover"),
         )
-    return ClientNaming((AddressName(trusted=trusted),)) if sticky else None
+    return ClientNaming((address_source(trusted),)) if sticky else None
 
 
 def _router(endpoints: Mapping[Location, Endpoint], mistakes: Mistakes) -> Router[Endpoint]:

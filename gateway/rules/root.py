@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gateway.access.admin_section import AdminConfig
-from gateway.access.client_section import ClientsConfig
+from gateway.access.admin import Admin
+from gateway.access.clients import Clients
 from gateway.base.model import FieldName, Name, NumberText, SectionModel
 from gateway.base.notify import Notify
 from gateway.http.limits_section import LimitsConfig
@@ -39,13 +39,13 @@ class Config(SectionModel):
     memory alone. A change takes effect at a restart."""
     fleet: FleetConfig = FleetConfig()
     """How gateways that share their state in PostgreSQL treat each other."""
-    admin: AdminConfig | None = None
+    admin: Admin | None = None
     """Who may ask the admin port. Without it, everybody who reaches the port may read, and commands
     on the same machine may operate."""
     notify: Notify | None = None
     """Who gets word of what happens, such as a cutover that is rolled back. Without it, nobody
     does."""
-    clients: ClientsConfig | None = None
+    clients: Clients | None = None
     """What gives clients their names. Without it, clients have no names."""
     default_version: str | None = None
     """The version to serve when a request names none, in each API that has no default_version.

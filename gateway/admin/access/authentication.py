@@ -16,7 +16,7 @@ from math import ceil
 
 from aiohttp import web
 
-from gateway.access.admin_rules import AdminRules, AdminToken, Right, SignOn
+from gateway.access.admin import AdminAccess, Right, TokenHolder, TrustedSignOn
 from gateway.admin.access.problems import AccessDeniedError
 from gateway.admin.access.rights import KnownBy, Principal, printable
 from gateway.admin.access.sessions import SESSION, session_holder
@@ -43,7 +43,7 @@ class Authentication:
     """
 
     def __init__(
-        self, rules: Callable[[], AdminRules], clock: Callable[[], float] = time.monotonic
+        self, rules: Callable[[], AdminAccess], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._rules = rules
         self._clock = clock
@@ -70,7 +70,7 @@ class Authentication:
             )
         return Principal(holder.name, holder.right, KnownBy.SESSION)
 
-    def log_in(self, request: web.Request, text: str) -> AdminToken:
+    def log_in(self, request: web.Request, text: str) -> TokenHolder:
         """Return the token with a text; raise AccessDeniedError if there is none."""
         rules = self._rules()
         if not rules.tokens:
@@ -80,7 +80,7 @@ class Authentication:
             )
         return self._holder(request, rules, text)
 
-    def _holder(self, request: web.Request, rules: AdminRules, text: str) -> AdminToken:
+    def _holder(self, request: web.Request, rules: AdminAccess, text: str) -> TokenHolder:
         token = rules.holder(text)
         if token is not None:
             return token
@@ -156,7 +156,7 @@ def _unproven(request: web.Request) -> Principal:
     return Principal(f"{UNVERIFIED}{claimed}" if claimed else "", Right.OPERATE, KnownBy.COMMAND)
 
 
-def _signed_on_user(request: web.Request, sign_on: SignOn) -> Principal | None:
+def _signed_on_user(request: web.Request, sign_on: TrustedSignOn) -> Principal | None:
     users = request.headers.getall(sign_on.user, [])
     # A second name would be the client's own.
     if len(users) != 1 or not trusts(sign_on.proxies, request.remote or ""):

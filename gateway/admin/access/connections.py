@@ -11,8 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from aiohttp import web
 
-from gateway.access.admin_rules import TlsFiles
-from gateway.access.tls_files import server_context
+from gateway.access.admin import TlsFiles, server_context
 from gateway.admin.access.problems import AdminLogger
 from gateway.base.addresses import plain_address
 from gateway.base.descriptors import most_admin

@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 from aiohttp.web_protocol import RequestPayloadError
 
-from gateway.access.admin_rules import Right
+from gateway.access.admin import Right
 from gateway.admin.access.authentication import Authentication
 from gateway.admin.access.connections import REQUEST_SECONDS, AdminConnection, Places
 from gateway.admin.access.problems import AccessDeniedError, AdminProblemError, Handler, problem

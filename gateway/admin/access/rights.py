@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from aiohttp import web
 
-from gateway.access.admin_rules import Right
+from gateway.access.admin import Right
 from gateway.admin.access.problems import AdminProblemError
 from gateway.rollout.decisions import ChangeRequest
 

@@ -16,7 +16,7 @@ from html import escape
 
 from aiohttp import web
 
-from gateway.access.admin_rules import AdminToken
+from gateway.access.admin import TokenHolder
 from gateway.admin.access.problems import AccessDeniedError, AdminProblemError
 from gateway.admin.access.rights import form_field, needs
 from gateway.findings.formatting import sentence
@@ -34,7 +34,7 @@ _POLICY = (
 )
 
 
-def new_session(token: AdminToken, now: float) -> str:
+def new_session(token: TokenHolder, now: float) -> str:
     """Return a session cookie: name of the holder, end in seconds since 1970, signature.
 
     Its key is the digest of the token, so every replica accepts it without a store, and it ends
@@ -44,7 +44,7 @@ def new_session(token: AdminToken, now: float) -> str:
     return f"{subject}.{_signature(subject, token)}"
 
 
-def session_holder(cookie: str, tokens: Iterable[AdminToken], now: float) -> AdminToken | None:
+def session_holder(cookie: str, tokens: Iterable[TokenHolder], now: float) -> TokenHolder | None:
     """Return the token whose session a cookie has; None if it is forged or has ended."""
     subject, _, signature = cookie.rpartition(".")
     name, _, end = subject.rpartition(".")
@@ -55,7 +55,7 @@ def session_holder(cookie: str, tokens: Iterable[AdminToken], now: float) -> Adm
     return None
 
 
-def _signature(subject: str, token: AdminToken) -> str:
+def _signature(subject: str, token: TokenHolder) -> str:
     return hmac(token.digest, b"session " + subject.encode(), sha256).hexdigest()
 
 
@@ -91,7 +91,7 @@ def _set_cookie(
 
 
 def login_routes(
-    log_in: Callable[[web.Request, str], AdminToken], count: Callable[[str], None]
+    log_in: Callable[[web.Request, str], TokenHolder], count: Callable[[str], None]
 ) -> list[web.RouteDef]:
     """Return the routes of /login and /logout.
 

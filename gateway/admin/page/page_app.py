@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from gateway.access.admin_rules import Right
+from gateway.access.admin import Right
 from gateway.admin.access.rights import PRINCIPAL, KnownBy, order
 from gateway.admin.access.sessions import form_token
 from gateway.admin.page.acts import ACTS

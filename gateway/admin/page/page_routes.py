@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from gateway.access.admin_rules import Right
+from gateway.access.admin import Right
 from gateway.admin.access.rights import needs
 from gateway.findings.operator import Operator
 

@@ -1,4 +1,4 @@
-"""Names that clients get by rules of a test."""
+"""Names of clients by the `clients` section of a test."""
 
 from gateway.access.clients import ClientNaming
 from tests.gateway.rules.rules import RULES, loaded
@@ -6,12 +6,17 @@ from tests.gateway.world import head
 
 
 def naming(by: str, more: str = "", **environment: str) -> ClientNaming:
-    """Return how clients are named by rules that say it so."""
+    """Return the rules by which clients are named, from the sources as YAML."""
     found = loaded(f"clients: {{ by: [{by}]{more} }}\n{RULES}", **environment).naming
     assert found is not None
     return found
 
 
+def named(names: ClientNaming, *fields: tuple[str, str], target: str = "/", peer: str = "") -> str:
+    """Return the name of the client that sends a request with header fields."""
+    return names.name(head(target, *fields), peer)
+
+
 def bearer(names: ClientNaming, token: str) -> str:
-    """Return the name of who sends a token."""
-    return names.name(head("/", ("Authorization", f"Bearer {token}")), "192.0.2.7")
+    """Return the name of the client that sends a token."""
+    return named(names, ("Authorization", f"Bearer {token}"), peer="192.0.2.7")

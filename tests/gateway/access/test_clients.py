@@ -1,99 +1,70 @@
-"""Clients: the first source that says something names who asks, safely."""
+"""Names of clients: the first source that finds a name decides, and names are safe to show."""
 
 from ipaddress import ip_network
 
+import jwt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.access.clients import (
-    AddressName,
-    ClaimName,
-    ClientNaming,
-    ClientSource,
-    HeaderName,
-    KeyName,
-    Proof,
-    QueryName,
-    digest,
-)
+from gateway.access.clients import ClientNaming
 from gateway.base.addresses import plain_address, trusts
-from gateway.base.client_names import ANONYMOUS, LONGEST
-from gateway.base.request import RequestHead
+from gateway.base.client_names import ANONYMOUS, LONGEST, digest
+from gateway.rules.load import check
+from tests.gateway.access.named import bearer, named, naming
+from tests.gateway.rules.rules import RULES, edited, loaded
 from tests.gateway.world import LAW, head
 
-CLIENT = HeaderName("X-Client")
-KEY = b"k" * 32
-
-
-def named(*sources: ClientSource, asked: RequestHead, peer: str = "", key: bytes = b"") -> str:
-    """Return the name of who asks."""
-    return ClientNaming(sources, key).name(asked, peer)
-
-
-class TestSources:
-    """What each source says."""
-
-    @pytest.mark.parametrize(
-        ("fields", "name"),
-        [
-            ([("x-client", "acme")], "acme"),
-            ([("X-Client", " \tacme ")], "acme"),
-            ([("X-Client", "acme"), ("X-Client", "other")], "acme"),
-            ([("X-Client", "")], ANONYMOUS),
-            ([], ANONYMOUS),
-        ],
-    )
-    def test_a_header(self, fields: list[tuple[str, str]], name: str) -> None:
-        assert named(CLIENT, asked=head("/", *fields)) == name
-
-    @pytest.mark.parametrize(
-        ("target", "name"),
-        [("/?key=a%20b&key=c", "a b"), ("/?key=", ANONYMOUS), ("/", ANONYMOUS)],
-    )
-    def test_a_query_parameter(self, target: str, name: str) -> None:
-        assert named(QueryName("key"), asked=head(target)) == name
-
-    def test_an_api_key_is_its_owner_or_a_hash(self) -> None:
-        source = KeyName(CLIENT, {digest("s3cret"): "acme"})
-        assert named(source, asked=head("/", ("X-Client", "s3cret"))) == "acme"
-        unknown = named(source, asked=head("/", ("X-Client", "other")))
-        assert unknown == digest("other") != digest("s3cret")
-        assert named(source, asked=head("/")) == ANONYMOUS
-        assert named(source, asked=head("/", ("X-Client", ""))) == ANONYMOUS
-        assert "s3cret" not in repr(source)
-
-    @pytest.mark.parametrize(
-        ("sent", "name"),
-        [
-            ("Bearer good", "bob"),
-            ("bearer  good", "bob"),
-            ("good", "bob"),
-            ("Basic good", ANONYMOUS),
-            ("Bearer bad", ANONYMOUS),
-            ("Bearer", ANONYMOUS),
-            ("", ANONYMOUS),
-        ],
-    )
-    def test_a_claim(self, sent: str, name: str) -> None:
-        source = ClaimName(CLIENT, "sub", {"good": {"sub": "bob"}}.get)
-        assert named(source, asked=head("/", ("X-Client", sent))) == name
-
-    @pytest.mark.parametrize(
-        ("value", "name"),
-        [("bob", "bob"), (7, "7"), (True, ""), (None, ""), (["bob"], ""), (1.5, ""), ("", "")],
-    )
-    def test_a_claim_is_a_text_or_a_whole_number(self, value: object, name: str) -> None:
-        source = ClaimName(CLIENT, "sub", lambda _: {"sub": value})
-        assert named(source, asked=head("/", ("X-Client", "token"))) == name
-        assert named(source, asked=head("/")) == ANONYMOUS
-
-
+BY_HEADER = naming("{ header: X-Client }")
+BY_KEY = naming("{ api_key: { header: X-Key, keys: { acme: s3cret } } }")
+KEY_OR_HEADER = naming(
+    "{ api_key: { header: X-Key, keys: { acme: s3cret } } }, { header: X-Client },"
+    " { address: true }"
+)
+HASHED = naming("{ header: X-Client }", ", hash: pepper")
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 
 
+def behind_proxies(address: str = "true") -> ClientNaming:
+    """Return the naming by address where the proxies of two networks are trusted."""
+    trusted = "trusted_proxies: [10.0.0.0/8, fd00::/8]\n"
+    found = loaded(f"{trusted}clients: {{ by: [{{ address: {address} }}] }}\n{RULES}").naming
+    assert found is not None
+    return found
+
+
+BY_ADDRESS = behind_proxies()
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ([("x-client", "acme")], "acme"),
+        ([("X-Client", " \tacme ")], "acme"),
+        ([("X-Client", "acme"), ("X-Client", "other")], "acme"),
+        ([("X-Client", "")], ANONYMOUS),
+        ([], ANONYMOUS),
+    ],
+)
+def test_the_first_line_of_a_header_gives_the_name(
+    fields: list[tuple[str, str]], name: str
+) -> None:
+    assert named(BY_HEADER, *fields) == name
+
+
+@pytest.mark.parametrize(
+    ("key", "name"), [("s3cret", "acme"), ("other", digest("other")), ("", ANONYMOUS)]
+)
+def test_an_api_key_gives_the_name_of_its_owner_or_its_hash(key: str, name: str) -> None:
+    assert named(BY_KEY, ("X-Key", key)) == name
+    in_query = naming("{ api_key: { query: key, keys: { acme: s3cret } } }")
+    assert named(in_query, target=f"/?key={key}&key=more") == name
+    assert named(in_query) == ANONYMOUS
+    assert "s3cret" not in repr(BY_KEY)
+
+
 class TestAddress:
-    """Of the peer, or of the one behind the proxies that are trusted."""
+    """The address of the connection, or the one that trusted proxies forward."""
 
     @pytest.mark.parametrize(
         ("peer", "name"),
@@ -107,16 +78,16 @@ class TestAddress:
             ("fe80::1%eth0", "fe80::1%eth0"),
         ],
     )
-    def test_of_the_peer(self, peer: str, name: str) -> None:
-        liar = head("/", ("X-Forwarded-For", "1.2.3.4"))
-        assert named(AddressName(), asked=liar, peer=peer) == name
+    def test_no_proxy_is_trusted_by_default(self, peer: str, name: str) -> None:
+        names = naming("{ address: true }")
+        assert named(names, ("X-Forwarded-For", "1.2.3.4"), peer=peer) == name
 
     @pytest.mark.parametrize(
         ("peer", "name"),
         [("192.0.2.7", "192.0.2.0/24"), ("2001:db8:1:2:3::1", "2001:db8:1:2::/64")],
     )
-    def test_of_its_network(self, peer: str, name: str) -> None:
-        assert named(AddressName(24, 64), asked=head("/"), peer=peer) == name
+    def test_a_prefix_gives_the_network(self, peer: str, name: str) -> None:
+        assert named(behind_proxies("{ ipv4: 24, ipv6: 64 }"), peer=peer) == name
 
     @pytest.mark.parametrize(
         ("field", "value", "name"),
@@ -135,160 +106,173 @@ class TestAddress:
             ("Forwarded", "proto=https", "10.0.0.1"),
         ],
     )
-    def test_of_who_a_trusted_proxy_asks_for(self, field: str, value: str, name: str) -> None:
-        asked = head("/", (field, value))
-        source = AddressName(trusted=PROXIES)
-        assert named(source, asked=asked, peer="10.0.0.1") == name
-        assert named(source, asked=asked, peer="198.51.100.1") == "198.51.100.1"
+    def test_a_trusted_proxy_forwards_the_address(self, field: str, value: str, name: str) -> None:
+        assert named(BY_ADDRESS, (field, value), peer="10.0.0.1") == name
+        assert named(BY_ADDRESS, (field, value), peer="198.51.100.1") == "198.51.100.1"
 
     def test_several_lines_are_one_list(self) -> None:
         lines = [("X-Forwarded-For", "6.6.6.6"), ("X-Forwarded-For", "192.0.2.7, 10.0.0.2")]
-        source = AddressName(trusted=PROXIES)
-        assert named(source, asked=head("/", *lines), peer="10.0.0.1") == "192.0.2.7"
+        assert named(BY_ADDRESS, *lines, peer="10.0.0.1") == "192.0.2.7"
 
     @pytest.mark.parametrize(
-        ("given", "forwarded", "name"),
+        ("listed", "forwarded", "name"),
         [
             ("6.6.6.6, 192.0.2.7", "for=192.0.2.7", "192.0.2.7"),
-            ("6.6.6.6", "for=192.0.2.7", "10.0.0.1"),  # one of the two is a client's own
+            ("6.6.6.6", "for=192.0.2.7", "10.0.0.1"),  # one of the two is the client's own
             ("192.0.2.7", "for=6.6.6.6, for=192.0.2.7:80", "192.0.2.7"),
             ("192.0.2.7, 10.0.0.2", "for=9.9.9.9, for=10.0.0.2", "10.0.0.2"),
             ("192.0.2.7, _x", "for=192.0.2.7, for=_x", "10.0.0.1"),
         ],
     )
     def test_two_fields_count_as_far_as_they_agree(
-        self, given: str, forwarded: str, name: str
+        self, listed: str, forwarded: str, name: str
     ) -> None:
-        asked = head("/", ("X-Forwarded-For", given), ("Forwarded", forwarded))
-        assert named(AddressName(trusted=PROXIES), asked=asked, peer="10.0.0.1") == name
+        fields = ("X-Forwarded-For", listed), ("Forwarded", forwarded)
+        assert named(BY_ADDRESS, *fields, peer="10.0.0.1") == name
 
+    @pytest.mark.parametrize(
+        ("peer", "trusted"),
+        [
+            ("10.1.2.3", True),
+            ("::ffff:10.1.2.3", True),
+            ("fd00::1", True),
+            ("192.0.2.7", False),
+            ("::ffff:192.0.2.7", False),
+            ("", False),
+            ("somewhere", False),
+        ],
+    )
+    def test_mapped_addresses_count_as_ipv4(self, peer: str, trusted: bool) -> None:
+        """On an IPv6 socket, an IPv4 proxy has an address of both kinds."""
+        assert trusts(PROXIES, peer) is trusted
+        assert not trusts((), peer)
+        assert plain_address(peer) == peer.removeprefix("::ffff:")
 
-@pytest.mark.parametrize(
-    ("peer", "trusted"),
-    [
-        ("10.1.2.3", True),
-        ("::ffff:10.1.2.3", True),
-        ("fd00::1", True),
-        ("192.0.2.7", False),
-        ("::ffff:192.0.2.7", False),
-        ("", False),
-        ("somewhere", False),
-    ],
-)
-def test_whose_word_is_believed(peer: str, trusted: bool) -> None:
-    """On an IPv6 socket, an IPv4 proxy has an address of both kinds."""
-    assert trusts(PROXIES, peer) is trusted
-    assert not trusts((), peer)
+    @pytest.mark.parametrize(("by", "name"), [("client", "192.0.2.7"), ("request", None)], ids=str)
+    def test_a_cutover_that_is_sticky_by_client_needs_addresses(
+        self, by: str, name: str | None
+    ) -> None:
+        cutover = f'service: old, cutover: {{ via: "2", percent: 25, sticky_by: {by} }} }}'
+        snapshot, warnings = check(edited("service: old }", cutover).encode(), "gateway.yaml", {})
+        assert name == (snapshot.naming and named(snapshot.naming, peer="192.0.2.7"))
+        warned = [issue.place for issue in warnings if "clients" in issue.text]
+        assert warned == (["apis.person.versions.1.cutover"] if name else [])
 
 
 class TestProof:
     """A name that is only claimed never stands for the client that proved it."""
 
-    PROVEN = KeyName(HeaderName("X-Key"), {digest("s3cret"): "acme"})
-
     def test_a_claim_is_marked_where_credentials_are_checked(self) -> None:
-        sources = (self.PROVEN, CLIENT, AddressName())
-        assert named(*sources, asked=head("/", ("X-Key", "s3cret"), ("X-Client", "b"))) == "acme"
-        assert named(*sources, asked=head("/", ("X-Client", "acme"))) == "unverified:acme"
-        assert named(*sources, asked=head("/"), peer="192.0.2.7") == "192.0.2.7"
-        assert named(CLIENT, AddressName(), asked=head("/", ("X-Client", "acme"))) == "acme"
+        claim = ("X-Client", "acme")
+        assert named(KEY_OR_HEADER, ("X-Key", "s3cret"), claim) == "acme"
+        assert named(KEY_OR_HEADER, ("X-Key", "other"), claim) == digest("other")
+        assert named(KEY_OR_HEADER, claim) == "unverified:acme"
+        assert named(KEY_OR_HEADER, peer="192.0.2.7") == "192.0.2.7"
+        assert named(BY_HEADER, claim) == "acme"
 
-    def test_a_key_of_an_unknown_owner_proves_itself_alone(self) -> None:
-        source = KeyName(HeaderName("X-Key"), {})
-        assert source.proof is Proof.POSSESSION
-        assert named(source, CLIENT, asked=head("/", ("X-Client", "acme"))) == "acme"
-        assert named(source, CLIENT, asked=head("/", ("X-Key", "k"))) == digest("k")
+    def test_a_key_without_listed_owners_does_not_mark_other_names(self) -> None:
+        names = naming("{ api_key: { header: X-Key } }, { header: X-Client }")
+        assert named(names, ("X-Client", "acme")) == "acme"
+        assert named(names, ("X-Key", "k")) == digest("k")
 
-    def test_a_token_without_a_key_is_a_claim(self) -> None:
-        token = ClaimName(HeaderName("X-Token"), "sub", lambda _: {"sub": "acme"}, Proof.CLAIM)
-        asked = head("/", ("X-Token", "t"))
-        assert named(token, asked=asked) == "acme"
-        assert named(self.PROVEN, token, asked=asked) == "unverified:acme"
+    def test_an_unverified_token_is_a_claim(self) -> None:
+        token = jwt.encode({"sub": "acme"}, "s" * 32, "HS256")
+        sources = "{ jwt: { claim: sub } }, { address: { ipv4: 24 } }"
+        assert bearer(naming(sources), token) == "acme"
+        both = naming(f"{{ api_key: {{ query: key, keys: {{ acme: s }} }} }}, {sources}")
+        assert bearer(both, token) == "unverified:acme"
+        assert bearer(both, "no token") == "192.0.2.0/24"
 
-    def test_no_claim_looks_like_what_it_is_not(self) -> None:
-        hashed = digest("other")
-        for sources in ((CLIENT,), (self.PROVEN, CLIENT)):
-            for claimed in (hashed, "unverified:acme"):
-                name = named(*sources, asked=head("/", ("X-Client", claimed)))
-                assert name.removeprefix("unverified:") == digest(claimed)
+    @pytest.mark.parametrize("claimed", [digest("other"), "unverified:acme"])
+    @pytest.mark.parametrize("names", [BY_HEADER, KEY_OR_HEADER], ids=["header", "key or header"])
+    def test_a_claim_that_looks_like_a_hash_or_a_mark_is_hashed(
+        self, names: ClientNaming, claimed: str
+    ) -> None:
+        found = named(names, ("X-Client", claimed))
+        assert found.removeprefix("unverified:") == digest(claimed)
 
-    def test_an_operator_may_mean_the_client_that_only_claims(self) -> None:
-        naming = ClientNaming((self.PROVEN, CLIENT))
-        assert naming.known_as("acme") == "acme"
-        assert naming.known_as("unverified:acme") == "unverified:acme"
-        keyed = ClientNaming((self.PROVEN, CLIENT), KEY)
-        claimed = keyed.name(head("/", ("X-Client", "acme")), "")
-        assert keyed.known_as("unverified:acme") == claimed == f"unverified:{digest('acme', KEY)}"
+    @pytest.mark.parametrize(
+        ("by", "places"),
+        [
+            ("{ header: X-Client }", []),
+            ("{ api_key: { query: key } }, { header: X-Client }", []),
+            ("{ api_key: { query: key, keys: { acme: s3cret } } }, { address: true }", []),
+            (
+                "{ api_key: { query: key, keys: { acme: s3cret } } }, { header: X-Client }",
+                ["clients.by[1]"],
+            ),
+            ("{ jwt: { claim: sub } }", ["clients.by[0].jwt"]),
+            (
+                "{ api_key: { query: key, keys: { acme: s3cret } } }, { jwt: { claim: sub } }",
+                ["clients.by[1]"],
+            ),
+        ],
+    )
+    def test_check_warns_of_names_that_anybody_can_claim(self, by: str, places: list[str]) -> None:
+        text = f"clients: {{ by: [{by}] }}\n{RULES}"
+        _, warnings = check(text.encode(), "gateway.yaml", {})
+        assert [issue.place for issue in warnings if issue.place.startswith("clients")] == places
 
 
-def test_the_first_that_says_something_names_the_client() -> None:
-    both = (CLIENT, AddressName())
-    assert named(*both, asked=head("/", ("X-Client", "acme")), peer="192.0.2.7") == "acme"
-    assert named(*both, asked=head("/", ("X-Client", "")), peer="192.0.2.7") == "192.0.2.7"
-    blank = QueryName("key")
-    assert named(blank, CLIENT, asked=head("/?key=%20", ("X-Client", "acme"))) == "acme"
-    assert named(*both, asked=head("/")) == ANONYMOUS
+def test_the_next_source_counts_where_one_finds_no_name() -> None:
+    names = naming("{ header: X-Client }, { address: true }")
+    for value, name in (("acme", "acme"), ("", "192.0.2.7"), (" \N{NO-BREAK SPACE}", None)):
+        found = named(names, ("X-Client", value), peer="192.0.2.7")
+        assert found == (digest("\N{NO-BREAK SPACE}") if name is None else name)
+    assert named(names) == ANONYMOUS
+    assert loaded(RULES).naming is None
+
+
+def test_header_fields_that_could_be_read_as_a_name_are_withheld_from_services() -> None:
+    by = (
+        "{ header: X-Client }, { api_key: { header: X-Key } }, { jwt: { claim: sub, header: X-J } }"
+    )
+    rules = loaded(f"clients: {{ by: [{by}] }}\n{RULES}")
+    assert {b"x_client", b"x_key", b"x_j"} <= rules.withheld
+    assert not {b"x-client", b"x-key", b"x-j"} & rules.withheld
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "a\u115f",
-        "a\ufe0f",
-        "a\u2800",
-        "\u3164",
-        "a\u200b",
-        "a\ud800",
-        "a\x1b[31m",
-        "a\nb",
-        "a\0",
-        "a\u202eb",
-        "\u2028",
-        "n" * (LONGEST + 1),
-        "(anonymous)",
-        "(others)",
+        *("a\u115f", "a\ufe0f", "a\u2800", "\u3164", "a\u200b", "a\ud800", "a\x1b[31m", "a\nb"),
+        *("a\0", "a\u202eb", "\u2028", "n" * (LONGEST + 1), "(anonymous)", "(others)"),
     ],
     ids=lambda name: ascii(name)[:12],
 )
-def test_what_would_spoil_a_line_or_a_table_is_hashed(name: str) -> None:
-    shown = named(CLIENT, asked=head("/", ("X-Client", name)))
+def test_a_name_that_would_break_a_line_or_a_table_is_hashed(name: str) -> None:
+    shown = named(BY_HEADER, ("X-Client", name))
     assert shown == digest(name)
     assert len(shown) == 17
 
 
-def test_with_a_key_every_name_is_a_hash_that_only_the_key_gives() -> None:
-    asked = head("/", ("X-Client", "acme"))
-    shown = named(CLIENT, asked=asked, key=KEY)
-    assert shown == digest("acme", KEY) != digest("acme")
-    assert named(CLIENT, asked=asked, key=b"other") != shown
-    assert "kkk" not in repr(ClientNaming((), KEY))
+def test_a_secret_hashes_all_names() -> None:
+    other = naming("{ header: X-Client }", f", hash: {'p' * 500}")
+    names = {named(each, ("X-Client", "acme")) for each in (BY_HEADER, HASHED, other)}
+    assert len(names) == 3
+    assert names & {"acme", digest("acme")} == {"acme"}
+    assert repr(HASHED.key) not in repr(HASHED)
 
 
-@pytest.mark.parametrize("key", [b"", KEY], ids=["plain", "hashed"])
-def test_an_operator_may_write_the_name_or_what_is_shown_for_it(key: bytes) -> None:
-    naming = ClientNaming((CLIENT,), key)
-    shown = naming.name(head("/", ("X-Client", "acme")), "")
-    assert naming.known_as("acme") == shown
-    assert naming.known_as(shown) == shown
+@pytest.mark.parametrize("names", [BY_HEADER, HASHED], ids=["plain", "hashed"])
+def test_an_operator_may_write_a_name_or_its_hash(names: ClientNaming) -> None:
+    shown = named(names, ("X-Client", "acme"))
+    assert names.known_as("acme") == shown
+    assert names.known_as(shown) == shown
+
+
+def test_an_operator_may_write_the_name_of_a_client_that_only_claims() -> None:
+    by = "{ api_key: { query: key, keys: { acme: s3cret } } }, { header: X-Client }"
+    for names in (naming(by), naming(by, ", hash: pepper")):
+        claimed = named(names, ("X-Client", "acme"))
+        assert names.known_as("unverified:acme") == claimed
+        assert claimed == f"unverified:{names.known_as('acme')}"
 
 
 @LAW
-@given(st.text(st.characters(codec=None), max_size=80), st.binary(max_size=64))
-def test_a_name_is_short_and_printable(text: str, key: bytes) -> None:
-    shown = named(CLIENT, asked=head("/", ("X-Client", text)), key=key)
+@given(st.text(st.characters(codec=None), max_size=80), st.sampled_from((BY_HEADER, HASHED)))
+def test_a_name_is_short_and_printable(text: str, names: ClientNaming) -> None:
+    shown = names.name(head("/", ("X-Client", text)), "")
     assert len(shown) <= LONGEST
     assert shown.isprintable()
     assert bool(shown) == bool(text.strip(" \t").strip(" "))
-
-
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("::ffff:192.0.2.7", "192.0.2.7"),
-        ("192.0.2.7", "192.0.2.7"),
-        ("2001:db8::ffff:1", "2001:db8::ffff:1"),
-        ("::ffff:0:1", "::ffff:0:1"),
-    ],
-)
-def test_a_mapped_address_is_that_of_ipv4(text: str, address: str) -> None:
-    assert plain_address(text) == address

@@ -8,8 +8,7 @@ from math import inf
 import jwt
 import pytest
 
-from gateway.access.clients import digest
-from gateway.base.client_names import UNVERIFIED
+from gateway.base.client_names import UNVERIFIED, digest
 from tests.gateway.kit import Program, StartGateway, StartUpstream
 from tests.gateway.talk import OK, get, logged, soon
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from gateway.access.admin_rules import TlsFiles
+from gateway.access.admin import TlsFiles
 
 
 def write_certificate(folder: Path, name: str = "tls", password: bytes = b"") -> TlsFiles:

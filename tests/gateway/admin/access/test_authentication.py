@@ -10,7 +10,7 @@ import pytest
 from aiohttp import ClientSession, CookieJar, TCPConnector
 from aiohttp.test_utils import TestServer, make_mocked_request
 
-from gateway.access.admin_rules import AdminRules, AdminToken, Right, token_digest
+from gateway.access.admin import AdminAccess, Right, TokenHolder, token_digest
 from gateway.admin.access import authentication
 from gateway.admin.access.authentication import Authentication
 from gateway.admin.access.problems import AccessDeniedError
@@ -268,7 +268,7 @@ class Limited:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
         self.events: list[dict[str, Any]] = []
-        rules = AdminRules((AdminToken("ann", token_digest(ANN), Right.OPERATE),))
+        rules = AdminAccess((TokenHolder("ann", token_digest(ANN), Right.OPERATE),))
         self.authentication = Authentication(lambda: rules, lambda: self.now)
         monkeypatch.setattr(log, "event", self._event)
 

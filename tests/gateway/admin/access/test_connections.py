@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from gateway.access.admin_rules import TlsFiles
-from gateway.access.tls_files import server_context
+from gateway.access.admin import TlsFiles, server_context
 from gateway.admin.access import connections
 from gateway.admin.access.connections import AdminConnection, AdminListener, AdminTls, Places
 from gateway.admin.access.middlewares import note_request

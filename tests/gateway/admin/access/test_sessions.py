@@ -5,13 +5,13 @@ import re
 
 import pytest
 
-from gateway.access.admin_rules import AdminToken, Right, token_digest
+from gateway.access.admin import Right, TokenHolder, token_digest
 from gateway.admin.access.sessions import SECONDS, SESSION, new_session, session_holder
 from tests.gateway.admin.access.test_authentication import ANN, MONITOR, TOKENS, Asking, asked
 from tests.gateway.operating import MakeOperator
 
-HOLDER = AdminToken("ann.b", token_digest("a" * 16), Right.OPERATE)
-OTHER = AdminToken("ben", token_digest("b" * 16), Right.READ)
+HOLDER = TokenHolder("ann.b", token_digest("a" * 16), Right.OPERATE)
+OTHER = TokenHolder("ben", token_digest("b" * 16), Right.READ)
 NOW = 1_800_000_000.5
 
 

@@ -1,0 +1,225 @@
+"""`admin` in gateway.yaml: who may read and who may operate on the admin port, and its TLS."""
+
+import re
+import ssl
+from enum import StrEnum
+from functools import partial
+from hashlib import sha256
+from hmac import compare_digest
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field
+
+from gateway.base.addresses import Network
+from gateway.base.mistakes import Mistakes
+from gateway.base.model import SECRET, FieldName, Name, NonEmptyText, SectionModel, Some, matching
+from gateway.base.regular_file import read_regular
+from gateway.http.trusted_proxies_section import network
+
+# Shorter tokens could be guessed, and other characters do not fit into a header field.
+_PATTERN = r"^[!-~]{16,}$"
+_VALID = "a token has at least 16 printable ASCII characters, and no space"
+
+
+class AdminToken(SectionModel):
+    """A token of the admin port, and what its holder may do."""
+
+    right: Literal["read", "operate"]
+    """What the holder of the token may do: read, or operate, which has reading in it."""
+    token: Annotated[str, matching(_PATTERN, _VALID), SECRET] | None = None
+    """The token, of 16 or more letters, digits and signs of ASCII. Take it from the environment:
+    ${NAME}. A token is given by either token or token_file."""
+    token_file: NonEmptyText | None = None
+    """The file that holds the token, instead of token. Its path starts from the folder of
+    gateway.yaml, and it is read again with every reload."""
+
+    def read(self, folder: Path) -> str:
+        """Return the text of the token; raises ValueError, whose text is the mistake."""
+        if (self.token is None) == (self.token_file is None):
+            raise ValueError("needs exactly one of token and token_file")
+        if self.token_file is None:
+            return self.token or ""
+        try:
+            text = read_regular(folder / self.token_file).decode().strip()
+        except OSError as error:
+            reason = error.strerror
+        except ValueError:
+            reason = "not a text"
+        else:
+            if re.fullmatch(_PATTERN, text):
+                return text
+            reason = _VALID
+        raise ValueError(f"the token_file '{self.token_file}' cannot be used: {reason}")
+
+
+class SignOn(SectionModel):
+    """The header fields by which a proxy names the user of a single sign-on."""
+
+    proxies: Some[str]
+    """The networks (CIDR) of the proxies that are believed. A proxy has to remove the fields from
+    what clients send."""
+    user: FieldName = "X-Forwarded-User"
+    """The request header that holds the name of the user. The default is X-Forwarded-User."""
+    groups: FieldName = "X-Forwarded-Groups"
+    """The request header that holds the groups of the user, with commas between them. The default
+    is X-Forwarded-Groups."""
+    operators: tuple[NonEmptyText, ...] = ()
+    """The groups whose users may operate. By default, no user may."""
+    readers: Some[NonEmptyText] | None = None
+    """The groups whose users may read, beside those that may operate. Without it, every user
+    may."""
+
+    def compile(self, mistakes: Mistakes) -> "TrustedSignOn":
+        """Return the sign-on with its networks parsed."""
+        networks = [
+            mistakes.attempt(partial(network, text), "admin", "sign_on", "proxies", index)
+            for index, text in enumerate(self.proxies)
+        ]
+        return TrustedSignOn(
+            self.user,
+            self.groups,
+            tuple(each for each in networks if each is not None),
+            frozenset(self.operators),
+            None if self.readers is None else frozenset(self.readers),
+        )
+
+
+class AdminCertificate(SectionModel):
+    """The certificate with which the admin port uses TLS. Changed files are used at once."""
+
+    certificate: NonEmptyText
+    """The file of the certificate and of those that lead to its authority, as PEM. Its path starts
+    from the folder of gateway.yaml."""
+    key: NonEmptyText
+    """The file of the key of the certificate, as PEM and not encrypted. Its path starts from the
+    folder of gateway.yaml."""
+
+
+class Admin(SectionModel):
+    """Who may ask the admin port, by tokens or by a single sign-on, and its TLS."""
+
+    tokens: dict[Name, AdminToken] = Field(default_factory=dict)
+    """The tokens of the admin port, by the name of the holder, which the audit log shows. By
+    default, there is none."""
+    sign_on: SignOn | None = None
+    """The single sign-on: header fields of a trusted proxy name the user. Without it, tokens alone
+    do."""
+    tls: AdminCertificate | None = None
+    """The TLS of the admin port. Without it, the port has none. A change takes effect at a
+    restart."""
+
+    def compile(self, folder: Path, mistakes: Mistakes) -> "AdminAccess":
+        """Return who may use the admin port; relative paths start from the folder."""
+        if not (self.tokens or self.sign_on or self.tls):
+            mistakes.add("is empty; add tokens, sign_on or tls, or remove it", "admin")
+        holders: dict[bytes, TokenHolder] = {}
+        for name, token in self.tokens.items():
+            at = ("admin", "tokens", name)
+            text = mistakes.attempt(partial(token.read, folder), *at)
+            if text is not None:
+                holder = TokenHolder(name, token_digest(text), Right(token.right))
+                other = holders.setdefault(holder.digest, holder)
+                if other is not holder:
+                    text = f"has the same token as {other.name}; one token has one holder"
+                    mistakes.add(text, *at)
+        sign_on = None if self.sign_on is None else self.sign_on.compile(mistakes)
+        files = None
+        if self.tls is not None:
+            files = TlsFiles(str(folder / self.tls.certificate), str(folder / self.tls.key))
+            mistakes.attempt(partial(server_context, files), "admin", "tls")
+        return AdminAccess(tuple(holders.values()), sign_on, files)
+
+
+class Right(StrEnum):
+    """A right on the admin port: read, or read and operate."""
+
+    READ = "read"
+    OPERATE = "operate"
+
+    def includes(self, other: "Right") -> bool:
+        """Return whether this right has the other one in it."""
+        return self is other or self is Right.OPERATE
+
+
+class TokenHolder(NamedTuple):
+    """The holder of a token of the admin port; `digest` is the SHA-256 of the token."""
+
+    name: str
+    digest: bytes
+    right: Right
+
+
+def token_digest(text: str) -> bytes:
+    """Return the SHA-256 of the text of a token."""
+    return sha256(text.encode(errors="surrogateescape")).digest()
+
+
+class TrustedSignOn(NamedTuple):
+    """The header fields by which trusted proxies name users and groups, and the groups' rights."""
+
+    user: str
+    groups: str
+    proxies: tuple[Network, ...]
+    operators: frozenset[str]
+    readers: frozenset[str] | None
+
+    def right(self, groups: str) -> Right | None:
+        """Return the right of a user whose groups are separated by commas."""
+        names = {name.strip() for name in groups.split(",")}
+        if names & self.operators:
+            return Right.OPERATE
+        return Right.READ if self.readers is None or names & self.readers else None
+
+
+class TlsFiles(NamedTuple):
+    """The paths of a certificate and its key, both PEM files."""
+
+    certificate: str
+    key: str
+
+
+def server_context(files: TlsFiles) -> ssl.SSLContext:
+    """Return the TLS context of a server; raises ValueError if the files cannot be used."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.set_alpn_protocols(["http/1.1"])
+    for name, path in zip(files._fields, files, strict=True):
+        try:
+            read_regular(Path(path))
+        except OSError as error:
+            raise ValueError(f"the {name} cannot be read: {error.strerror}") from None
+    try:
+        # Without a password, OpenSSL would ask for that of an encrypted key on the terminal.
+        context.load_cert_chain(files.certificate, files.key, password="")
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        reason = getattr(error, "reason", None) or error
+        raise ValueError(
+            f"the certificate and the key cannot be used: {reason}; use PEM files of a certificate"
+            " and of its key, which is not encrypted"
+        ) from None
+    return context
+
+
+class AdminAccess(NamedTuple):
+    """Who may use the admin port, and its certificate; None where it has no TLS."""
+
+    tokens: tuple[TokenHolder, ...] = ()
+    sign_on: TrustedSignOn | None = None
+    tls: TlsFiles | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether no credentials are configured."""
+        return not self.tokens and self.sign_on is None
+
+    def holder(self, text: str) -> TokenHolder | None:
+        """Return the holder of the token with this text, or None, in constant time."""
+        found, presented = None, token_digest(text)
+        for token in self.tokens:
+            if compare_digest(token.digest, presented):
+                found = token
+        return found
+
+
+OPEN_ACCESS = AdminAccess()
+"""The access to the admin port where `admin` is not configured."""

@@ -1,0 +1,133 @@
+"""Access to the admin port: tokens, single sign-on and certificates from gateway.yaml."""
+
+import ssl
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from gateway.access.admin import (
+    OPEN_ACCESS,
+    AdminAccess,
+    Right,
+    TlsFiles,
+    TrustedSignOn,
+    server_context,
+)
+from gateway.base.mistakes import ConfigError
+from gateway.rules.load import load
+from tests.gateway.admin.access.certificates import write_certificate
+from tests.gateway.rules.rules import RULES, loaded, report
+
+ANN, BEN = "0123456789abcdef", "0123456789abcdef-of-ben"
+PROXIES = (ip_network("10.0.0.0/8"),)
+SIGN_ON = "{ sign_on: { proxies: [10.0.0.0/8] } }"
+
+
+def admin(section: str, folder: Path = Path()) -> AdminAccess:
+    """Return the access to the admin port, by its section of gateway.yaml."""
+    text = f"admin: {section}\n{RULES}"
+    return load(text.encode(), "gateway.yaml", {"ANN": ANN}, folder).admin
+
+
+def test_operating_includes_reading() -> None:
+    includes = {(one, other): one.includes(other) for one in Right for other in Right}
+    assert [pair for pair, included in includes.items() if not included] == [
+        (Right.READ, Right.OPERATE)
+    ]
+
+
+def test_access_is_open_without_credentials(tmp_path: Path) -> None:
+    assert loaded(RULES).admin is OPEN_ACCESS
+    write_certificate(tmp_path)
+    assert admin("{ tls: { certificate: tls.crt, key: tls.key } }", tmp_path).open
+    assert not admin('{ tokens: { ann: { right: operate, token: "${ANN}" } } }').open
+    assert not admin(SIGN_ON).open
+
+
+def test_tokens_from_the_environment_and_from_files(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(f"{BEN}\n")
+    found = admin(
+        """
+  tokens:
+    ann: { right: operate, token: "${ANN}" }
+    ben: { right: read, token_file: token }
+""",
+        tmp_path,
+    )
+    holders = [found.holder(text) for text in (ANN, BEN, ANN[1:], "", "\udcff")]
+    assert [holder and (holder.name, holder.right) for holder in holders] == [
+        ("ann", Right.OPERATE),
+        ("ben", Right.READ),
+        *(None, None, None),
+    ]
+    assert ANN not in repr(found)
+
+
+@pytest.mark.parametrize("content", [b"short\n", b"\xff" * 20, None])
+def test_a_file_without_a_token_is_refused(content: bytes | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "token").write_bytes(content)
+    with pytest.raises(ConfigError, match=r"tokens\.a: the token_file 'token' cannot be used: "):
+        admin("{ tokens: { a: { right: read, token_file: token } } }", tmp_path)
+
+
+def test_no_mistake_shows_the_token() -> None:
+    for token in ("secret", "secret-that-is-shared"):
+        one = '{ right: read, token: "${T}" }'
+        found = report(f"admin: {{ tokens: {{ a: {one}, b: {one} }} }}\n{RULES}", T=token)
+        assert found
+        assert not any("secret" in line for line in found)
+
+
+def test_sign_on() -> None:
+    assert admin(SIGN_ON).sign_on == TrustedSignOn(
+        "X-Forwarded-User", "X-Forwarded-Groups", PROXIES, frozenset(), None
+    )
+    assert admin(
+        "{ sign_on: { proxies: [10.0.0.0/8], user: U, groups: G, operators: [a], readers: [b] } }"
+    ).sign_on == TrustedSignOn("U", "G", PROXIES, frozenset({"a"}), frozenset({"b"}))
+
+
+@pytest.mark.parametrize(
+    ("groups", "without_readers", "with_readers"),
+    [
+        ("platform", Right.OPERATE, Right.OPERATE),
+        ("guests, platform", Right.OPERATE, Right.OPERATE),
+        ("support", Right.READ, Right.READ),
+        ("guests", Right.READ, None),
+        ("platforms,Support", Right.READ, None),
+        ("", Right.READ, None),
+    ],
+)
+def test_the_right_of_groups(
+    groups: str, without_readers: Right, with_readers: Right | None
+) -> None:
+    operators, readers = frozenset({"platform"}), frozenset({"support"})
+    assert TrustedSignOn("U", "G", PROXIES, operators, None).right(groups) is without_readers
+    assert TrustedSignOn("U", "G", PROXIES, operators, readers).right(groups) is with_readers
+
+
+def test_a_certificate_and_its_key_make_a_context_of_tls_1_2(tmp_path: Path) -> None:
+    context = server_context(write_certificate(tmp_path))
+    assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
+    assert context.verify_mode is ssl.CERT_NONE
+
+
+@pytest.mark.parametrize(
+    ("certificate", "key", "reason"),
+    [
+        ("none.crt", "a.key", "No such file"),
+        ("a.crt", "none.key", "No such file"),
+        ("a.crt", "b.key", "KEY_VALUES_MISMATCH"),
+        ("a.key", "a.key", "PEM"),
+        ("a.crt", "secret.key", "cannot be used"),
+    ],
+)
+def test_unusable_tls_files_are_refused(
+    tmp_path: Path, certificate: str, key: str, reason: str
+) -> None:
+    for name, password in (("a", b""), ("b", b""), ("secret", b"secret")):
+        write_certificate(tmp_path, name, password)
+    with pytest.raises(ValueError, match=reason):
+        server_context(TlsFiles(str(tmp_path / certificate), str(tmp_path / key)))
