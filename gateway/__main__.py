@@ -12,14 +12,14 @@ def main() -> int:
     gc.disable()  # collecting garbage among imported objects took 5 % of the start
     try:
         if sys.argv[1:]:
-            from gateway.cli.main import parse
+            from gateway.cli import parse
 
             run = parse(sys.argv[1:])
         else:
             from gateway.process.listening import is_worker
 
             if is_worker(os.environ):
-                from gateway.process.work import run
+                from gateway.process.worker import run
             else:
                 from gateway.app import run
     finally:

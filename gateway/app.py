@@ -2,7 +2,7 @@
 
 One process serves by itself. Several are workers under a supervisor, which holds the port, the
 admin port, the state and the reloader; they answer requests and do nothing else, and have a root of
-their own in `gateway/process/work.py`.
+their own in `gateway/process/worker.py`.
 """
 
 import asyncio

@@ -1,1 +1,140 @@
-"""The command line: one file a command."""
+"""The command line: each module of this package is one command, as `Command` describes it.
+
+Only the module of the command that is run is imported; `--help` imports all of them.
+"""
+
+import argparse
+import errno
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import cast
+
+from gateway import __version__
+from gateway.base.descriptors import open_standard_streams
+from gateway.base.mistakes import ConfigError
+from gateway.base.regular_file import MAX_BYTES
+from gateway.cli.shared.arguments import Command, CommandError, CommandParser
+from gateway.rules.environment_file import parse_environment
+from gateway.store.state import StateError
+
+_NAME = "version-gateway"
+COMMANDS = sorted(module.name for module in iter_modules(__path__) if not module.ispkg)
+"""The names of the commands."""
+# Errors of a full output; one with another number comes from elsewhere.
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+def parse(words: Sequence[str]) -> Callable[[], int]:
+    """Return a function that runs the command of a command line and returns its exit status.
+
+    Args:
+        words: of the command line, without the name of the program.
+
+    Raises:
+        SystemExit: they ask for help, or are no command.
+    """
+    wanted = [words[0]] if words and words[0] in COMMANDS else COMMANDS
+    arguments = parsers(wanted).parse_args(words)
+    return partial(_run, command_named(arguments.command or "serve"), arguments)
+
+
+def parsers(names: Iterable[str] = COMMANDS) -> CommandParser:
+    """Return the parser of the command line with these commands."""
+    parser = CommandParser(
+        prog="python -m gateway" if Path(sys.argv[0]).name == "__main__.py" else _NAME,
+        description="The version gateway. Without a command, it serves.",
+        epilog="The environment sets where to listen and which rules to load: GATEWAY_HOST,"
+        " GATEWAY_PORT, GATEWAY_ADMIN_HOST, GATEWAY_ADMIN_PORT,"
+        " GATEWAY_ADMIN_HOSTS, GATEWAY_CONFIG,"
+        " GATEWAY_WORKERS, GATEWAY_GRACE, GATEWAY_SHADOW_LOAD, GATEWAY_REPLICA,"
+        " GATEWAY_OVERRIDES_FILE."
+        " Commands that ask a gateway take GATEWAY_ADMIN_TOKEN, GATEWAY_ADMIN_TOKEN_FILE and"
+        " GATEWAY_ADMIN_CA as well.",
+    )
+    parser.add_argument("--version", action="version", version=f"{_NAME} {_version()}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name in names:
+        command = command_named(name)
+        own = commands.add_parser(name, help=command.HELP)
+        if name != "schema":
+            own.add_argument(
+                "--env",
+                type=Path,
+                metavar="FILE",
+                help="take variables that the environment lacks from NAME=value lines of this file",
+            )
+        command.add_arguments(own)
+    return parser
+
+
+def command_named(name: str) -> Command:
+    """Return the module of a command."""
+    return cast(Command, import_module(f"{__name__}.{name}"))
+
+
+def _run(command: Command, arguments: argparse.Namespace) -> int:
+    open_standard_streams()
+    try:
+        if getattr(arguments, "env", None) is not None:
+            _add_variables(arguments.env)
+        status = command.run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()  # its reader has seen enough
+        return getattr(arguments, "wrong", 0)
+    except OSError as error:
+        if error.filename is not None or error.errno not in _FULL:
+            raise
+        _discard_output()
+        print(f"the output cannot be written: {error.strerror}; is its disk full?", file=sys.stderr)
+        return getattr(arguments, "wrong", 2)
+    except KeyboardInterrupt:
+        print(file=sys.stderr)  # a line that was being rewritten stays
+        return 128 + signal.SIGINT  # as in a shell
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return getattr(arguments, "wrong", 1)
+    except (CommandError, StateError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return getattr(arguments, "wrong", 2)
+    return status
+
+
+def _discard_output() -> None:
+    """Redirect the rest of the output to the null device, so that no flush fails."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _version() -> str:
+    """Return the version, and whether the hot modules are compiled (stack/compile.py)."""
+    hot = find_spec("gateway.routing.plan")
+    compiled = hot is not None and not str(hot.origin).endswith(".py")
+    return f"{__version__} (compiled)" if compiled else __version__
+
+
+def _add_variables(path: Path) -> None:
+    """Add the variables of a file to the environment, which workers inherit; raises CommandError.
+
+    Variables that the environment has keep their values, as in Compose.
+    """
+    try:
+        with path.open("rb") as file:  # it may be a device, which has no end
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise CommandError(
+            f"{path} cannot be read: {error.strerror}; name a file of NAME=value lines in --env"
+        ) from None
+    if len(content) > MAX_BYTES:
+        raise CommandError(
+            f"{path} is larger than {MAX_BYTES // 2**20} MiB; name a file of NAME=value lines in"
+            " --env"
+        )
+    for name, value in parse_environment(content, str(path)).items():
+        os.environ.setdefault(name, value)

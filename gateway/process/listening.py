@@ -1,7 +1,10 @@
 """Listening sockets that share one address."""
 
+import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Self
 
 # How many connections may wait to be accepted, at each listening socket.
 BACKLOG = 1024
@@ -60,3 +63,37 @@ def _sockets(host: str, port: int, count: int) -> list[socket.socket]:
         shared.listen(BACKLOG)
         sockets.append(shared)
     return sockets
+
+
+# How many connections are accepted in a turn of the event loop.
+_A_TURN = 8
+
+
+class Acceptor:
+    """Accepts connections until it is closed."""
+
+    def __init__(self) -> None:
+        self._servers: list[asyncio.Server] = []
+
+    @classmethod
+    async def open(cls, protocol: Callable[[], asyncio.Protocol], listener: socket.socket) -> Self:
+        """Accept from a listening socket, which is closed with the acceptor.
+
+        Args:
+            protocol: makes the protocol of a new connection.
+            listener: the socket.
+        """
+        loop, made = asyncio.get_running_loop(), cls()
+        with suppress(OSError):  # no descriptor is free: fewer are accepted in a turn
+            while len(made._servers) < _A_TURN - 1:
+                other = listener.dup()
+                server = await loop.create_server(protocol, sock=other, backlog=BACKLOG)
+                made._servers.append(server)
+        server = await loop.create_server(protocol, sock=listener, backlog=BACKLOG)
+        made._servers.append(server)
+        return made
+
+    def close(self) -> None:
+        """Accept no more."""
+        for server in self._servers:
+            server.close()

@@ -17,7 +17,7 @@ from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.service import Service
 from gateway.observe import log
 from gateway.observe.target_watch import ReportTargets, TargetWatch
-from gateway.process.acceptor import Acceptor
+from gateway.process.listening import Acceptor
 from gateway.process.reloader import Reloader
 from gateway.process.tasks import Tasks
 from gateway.proxy.exchange import Exchange

@@ -1,12 +1,19 @@
-"""Worker: the worker's side of the channel, and the listening sockets that it was given."""
+"""A worker: its side of the channel, its watchdog of the supervisor, and how it is run.
+
+It imports nothing of the state and of the admin port, which its supervisor has: a twentieth of the
+time that a start takes, and 1.2 MB.
+"""
 
 import asyncio
+import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gateway.base.overrides import Overrides
 from gateway.base.span import Span
+from gateway.observe import log
 from gateway.observe.target_watch import FailingTarget
 from gateway.process.channel import (
     Alive,
@@ -22,8 +29,66 @@ from gateway.process.channel import (
     Traced,
 )
 from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD
-from gateway.process.silence import Silence
+from gateway.process.reloader import Reloader
+from gateway.process.running import on_hangup, run_with, stop_on_signals
+from gateway.process.serving import Serving
+from gateway.process.settings import Settings
+from gateway.process.tasks import Tasks
 from gateway.usage.delta import Delta
+
+# A supervisor that leaves so many reports unanswered is silent. When it has answered so many, each
+# before the next one, it has handed in what was counted meanwhile.
+_UNANSWERED = 3
+_IN_TIME = 5
+
+
+class SupervisorWatchdog:
+    """Counts the reports that a supervisor leaves unanswered.
+
+    A supervisor that is suspended alone, or hangs, leaves its workers serving. Where it is killed
+    then, what they counted is gone, and nothing that it wrote shows that. So they make a file,
+    which the next start finds. Reports are counted rather than seconds: while all processes stand
+    still, as those of a frozen container, nobody serves.
+
+    Args:
+        mark: the file to make while nothing is taken; None where nothing outlives the processes.
+    """
+
+    def __init__(self, mark: Path | None) -> None:
+        self._mark = mark
+        self._unanswered = self._in_time = 0
+        self._silent = self._ended = False
+
+    def reported(self) -> None:
+        """Note that a report was sent."""
+        self._in_time = 0 if self._unanswered else self._in_time + 1
+        self._unanswered += 1
+        if self._unanswered < _UNANSWERED or self._silent or self._ended:
+            return
+        self._silent = True
+        log.event("supervisor_silent", "error", reports=self._unanswered)
+        if self._mark is not None:
+            try:
+                self._mark.touch(0o600)
+            except OSError as error:
+                reason = f"{self._mark}: {(error.strerror or str(error)).lower()}"
+                log.event("mark_not_kept", "warning", reason=reason)
+
+    def answered(self) -> None:
+        """Note that one was answered."""
+        self._unanswered = 0
+        if not self._silent or self._in_time < _IN_TIME:
+            return
+        self._silent = False
+        log.event("supervisor_heard")
+        if self._mark is not None:
+            with suppress(OSError):
+                self._mark.unlink()
+
+    def end(self) -> None:
+        """Make no file from here on: the supervisor has ended, and another may have started."""
+        self._ended = True
+
 
 # Between two reports that this worker is alive, in seconds; less than between looks at them, and as
 # much as between two deltas.
@@ -49,7 +114,7 @@ class Worker:
         self.listeners = [socket.socket(fileno=int(number)) for number in numbers]
         self._end = socket.socket(fileno=int(environment[CHANNEL]))
         mark = environment.get(UNHEARD)
-        self._silence = Silence(None if mark is None else Path(mark))
+        self._watchdog = SupervisorWatchdog(None if mark is None else Path(mark))
 
     async def join(self) -> tuple[bytes, Overrides, float]:
         """Open the channel; return the rules' text, the overrides and the clock to begin with.
@@ -74,7 +139,7 @@ class Worker:
         while True:
             await asyncio.sleep(_ALIVE_SECONDS)
             self._channel.send(Alive())
-            self._silence.reported()
+            self._watchdog.reported()
 
     def deliver(self, delta: Delta) -> None:
         """Send what was counted."""
@@ -115,11 +180,48 @@ class Worker:
                 case OrphanedListeners(listeners=listeners):
                     await stand_in(listeners)
                 case Alive():
-                    self._silence.answered()
+                    self._watchdog.answered()
                 case Ready() | Counted() | Traced() | FailingTargets() | Applied():
                     raise AssertionError("a message of workers came down")
-        self._silence.end()
+        self._watchdog.end()
 
     async def leave(self) -> None:
         """Close the channel after all that was sent."""
         await self._channel.close()
+
+
+def run() -> int:
+    """Serve as one of several workers; return the exit status, as `run_with` does."""
+    return run_with(work)
+
+
+async def work(settings: Settings) -> None:
+    """Serve as one of several workers, until asked to stop or the supervisor has ended.
+
+    Raises:
+        ConfigError: the rules cannot be used in this process.
+    """
+    stop = stop_on_signals()
+    on_hangup(lambda: None)  # its supervisor loads the rules
+    worker = Worker(os.environ)
+    try:
+        rules, in_force, ahead = await worker.join()
+    except SupervisorLostError:
+        return
+    tasks = Tasks(worker.deliver)
+    log.count_dropped(worker.deliver)
+    reloader = Reloader(settings.config, os.environ, None, rules)
+    load, report = settings.shadow_load, worker.report_targets
+    serving = Serving(reloader, in_force, worker.deliver, worker.trace, tasks, load, report)
+    serving.set_ahead(ahead)
+
+    async def listen() -> None:
+        set_ahead, stand_in = serving.set_ahead, serving.stand_in
+        await worker.listen(reloader.reload, serving.apply, set_ahead, stand_in)
+        stop.set()
+
+    tasks.start("channel", listen)
+    tasks.start("alive", worker.report_alive)
+    await serving.serve(worker.listeners, stop, settings.grace, worker.report_ready)
+    tasks.stop()
+    await worker.leave()

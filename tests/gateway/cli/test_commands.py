@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway import __version__
-from gateway.cli import main
+from gateway import __version__, cli
 from tests.command_line import run_here
 from tests.gateway.kit import DEADLINE, ROOT
 
@@ -117,10 +116,10 @@ def test_what_is_no_trouble_of_the_output_is_not_called_so(
     def run(_: object) -> int:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    monkeypatch.setattr(main, "_leave_output", lambda: None)
-    monkeypatch.setattr("gateway.cli.schema_command.run", run)
+    monkeypatch.setattr(cli, "_discard_output", lambda: None)
+    monkeypatch.setattr("gateway.cli.schema.run", run)
     with pytest.raises(OSError, match="Too many open files"):
-        main.parse(["schema"])()
+        cli.parse(["schema"])()
 
 
 @pytest.mark.parametrize("arguments", ["--port 80", "launch", "check --strictly", "explain"])
@@ -148,7 +147,13 @@ def test_the_version_says_that_modules_are_compiled(
     compiled = ModuleSpec(
         "gateway.routing.plan", None, origin="plan.cpython-311-x86_64-linux-gnu.so"
     )
-    monkeypatch.setattr(main, "find_spec", {"gateway.routing.plan": compiled}.get)
+    monkeypatch.setattr(cli, "find_spec", {"gateway.routing.plan": compiled}.get)
     with pytest.raises(SystemExit):
-        main.parse(["--version"])
+        cli.parse(["--version"])
     assert capsys.readouterr().out == f"version-gateway {__version__} (compiled)\n"
+
+
+def test_every_module_of_the_package_is_a_command_with_a_line_of_help() -> None:
+    assert sorted(path.stem for path in (ROOT / "gateway/cli").glob("[a-z]*.py")) == cli.COMMANDS
+    shown = cli.parsers().format_help()
+    assert all(cli.command_named(name).HELP.split(" ")[0] in shown for name in cli.COMMANDS)

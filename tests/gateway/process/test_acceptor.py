@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import uvloop
 
-from gateway.process.acceptor import Acceptor
+from gateway.process.listening import Acceptor
 
 WAITING = 40
 

@@ -12,7 +12,7 @@ import pytest
 from gateway import app
 from gateway.base.overrides import NO_OVERRIDES
 from gateway.process import tasks as tasks_module
-from gateway.process import work as work_module
+from gateway.process import worker as work_module
 from gateway.process.channel import ApplyOverrides, Channel, Counted, LoadRules, Ready, SetClock
 from gateway.process.listening import CHANNEL, LISTENERS
 from gateway.process.reloader import Reloader

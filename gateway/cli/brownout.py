@@ -1,0 +1,37 @@
+"""The command `brownout`: pauses and resumes the brownouts of a running gateway."""
+
+from argparse import ArgumentParser, Namespace
+
+import msgspec
+
+from gateway.cli.shared.arguments import add_actions, add_version_action
+from gateway.cli.shared.remote import ask_version, read_answer
+
+HELP = "pause brownouts, at once"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the actions."""
+    actions = add_actions(parser)
+    for name, method, about in (
+        ("pause", "PUT", "stop refusing, at once"),
+        ("resume", "DELETE", "go by the rules again"),
+        ("show", "GET", "show whether they are paused"),
+    ):
+        action = add_version_action(actions, name, about, changes=method != "GET")
+        action.set_defaults(method=method)
+
+
+class _Brownout(msgspec.Struct):
+    api: str
+    version: str
+    paused: bool
+
+
+def run(arguments: Namespace) -> int:
+    """Do the action and print the state."""
+    answer = ask_version(arguments.method, "brownouts", arguments)
+    found = read_answer(answer, _Brownout)
+    state = "are paused" if found.paused else "go by the rules"
+    print(f"Brownouts of version {found.version} of {found.api} {state}.")
+    return 0

@@ -1,0 +1,30 @@
+"""The command `check`: reports the mistakes in a file of rules."""
+
+import os
+from argparse import ArgumentParser, Namespace
+
+from gateway.base.mistakes import ConfigError, in_order, report
+from gateway.cli.shared.arguments import add_rules_file, rules_file
+from gateway.rules.checks.conversion_check import check_conversions
+from gateway.rules.load import check_file
+
+HELP = "list the mistakes in a configuration file"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add `--strict` and the file."""
+    parser.add_argument("--strict", action="store_true", help="refuse what is warned of")
+    add_rules_file(parser)
+
+
+def run(arguments: Namespace) -> int:
+    """Print the warnings and a summary; raises ConfigError for mistakes."""
+    file = rules_file(arguments)
+    snapshot, warnings = check_file(file, os.environ)
+    warnings += check_conversions(file, os.environ, snapshot)
+    if arguments.strict and warnings:
+        raise ConfigError(str(file), warnings)
+    for line in report(str(file), in_order(warnings)):
+        print(line)
+    print(f"{file}: {snapshot.summary}")
+    return 0

@@ -1,0 +1,226 @@
+"""The command `convert`: converts one message from one version of an API to another."""
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from gateway.admin.explanation import field_lines, parse_fields, parse_request
+from gateway.base.errors import FaultError, unconvertible
+from gateway.base.mistakes import suggest
+from gateway.cli.shared.arguments import rules_file
+from gateway.cli.shared.offline import read_body
+from gateway.conversion.chain import Conversion, compose
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.link_mapper import LinkMapper
+from gateway.conversion.message.message import Message
+from gateway.conversion.message.query_walk import QueryWalk
+from gateway.conversion.operations.operation_path import OperationPath, find_operation_path
+from gateway.conversion.parameter_change import QUERY, parse_query
+from gateway.conversion.parameter_change import parse_fields as parse_lines
+from gateway.proxy.answer_links import lone_fields, lone_link
+from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy.lone_message import LoneConversion, LoneMessage, lone_mapper
+from gateway.routing.snapshot import Api, Endpoint, Snapshot
+from gateway.rules.load import load_file
+from gateway.versions.version import Version
+
+HELP = "convert a body, query or header fields from one version to another"
+T = TypeVar("T")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the API, its versions, the message and the file."""
+    parser.add_argument("api", metavar="API")
+    parser.add_argument("--from", dest="source", required=True, metavar="VERSION")
+    parser.add_argument("--to", dest="target", required=True, metavar="VERSION")
+    parser.add_argument(
+        "--request",
+        metavar="REQUEST",
+        help="such as 'PATCH /v1/orders/7?page=2'; a path may be that of an endpoint as the rules"
+        " write it, and is needed only where conversions are for some paths",
+    )
+    parser.add_argument(
+        "--status", type=int, metavar="N", help="the message is an answer with this status"
+    )
+    parser.add_argument(
+        "-H", "--header", action="append", default=[], metavar="LINE", help="such as 'Accept: */*'"
+    )
+    parser.add_argument(
+        "-i", "--include", action="store_true", help="print the query and the header fields as well"
+    )
+    parser.add_argument(
+        "--body", type=Path, default=Path("-"), metavar="FILE", help="without it, the input"
+    )
+    parser.add_argument("--file", type=Path, metavar="FILE", help="without it, GATEWAY_CONFIG")
+
+
+def run(arguments: Namespace) -> int:
+    """Print the converted message; return 0, or 1 if it does not fit the version that it has."""
+    status = arguments.status
+    if status is not None and not 100 <= status <= 599:
+        raise ValueError(f"{status} is not a status; write one from 100 to 599")
+    snapshot = load_file(rules_file(arguments), os.environ)
+    line = arguments.request or ("POST /" if arguments.status is None else "GET /")
+    head = parse_request(line, (), snapshot)
+    api = _entry(arguments.api, {api.name: api for api in snapshot.apis}, "API")
+    source, target = (
+        _entry(label, api.versions, f"version of {api.name}")
+        for label in (arguments.source, arguments.target)
+    )
+    conversion, reverse = _conversion(api, source, target), _conversion(api, target, source)
+    endpoint: Endpoint | None = None
+    captures: Mapping[str, str] = {}
+    if arguments.request is not None:
+        endpoint, captures = _endpoint(snapshot, api, head.path)
+        conversion, reverse = (each.at(endpoint.template.text) for each in (conversion, reverse))
+    elif conversion.has_operations or any(link.paths for link in conversion.links):
+        raise ValueError(
+            f"{api.name} has conversions that are for some paths; name a request, such as"
+            " --request 'GET /path'"
+        )
+    asked, answered = (conversion, reverse) if status is None else (reverse, conversion)
+    body = read_body(arguments.body, snapshot.limits)
+    if len(body) > snapshot.limits.convert:
+        raise ValueError(
+            f"the body is larger than {snapshot.limits.convert} bytes, the bound limits.convert"
+        )
+    try:
+        query = parse_query(head.query)
+        before = Message(
+            head.method,
+            head.path,
+            head.path if endpoint is None else endpoint.template.text,
+            captures,
+            status=status,
+            headers=parse_lines(field_lines(parse_fields(arguments.header, snapshot))),
+            query=query,
+        )
+        hops, path = asked.query_hops(head.method), head.path
+        if endpoint is not None and conversion.has_operations:
+            operation_path = _passage(asked, answered, before, head.query, endpoint)
+            conversion = operation_path.request if status is None else operation_path.response
+            answered, hops, path = (
+                operation_path.response,
+                operation_path.query_hops,
+                operation_path.path,
+            )
+            if status is None:
+                head = head._replace(method=operation_path.method, path=path)
+        message = replace(
+            before.copied(),
+            target=path,
+            way=QueryWalk(query, hops, QUERY.of(before)),
+            back=answered.query_hops("GET"),
+        )
+        client, service = (source, target) if status is None else (target, source)
+        mapper = _mapper(snapshot, endpoint, (client, service), before, path)
+        message = replace(message, link=lone_link(mapper, status))
+        room = ConversionRoom(snapshot.limits.convert, snapshot.limits.elements)
+        types = (api.endpoints[0] if endpoint is None else endpoint).media_types
+        made = LoneConversion(conversion, head.method, message, types, room).convert(body)
+    except (ConversionError, FaultError) as error:
+        fault = error.fault if isinstance(error, FaultError) else unconvertible(error)
+        print(f"refused with {fault.status} {fault.code}: {fault.detail}", file=sys.stderr)
+        return 1
+    made = made._replace(fields=lone_fields(mapper, made.fields, status, message.link))
+    if made.kept:
+        print(f"the body passes as it is: {made.kept}", file=sys.stderr)
+    _write(made, f"{head.method} {head.path}" if status is None else None, arguments)
+    return 0
+
+
+def _write(made: LoneMessage, line: str | None, arguments: Namespace) -> None:
+    """Print a converted message; `line` has the method and the path of a request."""
+    output = sys.stdout.buffer
+    if arguments.include:
+        if line is not None:
+            output.write(f"{line}{'' if made.query is None else f'?{made.query}'}\n".encode())
+        output.writelines(name + b": " + value + b"\n" for name, value in made.fields)
+        output.write(b"\n")
+    if made.body:
+        output.write(made.body + b"\n")
+
+
+def _entry(name: str, known: Mapping[str, T], what: str) -> T:
+    if name not in known:
+        raise ValueError(f"no {what} is called '{name}'; {suggest(name, known)}")
+    return known[name]
+
+
+def _conversion(api: Api, source: Version, target: Version) -> Conversion:
+    if source == target:
+        raise ValueError(f"{source} and {target} are one version; name two")
+    try:
+        return compose(tuple(api.versions.values()), api.links, source, target)
+    except LookupError:
+        raise ValueError(
+            f"{api.name}: no conversions lead from {source} to {target}; declare them"
+        ) from None
+
+
+def _endpoint(snapshot: Snapshot, api: Api, path: str) -> tuple[Endpoint, Mapping[str, str]]:
+    """Return the endpoint of a path, of a request or as the rules write it, and its captures."""
+    for endpoint in api.endpoints:
+        if endpoint.template.text == path:
+            return endpoint, {name: f"{{{name}}}" for name in endpoint.template.captures}
+    found = snapshot.router.find(path)
+    if found is None or found[0].api != api.name:
+        known = ", ".join(endpoint.template.text for endpoint in api.endpoints)
+        raise ValueError(f"no endpoint of {api.name} has the path {path}; known: {known}")
+    return found
+
+
+def _mapper(
+    snapshot: Snapshot,
+    endpoint: Endpoint | None,
+    versions: tuple[Version, Version],
+    request: Message,
+    target: str,
+) -> LinkMapper | None:
+    """Return what maps the links of a message; None where no route leads between the versions.
+
+    Args:
+        snapshot: the rules.
+        endpoint: the endpoint of the request.
+        versions: that of the client, and that of the service.
+        request: the message of the client's request.
+        target: its path, or that of its operation in the version of the service.
+    """
+    client, service = versions
+    own = None if endpoint is None else endpoint.routes.get(client)
+    if endpoint is None or own is None:
+        return None
+    for route in (own, *(one.route for one in (own.cutover, own.shadow) if one is not None)):
+        if route.service_version == service:
+            captures = {**request.captures, "version": str(client)}
+            path = endpoint.template.fill(captures)
+            asked = None if target == request.path else target
+            return lone_mapper(snapshot, endpoint, route, captures, path, target=asked)
+    return None
+
+
+def _passage(
+    asked: Conversion,
+    answered: Conversion,
+    message: Message,
+    query: str | None,
+    endpoint: Endpoint,
+) -> OperationPath:
+    """Return the operation path of a request; raises ConversionError or ValueError."""
+    version = asked.version_steps[0].source
+    template = endpoint.routes[version].upstream_path if version in endpoint.routes else None
+
+    def path(version: Version) -> str:
+        filled = {**message.captures, "version": str(version)}
+        return (template or endpoint.template).fill(filled)
+
+    operation_path = find_operation_path(asked, answered, message.method, path, query, message)
+    if operation_path.substitute is not None:
+        raise ValueError(
+            f"version {asked.version_steps[-1].target} lacks this operation, so nothing converts it"
+        )
+    return operation_path

@@ -1,0 +1,155 @@
+"""The command `cutover`: shows, sets and awaits the percentage of a running gateway's cutover."""
+
+import os
+import re
+import shutil
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from datetime import timedelta
+
+from gateway.admin.cutover_report import CutoverReport, cutover_table
+from gateway.cli.shared.arguments import add_actions, add_version_action
+from gateway.cli.shared.remote import AdminUnreachableError, ask_version, read_answer
+from gateway.findings.formatting import format_time
+from gateway.rollout.cutover_state import DecidedBy
+
+HELP = "show and set the percentage of a version that is cut over"
+_PERCENT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?%?", re.ASCII)
+_DURATION = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)([smh])", re.ASCII)
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_INTERVAL = 1.0
+# Where output is no terminal, a line comes at least so often, in seconds: services that run jobs
+# end those that print nothing for minutes.
+_SILENCE = 60.0
+_BAR = 20
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the actions."""
+    actions = add_actions(parser)
+    add_version_action(actions, "show", "say how much is").set_defaults(method="GET")
+    setting = add_version_action(actions, "set", "set how much is, at once", changes=True)
+    setting.add_argument("percent", metavar="PERCENT", help="from 0 to 100, such as 5 or 5%%")
+    setting.set_defaults(method="PUT")
+    clearing = add_version_action(actions, "clear", "go by the rules again", changes=True)
+    clearing.set_defaults(method="DELETE")
+    waiting = add_version_action(
+        actions,
+        "wait",
+        "wait until so much is: status 0; 1 when it is rolled back, 2 too late, 64 wrongly asked",
+    )
+    waiting.add_argument(
+        "--until", metavar="PERCENT", default="100", help="from 0 to 100; 100 by default"
+    )
+    waiting.add_argument(
+        "--timeout", metavar="DURATION", default="2h", help="such as 90s, 30m or 2h; 2h by default"
+    )
+    # sysexits.h: what runs jobs is to tell a cutover that is late from a mistake in the job.
+    waiting.set_defaults(method="GET", wrong=os.EX_USAGE)
+
+
+def run(arguments: Namespace) -> int:
+    """Do the action and print the state."""
+    if arguments.action == "wait":
+        return _wait(arguments, _percentage(arguments.until), _seconds(arguments.timeout))
+    content = {"percent": _percentage(arguments.percent)} if arguments.method == "PUT" else None
+    print(cutover_table(_ask(arguments, content)))
+    return 0
+
+
+def _ask(arguments: Namespace, content: object = None) -> CutoverReport:
+    answer = ask_version(arguments.method, "cutovers", arguments, content)
+    return read_answer(answer, CutoverReport)
+
+
+def _wait(arguments: Namespace, until: float, seconds: float) -> int:
+    """Wait for a percentage; return 0 when it is reached, 1 when rolled back, 2 when too late."""
+    if until > 100:
+        raise ValueError("'--until' goes from 0 to 100")
+    deadline = time.monotonic() + seconds
+    # The first answer is not waited for: without one, the address is wrong more often than not.
+    found = _ask(arguments)
+    progress, moved = _Progress(found, deadline), False
+    while True:
+        # Back to 0% by an operator, as by the button of the page, is the end as well; a cutover
+        # that has not left 0% yet is waited for.
+        moved = moved or found.percent > 0
+        back = moved and found.state == DecidedBy.OPERATOR and not found.percent
+        if back or found.state == DecidedBy.ROLLED_BACK:
+            progress.end(f"rolled back: {found.why}")
+            return 1
+        if found.percent >= until:
+            progress.end(f"{found.percent:g}% is reached")
+            return 0
+        left = deadline - time.monotonic()
+        if left <= 0:
+            progress.end(f"{until:g}% is not reached within {seconds:g} s: it {found.next}")
+            return 2
+        time.sleep(min(_INTERVAL, left))
+        try:
+            found = _ask(arguments)
+        except AdminUnreachableError as error:  # it may be starting again
+            progress.show(found, str(error))
+        else:
+            progress.show(found, found.next)
+
+
+class _Progress:
+    """Shows what a cutover does: on a terminal one line that changes, elsewhere a line a change."""
+
+    def __init__(self, found: CutoverReport, deadline: float) -> None:
+        self._name = f"{found.api} {found.version}"
+        self._deadline = deadline
+        self._live = sys.stdout.isatty()
+        self._shown: object = None
+        self._spoke = 0.0
+        self.show(found, found.next)
+
+    def show(self, found: CutoverReport, text: str) -> None:
+        """Show the state, with what comes next or what is wrong."""
+        # The reason of an operator's percentage names the operator itself.
+        known = found.state == DecidedBy.OPERATOR
+        decided = found.why if known else f"{found.state.replace('_', ' ')}: {found.why}"
+        state = "" if found.state == DecidedBy.RULES else f" {decided};"
+        if self._live:
+            done = round(found.percent / 100 * _BAR)
+            bar = "#" * done + "-" * (_BAR - done)
+            left = timedelta(seconds=max(round(self._deadline - time.monotonic()), 0))
+            clock = f"{left} left"
+            self._rewrite(f"{self._name} [{bar}] {found.percent:g}%, {clock};{state} {text}")
+            return
+        news = found.percent, found.state, found.why
+        if news != self._shown or time.monotonic() - self._spoke >= _SILENCE:
+            self._shown, self._spoke = news, time.monotonic()
+            print(f"{_now()} {self._name}: {found.percent:g}%;{state} {text}", flush=True)
+
+    def end(self, text: str) -> None:
+        """Show how it ended, and leave that where it stands."""
+        if self._live:
+            self._rewrite("")
+        print(f"{_now()} {self._name}: {text}", flush=True)
+
+    def _rewrite(self, line: str) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        # ECMA-48: EL erases what the line before had beyond this one.
+        sys.stdout.write(f"\r{line[:width]}\x1b[K")
+        sys.stdout.flush()
+
+
+def _now() -> str:
+    return format_time(time.time())
+
+
+def _percentage(text: str) -> float:
+    found = _PERCENT.fullmatch(text)
+    if found is None:
+        raise ValueError(f"'{text}' is no percentage; write it like 5 or 5%, from 0 to 100")
+    return float(found[1])
+
+
+def _seconds(text: str) -> float:
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise ValueError(f"'{text}' is no duration; write it like 90s, 30m or 2h")
+    return float(found[1]) * _UNITS[found[2]]

@@ -1,0 +1,62 @@
+"""The command `explain`: prints what would happen to a request, and why."""
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from gateway.admin.body_trace import ExplainedBody
+from gateway.admin.explanation import (
+    explain,
+    field_lines,
+    parse_address,
+    parse_fields,
+    parse_request,
+)
+from gateway.base.dates import parse_date
+from gateway.cli.shared.arguments import add_rules_file, rules_file
+from gateway.cli.shared.offline import declared_parts, read_body
+from gateway.rules.load import load_file
+
+HELP = "show what would happen to a request, and why"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the file, the request, and what is known of its sender and its time."""
+    add_rules_file(parser)
+    parser.add_argument("request", metavar="REQUEST", help="such as 'GET /loans?version=1'")
+    parser.add_argument(
+        "-H", "--header", action="append", default=[], metavar="LINE", help="such as 'Accept: */*'"
+    )
+    parser.add_argument(
+        "--from", dest="peer", default="", metavar="ADDRESS", help="the address that asks"
+    )
+    parser.add_argument("--at", metavar="TIME", help="such as 2026-12-31; the default is now")
+    parser.add_argument(
+        "--client", metavar="NAME", help="who asks; without it, whom the request names"
+    )
+    parser.add_argument(
+        "--body", type=Path, metavar="FILE", help="show this body after each change; - is the input"
+    )
+    parser.add_argument(
+        "--status", type=int, metavar="N", help="the body is that of an answer with this status"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Print the explanation."""
+    now = time.time() if arguments.at is None else parse_date(arguments.at)
+    file = rules_file(arguments)
+    rules = load_file(file, os.environ)
+    head = parse_request(arguments.request, arguments.header, rules)
+    body = None
+    if arguments.body is not None:
+        parts = declared_parts(file, rules)
+        fields = arguments.header if arguments.status is None else ()
+        lines = tuple(field_lines(parse_fields(fields, rules)))
+        content = read_body(arguments.body, rules.limits)
+        body = ExplainedBody(content, arguments.status, parts, lines)
+    elif arguments.status is not None:
+        raise ValueError("--status is of the answer that has a body; name one with --body FILE")
+    print(explain(rules, head, now, parse_address(arguments.peer), arguments.client, body))
+    return 0

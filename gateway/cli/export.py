@@ -1,0 +1,201 @@
+"""The command `export`: writes the rules as configuration of other programs."""
+
+import json
+import os
+import re
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gateway import __version__
+from gateway.cli.shared.arguments import CommandError, add_actions, add_rules_file, rules_file
+from gateway.rules.load import load_file
+
+if TYPE_CHECKING:
+    from gateway.cli.manifests.manifest import Manifest
+
+HELP = "write configuration for Kubernetes, Grafana or Prometheus"
+# What every file begins with, so that those of an earlier run are known.
+_MARK = "Written by version-gateway export"
+_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?\Z")
+# A host name of the Gateway API (v1, Hostname), perhaps with a wildcard before it.
+_HOSTNAME = re.compile(
+    r"(?=.{1,253}\Z)(?:\*\.)?[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*\Z"
+)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the formats."""
+    actions = add_actions(parser)
+    _add_kubernetes(
+        actions.add_parser("kubernetes", help="objects that run the gateway in a cluster")
+    )
+    versions = "for the versions of the rules"
+    _add_monitoring(actions.add_parser("grafana", help=f"a dashboard of Grafana, {versions}"))
+    alerts = actions.add_parser("alerts", help=f"alerts of Prometheus, {versions}")
+    _add_monitoring(alerts)
+    alerts.add_argument(
+        "--objective",
+        type=float,
+        default=99.9,
+        metavar="PERCENT",
+        help="of the requests that are to succeed; 99.9",
+    )
+
+
+def _add_kubernetes(parser: ArgumentParser) -> None:
+    add_rules_file(parser)
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="write a file each; without it, one stream"
+    )
+    parser.add_argument("--name", default="version-gateway", help="of the objects")
+    parser.add_argument("--namespace", default="", metavar="NAME", help="of the objects")
+    parser.add_argument("--image", default=f"version-gateway:{__version__}", help="of the gateway")
+    parser.add_argument(
+        "--grace", type=float, default=10.0, metavar="SECONDS", help="for requests in flight; 10"
+    )
+    parser.add_argument(
+        "--gateway-api", action="store_true", help="add an HTTPRoute of the Gateway API"
+    )
+    parser.add_argument(
+        "--parent",
+        default="gateway",
+        metavar="[NAMESPACE/]NAME",
+        help="the Gateway of the route; 'gateway'",
+    )
+    parser.add_argument(
+        "--hostname",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="of the route; may be repeated",
+    )
+
+
+def _add_monitoring(parser: ArgumentParser) -> None:
+    add_rules_file(parser)
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write a file; without it, standard output"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Write the configuration, and on the standard error what goes where and why."""
+    path = rules_file(arguments)
+    formats = {
+        "kubernetes": _kubernetes,
+        "grafana": _grafana,
+        "alerts": _alerts,
+    }
+    return formats[arguments.action](path, arguments)
+
+
+def _kubernetes(path: Path, arguments: Namespace) -> int:
+    from gateway.cli.manifests.kubernetes import (
+        Attachment,
+        Deployed,
+        exported_files,
+        http_route,
+        notes,
+        objects,
+        with_token,
+    )
+
+    snapshot = load_file(path, os.environ)
+    namespace, _, parent = arguments.parent.rpartition("/")
+    _check(arguments, namespace, parent)
+    files = exported_files(path)
+    if snapshot.admin.open:
+        files = with_token(files)
+    deployed = Deployed(
+        snapshot, files, arguments.image, arguments.name, arguments.namespace, arguments.grace
+    )
+    manifests, lines = objects(deployed), notes(deployed)
+    if arguments.gateway_api:
+        attachment = Attachment(parent, namespace, tuple(arguments.hostname))
+        manifests.append(http_route(deployed, attachment))
+    marked = [one._replace(comments=(f"{_MARK} kubernetes.", *one.comments)) for one in manifests]
+    if arguments.out is None:
+        from gateway.cli.manifests.manifest import stream
+
+        sys.stdout.write(stream(marked))
+    else:
+        _write(arguments.out, marked)
+    _tell(lines)
+    return 0
+
+
+def _check(arguments: Namespace, namespace: str, parent: str) -> None:
+    """Check the names of the objects and of the routes, and the grace; raises ValueError."""
+    for name in filter(None, (arguments.name, arguments.namespace, namespace, parent or "/")):
+        if not _NAME.match(name):
+            raise ValueError(
+                f"'{name}' is no name of an object; write lower-case letters, digits and dashes,"
+                " 40 at most"
+            )
+    for name in arguments.hostname:
+        if not _HOSTNAME.match(name):
+            raise ValueError(
+                f"--hostname '{name}': must be a host name in lower case, such as api.example.com"
+                " or *.example.com"
+            )
+    if not 0 <= arguments.grace <= 86_400:
+        raise ValueError(f"--grace {arguments.grace:g}: must be from 0 to 86400 seconds")
+
+
+def _grafana(path: Path, arguments: Namespace) -> int:
+    from gateway.cli.manifests.dashboard import dashboard
+
+    made = json.dumps(dashboard(load_file(path, os.environ)), indent=2, ensure_ascii=False)
+    return _put(f"{made}\n", arguments.out)
+
+
+def _alerts(path: Path, arguments: Namespace) -> int:
+    from gateway.cli.manifests.alerts import alerts
+    from gateway.cli.manifests.manifest import Manifest
+
+    objective: float = arguments.objective
+    if not 0 < objective < 100:
+        raise ValueError(f"--objective {objective:g}: must be above 0 and below 100 percent")
+    made = alerts(load_file(path, os.environ), objective / 100)
+    return _put(Manifest("alerts", (f"{_MARK} alerts.",), made).text, arguments.out)
+
+
+def _put(text: str, path: Path | None) -> int:
+    if path is None:
+        sys.stdout.write(text)
+        return 0
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise CommandError(
+            f"{path} cannot be written: {error.strerror}; name another file in --out"
+        ) from None
+    return 0
+
+
+def _write(folder: Path, manifests: Iterable["Manifest"]) -> None:
+    """Write a file each, and remove those of an earlier run that are not among them."""
+    texts = {f"{manifest.name}.yaml": manifest.text for manifest in manifests}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in sorted(folder.glob("*.yaml")):
+            if old.name not in texts and _is_ours(old):
+                old.unlink()
+        for name, text in texts.items():
+            (folder / name).write_text(text)
+    except OSError as error:
+        raise CommandError(
+            f"{folder} cannot be written: {error.strerror}; name another folder in --out"
+        ) from None
+
+
+def _is_ours(file: Path) -> bool:
+    return file.is_file() and file.read_bytes().startswith(f"# {_MARK}".encode())
+
+
+def _tell(lines: Iterable[str]) -> None:
+    for line in lines:
+        sys.stderr.write(f"{line}\n")

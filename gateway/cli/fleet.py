@@ -1,0 +1,46 @@
+"""The command `fleet`: prints the replicas that share a state, and what operators changed."""
+
+import os
+from argparse import ArgumentParser, Namespace
+
+import msgspec
+
+from gateway.admin.reports.fleet_report import (
+    AuditReport,
+    FleetReport,
+    audit_table,
+    fleet_table,
+)
+from gateway.cli.shared.arguments import add_actions, add_reason
+from gateway.cli.shared.remote import AdminClient, read_answer, why
+from gateway.process.settings import Settings
+
+HELP = "list the gateways that share a state, and what was changed"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the actions."""
+    actions = add_actions(parser)
+    actions.add_parser("show", help="list the replicas").set_defaults(ask=("GET", "fleet"))
+    forget = actions.add_parser("forget", help="forget a replica that is lost for good")
+    forget.add_argument("replica", metavar="REPLICA")
+    add_reason(forget)
+    forget.set_defaults(ask=("DELETE", "fleet"))
+    audit = actions.add_parser("audit", help="list what was changed, when, by whom and why")
+    audit.set_defaults(ask=("GET", "audit"))
+    for action in actions.choices.values():
+        action.add_argument("--json", action="store_true", help="as JSON")
+
+
+def run(arguments: Namespace) -> int:
+    """Do the action and print what there is then."""
+    replica = getattr(arguments, "replica", None)
+    path = [*arguments.ask[1:], *([replica] if replica else [])]
+    admin = AdminClient(Settings.from_environment(os.environ))
+    answer = admin.ask(arguments.ask[0], *path, query=why(arguments))
+    if arguments.action == "audit":
+        table = audit_table(read_answer(answer, list[AuditReport]))
+    else:
+        table = fleet_table(read_answer(answer, FleetReport))
+    print(msgspec.json.format(answer, indent=2).decode() if arguments.json else table)
+    return 0

@@ -1,0 +1,67 @@
+"""The command `notify`: lists notifications, and sends a test message."""
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from gateway.base.mistakes import printable
+from gateway.cli.shared.arguments import add_actions, add_reason
+from gateway.cli.shared.remote import AdminClient, read_answer
+from gateway.process.settings import Settings
+
+HELP = "list the notifications that were sent, and send a test message"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the actions."""
+    actions = add_actions(parser)
+    showing = actions.add_parser("show", help="list the latest messages, and how far they got")
+    showing.add_argument("--json", action="store_true", help="as JSON")
+    testing = actions.add_parser("test", help="send a test message; status 1 if one is not taken")
+    testing.add_argument("webhook", metavar="WEBHOOK", nargs="?", help="to this one, not to all")
+    add_reason(testing)
+
+
+def run(arguments: Namespace) -> int:
+    """Do the action and print the result."""
+    admin = AdminClient(Settings.from_environment(os.environ))
+    if arguments.action == "show":
+        answer = admin.ask("GET", "notifications")
+        table = notification_text(read_answer(answer, list[dict[str, Any]]))
+        print(msgspec.json.format(answer, indent=2).decode() if arguments.json else table)
+        return 0
+    given = {"webhook": arguments.webhook, "why": arguments.why}
+    query = urlencode({name: value for name, value in given.items() if value})
+    answer = admin.ask("POST", "notifications", "test", query=query)
+    results = read_answer(answer, list[dict[str, str]])
+    for result in results:
+        print(f"{result['webhook']}: {result['error'] or 'sent'}")
+    return 1 if any(result["error"] for result in results) else 0
+
+
+def notification_text(notifications: Sequence[Mapping[str, Any]]) -> str:
+    """Return notifications, as the admin port lists them, in 80 columns."""
+    return (
+        "\n".join(line for one in notifications for line in _lines(one)) or "No word was sent yet."
+    )
+
+
+def _lines(one: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{one['at']}  {one['kind']}"
+    yield from _wrapped(one["text"])
+    for each in one["deliveries"]:
+        state, error = each["state"], each["error"]
+        if state == "waiting" and error:
+            state = f"{error}; again at {each['due']}"
+        elif state == "failed":
+            state = f"failed: {error}"
+        yield from _wrapped(f"{each['webhook']}: {state}")
+
+
+def _wrapped(text: str) -> list[str]:
+    return wrap(printable(text), 80, initial_indent="  ", subsequent_indent="    ")

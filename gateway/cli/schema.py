@@ -1,0 +1,18 @@
+"""The command `schema`: prints the JSON Schema of the rules."""
+
+import json
+from argparse import ArgumentParser, Namespace
+
+from gateway.rules.editor_schema import json_schema
+
+HELP = "print the JSON Schema of the configuration, for editors"
+
+
+def add_arguments(_: ArgumentParser) -> None:
+    """Add nothing."""
+
+
+def run(_: Namespace) -> int:
+    """Print the schema."""
+    print(json.dumps(json_schema(), indent=2))
+    return 0

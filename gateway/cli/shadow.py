@@ -1,0 +1,31 @@
+"""The command `shadow`: prints the differences that the shadow of a version found."""
+
+from argparse import ArgumentParser, Namespace
+
+from gateway.admin.shadow_report import ShadowReport, shadow_table
+from gateway.cli.shared.arguments import add_actions, add_version_action
+from gateway.cli.shared.remote import ask_version, read_answer
+
+HELP = "show how the responses of a version differ"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the actions."""
+    actions = add_actions(parser)
+    showing = add_version_action(actions, "show", "say how they do")
+    showing.add_argument(
+        "--replica",
+        metavar="NAME",
+        help="by this replica alone, since it started, not by the whole fleet; ask it itself",
+    )
+    showing.set_defaults(method="GET")
+    about = "forget what was found, and begin anew"
+    resetting = add_version_action(actions, "reset", about, changes=True)
+    resetting.set_defaults(method="DELETE")
+
+
+def run(arguments: Namespace) -> int:
+    """Do the action and print the differences."""
+    answer = ask_version(arguments.method, "shadows", arguments)
+    print(shadow_table(read_answer(answer, ShadowReport)))
+    return 0

@@ -1,0 +1,104 @@
+"""The interface of a command, its parser, and arguments that several commands have."""
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any, NoReturn, Protocol
+
+from gateway.process.settings import Settings
+
+_RULES = "the rules; without it, the file that GATEWAY_CONFIG names, or gateway.yaml"
+
+
+class Command(Protocol):
+    """A module of `gateway.cli`.
+
+    Attributes:
+        HELP: the line that `--help` shows.
+    """
+
+    HELP: str
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add the command's own arguments to its parser."""
+        ...
+
+    def run(self, arguments: Namespace) -> int:
+        """Run the command; return the exit status: 0 done, 1 refused, 2 wrongly asked.
+
+        An action for which these have another meaning sets the default `wrong` of its parser: the
+        status where it cannot be done.
+
+        Raises:
+            ConfigError: the rules cannot be used.
+            StateError: the state cannot be used.
+            CommandError: the command cannot be done.
+            ValueError: an argument or a setting cannot be used.
+        """
+        ...
+
+
+class CommandError(Exception):
+    """A command that cannot be done; the text has the reason, and what would help."""
+
+
+class CommandParser(ArgumentParser):
+    """A parser, also of commands and actions; its default `wrong` is the status of wrong use."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse words; exit where one is unknown, with the usage of the action that has none such.
+
+        argparse leaves them to the parser of the whole command line, whose usage has no options.
+        """
+        arguments, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return arguments, []
+
+    def error(self, message: str) -> NoReturn:
+        """Exit, with the usage and what is wrong on standard error."""
+        self.print_usage(sys.stderr)
+        self.exit(self.get_default("wrong") or 2, f"{self.prog}: error: {message}\n")
+
+
+def add_rules_file(parser: ArgumentParser) -> None:
+    """Add the file of rules, which may be left out; see `rules_file`."""
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help=_RULES)
+
+
+def rules_file(arguments: Namespace) -> Path:
+    """Return the file of rules of a command; may raise SettingError."""
+    named: Path | None = arguments.file
+    return named or Settings.from_environment(os.environ).config
+
+
+def add_actions(parser: ArgumentParser) -> Any:
+    """Return argparse's collection of the actions of a command, one of which is required."""
+    return parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+
+def add_version_action(
+    actions: Any, name: str, about: str, *, changes: bool = False
+) -> ArgumentParser:
+    """Add an action on one version of an API, and return its parser.
+
+    Args:
+        actions: the collection of `add_actions`.
+        name: of the action.
+        about: what it does.
+        changes: whether it changes something, which needs a reason.
+    """
+    parser: ArgumentParser = actions.add_parser(name, help=about)
+    parser.add_argument("api", metavar="API")
+    parser.add_argument("version", metavar="VERSION")
+    if changes:
+        add_reason(parser)
+    return parser
+
+
+def add_reason(parser: ArgumentParser) -> None:
+    """Add the option with the reason of an act."""
+    parser.add_argument(
+        "--why", metavar="TEXT", help="the reason, for the audit log; needed where 'admin' is set"
+    )

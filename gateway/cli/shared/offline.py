@@ -1,0 +1,137 @@
+"""What commands read of files: a body, and the conversions as they are declared in the rules."""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gateway.base.mistakes import Mistakes
+from gateway.base.overrides import Overrides
+from gateway.base.regular_file import MAX_BYTES
+from gateway.cli.shared.arguments import CommandError
+from gateway.conversion.declared.groups import Part
+from gateway.http.limits import Limits
+from gateway.rollout.decisions import overrides_of
+from gateway.routing.snapshot import Snapshot
+from gateway.rules.load import read_rules
+from gateway.rules.parts import parts_of
+from gateway.rules.root import Config
+from gateway.rules.source import read
+from gateway.store.state import LAG_SECONDS, StateView, extra_missing
+from gateway.store.state_section import build_state
+from gateway.usage.history import HistoryQuery, HistoryView
+from gateway.usage.totals import Totals
+
+
+def declared_parts(path: Path, snapshot: Snapshot) -> Mapping[str, Sequence[Part]]:
+    """Return the parts of the conversions of each API, by its name."""
+    data = read(read_rules(path), str(path), os.environ).data
+    config = Config.model_validate_json(json.dumps(data))
+    return {
+        api.name: parts_of(api, section.conversions, section.groups)
+        for api in snapshot.apis
+        for section in (config.apis[api.name],)
+    }
+
+
+def read_body(path: Path, limits: Limits) -> bytes:
+    """Return the body in a file, without the line feed that a shell adds.
+
+    Args:
+        path: of the file, `-` being the standard input; it may be a device, which has no end.
+        limits: those of the rules; a larger body than they let be converted may pass as it is.
+
+    Raises:
+        ValueError: it cannot be read, or is too large.
+    """
+    most = max(MAX_BYTES, limits.convert)
+    try:
+        if str(path) == "-":
+            content = sys.stdin.buffer.read(most + 2)
+        else:
+            with path.open("rb") as file:
+                content = file.read(most + 2)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}; name a file, or -") from None
+    content = content.removesuffix(b"\n")
+    if len(content) > most:
+        raise ValueError(f"the body is larger than {most} bytes; try a smaller one")
+    return content
+
+
+class StoredState(NamedTuple):
+    """What a store has.
+
+    Attributes:
+        view: the sums.
+        overrides: those in force.
+        history: the intervals that were asked for; None if none were.
+    """
+
+    view: StateView
+    overrides: Overrides
+    history: HistoryView | None
+
+
+def location(text: str) -> str:
+    """Return the path of a file or the URL of a database, as `state` in the rules has it.
+
+    Raises:
+        CommandError: it is neither; the text may hold a password, and is not repeated.
+    """
+    mistakes = Mistakes()
+    found = build_state(text, mistakes)
+    for mistake in mistakes.found:
+        raise CommandError(f"--state: {mistake.text}")
+    if found is None:
+        raise CommandError("--state: it is empty; name the file or the database of the state")
+    return found
+
+
+def read_stored(place: str, query: HistoryQuery | None = None) -> StoredState:
+    """Return what a store has.
+
+    Args:
+        place: the path of its file, or the URL of its database.
+        query: the history that is wanted.
+
+    Raises:
+        StateError: it cannot be read.
+    """
+    reading: Coroutine[Any, Any, StoredState]
+    if "://" not in place:
+        reading = _of_file(Path(place), query)
+    else:
+        try:
+            # SQLAlchemy takes time that few commands need.
+            from gateway.store.reading import read_stored_fleet
+        except ModuleNotFoundError as error:
+            raise extra_missing(place, error) from None
+
+        async def of_database() -> StoredState:
+            view, documents, history = await read_stored_fleet(place, query)
+            return StoredState(view, overrides_of(documents), history)
+
+        reading = of_database()
+    return asyncio.run(reading)
+
+
+async def _of_file(path: Path, query: HistoryQuery | None) -> StoredState:
+    try:
+        # SQLAlchemy takes time that few commands need.
+        from gateway.store.sqlite import SqliteFile
+    except ModuleNotFoundError as error:
+        raise extra_missing(str(path), error) from None
+    store, now = SqliteFile(path, read_only=True), time.time()
+    try:
+        state = await store.read()
+        history = None if query is None else (await store.history(query, now)).view(query, now)
+    finally:
+        await store.close()
+    # A gateway that runs writes so often what it has counted.
+    view = StateView(Totals(state), now, now - 2 * LAG_SECONDS, None, ())
+    return StoredState(view, overrides_of(state.documents), history)

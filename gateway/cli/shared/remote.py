@@ -1,0 +1,193 @@
+"""AdminClient: sends requests to the admin port of a running gateway."""
+
+import getpass
+import http.client
+import json
+import os
+import ssl
+from argparse import Namespace
+from typing import TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from gateway.base.errors import FAULT_KINDS, FaultCode
+from gateway.cli.shared.arguments import CommandError
+from gateway.process.settings import Settings
+
+T = TypeVar("T")
+
+# Longer than a worker may take to apply overrides, or a webhook to answer, in seconds.
+_TIMEOUT = 20.0
+
+
+# What helps where no gateway answers, and where its certificate is none that is trusted.
+_RUNS = "does the gateway run? GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT set where to ask"
+_CERTIFIED = (
+    "GATEWAY_ADMIN_CA names the file of its authority, and GATEWAY_ADMIN_HOST a host that it is for"
+)
+# How the other port of a gateway says that nothing is there; the admin port has the words of HTTP.
+_FOR_CLIENTS = FAULT_KINDS[FaultCode.NOT_FOUND].title
+
+
+class AdminUnreachableError(CommandError):
+    """The admin port cannot be reached; the text names it, the reason, and what would help."""
+
+
+class AdminRefusedError(CommandError):
+    """The gateway refused the request; the text is the detail of its answer."""
+
+
+class _Problem(msgspec.Struct):
+    detail: str
+    title: str = ""
+
+
+class AdminClient:
+    """The admin port of the gateway that the settings name.
+
+    Raises:
+        CommandError: the file of the token or of the authorities cannot be used.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        # A gateway that listens on all addresses answers on that of this machine.
+        wild = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # compared, not listened on
+        self._host = wild.get(settings.admin_host, settings.admin_host)
+        self._port = settings.admin_port
+        self._headers = {"X-Operator": _operator(), **_authorization(settings)}
+        self._tls = _tls(settings)
+
+    def ask(self, method: str, *path: str, query: str = "", content: object = None) -> bytes:
+        """Return the body of an answer.
+
+        Args:
+            method: GET, PUT or DELETE.
+            path: its segments.
+            query: the query of the URL, encoded.
+            content: a JSON value to send; None sends no body.
+
+        Raises:
+            AdminUnreachableError: no gateway answers there.
+            AdminRefusedError: the gateway refused the request.
+        """
+        body = None if content is None else json.dumps(content)
+        target = "".join(f"/{quote(segment, safe='')}" for segment in path)
+        try:
+            connection = self._connection()
+        except http.client.InvalidURL:
+            raise self._unreachable("no host has such a name") from None
+        try:
+            url = f"{target}?{query}" if query else target
+            connection.request(method, url, body, self._headers)
+            response = connection.getresponse()
+            answer = response.read()
+        except ssl.SSLCertVerificationError as error:
+            reason = f"its certificate is not accepted: {error.verify_message}"
+            raise self._unreachable(reason, _CERTIFIED) from None
+        except ssl.SSLError as error:
+            reason = f"TLS with it fails: {error.reason}; if it uses none, unset GATEWAY_ADMIN_CA"
+            raise self._unreachable(reason) from None
+        except http.client.RemoteDisconnected:
+            hint = "" if self._tls else "; if it uses TLS, set GATEWAY_ADMIN_CA"
+            raise self._unreachable(f"it closed the connection{hint}") from None
+        except UnicodeError:  # a label of the name is empty or too long
+            raise self._unreachable("no host has such a name") from None
+        except OSError as error:
+            raise self._unreachable((error.strerror or str(error)).lower()) from None
+        except http.client.HTTPException:
+            raise self._unreachable("what listens there does not use HTTP") from None
+        finally:
+            connection.close()
+        if response.status < 300:
+            return answer
+        try:
+            problem = msgspec.json.decode(answer, type=_Problem)
+        except msgspec.DecodeError:
+            raise self._unreachable(f"not a gateway's: it answers {response.status}") from None
+        if problem.title == _FOR_CLIENTS:
+            raise self._unreachable("it is the port for clients of a gateway")
+        raise AdminRefusedError(problem.detail)
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self._tls is None:
+            return http.client.HTTPConnection(self._host, self._port, timeout=_TIMEOUT)
+        return http.client.HTTPSConnection(
+            self._host, self._port, timeout=_TIMEOUT, context=self._tls
+        )
+
+    def _unreachable(self, reason: str, hint: str = _RUNS) -> AdminUnreachableError:
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return AdminUnreachableError(
+            f"the admin port {host}:{self._port} cannot be asked: {reason}; {hint}"
+        )
+
+
+def ask_version(method: str, what: str, arguments: Namespace, content: object = None) -> bytes:
+    """Return the answer about one version, which the arguments name, of a replica if they do."""
+    admin = AdminClient(Settings.from_environment(os.environ))
+    path = (what, arguments.api, arguments.version)
+    replica = getattr(arguments, "replica", None)
+    query = why(arguments) if replica is None else urlencode({"replica": replica})
+    return admin.ask(method, *path, query=query, content=content)
+
+
+def read_answer(answer: bytes, kind: type[T]) -> T:
+    """Return what an answer of the admin port says, of the kind that a command asks for.
+
+    Raises:
+        AdminUnreachableError: it says something else.
+    """
+    try:
+        return msgspec.json.decode(answer, type=kind)
+    except msgspec.DecodeError as error:
+        raise AdminUnreachableError(
+            f"what answers is no admin port of this release: {error}; {_RUNS}"
+        ) from None
+
+
+def why(arguments: Namespace) -> str:
+    """Return the query with the reason that the arguments give."""
+    given = getattr(arguments, "why", None)
+    return urlencode({"why": given}) if given else ""
+
+
+def _authorization(settings: Settings) -> dict[str, str]:
+    """Return the header field with the token of the settings, if they have one."""
+    token, path = settings.admin_token, settings.admin_token_file
+    if not token and path is not None:
+        try:
+            token = path.read_text().strip()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is no text"
+            raise CommandError(
+                f"GATEWAY_ADMIN_TOKEN_FILE={path}: {reason}; name a file with a token in one line"
+            ) from None
+    if not token:
+        return {}
+    if not (token.isascii() and token.isprintable()):
+        raise CommandError("GATEWAY_ADMIN_TOKEN: a token is printable ASCII, in one line")
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _tls(settings: Settings) -> ssl.SSLContext | None:
+    """Return how the admin port is asked over TLS; None if it is asked without."""
+    if not settings.admin_ca:
+        return None
+    try:
+        file = None if settings.admin_ca == "system" else settings.admin_ca
+        return ssl.create_default_context(cafile=file)
+    except ssl.SSLError:
+        reason = "it has no certificate as PEM"
+    except OSError as error:
+        reason = str(error.strerror or error)
+    right = "name the file of the authority, or 'system'"
+    raise CommandError(f"GATEWAY_ADMIN_CA={settings.admin_ca}: {reason}; {right}")
+
+
+def _operator() -> str:
+    """Return the name of who types the command, for the audit log."""
+    try:
+        return quote(getpass.getuser(), safe="")
+    except (KeyError, OSError):  # a user without a name
+        return str(os.getuid())

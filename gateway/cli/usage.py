@@ -1,0 +1,152 @@
+"""The command `usage`: prints who calls what, and whether a version can be retired."""
+
+import asyncio
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlencode
+
+import msgspec
+
+from gateway.admin.reports.history_report import HistoryReport, history_report, history_table
+from gateway.admin.reports.usage_report import UsageReport, usage, usage_table
+from gateway.base.mistakes import suggest
+from gateway.base.overrides import VersionKey
+from gateway.cli.shared.offline import location, read_stored
+from gateway.cli.shared.remote import AdminClient, read_answer
+from gateway.findings.operator import check_known
+from gateway.findings.retirement import WITHIN, Verdict, sentence, verdict
+from gateway.process.settings import Settings
+from gateway.rules.load import load_file
+from gateway.usage.history import HistoryQuery, Resolution
+from gateway.verify.live.documented_operations import DocumentedOperations
+
+HELP = "show who calls which version, and what can be retired"
+_STATUS = {"yes": 0, "no": 1, "unknown": 2}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add what to print, and where it is read."""
+    parser.add_argument("--api", help="of this API only")
+    parser.add_argument("--version", help="of this version only")
+    one = parser.add_mutually_exclusive_group()
+    one.add_argument("--retire", metavar="VERSION", help="show whether a version can be retired")
+    one.add_argument("--history", metavar="VERSION", help="show how the calls came over time")
+    parser.add_argument(
+        "--by",
+        choices=["day", "minute"],
+        help="each line of the history is one (default: day)",
+    )
+    parser.add_argument(
+        "--within",
+        metavar="TIME",
+        help=f"how far back --retire looks: 30d, 12h, 5m, 30s (default: {WITHIN})",
+    )
+    parser.add_argument(
+        "--replica",
+        metavar="NAME",
+        help="of this replica alone, since it started, not of the whole fleet; ask it itself",
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument(
+        "--state",
+        metavar="WHERE",
+        help="from this file or database, as 'state' has it, not from a gateway that runs",
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Print usage, or a verdict with its own exit status: 0 yes, 1 no, 2 unknown."""
+    settings = Settings.from_environment(os.environ)
+    if arguments.replica is not None and (arguments.state or arguments.history) is not None:
+        raise ValueError("a store and the history are of all replicas; leave --replica out")
+    _refuse_unused(arguments)
+    if arguments.state is not None:
+        arguments.state = location(arguments.state)
+    if arguments.history is not None:
+        told = _history(arguments, settings)
+        print(_json(told) if arguments.json else history_table(told))
+        return 0
+    if arguments.retire is None:
+        found = _usage(arguments, settings)
+        print(_json(found) if arguments.json else usage_table(found))
+        return 0
+    judged = (_retire_running if arguments.state is None else _retire_stored)(arguments, settings)
+    print(_json(judged) if arguments.json else sentence(judged))
+    return _STATUS[judged.answer]
+
+
+def _refuse_unused(arguments: Namespace) -> None:
+    """Refuse what would be ignored: who writes it expects other figures than they get."""
+    if arguments.retire is None and arguments.within is not None:
+        raise ValueError("--within is of --retire; usage itself is all that was counted")
+    if arguments.history is None and arguments.by is not None:
+        raise ValueError("--by is of --history; name its version")
+    if arguments.version is not None and (arguments.retire or arguments.history) is not None:
+        raise ValueError("--retire and --history name their version; leave --version out")
+
+
+def _usage(arguments: Namespace, settings: Settings) -> UsageReport:
+    if arguments.state is not None:
+        return usage(read_stored(arguments.state).view, arguments.api, arguments.version)
+    wanted = {"api": arguments.api, "version": arguments.version, "replica": arguments.replica}
+    query = urlencode({name: value for name, value in wanted.items() if value is not None})
+    answer = AdminClient(settings).ask("GET", "usage", query=query)
+    return read_answer(answer, UsageReport)
+
+
+def _history(arguments: Namespace, settings: Settings) -> HistoryReport:
+    if arguments.state is not None:
+        rules = load_file(settings.config, os.environ)
+        key = _version_key(arguments.history, arguments.api, rules.labels)
+        check_known(key, rules)
+        query = HistoryQuery(Resolution(arguments.by or "day"), key[0])
+        history = read_stored(arguments.state, query=query).history
+        assert history is not None  # it was asked for
+        return history_report(history, key)
+    admin = AdminClient(settings)
+    key = _version_key(arguments.history, arguments.api, _known(admin))
+    answer = admin.ask("GET", "history", *key, query=urlencode({"by": arguments.by or "day"}))
+    return read_answer(answer, HistoryReport)
+
+
+def _known(admin: AdminClient) -> dict[str, list[str]]:
+    return read_answer(admin.ask("GET", "versions"), dict[str, list[str]])
+
+
+def _retire_running(arguments: Namespace, settings: Settings) -> Verdict:
+    admin = AdminClient(settings)
+    key = _version_key(arguments.retire, arguments.api, _known(admin))
+    wanted = {"within": arguments.within or WITHIN, "replica": arguments.replica}
+    query = urlencode({name: value for name, value in wanted.items() if value is not None})
+    answer = admin.ask("GET", "retire", *key, query=query)
+    return read_answer(answer, Verdict)
+
+
+def _retire_stored(arguments: Namespace, settings: Settings) -> Verdict:
+    rules = load_file(settings.config, os.environ)
+    key = _version_key(arguments.retire, arguments.api, rules.labels)
+    check_known(key, rules)
+    view, overrides, _ = read_stored(arguments.state)
+    folder = settings.config.absolute().parent
+    documents = DocumentedOperations(folder, patience=15.0, serves=False)
+    documented = asyncio.run(documents.find(rules, key))
+    within = arguments.within or WITHIN
+    return verdict(key, view, rules, overrides, within=within, documented=documented)
+
+
+def _version_key(version: str, api: str | None, known: Mapping[str, Sequence[str]]) -> VersionKey:
+    """Return the key of a version; without an API, of the only one that has it."""
+    if api is not None:
+        return api, version
+    having = sorted(api for api, versions in known.items() if version in versions)
+    if len(having) == 1:
+        return having[0], version
+    if having:
+        raise ValueError(f"{', '.join(having)} have a version '{version}'; name one with --api")
+    labels = {label for versions in known.values() for label in versions}
+    raise ValueError(f"no API has a version '{version}'; {suggest(version, labels)}")
+
+
+def _json(document: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()

@@ -1,0 +1,40 @@
+"""The dashboard has panels for what the rules have; tests/telemetry has Prometheus answer them."""
+
+from gateway.cli.manifests.dashboard import dashboard
+from tests.gateway.cli.manifests.test_alerts import PLAIN
+from tests.gateway.rules.rules import loaded
+
+FULL = (
+    'service: s, brownout: { percent: 1 }, shadow: { via: "2" },'
+    ' cutover: { via: "2", percent: 5, sticky_by: request }'
+)
+
+
+def titles(version: str) -> set[str]:
+    made = dashboard(loaded(PLAIN.replace("VERSION", version)))
+    return {panel["title"] for panel in made["panels"]}
+
+
+def test_panels_of_some_rules() -> None:
+    assert titles(FULL) - titles("service: s") == {
+        "Refused in brownouts",
+        "Paused brownouts",
+        "Cutovers",
+        "Gates",
+        "Answers that differ from their shadow",
+    }
+    assert titles('via: "2"') - titles("service: s") == {"Converted by version"}
+
+
+def test_the_grid() -> None:
+    panels = dashboard(loaded(PLAIN.replace("VERSION", FULL)))["panels"]
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels]
+    assert len(set(places)) == len(places)
+    assert all(x + 8 <= 24 for x, _ in places)
+    assert [panel["id"] for panel in panels] == [*range(1, len(panels) + 1)]
+
+
+def test_the_apis_to_choose_from() -> None:
+    made = dashboard(loaded(PLAIN.replace("VERSION", "service: s")))
+    source, apis = made["templating"]["list"]
+    assert (source["type"], apis["query"]) == ("datasource", "person")

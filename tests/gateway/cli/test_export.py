@@ -1,0 +1,287 @@
+"""The command `export`: what it writes where, and what it refuses."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gateway.cli import parse
+from tests.gateway.admin.access.certificates import write_certificate
+from tests.gateway.cli.manifests.rules import RULES
+
+SECRET = "s3cret-value"  # noqa: S105  # what must not be written
+# What an export adds to rules that name nobody who may ask the admin port.
+ADDED = """\
+
+# Added by the export: others than the pod reach its admin port.
+admin:
+  tokens:
+    operator: { right: operate, token: "${GATEWAY_ADMIN_TOKEN}" }
+"""
+KINDS = [
+    "ServiceAccount",
+    "ConfigMap",
+    "Deployment",
+    "Service",
+    "HorizontalPodAutoscaler",
+    "PodDisruptionBudget",
+    "NetworkPolicy",
+]
+FILES = [f"{kind.lower()}.yaml" for kind in KINDS]
+# What a rules file may name beside itself.
+BESIDE = """\
+clients: { by: [{ jwt: { claim: sub, key_file: keys/token.pem, algorithms: [HS256] } }] }
+state: "postgresql://gateway:${STATE_PASSWORD}@db/gateway"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "rules.yaml").write_text(RULES)
+    return tmp_path
+
+
+def run(folder: Path, *words: str) -> int:
+    return parse(["export", "kubernetes", str(folder / "rules.yaml"), *words])()
+
+
+def test_one_stream(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder) == 0
+    output, errors = capsys.readouterr()
+    documents = list(yaml.safe_load_all(output))
+    assert [document["kind"] for document in documents] == KINDS
+    assert documents[1]["data"] == {"gateway.yaml": RULES + ADDED}
+    assert output.startswith("# Written by version-gateway export kubernetes.\n")
+    assert "pods with the label version-gateway/operator: 'true' may ask the admin port" in errors
+
+
+def test_routes_of_the_gateway_api(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--gateway-api", "--parent", "edge/public", "--hostname", "api.example.com")
+    assert run(folder, *options, "--name", "api", "--namespace", "shop") == 0
+    output, _ = capsys.readouterr()
+    (route,) = [each for each in yaml.safe_load_all(output) if each["kind"] == "HTTPRoute"]
+    assert route["metadata"]["namespace"] == "shop"
+    assert route["spec"]["parentRefs"] == [{"name": "public", "namespace": "edge"}]
+    assert route["spec"]["hostnames"] == ["api.example.com"]
+    (rule,) = route["spec"]["rules"]
+    assert rule["matches"] == [{"path": {"type": "PathPrefix", "value": "/"}}]
+    assert rule["backendRefs"] == [{"name": "api", "port": 8080}]
+
+
+def test_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = folder / "out" / "objects"
+    assert run(folder, "--out", str(out), "--gateway-api") == 0
+    assert capsys.readouterr().out == ""
+    before = {path.name: path.read_text() for path in out.iterdir()}
+    assert set(FILES) < set(before)
+    (out / "mine.yaml").write_text("a: 1\n")
+    assert run(folder, "--out", str(out), "--gateway-api") == 0
+    assert {path.name: path.read_text() for path in out.iterdir()} == {
+        **before,
+        "mine.yaml": "a: 1\n",
+    }
+    assert run(folder, "--out", str(out)) == 0  # without routes, whose files go
+    assert {path.name for path in out.iterdir()} == {*FILES, "mine.yaml"}
+
+
+def test_values_of_variables_are_not_written(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_PASSWORD", SECRET)
+    monkeypatch.setenv("TWO", SECRET)
+    monkeypatch.setenv("USERS", f"/{SECRET}")
+    (folder / "keys").mkdir()
+    (folder / "keys" / "token.pem").write_text(SECRET * 4)
+    rules = RULES.replace("http://two:8002", "http://${TWO}:8002").replace(
+        "/users/me", '"${USERS}"'
+    )
+    (folder / "rules.yaml").write_text(BESIDE + rules)
+    assert run(folder, "--gateway-api") == 0
+    output, errors = capsys.readouterr()
+    assert SECRET not in output + errors
+    documents = {each["kind"]: each for each in yaml.safe_load_all(output)}
+    assert documents["ConfigMap"]["data"] == {"gateway.yaml": BESIDE + rules + ADDED}
+    (container,) = documents["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert {each["name"] for each in container["env"] if "valueFrom" in each} == {
+        "STATE_PASSWORD",
+        "TWO",
+        "USERS",
+        "GATEWAY_ADMIN_TOKEN",
+    }
+    secrets = "STATE_PASSWORD, TWO, USERS, GATEWAY_ADMIN_TOKEN, keys_token.pem"
+    assert f"holds what is not exported: {secrets}" in errors
+
+
+def test_a_dollar_sign_is_no_variable(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules = RULES.replace("/users/me", "/users/$me").replace("path: /users,", "path: /us$$ers,")
+    (folder / "rules.yaml").write_text(rules)
+    assert run(folder) == 0
+    _, errors = capsys.readouterr()
+    assert "holds what is not exported: GATEWAY_ADMIN_TOKEN\n" in errors
+
+
+def test_a_file_whose_name_is_no_key_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "v 3.json").write_text('{"openapi": "3.1.0"}')
+    rules = RULES.replace('"3": { service: one', '"3": { service: one, schema: "v 3.json"')
+    (folder / "rules.yaml").write_text(rules)
+    assert run(folder) == 2
+    assert capsys.readouterr().err.startswith("v 3.json: no key of a ConfigMap or a Secret; rename")
+
+
+def test_secrets_that_are_written_out_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = RULES + f'admin: {{ tokens: {{ ann: {{ right: read, token: "{SECRET * 2}" }} }} }}\n'
+    (folder / "rules.yaml").write_text(rules)
+    assert run(folder) == 2
+    output, errors = capsys.readouterr()
+    assert SECRET not in output + errors
+    assert f"has secrets written out, in line {rules.count(chr(10))}, and a ConfigMap" in errors
+
+
+def test_comments_that_may_hold_secrets_are_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "rules.yaml").write_text(f"# token: {SECRET}\n{RULES}")
+    assert run(folder) == 0
+    assert "look whether they hold a secret, in line 1\n" in capsys.readouterr().err
+
+
+def test_tokens_of_the_rules_are_used(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And probes ask over TLS where the admin port has it."""
+    monkeypatch.setenv("ANN", SECRET * 2)
+    (folder / "token").write_text(SECRET * 3)
+    write_certificate(folder)
+    rules = f"""\
+admin:
+  tls: {{ certificate: tls.crt, key: tls.key }}
+  tokens:
+    ann: {{ right: operate, token: "${{ANN}}" }}
+    monitor: {{ right: read, token_file: token }}
+{RULES}"""
+    (folder / "rules.yaml").write_text(rules)
+    assert run(folder) == 0
+    output, errors = capsys.readouterr()
+    assert SECRET not in output + errors
+    documents = {each["kind"]: each for each in yaml.safe_load_all(output)}
+    assert documents["ConfigMap"]["data"] == {"gateway.yaml": rules}
+    assert "holds what is not exported: ANN, token, tls.crt, tls.key" in errors
+    (container,) = documents["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert container["readinessProbe"]["httpGet"]["scheme"] == "HTTPS"
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "admin: { tls: { certificate: tls.crt, key: tls.key } }\n" + RULES,
+        yaml.safe_dump(yaml.safe_load(RULES), default_flow_style=True),
+    ],
+    ids=["admin is there", "braces"],
+)
+def test_a_port_for_everybody_is_not_exported(
+    folder: Path, capsys: pytest.CaptureFixture[str], rules: str
+) -> None:
+    write_certificate(folder)
+    (folder / "rules.yaml").write_text(rules)
+    assert run(folder) == 2
+    assert "name tokens in 'admin'" in capsys.readouterr().err
+
+
+def test_documents_and_functions_beside_the_rules_come_along(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "documents").mkdir()
+    (folder / "documents" / "v3.json").write_text('{"openapi": "3.1.0"}')
+    (folder / "exported_functions.py").write_text("def up(x):\n    return x\n")
+    function = '{ python: { up: "exported_functions:up", down: "exported_functions:up" } }'
+    rules = RULES.replace("{ rename: { field: title, to: called } }", function)
+    rules = rules.replace('"3": { service: one', '"3": { service: one, schema: documents/v3.json')
+    (folder / "rules.yaml").write_text(rules)
+    assert run(folder) == 0
+    documents = {each["kind"]: each for each in yaml.safe_load_all(capsys.readouterr().out)}
+    assert documents["ConfigMap"]["data"] == {
+        "documents_v3.json": '{"openapi": "3.1.0"}',
+        "exported_functions.py": "def up(x):\n    return x\n",
+        "gateway.yaml": rules + ADDED,
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--name", "Gateway"), "'Gateway' is no name of an object; write lower-case letters"),
+        (("--namespace", "a.b"), "'a.b' is no name of an object"),
+        (("--gateway-api", "--parent", "a/b/c"), "'a/b' is no name of an object"),
+        (("--gateway-api", "--parent", "edge/"), "'/' is no name of an object"),
+        (("--gateway-api", "--hostname", "A b"), "--hostname 'A b': must be a host name in lower"),
+        (("--grace", "-1"), "--grace -1: must be from 0 to 86400 seconds"),
+    ],
+)
+def test_asked_wrongly(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str
+) -> None:
+    assert run(folder, *words) == 2
+    output, errors = capsys.readouterr()
+    assert not output
+    assert errors.startswith(message)
+    assert errors.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "out").write_text("")
+    assert run(folder, "--out", str(folder / "out")) == 2
+    said = "out cannot be written: File exists; name another folder in --out"
+    assert said in capsys.readouterr().err
+
+
+def test_a_folder_with_files_that_are_no_text(folder: Path) -> None:
+    """They are others', and stay, as does a folder that is named like a file of ours."""
+    out = folder / "out"
+    (out / "folder.yaml").mkdir(parents=True)
+    (out / "bytes.yaml").write_bytes(b"\xff")
+    assert run(folder, "--out", str(out)) == 0
+    assert {"folder.yaml", "bytes.yaml", "configmap.yaml"} <= {one.name for one in out.iterdir()}
+
+
+def test_rules_that_cannot_be_used(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "rules.yaml").write_text("services: {}\n")
+    assert run(folder) == 1
+    assert "rules.yaml" in capsys.readouterr().err
+
+
+def test_a_document_elsewhere(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "v3.json").write_text('{"openapi": "3.1.0"}')
+    (folder / "in").mkdir()
+    rules = RULES.replace('"3": { service: one', '"3": { service: one, schema: ../v3.json')
+    (folder / "in" / "rules.yaml").write_text(rules)
+    assert run(folder / "in") == 2
+    assert capsys.readouterr().err == (
+        "../v3.json is not in the folder of the rules; put it there to export it\n"
+    )
+
+
+@pytest.mark.parametrize(("what", "begins"), [("grafana", "{"), ("alerts", "# Written by")])
+def test_what_watches(
+    what: str, begins: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is printed or written, the same each time; a folder that is not there is reported."""
+    words = ["export", what, str(folder / "rules.yaml")]
+    assert parse(words)() == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(begins)
+    out = folder / "out"
+    assert parse([*words, "--out", str(out)])() == 0
+    assert out.read_text() == printed
+    assert capsys.readouterr().out == ""
+    assert parse([*words, "--out", str(folder / "missing" / "out")])() != 0
+    said = "cannot be written: No such file or directory; name another file in --out"
+    assert said in capsys.readouterr().err
+
+
+def test_an_objective_that_is_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert parse(["export", "alerts", str(folder / "rules.yaml"), "--objective", "100"])() != 0
+    assert "must be above 0 and below 100 percent" in capsys.readouterr().err
