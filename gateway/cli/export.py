@@ -97,7 +97,6 @@ def _kubernetes(path: Path, arguments: Namespace) -> int:
         Attachment,
         Deployed,
         exported_files,
-        http_route,
         notes,
         objects,
         with_token,
@@ -112,10 +111,10 @@ def _kubernetes(path: Path, arguments: Namespace) -> int:
     deployed = Deployed(
         snapshot, files, arguments.image, arguments.name, arguments.namespace, arguments.grace
     )
-    manifests, lines = objects(deployed), notes(deployed)
+    attachment = None
     if arguments.gateway_api:
         attachment = Attachment(parent, namespace, tuple(arguments.hostname))
-        manifests.append(http_route(deployed, attachment))
+    manifests, lines = objects(deployed, attachment), notes(deployed)
     marked = [one._replace(comments=(f"{_MARK} kubernetes.", *one.comments)) for one in manifests]
     if arguments.out is None:
         from gateway.cli.manifests.manifest import stream
