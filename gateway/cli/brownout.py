@@ -15,7 +15,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     actions = add_actions(parser)
     for name, method, about in (
         ("pause", "PUT", "stop refusing, at once"),
-        ("resume", "DELETE", "go by the rules again"),
+        ("resume", "DELETE", "return to the configuration"),
         ("show", "GET", "show whether they are paused"),
     ):
         action = add_version_action(actions, name, about, changes=method != "GET")

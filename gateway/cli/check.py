@@ -1,4 +1,4 @@
-"""The command `check`: reports the mistakes in a file of rules."""
+"""The command `check`: reports the mistakes in a configuration file."""
 
 import os
 from argparse import ArgumentParser, Namespace
@@ -8,12 +8,12 @@ from gateway.cli.shared.arguments import add_rules_file, rules_file
 from gateway.rules.checks.conversion_check import check_conversions
 from gateway.rules.load import check_file
 
-HELP = "list the mistakes in a configuration file"
+HELP = "list the mistakes in a configuration, and what its conversions lose"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add `--strict` and the file."""
-    parser.add_argument("--strict", action="store_true", help="refuse what is warned of")
+    parser.add_argument("--strict", action="store_true", help="treat warnings as mistakes")
     add_rules_file(parser)
 
 

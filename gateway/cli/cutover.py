@@ -14,7 +14,7 @@ from gateway.cli.shared.remote import AdminUnreachableError, ask_version, read_a
 from gateway.findings.formatting import format_time
 from gateway.rollout.cutover_state import DecidedBy
 
-HELP = "show and set the percentage of a version that is cut over"
+HELP = "show and set the percentage of a cutover"
 _PERCENT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?%?", re.ASCII)
 _DURATION = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)([smh])", re.ASCII)
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -28,16 +28,18 @@ _BAR = 20
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the actions."""
     actions = add_actions(parser)
-    add_version_action(actions, "show", "say how much is").set_defaults(method="GET")
-    setting = add_version_action(actions, "set", "set how much is, at once", changes=True)
+    add_version_action(
+        actions, "show", "show the percentage, the gates and what follows"
+    ).set_defaults(method="GET")
+    setting = add_version_action(actions, "set", "set the percentage, at once", changes=True)
     setting.add_argument("percent", metavar="PERCENT", help="from 0 to 100, such as 5 or 5%%")
     setting.set_defaults(method="PUT")
-    clearing = add_version_action(actions, "clear", "go by the rules again", changes=True)
+    clearing = add_version_action(actions, "clear", "return to the configuration", changes=True)
     clearing.set_defaults(method="DELETE")
     waiting = add_version_action(
         actions,
         "wait",
-        "wait until so much is: status 0; 1 when it is rolled back, 2 too late, 64 wrongly asked",
+        "wait until the percentage is reached: status 0; 1 rolled back, 2 too late, 64 wrong usage",
     )
     waiting.add_argument(
         "--until", metavar="PERCENT", default="100", help="from 0 to 100; 100 by default"

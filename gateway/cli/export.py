@@ -7,16 +7,23 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gateway import __version__
+from gateway.cli.manifests.alerts import alerts
+from gateway.cli.manifests.dashboard import dashboard
+from gateway.cli.manifests.kubernetes import (
+    Attachment,
+    Deployed,
+    exported_files,
+    notes,
+    objects,
+    with_token,
+)
+from gateway.cli.manifests.manifest import Manifest, stream
 from gateway.cli.shared.arguments import CommandError, add_actions, add_rules_file, rules_file
 from gateway.rules.load import load_file
 
-if TYPE_CHECKING:
-    from gateway.cli.manifests.manifest import Manifest
-
-HELP = "write configuration for Kubernetes, Grafana or Prometheus"
+HELP = "write files for Kubernetes, Grafana or Prometheus"
 # What every file begins with, so that those of an earlier run are known.
 _MARK = "Written by version-gateway export"
 _NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?\Z")
@@ -34,9 +41,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     versions = "for the versions of the rules"
     _add_monitoring(actions.add_parser("grafana", help=f"a dashboard of Grafana, {versions}"))
-    alerts = actions.add_parser("alerts", help=f"alerts of Prometheus, {versions}")
-    _add_monitoring(alerts)
-    alerts.add_argument(
+    alerting = actions.add_parser("alerts", help=f"alerts of Prometheus, {versions}")
+    _add_monitoring(alerting)
+    alerting.add_argument(
         "--objective",
         type=float,
         default=99.9,
@@ -93,14 +100,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _kubernetes(path: Path, arguments: Namespace) -> int:
-    from gateway.cli.manifests.kubernetes import (
-        Attachment,
-        Deployed,
-        exported_files,
-        notes,
-        objects,
-        with_token,
-    )
 
     snapshot = load_file(path, os.environ)
     namespace, _, parent = arguments.parent.rpartition("/")
@@ -117,8 +116,6 @@ def _kubernetes(path: Path, arguments: Namespace) -> int:
     manifests, lines = objects(deployed, attachment), notes(deployed)
     marked = [one._replace(comments=(f"{_MARK} kubernetes.", *one.comments)) for one in manifests]
     if arguments.out is None:
-        from gateway.cli.manifests.manifest import stream
-
         sys.stdout.write(stream(marked))
     else:
         _write(arguments.out, marked)
@@ -145,14 +142,12 @@ def _check(arguments: Namespace, namespace: str, parent: str) -> None:
 
 
 def _grafana(path: Path, arguments: Namespace) -> int:
-    from gateway.cli.manifests.dashboard import dashboard
 
     made = json.dumps(dashboard(load_file(path, os.environ)), indent=2, ensure_ascii=False)
     return _put(f"{made}\n", arguments.out)
 
 
 def _alerts(path: Path, arguments: Namespace) -> int:
-    from gateway.cli.manifests.alerts import alerts
     from gateway.cli.manifests.manifest import Manifest
 
     objective: float = arguments.objective
@@ -175,7 +170,7 @@ def _put(text: str, path: Path | None) -> int:
     return 0
 
 
-def _write(folder: Path, manifests: Iterable["Manifest"]) -> None:
+def _write(folder: Path, manifests: Iterable[Manifest]) -> None:
     """Write a file each, and remove those of an earlier run that are not among them."""
     texts = {f"{manifest.name}.yaml": manifest.text for manifest in manifests}
     try:

@@ -15,7 +15,7 @@ from gateway.cli.shared.arguments import add_actions, add_reason
 from gateway.cli.shared.remote import AdminClient, read_answer, why
 from gateway.process.settings import Settings
 
-HELP = "list the gateways that share a state, and what was changed"
+HELP = "list the replicas that share a state, and what was changed"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     audit = actions.add_parser("audit", help="list what was changed, when, by whom and why")
     audit.set_defaults(ask=("GET", "audit"))
     for action in actions.choices.values():
-        action.add_argument("--json", action="store_true", help="as JSON")
+        action.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: Namespace) -> int:

@@ -14,7 +14,7 @@ from gateway.cli.shared.arguments import add_actions, add_reason
 from gateway.cli.shared.remote import AdminClient, read_answer
 from gateway.process.settings import Settings
 
-HELP = "list the notifications that were sent, and send a test message"
+HELP = "list the messages to webhooks, and send a test message"
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 
 from gateway import app
 
-HELP = "answer requests; the default without a command"
+HELP = "answer requests, as the gateway does without a command"
 
 
 def add_arguments(_: ArgumentParser) -> None:

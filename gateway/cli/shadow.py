@@ -12,14 +12,14 @@ HELP = "show how the responses of a version differ"
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the actions."""
     actions = add_actions(parser)
-    showing = add_version_action(actions, "show", "say how they do")
+    showing = add_version_action(actions, "show", "show how answers differ")
     showing.add_argument(
         "--replica",
         metavar="NAME",
-        help="by this replica alone, since it started, not by the whole fleet; ask it itself",
+        help="only the differences that this replica found since it started; ask that replica",
     )
     showing.set_defaults(method="GET")
-    about = "forget what was found, and begin anew"
+    about = "delete the differences found so far"
     resetting = add_version_action(actions, "reset", about, changes=True)
     resetting.set_defaults(method="DELETE")
 

@@ -21,21 +21,21 @@ from gateway.rules.load import load_file
 from gateway.usage.history import HistoryQuery, Resolution
 from gateway.verify.live.documented_operations import DocumentedOperations
 
-HELP = "show who calls which version, and what can be retired"
+HELP = "show which clients call which version, and whether it can be retired"
 _STATUS = {"yes": 0, "no": 1, "unknown": 2}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add what to print, and where it is read."""
-    parser.add_argument("--api", help="of this API only")
-    parser.add_argument("--version", help="of this version only")
+    parser.add_argument("--api", help="show only this API")
+    parser.add_argument("--version", help="show only this version")
     one = parser.add_mutually_exclusive_group()
     one.add_argument("--retire", metavar="VERSION", help="show whether a version can be retired")
-    one.add_argument("--history", metavar="VERSION", help="show how the calls came over time")
+    one.add_argument("--history", metavar="VERSION", help="show its requests over time")
     parser.add_argument(
         "--by",
         choices=["day", "minute"],
-        help="each line of the history is one (default: day)",
+        help="the interval of one line of --history (default: day)",
     )
     parser.add_argument(
         "--within",
@@ -45,13 +45,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--replica",
         metavar="NAME",
-        help="of this replica alone, since it started, not of the whole fleet; ask it itself",
+        help="only what this replica counted since it started; ask that replica",
     )
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--state",
         metavar="WHERE",
-        help="from this file or database, as 'state' has it, not from a gateway that runs",
+        help="read this file or database, written like 'state', instead of asking a gateway",
     )
 
 

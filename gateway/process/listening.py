@@ -1,4 +1,4 @@
-"""Listening sockets that share one address."""
+"""Listening sockets that share one address, and the acceptor of their connections."""
 
 import asyncio
 import socket
@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Self
 
-# How many connections may wait to be accepted, at each listening socket.
+# Connections that may wait to be accepted at each listening socket.
 BACKLOG = 1024
 # The variables that a supervisor sets for a worker: the descriptors of the listening sockets, its
 # own first, and of its end of the channel.
 LISTENERS = "GATEWAY_WORKER_LISTENERS"
 CHANNEL = "GATEWAY_WORKER_CHANNEL"
-# The file to make while nothing is taken of what is counted.
+# The file to create while the supervisor takes no counts.
 UNHEARD = "GATEWAY_WORKER_UNHEARD"
 
 
@@ -70,7 +70,11 @@ _A_TURN = 8
 
 
 class Acceptor:
-    """Accepts connections until it is closed."""
+    """Accepts the connections that wait at a listening socket, several in a turn of the event loop.
+
+    libuv accepts one connection of a descriptor in a turn, however many wait. When turns are long,
+    as under load, new clients would wait longer than others, so a socket has several descriptors.
+    """
 
     def __init__(self) -> None:
         self._servers: list[asyncio.Server] = []
@@ -94,6 +98,6 @@ class Acceptor:
         return made
 
     def close(self) -> None:
-        """Accept no more."""
+        """Stop accepting connections."""
         for server in self._servers:
             server.close()

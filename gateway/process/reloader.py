@@ -17,23 +17,23 @@ from gateway.observe import log
 from gateway.routing.snapshot import Snapshot
 from gateway.rules.load import load, read_rules
 
-# A file that changes is read when it has stayed the same for so long, in seconds, so that no half
-# of what an editor writes is read; one that never stays the same is read after so many looks.
+# A changed file is read when it has been stable for _SETTLED seconds, as it may be half written;
+# one that never becomes stable is read after _MAX_LOOKS checks.
 _SETTLED = 0.2
 _MAX_LOOKS = 100
-# One that is not there is between the two halves of a rename, or gone after so many looks.
+# A missing file may be in the middle of a rename; after so many checks it counts as deleted.
 _GONE_LOOKS = 10
-# Rules that are not loaded after so many seconds are refused: what they name may never answer.
+# Seconds to load a configuration before it is rejected: a module that it names may hang.
 _LONGEST_LOAD = 120.0
-# A look that takes so many seconds is reported: the disk, or the network that it is on, hangs.
+# Seconds until a check of the file is reported: its disk or network file system hangs.
 _LONGEST_LOOK = 10.0
 
 _Stamp = tuple[int, int, int] | None
 
 # The bytes of a configuration up to which a full garbage collection after a reload is cheap.
 _SMALL = 64 * 1024
-# After so many reloads of larger ones, or up to twice as many, a full collection follows. Processes
-# differ in the number, so that not all workers collect at the same time.
+# Reloads of larger configurations between two full collections; each process takes a number up to
+# twice this one, so that workers do not collect at the same time.
 _RELOADS_A_COLLECTION = 8
 
 

@@ -1,4 +1,4 @@
-"""Running: what every process that serves has in common: its event loop, its signals, its end."""
+"""The event loop, the signals and the exit status of every process that serves."""
 
 import asyncio
 import os
@@ -16,8 +16,8 @@ from gateway.process.listening import ListenError
 from gateway.process.settings import SettingError, Settings
 from gateway.store.state import StateError
 
-# After how many seconds Python has a running thread give way to another. By default it is 5 ms, and
-# each turn of the event loop would wait so long while a thread converts or loads; a request takes
+# Seconds until a running thread releases the GIL (sys.setswitchinterval). With the default of 5 ms,
+# each turn of the event loop would wait that long while a thread converts or loads; a request takes
 # several turns.
 _THREAD_TURN = 0.0001
 
@@ -42,12 +42,12 @@ def run_with(serve: Callable[[Settings], Coroutine[None, None, None]]) -> int:
 
 
 def on_hangup(act: Callable[[], None]) -> None:
-    """Have SIGHUP call a function."""
+    """Call a function on SIGHUP."""
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, act)
 
 
 def stop_on_signals(announce: Callable[[], None] = lambda: None) -> asyncio.Event:
-    """Return what SIGTERM and SIGINT set; the first of them calls `announce`."""
+    """Return an event that SIGTERM and SIGINT set; the first signal calls `announce`."""
     stop = asyncio.Event()
 
     def stop_once() -> None:

@@ -35,9 +35,9 @@ from gateway.verify.live.sampling import Sampling
 
 _log = logging.getLogger(__name__)
 
-# After the grace, connections have so many seconds to be closed in order.
+# Seconds after the grace in which connections are closed in order.
 _CLOSING_SECONDS = 0.5
-# So many endpoints of former rules are freed in a turn of the event loop, in some milliseconds.
+# Endpoints of the former configuration freed in one turn of the event loop: some milliseconds.
 _FREED_A_TURN = 500
 
 
@@ -100,7 +100,7 @@ class Serving:
         self._handler.overrides = overrides
 
     def set_ahead(self, seconds: float) -> None:
-        """Have the dates of the rules go by a time so far ahead of the clock of this machine."""
+        """Set how many seconds the configuration's dates are ahead of the clock of this machine."""
         self._handler.ahead = seconds
 
     async def serve(

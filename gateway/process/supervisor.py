@@ -63,7 +63,12 @@ _APPLY_SECONDS = 5.0
 
 @dataclass(slots=True)
 class _RunningWorker:
-    """A worker that runs: its process, its channel, what is in force in it, and what it reports."""
+    """A running worker.
+
+    Attributes:
+        applied: the number of the overrides in force in it.
+        failing: the targets that fail in it.
+    """
 
     process: asyncio.subprocess.Process
     channel: Channel
@@ -142,12 +147,12 @@ class Supervisor:
             await event.wait()
 
     def reload(self, rules: bytes) -> None:
-        """Have every worker load these rules."""
+        """Send every worker the text of a new configuration to load."""
         self._rules = LoadRules(rules)
         _send(self._running.values(), self._rules)
 
     def set_ahead(self, seconds: float) -> None:
-        """Have the dates of the rules go by a time so far ahead of the clock of this machine."""
+        """Set how many seconds the configuration's dates are ahead of the clock."""
         self._clock = SetClock(seconds)
         _send(self._running.values(), self._clock)
 
@@ -183,7 +188,7 @@ class Supervisor:
             await asyncio.gather(*(slot.done.wait() for slot in self._slots))
 
     async def _fill(self, index: int, first: asyncio.Event) -> None:
-        """Have a worker run in this slot until the gateway stops."""
+        """Run a worker in this slot, and replace it when it ends, until the gateway stops."""
         wait = _FIRST_WAIT
         while not self._stopping.is_set():
             began = time.monotonic()

@@ -36,22 +36,22 @@ from gateway.process.settings import Settings
 from gateway.process.tasks import Tasks
 from gateway.usage.delta import Delta
 
-# A supervisor that leaves so many reports unanswered is silent. When it has answered so many, each
-# before the next one, it has handed in what was counted meanwhile.
+# A supervisor that leaves _UNANSWERED heartbeats unanswered hangs. Once it has answered _IN_TIME of
+# them, each before the next one, it has stored what was counted meanwhile.
 _UNANSWERED = 3
 _IN_TIME = 5
 
 
 class SupervisorWatchdog:
-    """Counts the reports that a supervisor leaves unanswered.
+    """Counts the heartbeats that a supervisor leaves unanswered.
 
-    A supervisor that is suspended alone, or hangs, leaves its workers serving. Where it is killed
-    then, what they counted is gone, and nothing that it wrote shows that. So they make a file,
-    which the next start finds. Reports are counted rather than seconds: while all processes stand
-    still, as those of a frozen container, nobody serves.
+    Workers serve on while their supervisor is suspended or hangs. If it is killed then, their
+    counts are lost, and nothing that it wrote shows the loss. So they create a file, which the next
+    start finds. The watchdog counts heartbeats rather than seconds: while all processes
+    are frozen, as in a paused container, no worker serves.
 
     Args:
-        mark: the file to make while nothing is taken; None where nothing outlives the processes.
+        mark: the file to create while the supervisor hangs; None if no state outlives it.
     """
 
     def __init__(self, mark: Path | None) -> None:
@@ -60,7 +60,7 @@ class SupervisorWatchdog:
         self._silent = self._ended = False
 
     def reported(self) -> None:
-        """Note that a report was sent."""
+        """Note that a heartbeat was sent."""
         self._in_time = 0 if self._unanswered else self._in_time + 1
         self._unanswered += 1
         if self._unanswered < _UNANSWERED or self._silent or self._ended:
@@ -75,7 +75,7 @@ class SupervisorWatchdog:
                 log.event("mark_not_kept", "warning", reason=reason)
 
     def answered(self) -> None:
-        """Note that one was answered."""
+        """Note that a heartbeat was answered."""
         self._unanswered = 0
         if not self._silent or self._in_time < _IN_TIME:
             return
@@ -86,12 +86,12 @@ class SupervisorWatchdog:
                 self._mark.unlink()
 
     def end(self) -> None:
-        """Make no file from here on: the supervisor has ended, and another may have started."""
+        """Stop creating the file: the supervisor has ended, and another one may have started."""
         self._ended = True
 
 
-# Between two reports that this worker is alive, in seconds; less than between looks at them, and as
-# much as between two deltas.
+# Seconds between two heartbeats: fewer than between two checks of the supervisor, and as many as
+# between two deltas.
 _ALIVE_SECONDS = 1.0
 
 
@@ -100,10 +100,10 @@ class SupervisorLostError(Exception):
 
 
 class Worker:
-    """A worker as its own process sees it.
+    """The worker's end of the channel to its supervisor.
 
     Args:
-        environment: as the supervisor made it.
+        environment: the variables that the supervisor set.
 
     Attributes:
         listeners: the sockets of all workers, its own first.
@@ -142,7 +142,7 @@ class Worker:
             self._watchdog.reported()
 
     def deliver(self, delta: Delta) -> None:
-        """Send what was counted."""
+        """Send a delta of counts."""
         self._channel.send(Counted(delta))
 
     def trace(self, spans: Sequence[Span]) -> bool:
@@ -160,7 +160,7 @@ class Worker:
         set_ahead: Callable[[float], None],
         stand_in: Callable[[list[int]], Awaitable[None]],
     ) -> None:
-        """Pass on the supervisor's messages; return when the supervisor has ended.
+        """Dispatch the supervisor's messages; return when the supervisor has ended.
 
         Args:
             load: takes the text of new rules.

@@ -1,12 +1,15 @@
-"""Alerts: the rules as alerting rules of Prometheus, for the versions that they have.
+"""Alerting rules of Prometheus for the versions of a configuration.
 
-The error budget is watched over two windows each, a long one that is sure and a short one that ends
-the alert soon, as chapter 5 of Google's Site Reliability Workbook has it.
+Each alert on the error budget compares two windows: a long one, which is certain, and a short one,
+which ends the alert soon (Google, Site Reliability Workbook, chapter 5).
 """
 
 from collections.abc import Iterator
 from math import inf
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from gateway.base.overrides import VersionKey
 from gateway.cli.manifests.promql import (
@@ -19,6 +22,8 @@ from gateway.cli.manifests.promql import (
 )
 from gateway.routing.snapshot import Snapshot
 
+# The alerts of the gateway itself, which no configuration changes.
+_GATEWAY = Path(__file__).with_name("alerts.yaml")
 _DAY = 86_400
 # How much faster than evenly the budget of 30 days is spent: severity, factor, windows.
 _BURNS = (("critical", 14.4, "1h", "5m"), ("warning", 6.0, "6h", "30m"))
@@ -38,58 +43,13 @@ def alerts(snapshot: Snapshot, objective: float) -> dict[str, Any]:
         snapshot: the rules.
         objective: the share of requests that are to succeed, such as 0.999.
     """
-    groups = [("version-gateway", [*_gateway()])]
+    groups = [("version-gateway", yaml.safe_load(_GATEWAY.read_text()))]
     for api in snapshot.apis:
         rules = [*_budget(api.name, objective)]
         for version in snapshot.labels.get(api.name, ()):
             rules += _version((api.name, version), snapshot)
         groups.append((f"version-gateway {api.name}", rules))
     return {"groups": [{"name": name, "rules": rules} for name, rules in groups]}
-
-
-def _gateway() -> Iterator[Alert]:
-    yield _alert(
-        *("VersionGatewayAbsent", "absent(gateway_workers)", "5m", "critical"),
-        "No gateway is scraped.",
-        "Look whether it runs, and whether Prometheus reaches its admin port.",
-    )
-    yield _alert(
-        *("VersionGatewayStateStale", "gateway_state_stale_since_timestamp_seconds > 0"),
-        *("2m", "warning"),
-        "The store of the state has not been reached since {{ $value | humanizeTimestamp }}.",
-        "Requests are answered; operators see old numbers. Look at the disk or at the database.",
-    )
-    yield _alert(
-        "VersionGatewayRulesRejected",
-        'increase(gateway_reloads_total{result="rejected"}[10m]) > 0',
-        *("0m", "warning"),
-        "Edited rules have a mistake; the former ones stay in force.",
-        "Run `check` on the file; the log has each mistake (config_rejected).",
-    )
-    yield _alert(
-        *("VersionGatewayTaskFailing", "increase(gateway_task_failures_total[10m]) > 0"),
-        *("0m", "warning"),
-        "The task {{ $labels.task }} fails and is started again.",
-        "The log has the reason (task_failed).",
-    )
-    yield _alert(
-        *("VersionGatewayWebhookFailing", "gateway_webhook_failing > 0", "0m", "warning"),
-        "The webhook {{ $labels.webhook }} takes no messages.",
-        "`notify show` has why and what was given up; mend it, then send it a `notify test`.",
-    )
-    failing = "gateway_target_failing"
-    yield _alert(
-        *("VersionGatewayTargetFailing", f"{failing} > 0", "1m", "warning"),
-        "The target {{ $labels.target }} of the service {{ $labels.service }} fails.",
-        "The log has why (target_ejected, target_failing, target_down). Look whether it runs, and"
-        " whether the gateway reaches it.",
-    )
-    yield _alert(
-        *("VersionGatewayServiceFailing", f"min without (target) ({failing}) > 0"),
-        *("1m", "critical"),
-        "Each target of the service {{ $labels.service }} fails.",
-        "Its requests fail. The log has why (target_ejected, target_failing, target_down).",
-    )
 
 
 def _budget(api: str, objective: float) -> Iterator[Alert]:

@@ -1,4 +1,4 @@
-"""PromQL: what dashboard and alerts ask of the gateway's metrics, in the same words."""
+"""The PromQL expressions that the dashboard and the alerts share."""
 
 from gateway.base.overrides import VersionKey
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Protocol
 
 from gateway.process.settings import Settings
 
-_RULES = "the rules; without it, the file that GATEWAY_CONFIG names, or gateway.yaml"
+_RULES = "the configuration file; default: GATEWAY_CONFIG, or gateway.yaml"
 
 
 class Command(Protocol):
@@ -25,7 +25,7 @@ class Command(Protocol):
         ...
 
     def run(self, arguments: Namespace) -> int:
-        """Run the command; return the exit status: 0 done, 1 refused, 2 wrongly asked.
+        """Run the command; return the exit status: 0 done, 1 refused, 2 wrong usage.
 
         An action for which these have another meaning sets the default `wrong` of its parser: the
         status where it cannot be done.
@@ -40,16 +40,16 @@ class Command(Protocol):
 
 
 class CommandError(Exception):
-    """A command that cannot be done; the text has the reason, and what would help."""
+    """A command failed; the text has the reason and the remedy."""
 
 
 class CommandParser(ArgumentParser):
     """A parser, also of commands and actions; its default `wrong` is the status of wrong use."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Parse words; exit where one is unknown, with the usage of the action that has none such.
+        """Parse words; exit at an unknown one, with the usage of the action that it was given to.
 
-        argparse leaves them to the parser of the whole command line, whose usage has no options.
+        argparse would report it with the usage of the whole command line, which has no options.
         """
         arguments, unknown = super().parse_known_args(args, namespace)
         if unknown:
@@ -98,7 +98,7 @@ def add_version_action(
 
 
 def add_reason(parser: ArgumentParser) -> None:
-    """Add the option with the reason of an act."""
+    """Add the option with the reason of a change."""
     parser.add_argument(
         "--why", metavar="TEXT", help="the reason, for the audit log; needed where 'admin' is set"
     )

@@ -1,4 +1,4 @@
-"""What commands read of files: a body, and the conversions as they are declared in the rules."""
+"""What commands read without a running gateway: bodies, declared conversions, and the store."""
 
 import asyncio
 import json
@@ -64,7 +64,7 @@ def read_body(path: Path, limits: Limits) -> bytes:
 
 
 class StoredState(NamedTuple):
-    """What a store has.
+    """The contents of a store.
 
     Attributes:
         view: the sums.
@@ -93,7 +93,7 @@ def location(text: str) -> str:
 
 
 def read_stored(place: str, query: HistoryQuery | None = None) -> StoredState:
-    """Return what a store has.
+    """Read a store, whether a gateway runs or not.
 
     Args:
         place: the path of its file, or the URL of its database.

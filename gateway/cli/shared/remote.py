@@ -21,12 +21,12 @@ T = TypeVar("T")
 _TIMEOUT = 20.0
 
 
-# What helps where no gateway answers, and where its certificate is none that is trusted.
+# The remedies if no gateway answers, and if its certificate is not trusted.
 _RUNS = "does the gateway run? GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT set where to ask"
 _CERTIFIED = (
     "GATEWAY_ADMIN_CA names the file of its authority, and GATEWAY_ADMIN_HOST a host that it is for"
 )
-# How the other port of a gateway says that nothing is there; the admin port has the words of HTTP.
+# The title of a 404 at the port for clients; the admin port uses the phrase of HTTP.
 _FOR_CLIENTS = FAULT_KINDS[FaultCode.NOT_FOUND].title
 
 
@@ -133,10 +133,10 @@ def ask_version(method: str, what: str, arguments: Namespace, content: object = 
 
 
 def read_answer(answer: bytes, kind: type[T]) -> T:
-    """Return what an answer of the admin port says, of the kind that a command asks for.
+    """Decode an answer of the admin port.
 
     Raises:
-        AdminUnreachableError: it says something else.
+        AdminUnreachableError: it does not have this type.
     """
     try:
         return msgspec.json.decode(answer, type=kind)
@@ -171,7 +171,7 @@ def _authorization(settings: Settings) -> dict[str, str]:
 
 
 def _tls(settings: Settings) -> ssl.SSLContext | None:
-    """Return how the admin port is asked over TLS; None if it is asked without."""
+    """Return the TLS context for the admin port; None if it is asked without TLS."""
     if not settings.admin_ca:
         return None
     try:
@@ -186,7 +186,7 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
 
 
 def _operator() -> str:
-    """Return the name of who types the command, for the audit log."""
+    """Return the name of the current user, for the audit log."""
     try:
         return quote(getpass.getuser(), safe="")
     except (KeyError, OSError):  # a user without a name
