@@ -258,9 +258,8 @@ def _in_charset(found: BodyFormat, charsets: set[bytes]) -> _Text:
         encoding = declared(charset.decode("latin-1"))
     except (LookupError, ValueError):
         return found, None
-    if found in STREAMS or found is BodyFormat.FORM:
-        return BodyFormat.OTHER, None
-    return found, encoding
+    # Streams are UTF-8 whatever they are called.
+    return found, None if found in STREAMS else encoding
 
 
 _remembered = lru_cache(maxsize=128)(_format)

@@ -211,17 +211,19 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
         if len(converted) > _NO_TURN:
             await _hold_made(converted, room)
     except content_coding.ContentCodingError as error:
-        raise failed(response, error) from None
+        if not maybe:
+            raise failed(response, error) from None
+        converted = body
     except ConversionError as error:
+        text = body
         if isinstance(error, json_body.NotJsonError) and is_json:
+            if codings:
+                text = await asyncio.to_thread(content_coding.decode, body, applied, room.limit)
             with suppress(FaultError):
-                text = body
-                if codings:
-                    text = await asyncio.to_thread(content_coding.decode, body, applied, room.limit)
                 series = _series(response, text, conversion, room, message, more=False)
                 return await series, True
         if not isinstance(error, json_body.NotJsonError) or (
-            not maybe and known and (codings or _MAY_HAVE_FIELDS.match(body))
+            not maybe and known and _MAY_HAVE_FIELDS.match(text)
         ):
             raise failed(response, error, error.cause) from None
         converted = body  # a text that no change names

@@ -224,6 +224,12 @@ PASSED = {
     "NaN beside": (b'{"a":NaN,"b":[-Infinity,"NaN"]}', ["Content-Type: application/json"]),
     "text in an unknown charset": (b"\xffOK", ["Content-Type: application/json; charset=none"]),
     "JSON in an unknown coding": (PDF, ["Content-Type: application/json", "Content-Encoding: x"]),
+    "coded text as JSON": (
+        *(gzip.compress(b"OK"), ["Content-Type: application/json", "Content-Encoding: gzip"]),
+    ),
+    "text that is not in its coding": (
+        *(b"OK", ["Content-Type: text/plain", "Content-Encoding: gzip"]),
+    ),
     "long text": (b"x" * (LIMIT + 1), ["Content-Type: text/plain"]),
     "long text that is JSON": (b'"%b"' % (b"x" * LIMIT), ["Content-Type: text/plain"]),
 }

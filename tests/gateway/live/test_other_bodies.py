@@ -63,6 +63,19 @@ def test_a_json_patch_in_another_encoding(house: House, encoding: str) -> None:
     assert sent == '[{"op":"replace","path":"/label","value":"A"}]'
 
 
+@pytest.mark.parametrize("charset", ["iso-8859-1", "windows-1252", "utf-8"])
+def test_a_form_in_another_charset_is_converted(house: House, charset: str) -> None:
+    field = f"Content-Type: application/x-www-form-urlencoded; charset={charset}"
+    assert ask(house.gateway, "POST", "/other/v1", field, body=b"title=A&x=%E9").status == 200
+    assert house.service.last.body == b"label=A&x=%E9&channel=web"
+
+
+def test_lines_in_another_charset_are_converted(house: House) -> None:
+    field = "Content-Type: application/x-ndjson; charset=iso-8859-1"
+    assert ask(house.gateway, "POST", "/other/v1", field, body=b'{"title":"A"}\n').status == 200
+    assert house.service.last.body == b'{"label":"A","channel":"web"}\n'
+
+
 def test_utf_8_that_calls_itself_ascii(house: House) -> None:
     field = "Content-Type: application/json; charset=us-ascii"
     body = '{"title":"é"}'.encode()

@@ -35,7 +35,7 @@ from gateway.conversion.formats.body_format import (
         (b"application/jsonl; charset=utf-8", BodyFormat.JSON_LINES),
         (b"text/event-stream", BodyFormat.EVENT_STREAM),
         (b"text/csv", BodyFormat.OTHER),
-        (b"application/x-ndjson; charset=utf-16", BodyFormat.OTHER),
+        (b"application/x-ndjson; charset=utf-16", BodyFormat.JSON_LINES),
         (b"", BodyFormat.UNTYPED),
     ],
 )
@@ -70,7 +70,7 @@ def test_a_missing_type_is_none_and_several_are_no_format() -> None:
         (b"image/png", BodyFormat.PASSED),
         (b"image/svg+xml", BodyFormat.JSON),  # its own entry comes before that of the range
         (b"text/log", BodyFormat.JSON_LINES),
-        (b"text/log; charset=utf-16", BodyFormat.OTHER),
+        (b"text/log; charset=utf-16", BodyFormat.JSON_LINES),
         (b"text/plain", BodyFormat.TEXT),
         (None, BodyFormat.JSON_LINES),
     ],
