@@ -45,7 +45,7 @@ class DecodedResponse:
         self.fields: HeaderFields = end_to_end(response.fields, _CODING)
         self.target: str = response.target
         self.raw = None if most is None else BytesIO()
-        self.complete = False
+        self.complete = self._ended = False
 
     async def read(self) -> bytes:
         """Return the next bytes of the decoded body, empty at its end; raises FaultError."""
@@ -55,7 +55,9 @@ class DecodedResponse:
                     if piece:
                         return piece
                     await asyncio.sleep(0)  # others have a turn while tiny members follow
-                data = await self._response.read()
+                # A complete response may return its body at each read.
+                data = b"" if self._ended else await self._response.read()
+                self._ended = self._response.complete
                 if not data:
                     self._decoder.end()
                     self.complete = True

@@ -74,7 +74,7 @@ def test_a_retired_version(program: Program) -> None:
 
 
 def test_what_goes_wrong_on_the_way(program: Program, house: House) -> None:
-    house.service.answer = answer(b"no JSON")
+    house.service.answer = answer(b"{no JSON")
     got = get(program, "/v2/a")
     assert refusal(got) == (502, "conversion_failed")
     assert "use" not in got.json  # the fault is not about a version
@@ -86,7 +86,7 @@ def test_what_goes_wrong_on_the_way(program: Program, house: House) -> None:
 
 
 def test_codes_of_the_version(program: Program, house: House) -> None:
-    house.service.answer = answer(b"no JSON")
+    house.service.answer = answer(b"{no JSON")
     for method, status, code in (("GET", 502, 5020), ("PUT", 405, 4050)):
         got = ask(program, method, "/v5/a")
         assert got.status == status

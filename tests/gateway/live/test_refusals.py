@@ -128,7 +128,7 @@ class TestVary:
     def test_conversion_failed(
         self, house: House, endpoint: str, lines: list[str], vary: list[str]
     ) -> None:
-        house.service.answer = answer(b"<a/>", content_type="application/xml")
+        house.service.answer = answer(b"{oops")
         got = get(house.gateway, f"/down/{endpoint}".format(1), *_filled(lines, "1"))
         assert got.refusal() == (502, "conversion_failed")
         assert got.members("Vary") == vary
