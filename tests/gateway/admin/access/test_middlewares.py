@@ -129,7 +129,10 @@ async def test_a_body_is_bounded_and_readable(operator: Operator) -> None:
             assert await status(port, *sent, body=body) == expected, fields
 
 
-async def test_a_new_large_body_replaces_the_oldest_of_four(operator: Operator) -> None:
+async def test_a_new_large_body_replaces_the_oldest_of_four(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(middlewares, "REQUEST_SECONDS", 60.0)
     head = f"POST /page/rules HTTP/1.1\r\n{LOCAL}\r\n{FORM}\r\nContent-Length:"
 
     def replaced() -> int:
@@ -145,8 +148,9 @@ async def test_a_new_large_body_replaces_the_oldest_of_four(operator: Operator) 
         for reader, _ in held[:2]:
             with suppress(ConnectionResetError):
                 assert await reader.read() == b""
-        for reader, writer in held[2:]:
+        for _, writer in held[2:]:
             writer.write(b"a" * 400_000)
+        for reader, _ in held[2:]:
             async with asyncio.timeout(60):
                 assert (await reader.readline()).split()[1] == b"422"
         assert replaced() == 2
