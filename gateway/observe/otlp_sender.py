@@ -11,7 +11,6 @@ from contextlib import suppress
 from functools import partial
 from socket import SHUT_RDWR, socket
 from threading import Event, Thread
-from time import monotonic
 from typing import Any
 from weakref import WeakSet
 
@@ -135,28 +134,28 @@ class _CollectorSession(Session):
             self.mount(scheme, _Adapter(self._connections))
 
     def request(self, *args: Any, **named: Any) -> Response:
-        over = Event()
-        Thread(target=self._watch, args=(over,), daemon=True).start()
-        until = monotonic() + _LONGEST
+        over, cut = Event(), Event()
+        Thread(target=self._watch, args=(over, cut), daemon=True).start()
         try:
             response = super().request(*args, **{**named, "stream": True})
             response.close()
         except RequestException:
-            if monotonic() < until:
+            if not cut.is_set():
                 raise
         finally:
             over.set()
-        if monotonic() >= until:
+        if cut.is_set():
             # The end of a connection can read like that of a head. The exporter would try again
             # after an error of a connection, and does not after this one.
             raise TimeoutError("the collector takes too long")
         return response
 
-    def _watch(self, over: Event) -> None:
+    def _watch(self, over: Event, cut: Event) -> None:
         """Cut the connections if the request takes too long, also those that it then makes."""
         seconds = _LONGEST
         while not over.wait(seconds):
             seconds = _AGAIN
+            cut.set()
             for connection in tuple(self._connections):
                 if connection.sock is not None:
                     with suppress(OSError):

@@ -159,8 +159,9 @@ async def test_a_body_without_end_is_not_read() -> None:
     [
         (b"HTTP/1.1 200 OK\r\n", b"a: b\r\n"),
         (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"HTTP/1.1 200 ", b"x"),
     ],
-    ids=["fields", "interim"],
+    ids=["fields", "interim", "bytes"],
 )
 async def test_a_head_without_end_is_cut(
     monkeypatch: pytest.MonkeyPatch, head: bytes, repeated: bytes
