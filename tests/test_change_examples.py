@@ -1,4 +1,4 @@
-"""docs/conversions.md shows every change by an example, and each example is what happens."""
+"""docs/change-examples.md shows every change by an example, and each example is what happens."""
 
 import json
 import re
@@ -19,8 +19,7 @@ from gateway.conversion.version_link import Direction, VersionLink
 from gateway.rules.source import read
 from gateway.versions.version import Version
 
-WHOLE_PAGE = (Path(__file__).parents[1] / "docs" / "conversions.md").read_text()
-PAGE = WHOLE_PAGE.partition("\n## Operations\n")[0]
+PAGE = (Path(__file__).parents[1] / "docs" / "change-examples.md").read_text()
 ROWS = re.findall(r"^\| `(\w+: \{.*\})` \| `(\{.*?\})` \| `(\{.*?\})` \|$", PAGE, re.MULTILINE)
 GROUPS = {"item": (Rename((), ("name",), ("title",)),)}
 

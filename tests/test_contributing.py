@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md and docs/architecture.md name files and functions that are there."""
+"""CONTRIBUTING.md and the pages about the code name files and functions that are there."""
 
 import re
 
@@ -7,7 +7,8 @@ import pytest
 import gateway
 from tests.gateway.kit import ROOT
 
-TEXTS = {page: (ROOT / page).read_text() for page in ("CONTRIBUTING.md", "docs/architecture.md")}
+PAGES = ("CONTRIBUTING.md", "docs/architecture.md", "docs/walks.md")
+TEXTS = {page: (ROOT / page).read_text() for page in PAGES}
 RECIPES = {
     title: [line.partition(" ")[0] for line in block.splitlines()]
     for title, block in re.findall(
@@ -46,7 +47,7 @@ def test_the_files_that_are_named_exist(page: str) -> None:
 
 
 def test_the_functions_of_the_walks_exist() -> None:
-    walks = FUNCTIONS.findall(TEXTS["docs/architecture.md"])
+    walks = FUNCTIONS.findall(TEXTS["docs/architecture.md"] + TEXTS["docs/walks.md"])
     assert len(walks) > 20
     missing = [
         f"{name} in {path}"

@@ -1,4 +1,4 @@
-"""The example of operations in docs/conversions.md, both ways."""
+"""The example of operations in docs/operations.md, both ways."""
 
 import json
 import re
@@ -16,10 +16,10 @@ from gateway.routing.plan import Plan, plan
 from gateway.routing.snapshot import Snapshot
 from gateway.rules.load import load
 from tests.gateway.kit import ROOT
+from tests.transcript import section
 
-PAGE = (ROOT / "docs" / "conversions.md").read_text()
-PART = PAGE.partition("\n## Operations\n")[2].partition("\n## ")[0]
-SECTION, _, QUERIES = PART.partition("\n### ")
+PAGE = (ROOT / "docs" / "operations.md").read_text()
+SECTION, QUERIES = section(PAGE, "Declare operations"), section(PAGE, "Query parameters")
 CHANGES = re.findall(r"^\| `(\w+: \{.*\})` \| `(.*?)` \| `(.*?)` \|$", QUERIES, re.MULTILINE)
 (WRITTEN,) = re.findall(r"```yaml\n([^`]+)```", SECTION)
 ROWS = re.findall(r"^\| `([A-Z]+ .+)` \| `([A-Z]+ .+)` \|$", SECTION, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The first example in docs/conversions.md and those of shapes, run both ways."""
+"""The first example in docs/convert.md and those in docs/shapes.md, run both ways."""
 
 import json
 import re
@@ -11,12 +11,11 @@ from gateway.conversion.formats import json_body
 from gateway.conversion.message.message import Message
 from gateway.rules.load import load
 from tests.gateway.kit import ROOT
+from tests.transcript import section
 
-PAGE = (ROOT / "docs" / "conversions.md").read_text()
-FIRST, SHAPES = (
-    PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    for heading in ("Read a conversion", "Shapes")
-)
+PAGE = (ROOT / "docs" / "convert.md").read_text()
+FIRST = section(PAGE, "Read a conversion")
+SHAPES = (ROOT / "docs" / "shapes.md").read_text()
 EXAMPLE = re.compile(r"```yaml\n([^`]+)```\n\n```json\n(.+)\n(.+)\n```")
 EXAMPLES = [*EXAMPLE.findall(FIRST), *EXAMPLE.findall(SHAPES)]
 
@@ -37,9 +36,9 @@ def rules(changes: str) -> bytes:
 
 
 def test_every_block_is_an_example() -> None:
-    for section, more_than in ((FIRST, 0), (SHAPES, 6)):
-        found = len(EXAMPLE.findall(section))
-        assert found == section.count("```yaml") == section.count("```json") > more_than
+    for text, more_than in ((FIRST, 0), (SHAPES, 6)):
+        found = len(EXAMPLE.findall(text))
+        assert found == text.count("```yaml") == text.count("```json") > more_than
 
 
 def test_the_first_example_stands_first() -> None:

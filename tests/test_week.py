@@ -1,15 +1,15 @@
-"""The week of docs/operate.md, done as it stands, from Monday to Friday, by real processes."""
+"""The week of docs/week.md, done as it stands, from Monday to Friday, by real processes."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.gateway.kit import ROOT
-from tests.transcript import beginner, section
+from tests.transcript import beginner
 
 pytestmark = pytest.mark.slow
 
-WEEK = section((ROOT / "docs" / "operate.md").read_text(), "The week")
+WEEK = (ROOT / "docs" / "week.md").read_text()
 
 
 def test_the_week(tmp_path: Path) -> None:

@@ -70,11 +70,13 @@ class FaultKind(NamedTuple):
         blame: The party that caused the fault.
         status: The HTTP status of the response.
         title: The title of the problem detail.
+        when: The condition, for the table of errors in the documentation.
     """
 
     blame: Blame
     status: int
     title: str
+    when: str
 
 
 # `Fault.status_override` may replace a status of this table in three cases. The status of a fault
@@ -82,33 +84,163 @@ class FaultKind(NamedTuple):
 # Accept. The operator configures the statuses of a brownout and of an operation that is missing.
 FAULT_KINDS: Mapping[FaultCode, FaultKind] = MappingProxyType(
     {
-        FaultCode.BAD_REQUEST: FaultKind(Blame.CLIENT, 400, "Malformed request"),
-        FaultCode.NOT_FOUND: FaultKind(Blame.CLIENT, 404, "No such resource"),
-        FaultCode.METHOD_NOT_ALLOWED: FaultKind(Blame.CLIENT, 405, "Method not allowed"),
-        FaultCode.REQUEST_TIMEOUT: FaultKind(Blame.CLIENT, 408, "Request timed out"),
-        FaultCode.BODY_TOO_LARGE: FaultKind(Blame.CLIENT, 413, "Body too large"),
-        FaultCode.URI_TOO_LONG: FaultKind(Blame.CLIENT, 414, "Request target too long"),
-        FaultCode.HEADERS_TOO_LARGE: FaultKind(Blame.CLIENT, 431, "Header fields too large"),
-        FaultCode.EXPECTATION_FAILED: FaultKind(Blame.CLIENT, 417, "Expectation failed"),
-        FaultCode.UNSUPPORTED_MEDIA_TYPE: FaultKind(Blame.CLIENT, 415, "Unsupported media type"),
-        FaultCode.UNCONVERTIBLE_REQUEST: FaultKind(
-            Blame.CLIENT, 400, "Request cannot be converted"
+        FaultCode.BAD_REQUEST: FaultKind(
+            Blame.CLIENT,
+            400,
+            "Malformed request",
+            "The request is not valid HTTP/1.1, or a field of it would have the service see"
+            " another request.",
         ),
-        FaultCode.OPERATION_MISSING: FaultKind(Blame.CLIENT, 404, "Operation no longer offered"),
-        FaultCode.VERSION_MISSING: FaultKind(Blame.CLIENT, 400, "Version missing"),
-        FaultCode.VERSION_MALFORMED: FaultKind(Blame.CLIENT, 400, "Version malformed"),
-        FaultCode.VERSION_UNKNOWN: FaultKind(Blame.CLIENT, 400, "Version not supported"),
-        FaultCode.VERSION_CONFLICT: FaultKind(Blame.CLIENT, 400, "Versions contradict each other"),
-        FaultCode.VERSION_RETIRED: FaultKind(Blame.CLIENT, 410, "Version retired"),
-        FaultCode.VERSION_BROWNOUT: FaultKind(Blame.GATEWAY, 503, "Version browned out"),
-        FaultCode.INTERNAL: FaultKind(Blame.GATEWAY, 500, "Internal error"),
-        FaultCode.OVERLOADED: FaultKind(Blame.GATEWAY, 503, "Too many requests in flight"),
-        FaultCode.GATEWAY_EXHAUSTED: FaultKind(Blame.GATEWAY, 503, "Gateway cannot connect"),
-        FaultCode.UPSTREAM_UNAVAILABLE: FaultKind(Blame.UPSTREAM, 503, "No healthy backend"),
-        FaultCode.UPSTREAM_UNREACHABLE: FaultKind(Blame.UPSTREAM, 502, "Backend unreachable"),
-        FaultCode.UPSTREAM_PROTOCOL: FaultKind(Blame.UPSTREAM, 502, "Backend broke HTTP"),
-        FaultCode.UPSTREAM_TIMEOUT: FaultKind(Blame.UPSTREAM, 504, "Backend too slow"),
-        FaultCode.CONVERSION_FAILED: FaultKind(Blame.UPSTREAM, 502, "Response cannot be converted"),
+        FaultCode.NOT_FOUND: FaultKind(
+            Blame.CLIENT,
+            404,
+            "No such resource",
+            "No endpoint has this path; paths match exactly.",
+        ),
+        FaultCode.METHOD_NOT_ALLOWED: FaultKind(
+            Blame.CLIENT,
+            405,
+            "Method not allowed",
+            "The endpoint lacks the method; Allow lists those it has. Also TRACE with "
+            "Max-Forwards: 0, whose answer could show credentials.",
+        ),
+        FaultCode.REQUEST_TIMEOUT: FaultKind(
+            Blame.CLIENT,
+            408,
+            "Request timed out",
+            "Header fields or a body came too slowly.",
+        ),
+        FaultCode.BODY_TOO_LARGE: FaultKind(
+            Blame.CLIENT,
+            413,
+            "Body too large",
+            "The body exceeds max_body of the endpoint or a limit.",
+        ),
+        FaultCode.URI_TOO_LONG: FaultKind(
+            Blame.CLIENT,
+            414,
+            "Request target too long",
+            "The request target exceeds limits.target.",
+        ),
+        FaultCode.HEADERS_TOO_LARGE: FaultKind(
+            Blame.CLIENT,
+            431,
+            "Header fields too large",
+            "The header fields exceed limits.header_bytes or limits.header_fields.",
+        ),
+        FaultCode.EXPECTATION_FAILED: FaultKind(
+            Blame.CLIENT,
+            417,
+            "Expectation failed",
+            "Expect asks for something other than 100-continue.",
+        ),
+        FaultCode.UNSUPPORTED_MEDIA_TYPE: FaultKind(
+            Blame.CLIENT,
+            415,
+            "Unsupported media type",
+            "A body to convert has a media type, charset or content coding that the gateway"
+            " does not read.",
+        ),
+        FaultCode.UNCONVERTIBLE_REQUEST: FaultKind(
+            Blame.CLIENT,
+            400,
+            "Request cannot be converted",
+            "The request does not fit the version it was sent for; the detail names the"
+            " place. Also a WebSocket whose messages would have to be converted.",
+        ),
+        FaultCode.OPERATION_MISSING: FaultKind(
+            Blame.CLIENT,
+            404,
+            "Operation no longer offered",
+            "The version of the service lacks the operation; `refuse` may set another status.",
+        ),
+        FaultCode.VERSION_MISSING: FaultKind(
+            Blame.CLIENT,
+            400,
+            "Version missing",
+            "The request names no version, and there is no default.",
+        ),
+        FaultCode.VERSION_MALFORMED: FaultKind(
+            Blame.CLIENT,
+            400,
+            "Version malformed",
+            "The version is not written in the format of the API, or another parameter"
+            " looks like that of the version.",
+        ),
+        FaultCode.VERSION_UNKNOWN: FaultKind(
+            Blame.CLIENT,
+            400,
+            "Version not supported",
+            "The API or the endpoint has no such version; the answer lists those there are.",
+        ),
+        FaultCode.VERSION_CONFLICT: FaultKind(
+            Blame.CLIENT,
+            400,
+            "Versions contradict each other",
+            "Two places of the request name different versions.",
+        ),
+        FaultCode.VERSION_RETIRED: FaultKind(
+            Blame.CLIENT,
+            410,
+            "Version retired",
+            "The sunset of the version has passed; `successor` names the version to use instead.",
+        ),
+        FaultCode.VERSION_BROWNOUT: FaultKind(
+            Blame.GATEWAY,
+            503,
+            "Version browned out",
+            "A brownout refuses the request; Retry-After covers adjacent windows. The"
+            " status may be 410.",
+        ),
+        FaultCode.INTERNAL: FaultKind(
+            Blame.GATEWAY,
+            500,
+            "Internal error",
+            "The gateway failed; the log has the cause.",
+        ),
+        FaultCode.OVERLOADED: FaultKind(
+            Blame.GATEWAY,
+            503,
+            "Too many requests in flight",
+            "Too many clients, tunnels, requests in flight, or bodies being converted.",
+        ),
+        FaultCode.GATEWAY_EXHAUSTED: FaultKind(
+            Blame.GATEWAY,
+            503,
+            "Gateway cannot connect",
+            "The machine of the gateway has no local port, file or memory for a connection."
+            " It counts neither against the target nor in gates; Retry-After is set.",
+        ),
+        FaultCode.UPSTREAM_UNAVAILABLE: FaultKind(
+            Blame.UPSTREAM,
+            503,
+            "No healthy backend",
+            "No target of the service is healthy.",
+        ),
+        FaultCode.UPSTREAM_UNREACHABLE: FaultKind(
+            Blame.UPSTREAM,
+            502,
+            "Backend unreachable",
+            "The service refuses or resets the connection.",
+        ),
+        FaultCode.UPSTREAM_PROTOCOL: FaultKind(
+            Blame.UPSTREAM,
+            502,
+            "Backend broke HTTP",
+            "The service breaks HTTP before its response head is complete.",
+        ),
+        FaultCode.UPSTREAM_TIMEOUT: FaultKind(
+            Blame.UPSTREAM,
+            504,
+            "Backend too slow",
+            "The service exceeds one of its timeouts.",
+        ),
+        FaultCode.CONVERSION_FAILED: FaultKind(
+            Blame.UPSTREAM,
+            502,
+            "Response cannot be converted",
+            "A response that must be converted cannot be; nothing of it is sent.",
+        ),
     }
 )
 

@@ -12,6 +12,9 @@ HELP = "pause brownouts, at once"
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the actions."""
+    parser.epilog = (
+        "Exit status: 0; 2 the command is used wrongly, or the gateway cannot be reached."
+    )
     actions = add_actions(parser)
     for name, method, about in (
         ("pause", "PUT", "stop refusing, at once"),

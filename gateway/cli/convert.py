@@ -34,6 +34,9 @@ T = TypeVar("T")
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the API, its versions, the message and the file."""
+    parser.epilog = (
+        "Exit status: 0; 1 the message does not fit its version, or the file cannot be used."
+    )
     parser.add_argument("api", metavar="API")
     parser.add_argument("--from", dest="source", required=True, metavar="VERSION")
     parser.add_argument("--to", dest="target", required=True, metavar="VERSION")

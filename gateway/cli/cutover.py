@@ -27,6 +27,11 @@ _BAR = 20
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the actions."""
+    parser.epilog = (
+        "Exit status: 0; 2 the command is used wrongly, or the gateway cannot be reached."
+        " `wait` exits with 0 when the percentage is reached, 1 when gates or an operator"
+        " rolled the cutover back, 2 when it is too late, and 64 when it cannot wait."
+    )
     actions = add_actions(parser)
     add_version_action(
         actions, "show", "show the percentage, the gates and what follows"
@@ -39,7 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     waiting = add_version_action(
         actions,
         "wait",
-        "wait until the percentage is reached: status 0; 1 rolled back, 2 too late, 64 wrong usage",
+        "wait until the percentage is reached",
     )
     waiting.add_argument(
         "--until", metavar="PERCENT", default="100", help="from 0 to 100; 100 by default"

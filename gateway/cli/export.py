@@ -35,6 +35,7 @@ _HOSTNAME = re.compile(
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the formats."""
+    parser.epilog = "Exit status: 0; 1 the file cannot be used."
     actions = add_actions(parser)
     _add_kubernetes(
         actions.add_parser("kubernetes", help="objects that run the gateway in a cluster")

@@ -20,6 +20,9 @@ HELP = "list the replicas that share a state, and what was changed"
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the actions."""
+    parser.epilog = (
+        "Exit status: 0; 2 the command is used wrongly, or the gateway cannot be reached."
+    )
     actions = add_actions(parser)
     actions.add_parser("show", help="list the replicas").set_defaults(ask=("GET", "fleet"))
     forget = actions.add_parser("forget", help="forget a replica that is lost for good")

@@ -19,6 +19,10 @@ HELP = "list the messages to webhooks, and send a test message"
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the actions."""
+    parser.epilog = (
+        "Exit status: 0; 1 a test message was not taken; 2 the command is used wrongly, or"
+        " the gateway cannot be reached."
+    )
     actions = add_actions(parser)
     showing = actions.add_parser("show", help="list the latest messages, and how far they got")
     showing.add_argument("--json", action="store_true", help="as JSON")

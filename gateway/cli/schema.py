@@ -8,8 +8,9 @@ from gateway.rules.editor_schema import json_schema
 HELP = "print the JSON Schema of the configuration, for editors"
 
 
-def add_arguments(_: ArgumentParser) -> None:
-    """Add nothing."""
+def add_arguments(parser: ArgumentParser) -> None:
+    """Describe the exit status."""
+    parser.epilog = "Exit status: 0."
 
 
 def run(_: Namespace) -> int:

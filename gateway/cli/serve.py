@@ -7,8 +7,12 @@ from gateway import app
 HELP = "answer requests, as the gateway does without a command"
 
 
-def add_arguments(_: ArgumentParser) -> None:
-    """Add nothing: the environment sets what to serve."""
+def add_arguments(parser: ArgumentParser) -> None:
+    """Describe the exit status; the environment sets what to serve."""
+    parser.epilog = (
+        "Exit status: 0 after SIGTERM or Ctrl-C (SIGHUP reloads); 1 the configuration, the"
+        " state or a port cannot be used; 2 a setting is wrong."
+    )
 
 
 def run(_: Namespace) -> int:

@@ -11,6 +11,9 @@ HELP = "show how the responses of a version differ"
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the actions."""
+    parser.epilog = (
+        "Exit status: 0; 2 the command is used wrongly, or the gateway cannot be reached."
+    )
     actions = add_actions(parser)
     showing = add_version_action(actions, "show", "show how answers differ")
     showing.add_argument(

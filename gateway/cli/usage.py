@@ -27,6 +27,7 @@ _STATUS = {"yes": 0, "no": 1, "unknown": 2}
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add what to print, and where it is read."""
+    parser.epilog = "Exit status: 0; with --retire 0 yes, 1 no, 2 unknown."
     parser.add_argument("--api", help="show only this API")
     parser.add_argument("--version", help="show only this version")
     one = parser.add_mutually_exclusive_group()

@@ -23,6 +23,7 @@ _WIDTH = 79
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the file, and what of it to prove."""
+    parser.epilog = "Exit status: 0 every claim holds; 1 a claim fails; 2 not all can be concluded."
     add_rules_file(parser)
     parser.add_argument("--api", metavar="NAME", help="only this API")
     parser.add_argument(

@@ -30,52 +30,67 @@ class Settings(BaseModel, frozen=True):
     """
 
     host: str = Field(default="127.0.0.1", min_length=1, description="an address or a host name")
+    """The address or host name on which `python -m gateway` listens."""
     port: int = Field(
         default=8080, ge=0, le=65535, description="a whole number from 0 (any free port) to 65535"
     )
+    """The port on which it listens; 0 is any free one."""
     admin_host: str = Field(
         default="127.0.0.1", min_length=1, description="an address or a host name"
     )
+    """The address or host name of the admin port, also where commands connect."""
     admin_port: int = Field(
         default=8090, ge=0, le=65535, description="a whole number from 0 (any free port) to 65535"
     )
+    """The admin port, also where commands connect; 0 is any free one."""
     admin_hosts: str = Field(
         default="",
         pattern=r"^[A-Za-z0-9._, -]*$",
         description="host names of the admin port with commas between them",
     )
+    """Further host names of the admin port, with commas between them."""
     admin_token: str = Field(default="", description="a token of the admin port")
+    """The token that commands send to the admin port."""
     admin_token_file: Path | None = Field(
         default=None, description="the path of a file with a token of the admin port"
     )
+    """The file that holds that token; GATEWAY_ADMIN_TOKEN comes before it."""
     admin_ca: str = Field(
         default="",
         description="the path of a file with the certificates of authorities, or 'system'",
     )
+    """The file of the authorities by which commands connect over HTTPS, or `system`. Without it,
+    they use HTTP."""
     config: Path = Field(default=Path("gateway.yaml"), description="the path of gateway.yaml")
+    """The file of the configuration."""
     workers: int | None = Field(
         default=None,
         ge=1,
         le=256,
         description="a whole number of processes from 1 to 256",
     )
+    """The number of worker processes, in place of `workers`."""
     replica: str = Field(
         default_factory=lambda: socket.gethostname()[:63],
         pattern=r"^[A-Za-z0-9]([A-Za-z0-9._:-]{0,62})$",
         description="a name of up to 63 letters, digits and the characters ._:-",
     )
+    """The name of the gateway in a fleet. Without it, that is the name of the machine."""
     overrides_file: Path = Field(
         default=Path("gateway-overrides.json"), description="the path of a file"
     )
+    """The file in which a replica stores what it starts from while the database is away."""
     grace: float = Field(
         default=10.0,
         ge=0,
         le=86_400,
         description="a number of seconds from 0 to 86400",
     )
+    """The longest time that a stop waits for answers, in seconds."""
     shadow_load: float = Field(
         default=0.8, ge=0, le=1, description="a share of a processor from 0 to 1"
     )
+    """The share of a processor from which on a worker pauses shadows; with 1, it never does."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:

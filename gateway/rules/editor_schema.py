@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from textwrap import dedent
 from typing import Any
 
+from pydantic import BaseModel
+
 from gateway.base.model import SectionModel
 from gateway.rules.root import Config
 
@@ -25,7 +27,7 @@ def json_schema() -> dict[str, object]:
         for one in properties.values():
             if any("$ref" in part for part in one.get("anyOf", ())):
                 one.pop("title", None)  # the model has its own
-        for key, description in _descriptions(models[name]) if properties else ():
+        for key, description in descriptions(models[name]) if properties else ():
             properties[key] = dict(sorted({**properties[key], "description": description}.items()))
     schema = _for_editors(described)
     schema["$defs"]["Variable"] = {
@@ -42,14 +44,14 @@ def _models(base: type[SectionModel]) -> Iterator[type[SectionModel]]:
         yield from _models(model)
 
 
-def _descriptions(model: type[SectionModel]) -> Iterator[tuple[str, str]]:
+def descriptions(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
     """Yield the keys of a model with the docstrings of its fields.
 
     pydantic can read them when a model is defined. That would take time and memory of every
     process that serves, and nothing but this schema needs them.
     """
     for part in reversed(model.__mro__):
-        if not issubclass(part, SectionModel):
+        if not issubclass(part, BaseModel) or part is BaseModel:
             continue
         try:
             source = inspect.getsource(part)

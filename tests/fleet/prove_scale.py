@@ -27,7 +27,7 @@ from tests.fleet.cluster import Cluster
 from tests.fleet.prove_state import judged, membership
 
 REPLICAS, VERSIONS, CLIENTS = 100, 50, 100_000
-# A version has so many rows before the judge cuts them; see docs/fleet.md.
+# A version has so many rows before the judge cuts them; see docs/fleet-promises.md.
 MOST_ROWS = 3 * KEPT
 FILL = f"""
 INSERT INTO gateway.usage

@@ -29,7 +29,7 @@ LAST_DAY_OF_1 = 100
 REPLICAS, MINUTES = 2, 4
 # A client calls each minute, and so many others that never come back.
 STRANGERS = 4
-# As docs/fleet.md has them.
+# As docs/fleet-promises.md has them.
 BOUNDS = {
     "SELECT max(count) FROM (SELECT count(*) FROM gateway.usage GROUP BY version) q": 3 * KEPT + 1,
     "SELECT max(count) FROM (SELECT count(*) FROM gateway.counts GROUP BY kind) q": 2 * 257,

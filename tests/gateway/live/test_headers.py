@@ -29,7 +29,7 @@ END_TO_END: list[str | bytes] = [
     'If-None-Match: W/"a", "b"',
     "Range: bytes=0-1",
     "!#$%&'*+-.^_`|~: odd name",
-    # Which of these a service believes, only its operator knows; docs/reference.md says so.
+    # Which of these a service believes, only its operator knows; docs/http.md says so.
     "X-Forwarded-User: ann",
     "Remote-User: ann",
     "X-Real-IP: 192.0.2.1",

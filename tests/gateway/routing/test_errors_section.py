@@ -105,8 +105,8 @@ def test_codes_that_the_version_lacks(mapped: tuple[str, ...], lacking: list[str
     ]
 
 
-def test_the_example_of_the_reference() -> None:
-    page = (ROOT / "docs" / "reference.md").read_text()
+def test_the_example_in_the_docs() -> None:
+    page = (ROOT / "docs" / "error-shapes.md").read_text()
     (example,) = (
         part for part in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "codes:" in part
     )

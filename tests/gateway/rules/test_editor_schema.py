@@ -11,8 +11,9 @@ import yaml
 
 from gateway.rules.editor_schema import json_schema
 from gateway.rules.source import read
+from stack.schema_keys import Key
 from tests.gateway.kit import ROOT
-from tests.gateway.rules.keys import COMMITTED, KEYS, MODELS, SCHEMA, Key
+from tests.gateway.rules.keys import COMMITTED, KEYS, MODELS, SCHEMA
 from tests.gateway.rules.rules import RULES, edited, loaded, report
 
 SHIPPED = ROOT / "gateway.yaml"

@@ -85,7 +85,7 @@ def test_it_joins_a_container_that_is_there() -> None:
     ],
 )
 def test_where_it_stands(newer: str, older: str, given: str, becomes: str) -> None:
-    """As docs/conversions.md says: in the former place, or last."""
+    """As docs/convert.md says: in the former place, or last."""
     assert json.dumps(up(rename(newer, older), json.loads(given))) == becomes
 
 

@@ -1,0 +1,75 @@
+"""The keys of gateway.yaml, read from its JSON Schema."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+# Each of these has tables of its own: changes, which groups list as well, and mechanisms.
+OWN_TABLES = (
+    *(f"apis.NAME.conversions[].{name}" for name in ("changes", "query", "headers")),
+    "apis.NAME.groups",
+    "apis.NAME.endpoints[].version",
+)
+LABELS = {"services": "NAME", "apis": "NAME", "versions": "VERSION"}
+
+
+class Key(NamedTuple):
+    """One key of gateway.yaml."""
+
+    path: str
+    schema: dict[str, Any]
+    required: bool
+
+    @property
+    def description(self) -> str:
+        """Return the description that editors show."""
+        return str(self.schema.get("description", ""))
+
+    @property
+    def default(self) -> str:
+        """Return the default as YAML has it; empty if it is null, empty or a mapping."""
+        default = self.schema.get("default")
+        if isinstance(default, list):
+            return ", ".join(default)
+        if isinstance(default, bool):
+            return str(default).lower()
+        if isinstance(default, int | float):
+            return f"{default:.15g}"
+        return default if isinstance(default, str) else ""
+
+
+class SchemaKeys:
+    """The models of a JSON Schema of gateway.yaml, and their keys."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self.schema = schema
+        self.models: dict[str, Any] = {
+            "Config": schema,
+            **{name: model for name, model in schema["$defs"].items() if "properties" in model},
+        }
+
+    def keys(self, model: dict[str, Any] | None = None, prefix: str = "") -> Iterator[Key]:
+        """Yield the keys of a model and of the models in it, with their full paths."""
+        model = model or self.schema
+        for name, schema in model["properties"].items():
+            path = f"{prefix}{name}"
+            yield Key(path, schema, name in model.get("required", ()))
+            if path not in OWN_TABLES:
+                for inner, label in self._models(schema, LABELS.get(name, "NAME")):
+                    yield from self.keys(inner, f"{path}{label}.")
+
+    def _models(self, schema: dict[str, Any], label: str) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yield the models that a value may have, and how their place is written."""
+        if "$ref" in schema:
+            model = self.models.get(schema["$ref"].rpartition("/")[2])
+            if model is not None:
+                yield model, ""
+        for member in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+            yield from self._models(member, label)
+        if "items" in schema:
+            for model, _ in self._models(schema["items"], label):
+                yield model, "[]"
+        named = (schema.get("additionalProperties"), *schema.get("patternProperties", {}).values())
+        for value in named:
+            if isinstance(value, dict):
+                for model, _ in self._models(value, label):
+                    yield model, f".{label}"
