@@ -1,6 +1,6 @@
 """The version gateway: clients choose a version, operators decide where it is served.
 
-The words of this house (docs/architecture.md has the same glossary, with more of each):
+The glossary (docs/architecture.md has more of it, and the order of the packages):
 
 API         a family of resources with versions.
 Endpoint    a public path of an API, with the mechanisms that select the version there.
@@ -23,9 +23,7 @@ Cutover     the share of a version's clients that another version's service answ
 Exchange    the record of one request, written once: log line, metrics and usage come from it.
 Fault       what went wrong with one request, and whose fault it was.
 
-The floors, from the bottom, imports only downward: `core` (pure), `config` and `settings`, `proxy`,
-`telemetry`, `state`, `verify`, `export`, `admin`, `process`, and on top `app` and `cli`. A request
-passes through `proxy.handler`; start reading there.
+A request passes through `proxy.handler`; docs/walks.md follows it.
 """
 
 __version__ = "1.0.0"
