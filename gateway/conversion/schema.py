@@ -323,6 +323,7 @@ class Schemas:
     def __init__(self, components: Mapping[str, object]) -> None:
         self.components = dict(components)
         self._opened: dict[bytes, list[Flat]] = {}
+        self._seen: dict[int, tuple[object, list[Flat]]] = {}
         self._opening: set[str] = set()
 
     def alternatives(self, schema: object) -> list[Flat]:
@@ -333,9 +334,14 @@ class Schemas:
         Raises:
             UndecidedError: it combines too many, or is defined by itself.
         """
+        # To write a large schema as text takes long; the same object is often asked for again.
+        held, known = self._seen.get(id(schema), (None, []))
+        if held is schema:
+            return known
         key = text_of(schema)
         if key not in self._opened:
             self._opened[key] = list(self._open(schema))
+        self._seen[id(schema)] = schema, self._opened[key]
         return self._opened[key]
 
     def _open(self, schema: object) -> Iterable[Flat]:

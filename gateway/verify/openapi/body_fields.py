@@ -144,10 +144,8 @@ class BodyFields:
 
     def types(self, place: Place) -> set[str]:
         """Return the types that a place may have; none where no schema names any."""
-        found = {
-            "number" if (name := flat["type"]) == "integer" else name for flat in self._flats(place)
-        }
-        return set() if found == {*TYPES} else {flat["type"] for flat in self._flats(place)}
+        found = {flat["type"] for flat in self._flats(place)}
+        return set() if {*TYPES} <= found else found
 
     def is_array(self, place: Place) -> bool:
         """Whether a place holds an array, and no object."""
@@ -296,15 +294,17 @@ class BodyFields:
             below: list[tuple[Place, str]] = []
             for place, at in level:
                 yield place, at
-                rest = [
-                    one for flat in self._objects(place) if isinstance(one := rest_of(flat), dict)
-                ]
-                if rest and not self.names_of(place):
+                objects = self._objects(place)
+                inside: dict[str, list[object]] = {}
+                for flat in objects:
+                    for name, schema in properties_of(flat).items():
+                        inside.setdefault(name, []).append(schema)
+                rest = [one for flat in objects if isinstance(one := rest_of(flat), dict)]
+                if rest and not inside:
                     below.append((rest, f"{at}*."))
-                for name in self.names_of(place):
-                    inner, spelt = self.inside(place, name), at + spell(name)
-                    if isinstance(inner, Presence):
-                        continue
+                for name, schemas in inside.items():
+                    inner: Place = schemas
+                    spelt = at + spell(name)
                     for _ in range(depth):
                         elements = self.elements(inner)
                         if not self.is_array(inner) or isinstance(elements, Presence):

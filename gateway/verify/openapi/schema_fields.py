@@ -1,11 +1,17 @@
 """The fields of documents and of schemas, as JSON Pointers with `*` for any element of an array."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from gateway.conversion.field_path import pointer
-from gateway.conversion.schema import PLACE, Schema, definitions
+from gateway.conversion.schema import (
+    Flat,
+    Schema,
+    Schemas,
+    UndecidedError,
+    definitions,
+    properties_of,
+)
 
 # How often a schema that holds itself is followed into itself.
 _DEEP = 8
@@ -35,12 +41,10 @@ class Declared:
     Attributes:
         fields: all of them, the elements of arrays included.
         objects: the fields that are objects for which no further fields are declared.
-        types: the types of each field, as JSON Schema names them.
     """
 
     fields: set[str] = field(default_factory=lambda: {""})
     objects: set[str] = field(default_factory=set)
-    types: dict[str, set[str]] = field(default_factory=dict)
 
 
 def declared(schema: Schema) -> Declared:
@@ -49,40 +53,40 @@ def declared(schema: Schema) -> Declared:
     A schema that holds itself is followed so deep only, and one that does so in many fields less
     deep: level by level, so that no field is left out beside one that is not.
     """
-    found, known = Declared(), definitions(schema)
+    found, schemas = Declared(), Schemas(definitions(schema))
+    root = {key: one for key, one in schema.items() if key != "components"}
     loose: set[str] = set()
-    level: list[tuple[object, str]] = [(schema, "")]
+    level: list[tuple[object, str]] = [(root, "")]
     for _ in range(_DEEP + 1):
         if len(level) > _WIDE:
             break
         level = [
             each
             for inner, at in level
-            if isinstance(inner, dict)
-            for each in _declare(inner, known, at, found, loose)
+            for flat in _alternatives(schemas, inner)
+            for each in _declare(flat, at, found, loose)
         ]
     found.objects -= loose
     return found
 
 
-def _declare(
-    schema: dict[str, Any], known: Mapping[str, object], at: str, found: Declared, loose: set[str]
-) -> Iterator[tuple[object, str]]:
-    """Add what a schema declares, and yield the schemas in it, each with its field."""
-    types = schema.get("type", ())
-    found.types.setdefault(at, set()).update((types,) if isinstance(types, str) else types)
-    if isinstance(reference := schema.get("$ref"), str):
-        yield known.get(reference.removeprefix(PLACE)), at
-    for key in ("allOf", "anyOf", "oneOf"):
-        yield from ((member, at) for member in schema.get(key, ()))
-    if "properties" in schema:
+def _alternatives(schemas: Schemas, schema: object) -> list[Flat]:
+    try:
+        return schemas.alternatives(schema)
+    except UndecidedError:
+        return []
+
+
+def _declare(flat: Flat, at: str, found: Declared, loose: set[str]) -> Iterator[tuple[object, str]]:
+    """Add what a flat schema declares, and yield the schemas in it, each with its field."""
+    if "properties" in flat:
         found.objects.add(at)
-    for name, inner in schema.get("properties", {}).items():
-        found.fields.add(at + pointer(name))
-        yield inner, at + pointer(name)
-    if schema.get("additionalProperties", False) is not False or "patternProperties" in schema:
+    free = (flat.get(key, False) for key in ("additionalProperties", "unevaluatedProperties"))
+    if any(one is not False for one in free) or "patternProperties" in flat:
         loose.add(at)
-    for inner in (schema.get("items"), *schema.get("prefixItems", ())):
-        if inner is not None:
-            found.fields.add(f"{at}/*")
-            yield inner, f"{at}/*"
+    inside = [(at + pointer(name), inner) for name, inner in properties_of(flat).items()]
+    elements = [*flat.get("prefixItems", ()), *([flat["items"]] if "items" in flat else [])]
+    inside += [(f"{at}/*", inner) for inner in elements]
+    for place, inner in inside:
+        found.fields.add(place)
+        yield inner, place

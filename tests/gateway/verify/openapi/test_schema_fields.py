@@ -52,12 +52,6 @@ def test_a_schema_that_holds_itself_ends() -> None:
     assert len(found) < 20
 
 
-def test_types() -> None:
-    schema: Schema = {"properties": {"a": {"type": ["string", "null"]}, "b": {"type": "integer"}}}
-    types = declared(schema).types
-    assert (types["/a"], types["/b"]) == ({"string", "null"}, {"integer"})
-
-
 def test_a_schema_that_holds_itself_in_many_fields_ends_soon() -> None:
     """Level by level, so that what is left out is left out everywhere."""
     place = {"$ref": "#/components/schemas/Node"}
