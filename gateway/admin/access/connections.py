@@ -206,8 +206,7 @@ class AdminConnection(web.RequestHandler, asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Parse a piece in turn, and read no more until then."""
-        assert self.transport is not None
-        self.transport.pause_reading()
+        self._pause_transport_reading()
         self._listener.parse_in_turn(partial(self._parse, bytes(self._buffer[:nbytes])))
 
     def _parse(self, piece: bytes) -> None:

@@ -22,6 +22,7 @@ from tests.gateway.admin.access.certificates import write_certificate
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LAST = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+CHUNKED = b"Transfer-Encoding: chunked"
 LARGE = 32 * 1024 * 1024  # more than the kernel buffers for a connection
 
 
@@ -33,6 +34,9 @@ async def serving(
     """Serve a small application on a free port; yield the port."""
 
     async def answer(request: web.Request) -> web.Response:
+        if request.path == "/slow":
+            await asyncio.sleep(0.1)
+            return web.Response(body=await request.read())
         return web.Response(text="o" * LARGE if request.path == "/large" else "ok")
 
     app = web.Application(middlewares=[note_request])
@@ -180,7 +184,7 @@ async def test_connections_are_parsed_piece_by_piece_in_turn(
         parse(connection, data)
 
     monkeypatch.setattr(AdminConnection, "data_received", record)
-    head = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = b"POST / HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\n" % CHUNKED
     async with serving() as port, AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(connected(port)) for _ in range(2)]
         for _, writer in clients:
@@ -193,6 +197,18 @@ async def test_connections_are_parsed_piece_by_piece_in_turn(
     assert max(length for _, length in pieces) <= 2048
     turns = [connection for connection, _ in pieces]
     assert all(one != other for one, other in itertools.pairwise(turns[2:-2]))
+
+
+async def test_a_body_waits_for_a_slow_handler_and_stays_in_order() -> None:
+    body = bytes(number % 251 for number in range(200_000))
+    chunks = [body[start : start + 700] for start in range(0, len(body), 700)]
+    chunked = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in [*chunks, b""])
+    async with serving() as port, connected(port) as (reader, writer):
+        for head, sent in ((b"Content-Length: 200000", body), (CHUNKED, chunked)):
+            writer.write(b"POST /slow HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\n" % head + sent)
+            async with asyncio.timeout(30):
+                await reader.readuntil(b"\r\n\r\n")
+                assert await reader.readexactly(len(body)) == body
 
 
 async def test_a_new_connection_replaces_the_oldest_of_the_address_that_has_most() -> None:
