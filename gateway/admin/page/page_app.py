@@ -12,7 +12,7 @@ from aiohttp import web
 from gateway.access.admin import Right
 from gateway.admin.access.rights import PRINCIPAL, KnownBy, order
 from gateway.admin.access.sessions import form_token
-from gateway.admin.page.acts import ACTS
+from gateway.admin.page.actions import ACTIONS
 from gateway.admin.page.live_updates import LiveUpdates
 from gateway.admin.page.rendering import asset_answer, assets, html
 from gateway.admin.page.views.audit_view import (
@@ -100,7 +100,7 @@ class Page:
         if version is None:
             return await self._missing(request)
         try:
-            await ACTS[part](self._operator, version.key, request)
+            await ACTIONS[part](self._operator, version.key, request)
         except ChangedMeanwhileError as stale:
             return await self._version(request, version, str(stale), 409)
         location = f"{version_link(version.key)}?done={part}#{part}"
@@ -119,7 +119,7 @@ class Page:
         except ValueError as error:
             return await self.problem(request, 400, str(error))
         done = request.query.get("done", "")
-        values = {"found": found, "stale": stale, "done": done if done in ACTS else ""}
+        values = {"found": found, "stale": stale, "done": done if done in ACTIONS else ""}
         return await self._html(request, "version.html", values, status)
 
     async def callers(self, request: web.Request) -> web.StreamResponse:

@@ -22,7 +22,9 @@ async def ask(operator: Operator, path: str) -> tuple[int, Any]:
         return answer.status, await (answer.json() if path == "/readyz" else answer.text())
 
 
-async def test_tasks_that_failed(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_tasks_are_listed_on_readyz(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert await ask(operator, "/readyz") == (200, {"status": "ready"})
     tasks = Tasks(operator.totals.absorb)
 
@@ -42,14 +44,14 @@ async def test_tasks_that_failed(operator: Operator, monkeypatch: pytest.MonkeyP
     assert await ask(operator, "/readyz") == (200, {"status": "ready"})
 
 
-async def test_a_state_that_cannot_be_written(operator: Operator) -> None:
+async def test_an_unwritable_state_is_a_metric(operator: Operator) -> None:
     assert "gateway_state_unwritten 0" in (await ask(operator, "/metrics"))[1]
     assert isinstance(operator.state, LocalState)
     operator.state._stale_since = 5.0
     assert "gateway_state_unwritten 1" in (await ask(operator, "/metrics"))[1]
 
 
-async def test_metrics_have_a_head_alone(operator: Operator) -> None:
+async def test_a_head_request_for_metrics_has_no_body(operator: Operator) -> None:
     app = admin_app(operator)
     async with TestClient(TestServer(app)) as client:
         async with client.head("/metrics") as answer:
@@ -60,7 +62,7 @@ async def test_metrics_have_a_head_alone(operator: Operator) -> None:
 
 
 @pytest.mark.parametrize("path", ["/usage", "/page/callers/person/1"])
-async def test_large_answers_leave_requests_their_turns(
+async def test_a_large_response_yields_to_other_requests(
     operator: Operator, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A gateway of one process answers its clients on the same loop."""

@@ -83,11 +83,11 @@ def lines() -> list[str]:
         'gateway_reloads_total{result="rejected"} 1.0',
     ],
 )
-def test_lines(line: str) -> None:
+def test_each_metric_has_its_line(line: str) -> None:
     assert line in lines()
 
 
-def test_a_large_scrape_comes_in_small_pieces() -> None:
+def test_a_large_scrape_is_sent_in_small_pieces() -> None:
     """So that the event loop has a turn between them; each series comes once, and whole."""
     many = Totals(StateRows())
     for number in range(3000):
@@ -125,7 +125,7 @@ def counted_everything() -> Totals:
     return counted
 
 
-def test_the_exposition_is_that_of_the_table() -> None:
+def test_the_exposition_follows_the_table_of_metrics() -> None:
     found = families(counted_everything())
     assert [*found] == [row.name for row in METRICS]
     for row in METRICS:
@@ -135,7 +135,7 @@ def test_the_exposition_is_that_of_the_table() -> None:
         assert labels - {"le"} <= set(row.labels)
 
 
-def test_the_table_says_which_counts_outlive_a_restart() -> None:
+def test_lasting_metrics_survive_a_restart() -> None:
     counted = counted_everything()
     restarted = families(Totals(counted.changes()))
     for row in METRICS:
@@ -153,14 +153,14 @@ def test_every_counter_that_processes_increment_is_in_the_table() -> None:
     assert named <= counted
 
 
-def test_targets_are_those_of_the_rules() -> None:
+def test_unknown_targets_have_no_series() -> None:
     assert not any("127.0.0.1:8003" in line for line in lines())
 
 
-def test_clients_are_no_labels() -> None:
+def test_client_names_are_no_labels() -> None:
     assert not any("acme" in line for line in lines())
 
 
-def test_no_name_but_that_of_a_series_of_a_histogram_ends_like_one() -> None:
+def test_metric_names_do_not_end_like_histogram_series() -> None:
     """As `promtool check metrics` asks; readers take such a name for a part of a histogram."""
     assert not any(row.name.endswith(("_count", "_sum", "_bucket")) for row in METRICS)

@@ -14,7 +14,7 @@ from tests.gateway.admin.totals import DIFFERENCE, KEY, REQUEST, totals
 THEN = "1970-01-01T00:00:10Z"
 
 
-def test_what_was_found() -> None:
+def test_a_report_has_fields_and_samples() -> None:
     found = shadow_report(totals(), KEY, ["POST /p"])
     assert (found.api, found.version) == KEY
     assert (found.compared, found.differing, found.shed) == (9, 3, {"load": 2})
@@ -24,7 +24,7 @@ def test_what_was_found() -> None:
     assert (found.old, found.new, found.uncompared) == (None, None, ["POST /p"])
 
 
-def test_requests_are_kept_apart_from_answers() -> None:
+def test_fields_of_requests_and_answers_are_separate() -> None:
     made = totals()
     counts = [
         CounterDelta("validated", KEY, 4),
@@ -41,7 +41,7 @@ def test_requests_are_kept_apart_from_answers() -> None:
     }
 
 
-def test_how_long_both_services_take() -> None:
+def test_a_report_has_the_latency_of_both_services() -> None:
     made = totals()
     buckets = {bucket(0.01): 94, bucket(0.02): 4, bucket(1.0): 2}
     for _ in range(2):  # of two workers
@@ -52,7 +52,7 @@ def test_how_long_both_services_take() -> None:
     assert found.new is None
 
 
-def test_nothing_is_found_of_another_version_or_once_it_is_forgotten() -> None:
+def test_a_reset_shadow_has_an_empty_report() -> None:
     assert shadow_report(totals(), ("person", "2"), []).fields == []
     forgotten = totals()
     forgotten.absorb(Delta(1.0, [], [], [], [], [], [LatencyDelta(*KEY, "old", {1: 1})]))

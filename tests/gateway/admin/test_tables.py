@@ -17,12 +17,12 @@ from gateway.rollout.gates import GateEvidence, GateOutcome, GateResult
 THEN = "2026-11-21T15:13:33Z"
 
 
-def test_nothing_was_compared() -> None:
+def test_a_shadow_table_without_comparisons_is_one_line() -> None:
     found = ShadowReport("person", "1", 0, 0, 0, 0, {}, [], [])
     assert shadow_table(found) == "person 1: 0 answers compared, 0 differ"
 
 
-def test_what_differs_and_samples_the_latest_first() -> None:
+def test_a_shadow_table_lists_the_latest_sample_first() -> None:
     fields = [FieldReport("/name", 3, 0, THEN), FieldReport("/id", 0, 12, THEN)]
     samples = [
         DifferenceSample("/p", "/name", old, '"Bob"', request_id, "GET", "/v1/p")
@@ -40,7 +40,7 @@ def test_what_differs_and_samples_the_latest_first() -> None:
     ]
 
 
-def test_writes_times_and_what_is_missing() -> None:
+def test_a_shadow_table_has_requests_latencies_and_missing_operations() -> None:
     fields = [FieldReport("request /name", 2, 0, THEN, "request")]
     old, new = LatencyReport(9, 1.25, 20, 1000), LatencyReport(9, 2, 3, 4.06)
     missing = [f"POST /{number}" for number in range(7)]
@@ -66,7 +66,7 @@ def gate(gate: str, measure: str, *values: float | None, outcome: str) -> GateRe
     )
 
 
-def test_a_cutover() -> None:
+def test_a_cutover_table_has_state_and_routes() -> None:
     old, new = RouteReport(0, 0, 0, {}, None), RouteReport(60, 1, 0, {}, 1.119)
     found = CutoverReport(
         *("person", "1", "2", 0.0, DecidedBy.ROLLED_BACK, "errors", THEN, "stays", old, new, 7, 1),
@@ -125,7 +125,9 @@ def test_a_cutover() -> None:
     ("seconds", "counted_from"),
     [(0.0, "1970-01-01T00:01:42Z"), (3.9, "1970-01-01T00:01:42Z"), (4.0, None)],
 )
-def test_what_a_cutover_cannot_know_yet(seconds: float, counted_from: str | None) -> None:
+def test_a_new_cutover_report_has_the_time_of_its_first_count(
+    seconds: float, counted_from: str | None
+) -> None:
     """Nothing counts in the first seconds, and what counts arrives later."""
     state = CutoverState(5.0, DecidedBy.OPERATOR, "set", 100.0)
     rule = VersionCutover(("person", "1"), "2", 5.0)

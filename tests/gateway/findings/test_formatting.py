@@ -23,18 +23,18 @@ from gateway.usage.totals import OTHERS
         ((0, 1), [" NAME   N", "    a   1", "bcdef  23"]),
     ],
 )
-def test_columns(right: tuple[int, ...], expected: list[str]) -> None:
+def test_columns_are_aligned(right: tuple[int, ...], expected: list[str]) -> None:
     rows = [("NAME", "N"), ("a", "1"), ("bcdef", "23")]
     if right == (0, 1):
         expected = [" NAME   N", "    a   1", "bcdef  23"]
     assert list(columns(rows, right)) == expected
 
 
-def test_no_line_ends_in_blanks() -> None:
+def test_lines_have_no_trailing_spaces() -> None:
     assert list(columns([("a", "long"), ("b", "")])) == ["a  long", "b"]
 
 
-def test_a_cell_is_on_its_line_and_changes_no_terminal() -> None:
+def test_control_characters_of_a_cell_are_escaped() -> None:
     rows = [("FIELD", "N"), ("/a\n/\x1b[2J\x9b\u202e", "1")]
     assert list(columns(rows)) == [
         "FIELD                   N",
@@ -53,14 +53,14 @@ def test_a_cell_is_on_its_line_and_changes_no_terminal() -> None:
         (1234.5, "1,234.50 s"),
     ],
 )
-def test_durations(seconds: float, text: str) -> None:
+def test_a_duration_has_three_digits(seconds: float, text: str) -> None:
     assert duration_text(seconds) == text
 
 
 @pytest.mark.parametrize(
     ("client", "text"), [(None, OTHERS), ("", ANONYMOUS_TEXT), ("acme", "acme")]
 )
-def test_clients(client: str | None, text: str) -> None:
+def test_anonymous_and_other_clients_have_a_text(client: str | None, text: str) -> None:
     assert client_text(client) == text
 
 
@@ -72,7 +72,7 @@ def test_clients(client: str | None, text: str) -> None:
         (1_798_761_599.0, "2026-12-31T23:59:59Z"),
     ],
 )
-def test_times(seconds: float, text: str) -> None:
+def test_a_time_has_the_format_of_rfc_3339(seconds: float, text: str) -> None:
     assert format_time(seconds) == text
 
 
@@ -80,7 +80,7 @@ def test_times(seconds: float, text: str) -> None:
     ("text", "told"),
     [("it is lost", "It is lost."), ("is it up?", "Is it up?"), ("A. B.", "A. B."), ("", ".")],
 )
-def test_sentences(text: str, told: str) -> None:
+def test_a_sentence_has_a_capital_and_one_end(text: str, told: str) -> None:
     assert sentence(text) == told
 
 
@@ -100,11 +100,11 @@ def test_sentences(text: str, told: str) -> None:
         (2.9 * 86_400, "2 days"),
     ],
 )
-def test_periods(seconds: float, text: str) -> None:
+def test_a_period_is_rounded_down(seconds: float, text: str) -> None:
     """No more is left than there is: two days are at least two."""
     assert period_text(seconds) == text
 
 
-def test_what_was_compared() -> None:
+def test_compared_answers_are_counted_in_the_right_number() -> None:
     assert compared_text(1, 1) == "1 answer compared, 1 differs"
     assert compared_text(2, 0) == "2 answers compared, 0 differ"

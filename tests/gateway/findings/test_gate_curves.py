@@ -29,7 +29,7 @@ def state(*results: GateResult, percent: float = 5.0) -> State:
     return cast(State, cast(Any, found))
 
 
-async def test_points_lie_apart() -> None:
+async def test_points_keep_a_minimum_distance() -> None:
     curves = GateCurves()
     for now in range(100):
         await curves.look(state(result("5xx", 1, now / 100)), MOVING, float(now))
@@ -45,7 +45,7 @@ async def test_points_are_bounded() -> None:
     assert len(curves.of(KEY)["errors", "5xx"]) == POINTS
 
 
-async def test_what_nobody_saw_takes_no_room() -> None:
+async def test_a_curve_begins_with_the_first_occurrence() -> None:
     """From its first occurrence on, it is a curve, also when it falls back to none."""
     curves = GateCurves()
     for now, count in ((0.0, 0), (10.0, 2), (20.0, 0)):
@@ -53,7 +53,7 @@ async def test_what_nobody_saw_takes_no_room() -> None:
     assert [point.new for point in curves.of(KEY)["errors", "404"]] == [0.2, 0.0]
 
 
-async def test_at_zero_percent_a_curve_stays_and_begins_anew_when_it_rises() -> None:
+async def test_a_curve_stays_at_zero_percent_and_restarts_after_it() -> None:
     """However long somebody takes to come and look for why it went back."""
     curves = GateCurves()
     for now, share, percent in ((0.0, 0.1, 5.0), (10.0, 0.6, 5.0), (20.0, 0.0, 0.0), (900, 0.0, 0)):
@@ -63,14 +63,14 @@ async def test_at_zero_percent_a_curve_stays_and_begins_anew_when_it_rises() -> 
     assert [point.new for point in curves.of(KEY)["errors", "5xx"]] == [0.2]
 
 
-async def test_a_cutover_that_is_gone_is_forgotten() -> None:
+async def test_a_removed_cutover_has_no_curve() -> None:
     curves = GateCurves()
     await curves.look(state(result("5xx", 1, 0.5)), MOVING, 0.0)
     await curves.look(state(), loaded(RULES), 20.0)
     assert curves.of(KEY) == {}
 
 
-async def test_it_looks_again_and_again() -> None:
+async def test_points_are_added_periodically() -> None:
     looked = 0
 
     def rules() -> Any:

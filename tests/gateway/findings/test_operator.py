@@ -18,7 +18,7 @@ def test_a_known_version_is_accepted() -> None:
         (("users", "1"), "users has no version '1'; known: none"),
     ],
 )
-def test_an_unknown_one_is_refused(key: tuple[str, str], said: str) -> None:
+def test_an_unknown_version_is_refused_with_a_suggestion(key: tuple[str, str], said: str) -> None:
     with pytest.raises(ValueError, match=r"known|mean") as caught:
         check_known(key, loaded(RULES))
     assert str(caught.value) == said

@@ -44,13 +44,13 @@ def said(found: Verdict, answer: str) -> list[str]:
     return [reason.text for reason in found.reasons if reason.answer == answer]
 
 
-def test_nobody_calls() -> None:
+def test_a_version_without_callers_can_be_retired() -> None:
     found = judged(totals(("acme", 900)))
     assert found.answer == "yes"
     assert said(found, "yes") == ["nobody has called it in the last 30 days"]
 
 
-def test_what_is_counted_a_moment_later_is_not_outside_of_the_period() -> None:
+def test_the_period_ends_when_all_is_counted() -> None:
     """The last second of a replica is not counted yet."""
     called = totals(("acme", 999), since=900)
     assert judged(called, within="1d").answer == "no"
@@ -64,7 +64,7 @@ def test_what_is_counted_a_moment_later_is_not_outside_of_the_period() -> None:
     assert any("1972-09-27T00:00:02Z" in each.remedy for each in found.reasons)
 
 
-def test_somebody_does() -> None:
+def test_callers_within_the_period_prevent_retirement() -> None:
     found = judged(totals(("acme", 980), ("", 990.5), ("old", 900)))
     assert found.answer == "no"
     assert said(found, "no") == [
@@ -76,7 +76,7 @@ def test_somebody_does() -> None:
     assert judged(totals(("acme", 980)), within="10d").answer == "yes"
 
 
-def test_how_to_see_who_calls_without_a_name() -> None:
+def test_anonymous_callers_get_the_remedy_that_names_them() -> None:
     called = totals(("", 990), ("!", 991))
     unnamed = "name them with 'clients' in the rules to see who they are"
     silent = (
@@ -88,7 +88,7 @@ def test_how_to_see_who_calls_without_a_name() -> None:
         assert judged(called, rules).reasons[0].remedy == remedy
 
 
-def test_many_do() -> None:
+def test_many_callers_are_counted_after_the_first_five() -> None:
     (text,) = said(judged(totals(*((f"c{day}", day) for day in range(980, 990)))), "no")
     assert text.startswith("10 clients called it")
     assert text.endswith("and 5 more")
@@ -100,7 +100,7 @@ OVER = edited(
 )
 
 
-def test_who_got_only_refusals_will_come_back() -> None:
+def test_refused_callers_prevent_retirement_before_the_sunset() -> None:
     found = judged(totals(("acme!", 980), ("acme!", 990)))
     assert found.answer == "no"
     assert said(found, "no") == [
@@ -112,14 +112,14 @@ def test_who_got_only_refusals_will_come_back() -> None:
     assert said(found, "yes") == []
 
 
-def test_but_not_after_the_sunset() -> None:
+def test_refused_callers_are_a_note_after_the_sunset() -> None:
     found = judged(totals(("acme!", 980), ("", 800)), OVER)
     assert found.answer == "yes"
     assert said(found, "yes")[0] == "nobody was let through to it in the last 30 days"
     assert "1 client called it in the last 30 days and got only refusals" in said(found, "note")[0]
 
 
-def test_who_was_served_and_then_refused_counts_as_served() -> None:
+def test_a_caller_served_and_then_refused_counts_as_served() -> None:
     found = judged(totals(("acme", 980), ("acme!", 990), ("x!", 991)), OVER)
     assert found.answer == "no"
     assert said(found, "no") == [
@@ -131,7 +131,7 @@ def test_who_was_served_and_then_refused_counts_as_served() -> None:
     assert said(early, "unknown")[0].startswith("nobody was let through to it since counting began")
 
 
-def test_nobody_has_looked_for_long() -> None:
+def test_a_short_history_gives_unknown() -> None:
     found = judged(totals(since=995))
     assert found.answer == "unknown"
     assert said(found, "unknown") == [
@@ -150,7 +150,9 @@ def test_nobody_has_looked_for_long() -> None:
         ("violations", "checked", "schema", "the conversion, or the document"),
     ],
 )
-def test_what_was_found(kind: str, looked: str, by: str, mend: str) -> None:
+def test_differences_and_violations_prevent_retirement(
+    kind: str, looked: str, by: str, mend: str
+) -> None:
     cases, field = CounterDelta(looked, SERVED, 40), CounterDelta(kind, (*SERVED, "name"), 2)
     assert f"{by} {kind} were not looked for" in said(judged(totals()), "note")
     assert f"no {by} {kind} in 40 answers" in said(judged(totals(counts=(cases,))), "yes")
@@ -169,7 +171,7 @@ def test_answers_that_could_not_be_validated_are_no_evidence() -> None:
     ) in said(judged(totals(counts=left_out)), "note")
 
 
-def test_a_field_changes_no_terminal() -> None:
+def test_control_characters_of_a_field_are_escaped() -> None:
     """Whoever fills the bodies of a service names the fields in which they differ."""
     field = "/a\n  yes  nobody has called it\x1b[1A"
     found = judged(totals(counts=(CounterDelta("differences", (*SERVED, field), 2),)))
@@ -177,7 +179,7 @@ def test_a_field_changes_no_terminal() -> None:
     assert r"shadow differences: /a\n  yes  nobody has called it\x1b[1A 2 times" in line
 
 
-def test_writes_that_would_be_refused() -> None:
+def test_requests_that_would_be_refused_prevent_retirement() -> None:
     counts = (
         CounterDelta("validated", SERVED, 4),
         CounterDelta("differences", (*SERVED, "request /name"), 2),
@@ -188,7 +190,7 @@ def test_writes_that_would_be_refused() -> None:
     assert "no shadow differences in 4 answers" in said(judged(totals(counts=counts[:1])), "yes")
 
 
-def test_operations_that_were_never_compared() -> None:
+def test_uncompared_operations_are_a_note() -> None:
     shadowed = edited("{ service: old }", '{ service: old, shadow: { via: "2" } }')
     path = "/v{version}/person"
     operations = [("GET", path), ("POST", path)]
@@ -213,12 +215,12 @@ def test_operations_that_were_never_compared() -> None:
     assert f"never compared: DELETE {path}" in said(judgement, "note")
 
 
-def test_a_version_that_others_are_served_from() -> None:
+def test_a_version_that_serves_another_one_cannot_be_retired() -> None:
     found = judged(totals(), edited("{ service: new }", '{ via: "1" }'))
     assert said(found, "no") == ["version 2 is served from it"]
 
 
-def test_a_version_that_is_served_from_another() -> None:
+def test_a_version_served_from_another_one_can_be_retired() -> None:
     found = judged(totals(), edited("{ service: old }", '{ via: "2" }'))
     assert found.answer == "yes"
     assert "it is served from version 2, and the rules name no other service for it" in said(
@@ -239,7 +241,9 @@ def test_a_version_that_is_served_from_another() -> None:
         ("{ deprecated: 1972-01-01 }", "note", "clients were never told when it ends"),
     ],
 )
-def test_dates(lifecycle: str, answer: str, text: str) -> None:
+def test_a_future_sunset_or_exemption_prevents_retirement(
+    lifecycle: str, answer: str, text: str
+) -> None:
     named = "clients: { by: [ { header: X } ] }\n"
     rules = named + edited("{ service: old }", f"{{ service: old, lifecycle: {lifecycle} }}")
     found = judged(totals(), rules)
@@ -247,21 +251,21 @@ def test_dates(lifecycle: str, answer: str, text: str) -> None:
     assert text in said(found, answer)
 
 
-def test_a_version_that_nobody_serves() -> None:
+def test_a_version_without_a_service_can_be_retired() -> None:
     rules = edited("{ service: old }", "{ lifecycle: { sunset: 1972-01-01 } }")
     found = judged(totals(), rules)
     assert found.answer == "yes"
     assert "nobody serves it any more" in said(found, "note")
 
 
-def test_a_cutover_half_way() -> None:
+def test_a_partial_cutover_prevents_retirement() -> None:
     cutover = '{ service: old, cutover: { via: "2", percent: 25, sticky_by: request } }'
     rules = edited("{ service: old }", cutover, RULES.replace("service: old\n", "service: new\n"))
     assert said(judged(totals(), rules), "no") == ["its cutover stands at 25%"]
     assert judged(totals(), rules, Overrides(percents={SERVED: 100.0})).answer == "yes"
 
 
-def test_as_a_text() -> None:
+def test_the_text_has_each_reason_with_its_remedy() -> None:
     head, first, remedy, *_ = sentence(judged(totals(("acme", 990)))).splitlines()
     assert head == "Version 1 of person cannot be retired yet:"
     assert first.startswith("  no       1 client called it in the last 30 days: acme at 1972-09-17")
@@ -283,7 +287,7 @@ def test_as_a_text() -> None:
         ("", None, ""),
     ],
 )
-def test_how_far_back(within: str, answer: str | None, spelled: str) -> None:
+def test_a_period_has_a_number_and_a_unit(within: str, answer: str | None, spelled: str) -> None:
     counted = totals(("acme", 999.5))
     if answer is None:
         with pytest.raises(ValueError, match="write it like 30d, 12h, 5m or 30s"):
@@ -311,7 +315,7 @@ SILENT = "has not been heard since 1972-09-26T00:00:00Z"
         ),
     ],
 )
-def test_what_is_not_heard_cannot_be_judged(doubt: DataGap, text: str, remedy: str) -> None:
+def test_missing_data_gives_unknown(doubt: DataGap, text: str, remedy: str) -> None:
     over = edited(
         "{ service: old }",
         "{ service: old, lifecycle: { deprecated: 1970-01-01, sunset: 1970-01-02 } }",
@@ -324,7 +328,7 @@ def test_what_is_not_heard_cannot_be_judged(doubt: DataGap, text: str, remedy: s
     assert called.answer == "no"
 
 
-def test_one_replica_alone_cannot_judge_the_fleet() -> None:
+def test_counts_of_one_replica_give_unknown() -> None:
     found = judged(totals(), RULES, replica="b")
     assert [each for each in found.reasons if each.answer == "unknown"] == [
         Reason(
@@ -366,7 +370,7 @@ def needs(one: str) -> dict[str, str]:
     return {each.text: each.remedy for each in reasons if "it needs" in each.text}
 
 
-def test_every_service_that_a_version_needs_is_named() -> None:
+def test_every_service_of_a_version_is_named() -> None:
     operations = "operations that another version lacks"
     assert needs('{ via: "2" }') == {
         "it needs v2, as do version 0 of person, version 2 of person": "",
@@ -383,7 +387,7 @@ def test_every_service_that_a_version_needs_is_named() -> None:
     }
 
 
-def test_what_may_be_switched_off_is_named() -> None:
+def test_a_service_without_another_user_may_be_switched_off() -> None:
     rules = HOTEL.replace('      "0": { via: "2" }\n', "").replace(
         '      - { between: ["0", "1"], changes: [] }\n', ""
     )
@@ -392,13 +396,13 @@ def test_what_may_be_switched_off_is_named() -> None:
     assert Reason("note", text, OFF.format("v1")) in reasons
 
 
-def test_a_version_whose_service_answers_operations_of_others() -> None:
+def test_a_version_that_answers_operations_of_others_cannot_be_retired() -> None:
     found = judged(totals(), HOTEL.replace("ONE", "{ service: v1 }"))
     text = "version 0 is served from it for operations that another version lacks"
     assert said(found, "no") == [text]
 
 
-def test_a_version_that_a_shadow_or_a_cutover_asks() -> None:
+def test_a_shadow_on_a_version_is_a_note() -> None:
     rules = edited("{ service: new }", '{ service: new, shadow: { via: "1" } }')
     found = judged(totals(), rules)
     assert found.answer == "yes"
@@ -414,7 +418,7 @@ def test_an_api_without_versions_has_no_lifecycle() -> None:
     assert not any("rules" in each.remedy or "sunset" in each.remedy for each in found.reasons)
 
 
-def test_verdicts_by_one_configuration_look_at_its_endpoints_once(
+def test_verdicts_read_the_endpoints_of_a_configuration_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rules, view = loaded(RULES), StateView(totals(), NOW, NOW, None, ())

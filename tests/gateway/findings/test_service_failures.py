@@ -25,7 +25,7 @@ def found(here: FailingService | None, *others: ReplicaView) -> list[ServiceFail
     return [*service_failures("a", [here] if here else [], fleet)]
 
 
-def test_of_a_gateway_alone() -> None:
+def test_a_failing_service_of_one_gateway_is_described() -> None:
     (one,) = found(failing("h:1", of=1))
     assert (one.subject, one.whole, one.since) == ("s", True, NOON)
     assert one.text == (
@@ -34,7 +34,7 @@ def test_of_a_gateway_alone() -> None:
     )
 
 
-def test_what_several_replicas_meet_is_there_once() -> None:
+def test_equal_failures_of_replicas_are_listed_once() -> None:
     """With the words of the first; the order in which targets began to fail may differ."""
     first = failing("h:2", "h:1", of=3, since=NOON - 60, error="")
     others = [replica(name, first) for name in "bcde"]
@@ -46,7 +46,7 @@ def test_what_several_replicas_meet_is_there_once() -> None:
     assert "The others take its requests" in one.text
 
 
-def test_what_differs_is_told_apart() -> None:
+def test_different_failures_are_listed_separately() -> None:
     others = [
         replica("b", failing("h:1", of=2), failing("h:9", of=1, name="t")),
         replica("c", failing("h:1", "h:2", of=2)),
@@ -59,13 +59,13 @@ def test_what_differs_is_told_apart() -> None:
     ]
 
 
-def test_only_replicas_that_are_heard_know_how_it_is() -> None:
+def test_failures_of_lost_replicas_are_ignored() -> None:
     """What the database has of this one is of a second ago."""
     mine = replica("a", failing("h:1", of=2))
     assert found(None, mine, replica("b", failing("h:1", of=2), presence="lost")) == []
 
 
-def test_of_many_some_are_listed() -> None:
+def test_the_first_failing_targets_are_listed() -> None:
     (one,) = found(failing(*(f"h:{port}" for port in range(1, 6)), of=6))
     assert "(refused), and 2 more. The others" in one.text
     assert "h:4" not in one.text

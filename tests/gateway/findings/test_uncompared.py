@@ -19,7 +19,7 @@ def totals(seen: list[OperationName], compared: list[OperationName]) -> Totals:
     return made
 
 
-def test_what_was_seen_and_not_compared() -> None:
+def test_seen_operations_without_a_comparison_are_listed() -> None:
     seen = [("POST", PATH), ("HEAD", PATH), ("GET", "/param"), ("GET", "/gone")]
     seen += [("OPTIONS", PATH), ("_OTHER", PATH)]
     rules = loaded(RULES)
@@ -33,7 +33,7 @@ def test_what_was_seen_and_not_compared() -> None:
     assert uncompared_operations(("person", "2"), counted, rules, None) == []
 
 
-def test_a_document_has_more_than_what_was_seen() -> None:
+def test_operations_of_the_document_replace_seen_ones() -> None:
     counted = totals([("GET", PATH), ("PUT", PATH)], [("GET", PATH)])
     documented = {("GET", PATH), ("DELETE", PATH), ("TRACE", PATH)}
     assert uncompared_operations(KEY, counted, loaded(RULES), documented) == [f"DELETE {PATH}"]
@@ -48,12 +48,12 @@ def test_a_document_has_more_than_what_was_seen() -> None:
         ('{ service: old, cutover: { via: "2", percent: 5, sticky_by: request } }', True),
     ],
 )
-def test_whether_another_service_answers(version: str, expected: bool) -> None:
+def test_a_shadow_or_cutover_makes_another_service_answer(version: str, expected: bool) -> None:
     rules = loaded(edited("{ service: old }", version))
     assert is_served_elsewhere(KEY, totals([("GET", PATH)], []), rules) is expected
     assert is_served_elsewhere(KEY, totals([], [("GET", PATH)]), rules)
 
 
-def test_as_a_text() -> None:
+def test_a_list_names_the_first_operations() -> None:
     assert listed(["a", "b"]) == "a, b"
     assert listed([*"abcdef"]) == "a, b, c, d, e, and 1 more"

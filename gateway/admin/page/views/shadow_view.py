@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gateway.admin.page.mending import Mending, mending
+from gateway.admin.page.suggested_fix import SuggestedFix, suggest_fix
 from gateway.admin.shadow_report import DifferenceSample, FieldReport, ShadowReport, shadow_report
 from gateway.findings.version_summary import VersionSummary
 from gateway.usage.totals import Totals
@@ -20,13 +20,13 @@ class DifferingField:
         report: how often, and when last.
         share: of the answers that were compared, or of the requests that were validated.
         samples: the latest.
-        mending: what would mend it.
+        fix: the suggested fixes.
     """
 
     report: FieldReport
     share: float
     samples: list[DifferenceSample]
-    mending: Mending
+    fix: SuggestedFix
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,5 +56,5 @@ def _field(each: FieldReport, report: ShadowReport, version: VersionSummary) -> 
         each,
         min(each.differences / max(of, 1), 1.0),
         samples[-_MOST_SAMPLES:][::-1],
-        mending(each.field, report.samples, version.shadow, newer=version.shadowed_by_newer),
+        suggest_fix(each.field, report.samples, version.shadow, newer=version.shadowed_by_newer),
     )

@@ -15,11 +15,11 @@ from gateway.admin.page.charts import Mark, TimeLine, area, line, top_of
         ([99, -1], "M0.00 0.00L100.00 10.00"),
     ],
 )
-def test_lines(values: list[float | None], path: str) -> None:
+def test_a_line_has_gaps_where_values_are_missing(values: list[float | None], path: str) -> None:
     assert line(values, 10, 10) == path
 
 
-def test_areas() -> None:
+def test_an_area_ends_at_the_base_line() -> None:
     assert area([0, 10], 10, 10) == "M0 10L0.00 10.00L100.00 0.00L100 10Z"
     assert area([], 10, 10) == ""
 
@@ -28,11 +28,11 @@ def test_areas() -> None:
     ("values", "top"),
     [([], 1), ([None, 0], 1), ([1], 1), ([3], 5), ([7, 60], 100), ([999], 1000), ([0.03], 0.05)],
 )
-def test_round_numbers(values: list[float | None], top: float) -> None:
+def test_the_top_of_a_chart_is_a_round_number(values: list[float | None], top: float) -> None:
     assert top_of(values) == pytest.approx(top)
 
 
-def test_a_time_line() -> None:
+def test_marks_are_placed_within_the_time_line() -> None:
     span = TimeLine(100, 300)
     assert [span.x(moment) for moment in (0, 100, 200, 400)] == [0, 0, 50, 100]
     assert span.mark("end", "ends", 200) == Mark(50, 0, "end", "ends")

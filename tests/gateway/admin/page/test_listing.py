@@ -33,17 +33,17 @@ def page(**query: str) -> Listing[int]:
         ({"find": "11"}, 119, 11, 1),
     ],
 )
-def test_pages(query: dict[str, str], first: int, length: int, number: int) -> None:
+def test_a_page_has_its_rows(query: dict[str, str], first: int, length: int, number: int) -> None:
     found = page(**query)
     assert (found.rows[0], len(found.rows), found.page) == (first, length, number)
 
 
-def test_a_filter_that_nothing_fits() -> None:
+def test_a_filter_without_matches_gives_an_empty_page() -> None:
     found = page(find="no")
     assert (found.rows, found.matching, found.total, found.pages) == ([], 0, 120, 1)
 
 
-def test_links_keep_what_else_was_asked() -> None:
+def test_links_keep_the_other_parameters() -> None:
     found = page(find="1&2", sort="number", page="2")
     assert found.link(page=3) == "?find=1%262&sort=number&page=3"
     assert found.sorted_by("number") == "?find=1%262&sort=-number"

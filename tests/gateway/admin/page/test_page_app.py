@@ -109,7 +109,7 @@ async def test_an_api_without_versions_has_no_verdict(page: TestClient) -> None:
 
 
 @pytest.mark.parametrize("path", VIEWS)
-async def test_views(page: TestClient, path: str) -> None:  # type: ignore[type-arg]
+async def test_each_view_is_html_with_a_strict_policy(page: TestClient, path: str) -> None:  # type: ignore[type-arg]
     answer = await page.get(path)
     text = await answer.text()
     assert (answer.status, answer.content_type) == (200, "text/html")
@@ -124,7 +124,7 @@ async def test_views(page: TestClient, path: str) -> None:  # type: ignore[type-
 
 
 @pytest.mark.parametrize("path", ["/nope", "/page", "/page/nope", "/history/person/9"])
-async def test_a_browser_is_shown_that_nothing_is_there(page: TestClient, path: str) -> None:  # type: ignore[type-arg]
+async def test_a_browser_gets_a_page_for_an_unknown_path(page: TestClient, path: str) -> None:  # type: ignore[type-arg]
     answer = await page.get(path, headers={"Accept": "text/html,*/*;q=0.8"})
     assert (answer.status, answer.content_type) == (404, "text/html")
     assert "<h1>Not here</h1>" in await answer.text()
@@ -133,12 +133,12 @@ async def test_a_browser_is_shown_that_nothing_is_there(page: TestClient, path: 
     assert (plain.content_type == "text/html") == page_of_its_own
 
 
-async def test_paths_are_broken_at_their_slashes(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_long_paths_may_break_at_slashes(page: TestClient) -> None:  # type: ignore[type-arg]
     text = await (await page.get("/page/versions/person/1")).text()
     assert "<code><wbr>/v{version}<wbr>/person</code>" in text
 
 
-async def test_it_is_imported_beside_the_event_loop(
+async def test_the_page_is_imported_in_a_thread(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Requests have their turns meanwhile."""
@@ -158,7 +158,7 @@ async def test_it_is_imported_beside_the_event_loop(
     assert threads[0] is not threading.main_thread()
 
 
-async def test_counts_of_one_gateway_are_marked_where_they_stand(
+async def test_counts_of_one_gateway_are_marked_in_place(
     page: TestClient,  # type: ignore[type-arg]
     operator: Operator,
     monkeypatch: pytest.MonkeyPatch,
@@ -179,7 +179,7 @@ async def test_counts_of_one_gateway_are_marked_where_they_stand(
     assert disposition == 'attachment; filename="callers-person-1-a-alone.csv"'
 
 
-async def test_how_far_back_the_verdict_looks(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_the_verdict_has_a_form_for_its_period(page: TestClient) -> None:  # type: ignore[type-arg]
     """Its remedies name what a form beside it takes; forms keep what others have set."""
     path = "/page/versions/person/1"
     text = await (await page.get(path)).text()
@@ -201,14 +201,14 @@ async def test_how_far_back_the_verdict_looks(page: TestClient) -> None:  # type
     assert f'<a class="button" href="{path}">Back to person 1</a>' in wrong
 
 
-async def test_hostile_names_are_text(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_hostile_names_are_escaped(page: TestClient) -> None:  # type: ignore[type-arg]
     text = await (await page.get("/page/versions/person/1")).text()
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert "{{ 7 * 7 }}" in text
     assert "(anonymous)" in text
 
 
-async def test_callers_as_csv(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_callers_are_exported_as_csv(page: TestClient) -> None:  # type: ignore[type-arg]
     answer = await page.get("/page/callers/person/1?sort=client&find=PERSON")
     rows = list(csv.DictReader(io.StringIO(await answer.text())))
     assert answer.content_type == "text/csv"
@@ -235,7 +235,7 @@ def odd(operator: Operator) -> Operator:
 
 
 @pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
-async def test_whatever_a_client_calls_itself(
+async def test_any_client_name_is_found_and_shown_as_text(
     odd: Operator,
     page: TestClient,  # type: ignore[type-arg]
     name: str,
@@ -278,7 +278,7 @@ async def test_whatever_a_client_calls_itself(
         ("/page/versions/%3Cscript%3E", 404, "&#39;&lt;script&gt;&#39;"),
     ],
 )
-async def test_what_is_not_there(
+async def test_an_unknown_version_is_a_page_with_a_suggestion(
     page: TestClient,  # type: ignore[type-arg]
     path: str,
     status: int,
@@ -289,7 +289,7 @@ async def test_what_is_not_there(
     assert detail in await answer.text()
 
 
-async def test_a_wrong_method(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_a_wrong_method_is_refused_with_allow(page: TestClient) -> None:  # type: ignore[type-arg]
     answer = await page.delete("/page/audit")
     assert (answer.status, answer.content_type) == (405, "text/html")
     assert answer.headers["Allow"] == "GET, HEAD"
@@ -310,7 +310,7 @@ async def test_a_page_of_another_site_is_refused(page: TestClient) -> None:  # t
         ("/page/nowhere", {}, 404),
     ],
 )
-async def test_a_stranger_gets_to_know_nothing_of_the_gateway(
+async def test_a_refusal_reveals_nothing_about_the_gateway(
     operator: Operator, path: str, fields: dict[str, str], status: int
 ) -> None:
     config = operator.reloader.folder / "gateway.yaml"
@@ -328,7 +328,7 @@ async def test_a_stranger_gets_to_know_nothing_of_the_gateway(
         assert "a-secret-name" in await (await client.get("/page/versions", headers=ANN)).text()
 
 
-async def test_versions_are_found_and_sorted(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_versions_are_filtered_and_sorted(page: TestClient) -> None:  # type: ignore[type-arg]
     async def names(query: str) -> list[str]:
         text = await (await page.get(f"/page/versions?{query}")).text()
         return [part.split('"')[0] for part in text.split(LINK)[1:]]
@@ -341,7 +341,7 @@ async def test_versions_are_found_and_sorted(page: TestClient) -> None:  # type:
     assert await names("phase=ended") == []
 
 
-async def test_a_draft(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_a_draft_is_checked(page: TestClient) -> None:  # type: ignore[type-arg]
     async def check(draft: str) -> tuple[int, str]:
         answer = await page.post("/page/rules", data={"draft": draft})
         return answer.status, await answer.text()
@@ -356,7 +356,7 @@ async def test_a_draft(page: TestClient) -> None:  # type: ignore[type-arg]
     assert "<b>new" not in text
 
 
-async def test_a_draft_that_takes_too_much(
+async def test_a_draft_that_takes_too_long_is_refused(
     page: TestClient,  # type: ignore[type-arg]
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -368,7 +368,7 @@ async def test_a_draft_that_takes_too_much(
     assert "takes more than 1 s or 512 MiB to check" in await answer.text()
 
 
-async def test_word_of_events_is_listed(
+async def test_notifications_are_listed(
     page: TestClient,  # type: ignore[type-arg]
     operator: Operator,
     monkeypatch: pytest.MonkeyPatch,
@@ -398,7 +398,7 @@ async def test_word_of_events_is_listed(
     assert (await page.get("/page/audit")).status == 200
 
 
-async def test_a_webhook_that_fails_waits_for_somebody(tmp_path: Path) -> None:
+async def test_a_failing_webhook_is_an_action_item(tmp_path: Path) -> None:
     """On Next and beside the messages, until it takes a test message."""
     status = 403
 
@@ -464,9 +464,7 @@ async def test_a_request_is_explained(page: TestClient) -> None:  # type: ignore
         ),
     ],
 )
-def test_the_request_that_is_suggested_is_one_of_the_rules(
-    endpoint: str, request_line: str, headers: str
-) -> None:
+def test_the_suggested_request_is_served(endpoint: str, request_line: str, headers: str) -> None:
     services, _, _ = RULES.partition("apis:")
     text = f"{services}apis:\n  lib:\n    endpoints: [ {endpoint} ]\n"
     rules = loaded(text + '    versions: { "1": { service: old }, "2": { service: new } }\n')
@@ -475,7 +473,7 @@ def test_the_request_that_is_suggested_is_one_of_the_rules(
     assert [fact for name, fact in found if name == "service"] == ["old at 127.0.0.1:8001"]
 
 
-def test_a_request_is_suggested_where_there_are_no_versions_or_no_services() -> None:
+def test_a_request_is_suggested_without_versions() -> None:
     services, _, people = RULES.partition("apis:")
     users = people[people.index("  users:") :]
     assert example(loaded(f"{services}apis:\n{users}")) == Asked("POST /users")
@@ -484,7 +482,7 @@ def test_a_request_is_suggested_where_there_are_no_versions_or_no_services() -> 
     assert example(loaded(f"{services}apis:\n{ended}")) == Asked()
 
 
-def test_what_is_mistyped_is_shown_by_a_request_of_the_rules() -> None:
+def test_a_malformed_request_gets_an_example_of_the_configuration() -> None:
     services, _, _ = RULES.partition("apis:")
     endpoint = "{ path: /loans, version: { in: header, name: Lib } }"
     text = f"{services}apis:\n  lib:\n    endpoints: [ {endpoint} ]\n"
@@ -500,12 +498,12 @@ def test_what_is_mistyped_is_shown_by_a_request_of_the_rules() -> None:
         parse_request("GET /loans", ["x"], loaded(ended))
 
 
-async def test_the_form_suggests_a_request_of_the_rules(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_the_form_suggests_a_served_request(page: TestClient) -> None:  # type: ignore[type-arg]
     text = await (await page.get("/page/rules")).text()
     assert 'placeholder="GET /v1/person"' in text
 
 
-async def test_a_wrong_line_with_many_blanks_is_refused_at_once(
+async def test_a_malformed_line_with_many_spaces_is_refused_quickly(
     page: TestClient,  # type: ignore[type-arg]
 ) -> None:
     query = {"request": "GET /v1/person", "headers": f"A:{' ' * 6000}\x01"}
@@ -516,7 +514,10 @@ async def test_a_wrong_line_with_many_blanks_is_refused_at_once(
     assert (await page.get("/page/rules", params=query)).status == 200
 
 
-async def test_what_changed_and_what_is_wrong(page: TestClient, operator: Operator) -> None:  # type: ignore[type-arg]
+async def test_changes_and_mistakes_of_the_configuration_are_shown(
+    page: TestClient,  # type: ignore[type-arg]
+    operator: Operator,
+) -> None:
     rules = operator.reloader
     assert isinstance(rules, Reloader)
     rules.former = edited("{ service: new }", "{ service: old }").encode()
@@ -529,7 +530,10 @@ async def test_what_changed_and_what_is_wrong(page: TestClient, operator: Operat
     assert "Rules refused" in await (await page.get("/")).text()
 
 
-async def test_the_audit_log(page: TestClient, operator: Operator) -> None:  # type: ignore[type-arg]
+async def test_the_audit_log_lists_the_latest_change_first(
+    page: TestClient,  # type: ignore[type-arg]
+    operator: Operator,
+) -> None:
     for who in ("<b>eve</b>", "bob"):
         await operator.state.pause(KEY, ChangeRequest(who, "127.0.0.1", "why not"))
     text = await (await page.get("/page/audit")).text()
@@ -540,7 +544,7 @@ async def test_the_audit_log(page: TestClient, operator: Operator) -> None:  # t
     assert "1 of 2 changes" in text
 
 
-async def test_files_are_kept_by_browsers(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_static_files_are_immutable(page: TestClient) -> None:  # type: ignore[type-arg]
     text = await (await page.get("/")).text()
     address = text.split('rel="stylesheet" href="')[1].split('"')[0]
     answer = await page.get(address)
@@ -554,7 +558,7 @@ async def event(answer: ClientResponse) -> str:
     return text.decode().removeprefix("event: ").partition("\n")[0]
 
 
-async def test_events(page: TestClient, operator: Operator) -> None:  # type: ignore[type-arg]
+async def test_a_change_is_an_event_of_the_stream(page: TestClient, operator: Operator) -> None:  # type: ignore[type-arg]
     async with page.get("/page/events") as answer:
         assert answer.content_type == "text/event-stream"
         assert await event(answer) == "start"
@@ -563,7 +567,7 @@ async def test_events(page: TestClient, operator: Operator) -> None:  # type: ig
         assert await event(answer) == "beat"
 
 
-async def test_without_the_store(
+async def test_views_without_the_store_show_what_is_known(
     page: TestClient,  # type: ignore[type-arg]
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -587,7 +591,7 @@ async def test_without_the_store(
     assert "Nothing was changed yet." not in text
 
 
-async def test_streams_are_bounded(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_event_streams_are_bounded(page: TestClient) -> None:  # type: ignore[type-arg]
     streams = [await page.get("/page/events") for _ in range(MOST_STREAMS)]
     assert {stream.status for stream in streams} == {200}
     async with page.get("/page/events") as one_more:
@@ -596,7 +600,7 @@ async def test_streams_are_bounded(page: TestClient) -> None:  # type: ignore[ty
         stream.close()
 
 
-async def test_nobody_has_all_streams(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_one_address_cannot_take_all_event_streams(page: TestClient) -> None:  # type: ignore[type-arg]
     """The oldest of who has most ends, as soon as somebody else wants one."""
     streams = [await page.get("/page/events") for _ in range(MOST_STREAMS)]
     async with ClientSession(connector=TCPConnector(local_addr=("127.0.0.2", 0))) as another:
@@ -630,7 +634,7 @@ async def post(page: TestClient, path: str, **fields: str) -> tuple[int, str]:  
     return answer.status, answer.headers.get("Location") or await answer.text()
 
 
-async def test_a_curve_ends_with_what_the_gates_rolled_back_for(
+async def test_a_curve_ends_with_the_reason_of_the_rollback(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Long after, when the gates themselves see nothing more."""
@@ -665,7 +669,7 @@ CUTOVER = "/page/versions/person/1/cutover"
 BROWNOUTS = "/page/versions/person/1/brownouts"
 
 
-async def test_acts(acting: TestClient) -> None:  # type: ignore[type-arg]
+async def test_a_cutover_is_set_paused_and_cleared(acting: TestClient) -> None:  # type: ignore[type-arg]
     done = (303, "/page/versions/person/1?done=cutover#cutover")
     for act, seen, percent in [
         ("set", "10-rules", "40"),
@@ -687,7 +691,7 @@ async def test_acts(acting: TestClient) -> None:  # type: ignore[type-arg]
         assert f">{row}</td>" in text
 
 
-async def test_what_is_paused_by_hand_waits_for_somebody(acting: TestClient) -> None:  # type: ignore[type-arg]
+async def test_a_manual_pause_is_an_action_item(acting: TestClient) -> None:  # type: ignore[type-arg]
     """With who, when, why, and where it ends; whatever they wrote stays text."""
     why = "<b>a customer</b> {{ 7 * 7 }}"
     await post(acting, BROWNOUTS, act="pause", seen="running", why=why)
@@ -716,7 +720,7 @@ async def test_what_is_paused_by_hand_waits_for_somebody(acting: TestClient) -> 
         ("/page/replicas/b", {"why": "x"}, 404, "is alone"),
     ],
 )  # fmt: skip
-async def test_what_is_not_done(
+async def test_an_invalid_action_changes_nothing(
     acting: TestClient,  # type: ignore[type-arg]
     path: str,
     fields: dict[str, str],
@@ -728,7 +732,10 @@ async def test_what_is_not_done(
     assert "Nothing was changed yet." in await (await acting.get("/page/audit", headers=ANN)).text()
 
 
-async def test_without_the_right_there_are_commands(acting: TestClient, page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_commands_replace_forms_without_the_right_to_operate(
+    acting: TestClient,  # type: ignore[type-arg]
+    page: TestClient,  # type: ignore[type-arg]
+) -> None:
     shown = await (await acting.get("/page/versions/person/1", headers=ANN)).text()
     assert 'action="/page/versions/person/1/cutover"' in shown
     # As a browser asks: nobody may operate from one where the rules name no tokens.
@@ -740,7 +747,10 @@ async def test_without_the_right_there_are_commands(acting: TestClient, page: Te
     assert answer.status == 403
 
 
-async def test_the_trend(page: TestClient, operator: Operator) -> None:  # type: ignore[type-arg]
+async def test_the_trend_names_the_day_without_callers(
+    page: TestClient,  # type: ignore[type-arg]
+    operator: Operator,
+) -> None:
     """Fewer callers each day: the day at which there is none is named."""
     day, now = 86_400.0, time.time()
     for age in range(20, 0, -1):
@@ -755,7 +765,7 @@ async def test_the_trend(page: TestClient, operator: Operator) -> None:  # type:
     assert "cannot be told before a week of counts" in text
 
 
-async def test_the_figures_of_the_latest_day_are_of_the_parts_of_its_charts(
+async def test_the_latest_figures_cover_ten_whole_minutes(
     page: TestClient,  # type: ignore[type-arg]
     operator: Operator,
 ) -> None:
@@ -773,7 +783,7 @@ async def test_the_figures_of_the_latest_day_are_of_the_parts_of_its_charts(
     assert "<span>95% answered within, ms</span><strong>not known</strong>" in text
 
 
-async def test_all_days_of_the_list_are_summed_up(operator: Operator) -> None:
+async def test_a_trend_has_thirty_days(operator: Operator) -> None:
     """Thirty of them, today included."""
     now = time.time()
     for age in range(32, 0, -1):

@@ -20,7 +20,7 @@ def history() -> History:
     return found
 
 
-def test_a_version() -> None:
+def test_a_report_by_day_has_a_line_for_each_day_with_requests() -> None:
     view = history().view(HistoryQuery(Resolution.DAY, "person"), 100_000.0, "a")
     report = history_report(view, KEY)
     assert (report.api, report.version, report.by, report.replica) == (*KEY, "day", "a")
@@ -36,14 +36,14 @@ def test_a_version() -> None:
     )
 
 
-def test_minutes() -> None:
+def test_a_report_by_minute_has_times() -> None:
     view = history().view(HistoryQuery(Resolution.MINUTE), 86_400.0)
     (line,) = history_report(view, KEY).lines[1:]
     assert line.start == "1970-01-02T00:00:00Z"
     assert "1970-01-02T00:00:00Z" in history_table(history_report(view, KEY))
 
 
-def test_nobody() -> None:
+def test_a_report_without_requests_says_so() -> None:
     view = history().view(HistoryQuery(Resolution.DAY), 86_400.0)
     report = history_report(view, ("person", "3"))
     assert history_table(report) == "Nobody has called version 3 of person."

@@ -15,12 +15,12 @@ from gateway.http.turns.cooperation import turns
 from gateway.store.state import StateError
 
 
-def test_batches() -> None:
+def test_batches_have_a_maximum_length() -> None:
     assert list(batches(iter("abcde"), 2)) == [["a", "b"], ["c", "d"], ["e"]]
     assert list(batches("", 2)) == []
 
 
-async def test_others_have_a_turn_between_pieces() -> None:
+async def test_a_response_yields_between_pieces() -> None:
     turns, seen = 0, list[int]()
 
     async def take_turns() -> None:
@@ -83,14 +83,14 @@ async def seen_in_turns(answers: int, pieces: int, *, views: bool) -> Counter[in
     return seen
 
 
-async def test_answers_share_the_turns() -> None:
+async def test_concurrent_responses_take_turns() -> None:
     """Otherwise, as many pieces keep the event loop waiting as there are answers."""
     seen = await seen_in_turns(20, 20, views=False)
     assert seen.total() == 400
     assert max(seen.values()) == 1
 
 
-async def test_views_share_the_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_concurrent_views_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = count(0, 0.001)
     monkeypatch.setattr("gateway.http.turns.cooperation.perf_counter", lambda: next(clock))
     seen = await seen_in_turns(20, 20, views=True)
@@ -98,7 +98,7 @@ async def test_views_share_the_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(seen.values()) == 1
 
 
-async def test_an_answer_that_cannot_be_ended_is_cut() -> None:
+async def test_a_response_that_fails_midway_is_cut() -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield b"x"
         raise StateError("the store was lost")
@@ -114,7 +114,7 @@ async def test_an_answer_that_cannot_be_ended_is_cut() -> None:
             await answered.read()
 
 
-async def test_others_have_a_turn_after_a_millisecond() -> None:
+async def test_a_view_yields_after_a_millisecond() -> None:
     seen = list[int]()
     taken = 0
 

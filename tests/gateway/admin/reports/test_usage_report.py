@@ -27,12 +27,14 @@ def viewed(found: Totals, replica: str | None = None, *doubts: DataGap) -> State
         ("users", None, []),
     ],
 )
-def test_the_busiest_come_first(api: str | None, version: str | None, expected: list[str]) -> None:
+def test_the_busiest_clients_come_first(
+    api: str | None, version: str | None, expected: list[str]
+) -> None:
     assert [line.client for line in usage(viewed(totals()), api, version).usage] == expected
 
 
 @pytest.mark.parametrize("most", [1, 2, 9])
-async def test_json_comes_in_pieces(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_json_is_made_version_by_version(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows of a version are read when it is its turn, and may be gone by then."""
     monkeypatch.setattr(usage_report, "MOST_LINES", most)
     read = list[VersionKey]()
@@ -58,7 +60,7 @@ async def test_json_comes_in_pieces(most: int, monkeypatch: pytest.MonkeyPatch) 
     assert read == [("gone", "1"), ("person", "1"), ("person", "2"), ("person", "2")]
 
 
-async def test_what_one_replica_counted_is_not_taken_for_all() -> None:
+async def test_counts_of_one_replica_are_marked() -> None:
     """As where the store is lost after the first version."""
 
     async def one(key: VersionKey) -> StateView:
@@ -71,7 +73,7 @@ async def test_what_one_replica_counted_is_not_taken_for_all() -> None:
         await anext(pieces)
 
 
-def test_the_table() -> None:
+def test_the_table_has_a_row_for_each_client_and_endpoint() -> None:
     assert [
         " ".join(line.split()) for line in usage_table(usage(viewed(totals()))).splitlines()
     ] == [
@@ -89,11 +91,11 @@ def test_a_count_that_may_be_too_low_has_a_plus_sign() -> None:
     assert " 3+ " in usage_table(usage(viewed(found), version="2"))
 
 
-def test_nobody() -> None:
+def test_a_table_without_usage_says_so() -> None:
     assert usage_table(UsageReport("then", [])) == "Nobody has called since then."
 
 
-def test_what_may_be_missing_stands_under_the_table() -> None:
+def test_missing_data_is_listed_below_the_table() -> None:
     doubts = (DataGap("b", 10.0), DataGap(None, 10.0))
     lines = usage_table(usage(viewed(totals(), "a", *doubts))).splitlines()
     assert lines[-3:] == [

@@ -1,7 +1,7 @@
-"""Acts: what an operator does on the page, each by a form with a reason.
+"""Actions of operators on the page, each by a form with a reason.
 
-A form sends back what was true when it was shown. If that has changed, nothing is done: the answer
-is a 409 with what is true now.
+A form sends the state that it showed. If the state has changed since, nothing is done: the response
+is a 409 with the present state.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,15 +16,15 @@ from gateway.findings.action_items import name_of
 from gateway.findings.operator import Operator
 from gateway.rollout.decisions import ChangedMeanwhileError, ChangeRequest
 
-PageAct = Callable[[Operator, VersionKey, web.Request], Awaitable[None]]
+PageAction = Callable[[Operator, VersionKey, web.Request], Awaitable[None]]
 
 
 async def act_on_cutover(operator: Operator, key: VersionKey, request: web.Request) -> None:
-    """Set, pause, roll back or clear a cutover, as the field `act` has it.
+    """Set, pause, roll back or clear a cutover, by the field `act`.
 
     Raises:
         AdminProblemError: there is no reason, or a field is wrong.
-        ChangedMeanwhileError: it stands otherwise than the form had it.
+        ChangedMeanwhileError: its state has changed since the form was shown.
     """
     if key not in operator.rules.cutovers:
         raise ChangedMeanwhileError(f"The rules have no cutover of {name_of(key)} any more.")
@@ -43,11 +43,11 @@ async def act_on_cutover(operator: Operator, key: VersionKey, request: web.Reque
 
 
 async def act_on_brownouts(operator: Operator, key: VersionKey, request: web.Request) -> None:
-    """Pause the brownouts of a version or let them go on, as the field `act` has it.
+    """Pause or resume the brownouts of a version, by the field `act`.
 
     Raises:
         AdminProblemError: there is no reason, or a field is wrong.
-        ChangedMeanwhileError: they are paused, or not, otherwise than the form had it.
+        ChangedMeanwhileError: their state has changed since the form was shown.
     """
     fields, why = await request.post(), await _order(request)
     match fields.get("act"):
@@ -60,7 +60,7 @@ async def act_on_brownouts(operator: Operator, key: VersionKey, request: web.Req
 
 
 async def act_on_shadow(operator: Operator, key: VersionKey, request: web.Request) -> None:
-    """Forget what the shadow of a version has found.
+    """Reset the report of the shadow of a version.
 
     Raises:
         AdminProblemError: there is no reason.
@@ -68,16 +68,16 @@ async def act_on_shadow(operator: Operator, key: VersionKey, request: web.Reques
     await operator.state.reset_shadow(key, await order(request))
 
 
-ACTS: dict[str, PageAct] = {
+ACTIONS: dict[str, PageAction] = {
     "cutover": act_on_cutover,
     "brownouts": act_on_brownouts,
     "shadow": act_on_shadow,
 }
-"""By the part of the view of a version where its form stands."""
+"""By the part of the view of a version with the form."""
 
 
 async def _order(request: web.Request) -> ChangeRequest:
-    """Return who wants a change, and what the form was shown for; a form without that is stale."""
+    """Return the requested change, with the state that the form showed; without it, it is stale."""
     seen = (await request.post()).get("seen")
     return (await order(request))._replace(seen=str(seen or "nothing"))
 

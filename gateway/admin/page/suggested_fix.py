@@ -1,4 +1,4 @@
-"""Mending: what makes a difference that a shadow found go away, to be copied into the rules."""
+"""Suggested fixes of differences that a shadow found, to be copied into the configuration."""
 
 import json
 import re
@@ -10,14 +10,14 @@ from gateway.rollout.shadow import VersionShadow
 
 _PLAIN = re.compile(r"[A-Za-z_][\w.-]*\Z", re.ASCII)
 _REDACTED = re.compile(r"(missing|null|boolean|text|bytes|array|header|object|number)\b")
-# A field with more words than these is free text: a map would refuse all that it does not have.
+# A field with more distinct words is free text, for which a map would be incomplete.
 _MOST_WORDS = 5
 # The types of samples, by the names that `type:` has for them.
 _TYPES = {"text": "text", "number": "number", "boolean": "boolean"}
 
 
-class Mending(NamedTuple):
-    """What would mend a difference.
+class SuggestedFix(NamedTuple):
+    """The fixes of a difference, of which one is right.
 
     Attributes:
         ignore: the line `ignore` for the shadow, if the difference is known and harmless; empty for
@@ -30,25 +30,25 @@ class Mending(NamedTuple):
     change: str
 
 
-def mending(
+def suggest_fix(
     field: str, samples: Iterable[DifferenceSample], shadow: VersionShadow | None, *, newer: bool
-) -> Mending:
-    """Return what would mend a difference in a field of answers.
+) -> SuggestedFix:
+    """Return the fixes of a difference in a field.
 
     Args:
         field: as a shadow reports it: a JSON Pointer with `*`, also of a request; or `status`, or
             `header` with a name, for which there is nothing to copy.
         samples: of all fields.
-        shadow: as the rules have it; None if they have none any more.
-        newer: whether the shadow asks the service of a newer version, which changes lead from.
+        shadow: its configuration; None if it was removed.
+        newer: whether the shadow uses the service of a newer version, from which changes lead.
     """
     place = field.removeprefix("request ")
     if not place.startswith("/"):
-        return Mending("", "")
+        return SuggestedFix("", "")
     known = sorted("/" + "/".join(place) for place in shadow.ignored.places) if shadow else []
     ignore = f"ignore: [{', '.join(json.dumps(each) for each in (*known, place))}]"
     own = [each for each in samples if each.field == field == place and newer]
-    return Mending(ignore, _change(field, own) if own else "")
+    return SuggestedFix(ignore, _change(field, own) if own else "")
 
 
 def _change(field: str, samples: Sequence[DifferenceSample]) -> str:

@@ -1,11 +1,11 @@
-"""Mending: the line `ignore` and the change for each kind of difference; both can be loaded."""
+"""Suggested fixes for each kind of difference: the line `ignore`, and a change that loads."""
 
 import json
 
 import pytest
 import yaml
 
-from gateway.admin.page.mending import Mending, mending
+from gateway.admin.page.suggested_fix import SuggestedFix, suggest_fix
 from gateway.admin.shadow_report import DifferenceSample
 from gateway.rollout.differences import Ignored
 from gateway.rollout.shadow import VersionShadow
@@ -36,35 +36,37 @@ def sample(field: str, old: str, new: str) -> DifferenceSample:
 
 
 @pytest.mark.parametrize(("field", "old", "new", "change"), CASES.values(), ids=CASES)
-def test_changes(field: str, old: str, new: str, change: str) -> None:
+def test_a_change_is_suggested_by_the_samples(field: str, old: str, new: str, change: str) -> None:
     samples = [sample("/other", "1", "2"), sample(field, old, new)]
-    found = mending(field, samples, SHADOW, newer=True)
-    assert found == Mending(f'ignore: ["{field}"]', change)
+    found = suggest_fix(field, samples, SHADOW, newer=True)
+    assert found == SuggestedFix(f'ignore: ["{field}"]', change)
     assert not change or isinstance(yaml.safe_load(change), dict)
 
 
-def test_what_is_known_stays_known() -> None:
+def test_ignored_fields_stay_ignored() -> None:
     shadow = VersionShadow(("person", "1"), ignored=Ignored(frozenset({("b", "*"), ("a",)})))
-    found = mending("/c", [], shadow, newer=True)
+    found = suggest_fix("/c", [], shadow, newer=True)
     assert json.loads(found.ignore.removeprefix("ignore: ")) == ["/a", "/b/*", "/c"]
-    assert mending("/c", [], None, newer=True).ignore == 'ignore: ["/c"]'
+    assert suggest_fix("/c", [], None, newer=True).ignore == 'ignore: ["/c"]'
 
 
-def test_words_and_free_text() -> None:
+def test_a_map_is_suggested_for_words_and_not_for_free_text() -> None:
     """A map has all words that were seen; of titles it would refuse the next one."""
     words = [("OPEN", "open"), ("DONE", "done"), ("OPEN", "open")]
     samples = [sample("/a", f'"{old}"', f'"{new}"') for old, new in words]
-    change = mending("/a", samples, SHADOW, newer=True).change
+    change = suggest_fix("/a", samples, SHADOW, newer=True).change
     assert change == 'map: { field: a, values: { "open": "OPEN", "done": "DONE" } }'
     titles = [sample("/a", f'"Book {n}"', f'"BOOK {n}"') for n in range(6)]
-    assert mending("/a", titles, SHADOW, newer=True).change == ""
+    assert suggest_fix("/a", titles, SHADOW, newer=True).change == ""
     both = [*samples, sample("/a", '"OPEN"', '"new"')]
-    assert mending("/a", both, SHADOW, newer=True).change == ""
+    assert suggest_fix("/a", both, SHADOW, newer=True).change == ""
 
 
-def test_what_has_no_change() -> None:
+def test_headers_statuses_and_requests_have_no_change() -> None:
     """Changes lead from newer versions; headers and statuses have none, and requests another."""
-    assert mending("/a", [sample("/a", "1", "missing")], SHADOW, newer=False).change == ""
-    assert mending("status", [sample("status", "200", "500")], SHADOW, newer=True) == ("", "")
-    request = mending("request /a", [sample("request /a", "200", "is lost")], SHADOW, newer=True)
-    assert request == Mending('ignore: ["/a"]', "")
+    assert suggest_fix("/a", [sample("/a", "1", "missing")], SHADOW, newer=False).change == ""
+    assert suggest_fix("status", [sample("status", "200", "500")], SHADOW, newer=True) == ("", "")
+    request = suggest_fix(
+        "request /a", [sample("request /a", "200", "is lost")], SHADOW, newer=True
+    )
+    assert request == SuggestedFix('ignore: ["/a"]', "")
