@@ -22,8 +22,7 @@ from gateway.process.reloader import Reloader
 from gateway.process.tasks import Tasks
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.handler import Handler
-from gateway.proxy.record_queue import RecordQueue
-from gateway.proxy.recorder import Recorder
+from gateway.proxy.recorder import Recorder, RecordQueue
 from gateway.proxy.request_log import RequestLog
 from gateway.proxy.request_trace import RequestTraces, spans
 from gateway.proxy.shadow.process_load import Load, time_used

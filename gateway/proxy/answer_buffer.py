@@ -10,8 +10,7 @@ from gateway.http.bounds.slow_taking import LOOK_SECONDS, SlowTaking
 from gateway.http.client.client_response import ClientTransport
 from gateway.http.client.client_socket import unsent_bytes
 from gateway.http.upstream.upstream import UpstreamResponse
-from gateway.proxy.answer_copy import AnswerCopy
-from gateway.proxy.exchange import Exchange
+from gateway.proxy.exchange import AnswerCopy, Exchange
 from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
 
 # The maximum bytes that wait for one client, and for all together. With more, the service waits for

@@ -7,14 +7,15 @@ import secrets
 import time
 from collections.abc import Iterable
 from itertools import count
-from typing import Final
+from random import getrandbits
+from typing import Final, NamedTuple
 
 from aiohttp import StreamReader
 from aiohttp.streams import EMPTY_PAYLOAD
 
 from gateway.base.addresses import Network
 from gateway.base.client_names import ANONYMOUS
-from gateway.base.headers import DIGESTS, FieldLines
+from gateway.base.headers import DIGESTS, FieldLines, HeaderFields
 from gateway.http.client.client_request import (
     REQUEST_ID,
     X_REQUEST_ID,
@@ -24,8 +25,6 @@ from gateway.http.client.client_request import (
 )
 from gateway.http.client.client_response import ClientResponse, ClientTransport, RequestMessage
 from gateway.http.limits import Limits
-from gateway.proxy.answer_copy import AnswerCopy
-from gateway.proxy.request_span import RequestSpan
 from gateway.rollout.cutover import CutoverRoute
 from gateway.routing.plan import Plan
 from gateway.routing.snapshot import Endpoint, Snapshot
@@ -181,3 +180,53 @@ class Exchange(ClientRequest, ClientResponse):
         names = [name.decode() for name in dropped if name in DIGESTS]
         if names:
             self.dropped_digests = [*(self.dropped_digests or ()), *names]
+
+
+class RequestSpan:
+    """A request that is traced.
+
+    Attributes:
+        trace_id: the id of its trace.
+        span_id: the id of the span of the request.
+        parent_id: the id of the caller's span; empty if the trace begins here.
+        state: what the caller said of the trace in `tracestate`; empty for nothing.
+        asked_id: the id of the span of the request to the service.
+        stages: the conversions: the name of each, its beginning and its end in monotonic seconds.
+        begun: the name and the beginning of what may become one; None between them.
+    """
+
+    __slots__ = ("asked_id", "begun", "parent_id", "span_id", "stages", "state", "trace_id")
+
+    def __init__(self, trace_id: str, parent_id: str, state: str) -> None:
+        self.trace_id = trace_id
+        self.parent_id = parent_id
+        self.state = state
+        self.span_id = new_span_id()
+        self.asked_id = new_span_id()
+        self.stages: list[tuple[str, float, float]] = []
+        self.begun: tuple[str, float] | None = None
+
+    def end(self, at: float, *, converted: bool) -> None:
+        """Note that what has begun was a conversion, which is over, or that it was none."""
+        if converted and self.begun is not None:
+            self.stages.append((*self.begun, at))
+        self.begun = None
+
+
+def new_span_id() -> str:
+    """Return an id for a span; it need not be hard to guess."""
+    return (getrandbits(64) | 1).to_bytes(8).hex()
+
+
+class AnswerCopy(NamedTuple):
+    """The body of an answer with the header fields that describe it.
+
+    Attributes:
+        fields: the header fields, before the gateway compressed the body.
+        body: the body, likewise.
+        converted: whether a conversion has made it.
+    """
+
+    fields: HeaderFields
+    body: bytes
+    converted: bool

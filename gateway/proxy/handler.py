@@ -26,10 +26,9 @@ from gateway.http.limits import Limits
 from gateway.http.upstream.upstream import RequestBody, Upstream, UpstreamResponse
 from gateway.proxy import answer_links, compression
 from gateway.proxy.answer_buffer import AnswerBuffers, taken, trailers
-from gateway.proxy.answer_copy import AnswerCopy
 from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.converted_message import bodiless, request_conversion
-from gateway.proxy.exchange import Exchange
+from gateway.proxy.exchange import AnswerCopy, Exchange
 from gateway.proxy.request_trace import RequestTraces
 from gateway.proxy.shadow.shadows import Shadows
 from gateway.proxy.transit import coded, coding_of, dressed, outgoing, returning

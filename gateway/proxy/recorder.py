@@ -1,22 +1,39 @@
-"""The recorder: counts the requests of a serving process and delivers a Delta every second."""
+"""The recorder: counts the requests of a serving process and delivers a Delta every second.
+
+The names and values of a RequestEnding are those of OpenTelemetry's conventions for HTTP metrics:
+https://opentelemetry.io/docs/specs/semconv/http/http-metrics/
+"""
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from time import perf_counter, time
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway.base.errors import FAULT_KINDS, Blame, FaultCode
 from gateway.base.overrides import VersionKey
 from gateway.observe.latency import bucket
 from gateway.proxy.cutover_counts import CutoverCounts, CutoverPlace
 from gateway.proxy.exchange import Exchange
-from gateway.proxy.request_ending import Alike, RequestEnding
 from gateway.routing.preflight import is_preflight
 from gateway.usage import delta
-from gateway.usage.delta import BOUNDS, METHODS, OTHER, Delta
+from gateway.usage.delta import (
+    BOUNDS,
+    METHODS,
+    OTHER,
+    CounterDelta,
+    Delta,
+    TrafficDelta,
+    UpstreamDelta,
+)
 from gateway.versions.version import Version
 
+# What went wrong with a response that broke off and has no fault: its client left.
+_ABORTED = "aborted"
+# The faults of requests to which a service gave no answer, or a part of one.
+_UNANSWERED = frozenset(
+    {FaultCode.UPSTREAM_UNREACHABLE, FaultCode.UPSTREAM_PROTOCOL, FaultCode.UPSTREAM_TIMEOUT}
+)
 # Seconds between deltas; a worker that is killed loses its counts since the last one.
 _INTERVAL = 1.0
 # A delta with so many clients, endings and labels is delivered early, so that a flood of names
@@ -26,6 +43,104 @@ _MOST_MET = 4096
 _FLOORS: Final[tuple[float, ...]] = (-1.0, *BOUNDS)
 # The maximum samples in one delta; further ones are dropped.
 _MOST_SAMPLES = 16
+# So many ended requests are recorded before the end of the turn, which would take long with more.
+_MOST_QUEUED: Final = 64
+
+
+class RequestEnding(NamedTuple):
+    """How requests ended.
+
+    Attributes:
+        method: the method of the client's request, one of METHODS, or OTHER.
+        asked: the method of the request to the service, likewise.
+        status: the status of the response; 0 if it never began.
+        code: the code of the fault; None if there was none.
+        aborted: whether the response broke off.
+        target: the address of the target that was asked; None if none was.
+        service_status: the status of its answer; 0 if there was none.
+        operations: whether the requests are counted by operation, too.
+    """
+
+    method: str
+    asked: str
+    status: int
+    code: str | None
+    aborted: bool
+    target: str | None
+    service_status: int
+    operations: bool
+
+    @property
+    def error(self) -> str:
+        """What went wrong with the response, as `error.type`; empty if it is no failure."""
+        if self.status >= 500:
+            return self.code or str(self.status)
+        return self.code or _ABORTED if self.aborted or not self.status else ""
+
+    @property
+    def service_error(self) -> str:
+        """What went wrong with the service's answer, as `error.type`; empty if nothing did."""
+        if self.service_status >= 400:
+            return str(self.service_status)
+        return self.code if self.code is not None and self.code in _UNANSWERED else ""
+
+
+class Alike:
+    """Requests for one version at one endpoint that ended alike.
+
+    Attributes:
+        key: the API, the label of the version, and the path template of the endpoint.
+        ending: how they ended.
+        buckets: their number by duration, per upper bound in BOUNDS and above the last.
+        seconds: the sum of their durations.
+        service_buckets: their number by the time that the service took, likewise.
+        service_seconds: the sum of these times.
+        converted: the number of those of which a body was converted.
+    """
+
+    __slots__ = (
+        "buckets",
+        "converted",
+        "ending",
+        "key",
+        "seconds",
+        "service_buckets",
+        "service_seconds",
+    )
+
+    def __init__(self, key: tuple[str, str, str], ending: RequestEnding) -> None:
+        self.key = key
+        self.ending = ending
+        self.buckets = [0] * (len(BOUNDS) + 1)
+        self.seconds = 0.0
+        self.service_buckets = [0] * (len(BOUNDS) + 1)
+        self.service_seconds = 0.0
+        self.converted = 0
+
+    @property
+    def traffic(self) -> TrafficDelta:
+        """The requests of clients."""
+        ending = self.ending
+        how = ending.method, ending.status, ending.error
+        return TrafficDelta(*self.key, *how, self.buckets, self.seconds, self.converted)
+
+    @property
+    def operations(self) -> CounterDelta:
+        """The requests as an operation."""
+        api, version, endpoint = self.key
+        labels = api, version, self.ending.method, endpoint
+        return CounterDelta("operations", labels, sum(self.buckets))
+
+    @property
+    def upstream(self) -> UpstreamDelta | None:
+        """The requests to the service; None if it was not asked."""
+        api, version, _ = self.key
+        ending = self.ending
+        if ending.target is None:
+            return None
+        how = ending.asked, ending.service_status, ending.service_error
+        times = self.service_buckets, self.service_seconds
+        return UpstreamDelta(api, version, ending.target, *how, *times)
 
 
 class _Place:
@@ -274,3 +389,37 @@ class Recorder:
 def version_label(version: Version | None) -> str:
     """Return the label of a version in deltas; empty if there is no version."""
     return "" if version is None else str(version)
+
+
+class RecordQueue:
+    """Holds ended exchanges until the end of a turn of the event loop, and hands them on in order.
+
+    The log and the counters have code and memory of their own. To run them once for all requests of
+    a turn, and not between the steps of requests, saves the processor from fetching both each time.
+
+    Args:
+        loop: the event loop.
+        record: records exchanges; it must not raise.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, record: Callable[[Sequence[Exchange]], None]
+    ) -> None:
+        self._loop = loop
+        self._record = record
+        self._waiting: list[Exchange] = []
+
+    def add(self, exchange: Exchange) -> None:
+        """Add an exchange that has ended."""
+        waiting = self._waiting
+        waiting.append(exchange)
+        if len(waiting) == 1:
+            self._loop.call_soon(self.flush)
+        elif len(waiting) >= _MOST_QUEUED:
+            self.flush()
+
+    def flush(self) -> None:
+        """Record what waits."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self._record(waiting)

@@ -26,8 +26,7 @@ from gateway.http.trace_parent import (
     parse_traceparent,
 )
 from gateway.proxy.answer_links import public_origin
-from gateway.proxy.exchange import Exchange
-from gateway.proxy.request_span import RequestSpan, new_span_id
+from gateway.proxy.exchange import Exchange, RequestSpan, new_span_id
 from gateway.routing.plan import Plan
 from gateway.usage.delta import METHODS, OTHER
 

@@ -2,15 +2,17 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from io import BytesIO
+from itertools import chain
 
 from gateway.base.errors import Fault, FaultCode, FaultError, conversion_failed, unconvertible
+from gateway.base.headers import HeaderFields, end_to_end
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.formats import json_body
+from gateway.conversion.formats import json_body, surrogates, text_encoding
 from gateway.conversion.formats.body_format import (
     MAYBE_JSON,
     NO_TYPES,
@@ -25,15 +27,13 @@ from gateway.conversion.formats.json_sequence import SeriesSearch, TextSearch
 from gateway.conversion.formats.text_encoding import TextEncoding
 from gateway.conversion.message.message import Message
 from gateway.http import content_coding
+from gateway.http.content_coding import ContentCodingError, DecodedTooLargeError, StreamDecoder
 from gateway.http.turns.loop_turns import LoopTurns
 from gateway.http.turns.thread_pace import Step, no_step
 from gateway.http.upstream.upstream import RequestBody, UpstreamHead
 from gateway.proxy.body import conversion_thread
 from gateway.proxy.body.conversion_budget import AT_ONCE, PATIENCE, overloaded
 from gateway.proxy.body.conversion_room import ConversionRoom
-from gateway.proxy.body.converter import WholeConversion, converter, decoded_small, in_encoding
-from gateway.proxy.body.decoded_response import DecodedResponse
-from gateway.proxy.body.document_stream import converted_stream
 
 _JSON = BodyFormat.JSON  # ten times as fast as to read it from its class
 # What is light, and waits for nothing heavy: a body of so many bytes and elements, and a piece of a
@@ -56,6 +56,14 @@ _turns = LoopTurns(PATIENCE, overloaded)
 # The bytes that begin an object or an array, or a JSON text in UTF-16 or UTF-32.
 _MAY_HAVE_FIELDS = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:[\[{\0]|\xff\xfe|\xfe\xff|[^\0]\0)")
 NOT_JSON = "This version takes JSON bodies: application/json."
+# For how many bytes other threads wait at a time.
+_STEP = 64 * 1024
+_NEVER_SLOW = 16 * 1024  # bytes, though each may be half of a surrogate pair
+_CONTAINERS = (b"{", b"[")
+_CODING = frozenset({b"content-encoding"})
+
+_WholeConversion = Callable[[bytes, BodyConversion, Message | None, Step], bytes]
+"""Converts a whole body and its message; it may raise ConversionError, or what a step raises."""
 
 
 async def convert_request_body(  # noqa: C901  # one walk in one frame, for speed
@@ -83,11 +91,11 @@ async def convert_request_body(  # noqa: C901  # one walk in one frame, for spee
     if not body:
         return body  # no content is the same in every version
     body_format, codings, encoding = kind
-    convert = json_body.convert if body_format is _JSON else converter(body_format, room)
+    convert = json_body.convert if body_format is _JSON else _converter(body_format, room)
     if convert is None:
         return None
     if encoding is not None:
-        convert = in_encoding(encoding, convert)
+        convert = _in_encoding(encoding, convert)
     if len(body) > room.limit:
         detail = f"A body to be converted may have {room.limit} bytes."
         raise FaultError(Fault(FaultCode.BODY_TOO_LARGE, detail))
@@ -159,8 +167,8 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
         codings, applied = [], []  # a name of no coding, such as UTF-8, changes no byte
     if not (is_json or unfit) and body_format in STREAMS:
         if applied:
-            response = DecodedResponse(response, applied, partial(failed, response))
-        stream = converted_stream(body_format, conversion, room, message)
+            response = _DecodedResponse(response, applied, partial(failed, response))
+        stream = _converted_stream(body_format, conversion, room, message)
         return _pieces(response, stream, conversion, room), True
     search: SeriesSearch | TextSearch | None = None
     whole = response.complete
@@ -168,7 +176,7 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
         search = _search(response, body_format, encoding, conversion)
     raw: BytesIO | None = None
     if search is not None and applied:
-        response = DecodedResponse(response, applied, partial(failed, response), room.limit)
+        response = _DecodedResponse(response, applied, partial(failed, response), room.limit)
         raw, codings = response.raw, []
     if search is None or begun or conversion.needs_message or _is_sized(response):
         body = await response.read()
@@ -198,10 +206,10 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
     if not body:
         made = _converted_nothing(response, conversion, message)
         return (made, True) if made else (came, False)
-    convert = json_body.convert if is_json else converter(body_format, room)
+    convert = json_body.convert if is_json else _converter(body_format, room)
     assert convert is not None  # as it is of no other format
     if encoding is not None:
-        convert = in_encoding(encoding, convert)
+        convert = _in_encoding(encoding, convert)
     try:
         if len(body) <= _NO_TURN and not codings and conversion.timeout is None:
             converted = convert(body, conversion, message, no_step)
@@ -279,7 +287,7 @@ async def _late(
     media_types: Mapping[str, str],
 ) -> AsyncIterator[bytes]:
     """Yield the converted body of a response whose head was sent before the body began."""
-    if isinstance(response, DecodedResponse):
+    if isinstance(response, _DecodedResponse):
         response.raw = None  # it is sent without its content coding
     given = response, conversion, room, message, media_types
     body, _ = await convert_response_body(*given, begun=True)
@@ -323,7 +331,7 @@ async def _series(
         FaultError: what has come cannot be converted.
     """
     sequence = BodyFormat.JSON_SEQUENCE
-    stream = converted_stream(sequence, conversion, room, message, strict=True)
+    stream = _converted_stream(sequence, conversion, room, message, strict=True)
     try:
         converted = await _converted(stream, begun, conversion, room)
         if not more:
@@ -440,7 +448,7 @@ async def convert_request_stream(
     message: Message | None,
 ) -> AsyncIterator[bytes]:
     """Yield the converted documents of a request; raises FaultError for one that does not fit."""
-    stream = converted_stream(body_format, conversion, room, message)
+    stream = _converted_stream(body_format, conversion, room, message)
     try:
         if isinstance(body, AsyncIterator):
             async for piece in body:
@@ -455,7 +463,7 @@ async def convert_request_stream(
 
 
 async def _convert(
-    convert: WholeConversion,
+    convert: _WholeConversion,
     body_format: BodyFormat,
     body: bytes,
     values: Sequence[bytes],
@@ -473,7 +481,7 @@ async def _convert(
         _check_elements(made, body_format, room)
         return made
 
-    small = decoded_small(body, codings, room.limit, most)
+    small = _decoded_small(body, codings, room.limit, most)
     if small is not None and conversion.timeout is None:
         return await _in_turn(partial(converted, small, no_step), room)
 
@@ -577,3 +585,199 @@ def failed(response: UpstreamHead, what: object, cause: str = "") -> FaultError:
         cause: the same for the log, where that is told more.
     """
     return FaultError(conversion_failed(what), f"{response.target}: {cause or what}")
+
+
+def _converted_stream(
+    body_format: BodyFormat,
+    conversion: BodyConversion,
+    room: ConversionRoom,
+    message: Message | None,
+    *,
+    strict: bool = False,
+) -> ConvertedStream:
+    """Return what converts a stream of documents, each within the bounds of the room.
+
+    Args:
+        body_format: the format of the stream.
+        conversion: the conversion of each document.
+        room: the bounds of each document.
+        message: the message that has the stream; None where nothing of it is known.
+        strict: whether text that is not JSON is refused; else it passes, as `[DONE]` does.
+    """
+    conversion = conversion.of_documents
+
+    def convert(document: bytes, step: Step) -> bytes:
+        if not strict and not document.lstrip(b" \t\n\r").startswith(_CONTAINERS):
+            return document
+        if len(document) > AT_ONCE and ElementCount(room.elements).exceeds(document):
+            raise DecodedTooLargeError(f"a document of more than {room.elements} elements")
+        # The head of the message is sent before its documents, which cannot change it.
+        copy = None if message is None else message.copied()
+        try:
+            return json_body.convert(document, conversion, copy, step)
+        except json_body.NotJsonError:
+            if strict:
+                raise
+            return document
+
+    if body_format is BodyFormat.JSON_LINES:
+        from gateway.conversion.formats.document_stream import JsonLineStream
+
+        return JsonLineStream(convert, room.limit)
+    if body_format is BodyFormat.JSON_SEQUENCE:
+        from gateway.conversion.formats.json_sequence import JsonSequenceStream
+
+        return JsonSequenceStream(convert, room.limit)
+    from gateway.conversion.formats.event_stream import EventStream
+
+    return EventStream(convert, room.limit, room.elements, conversion)
+
+
+def _converter(body_format: BodyFormat, room: ConversionRoom) -> _WholeConversion | None:
+    """Return what converts a whole body of a format; None for a format without conversion.
+
+    Args:
+        body_format: the format.
+        room: the bounds of each document of a stream.
+    """
+    # The formats beside JSON are imported when they are met: few APIs have them.
+    match body_format:
+        case BodyFormat.JSON | BodyFormat.MERGE_PATCH | BodyFormat.TEXT | BodyFormat.UNTYPED:
+            return json_body.convert
+        case BodyFormat.JSON_PATCH:
+            return _convert_patch
+        case BodyFormat.FORM:
+            from gateway.conversion.formats.form_body import convert_form
+
+            return convert_form
+        case BodyFormat.OTHER | BodyFormat.PASSED:
+            return None
+        case _:
+            return partial(_convert_documents, body_format, room)
+
+
+def _convert_patch(
+    body: bytes, conversion: BodyConversion, message: Message | None, step: Step
+) -> bytes:
+    from gateway.conversion.formats.json_patch import convert_patch
+
+    encoding = text_encoding.detected(body)
+    convert = convert_patch if encoding is None else _in_encoding(encoding, convert_patch)
+    return convert(body, conversion, message, step)
+
+
+def _in_encoding(encoding: TextEncoding, convert: _WholeConversion) -> _WholeConversion:
+    """Return what converts a whole body in an encoding other than UTF-8."""
+
+    def convert_encoded(
+        body: bytes, conversion: BodyConversion, message: Message | None, step: Step
+    ) -> bytes:
+        def convert_text(text: bytes) -> bytes:
+            return convert(text, conversion, message, step)
+
+        try:
+            return text_encoding.converted(encoding, body, convert_text, step)
+        except UnicodeDecodeError:
+            if encoding.codec == "ascii":  # of which UTF-8 is a superset
+                return convert_text(body)
+            raise json_body.NotJsonError(f"not {encoding.codec}, as its charset says") from None
+
+    return convert_encoded
+
+
+def _convert_documents(
+    body_format: BodyFormat,
+    room: ConversionRoom,
+    body: bytes,
+    conversion: BodyConversion,
+    message: Message | None,
+    step: Step,
+) -> bytes:
+    stream = _converted_stream(body_format, conversion, room, message)
+    converted = BytesIO()
+    for begin in range(0, len(body), _STEP):  # a long event is searched for its end
+        step()
+        converted.write(stream.feed(body[begin : begin + _STEP], step))
+    converted.write(stream.finish(step))
+    return converted.getvalue()
+
+
+def _decoded_small(body: bytes, codings: Sequence[str], limit: int, most: int) -> bytes | None:
+    """Return the decoded body if it is fast enough to be converted at once, else None."""
+    size = len(body)
+    if size > most:
+        return None
+    try:
+        decoded = content_coding.decode(body, codings, min(limit, most))
+        if (codings or size > _NEVER_SLOW) and surrogates.many(decoded):
+            return None
+        return decoded
+    except content_coding.DecodedTooLargeError:
+        if limit <= most:
+            raise
+        return None
+
+
+class _DecodedResponse:
+    """A response without its content codings; implements `UpstreamHead`.
+
+    Args:
+        response: the response.
+        applied: its codings, in the order in which they were applied.
+        failed: returns the error of a body that cannot be decoded.
+        most: the maximum number of bytes that are kept as they came; None keeps none.
+
+    Attributes:
+        raw: the bytes that have come, which `unread` gives back; None if none are kept.
+
+    Raises:
+        ContentCodingError: a coding is unknown, or there are too many.
+    """
+
+    def __init__(
+        self,
+        response: UpstreamHead,
+        applied: Sequence[str],
+        failed: Callable[[object], FaultError],
+        most: int | None = None,
+    ) -> None:
+        self._response = response
+        self._decoder = StreamDecoder(applied)
+        self._failed = failed
+        self._most = most
+        self._pieces: Iterator[bytes] = iter(())
+        self.status: int = response.status
+        self.fields: HeaderFields = end_to_end(response.fields, _CODING)
+        self.target: str = response.target
+        self.raw = None if most is None else BytesIO()
+        self.complete = self._ended = False
+
+    async def read(self) -> bytes:
+        """Return the next bytes of the decoded body, empty at its end; raises FaultError."""
+        try:
+            while True:
+                for piece in self._pieces:
+                    if piece:
+                        return piece
+                    await asyncio.sleep(0)  # others have a turn while tiny members follow
+                # A complete response may return its body at each read.
+                data = b"" if self._ended else await self._response.read()
+                self._ended = self._response.complete
+                if not data:
+                    self._decoder.end()
+                    self.complete = True
+                    return b""
+                if self.raw is not None and self._most is not None:
+                    self.raw.write(data)
+                    if self.raw.tell() > self._most:
+                        raise self._failed(f"it is larger than {self._most} bytes")
+                self._pieces = self._decoder.pieces(data)
+        except ContentCodingError as error:
+            raise self._failed(error) from None
+
+    def unread(self, data: bytes) -> None:
+        """Give back the decoded bytes that were read; or all that came, if it is kept, coded."""
+        if self.raw is None:
+            self._pieces = chain((data,), self._pieces)
+        else:
+            self._response.unread(self.raw.getvalue())

@@ -1,10 +1,11 @@
-"""Replay: sends a captured request again in the background, by any plan.
+"""Replay: sends a captured request again in the background, by any plan, or validates it unsent.
 
 The request and its answer pass through `gateway.proxy.transit`, as those of a client do, so that
 the comparison is between answers that a client would receive.
 """
 
 from time import perf_counter
+from typing import Protocol
 
 import msgspec
 
@@ -23,9 +24,11 @@ from gateway.proxy.converted_message import bodiless
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.request_trace import ShadowTrace
 from gateway.proxy.transit import outgoing, returning
-from gateway.rollout.differences import ComparedAnswer
+from gateway.rollout.differences import ComparedAnswer, RefusedField, refused_fields
 from gateway.rollout.shadow import DryRunMark, VersionShadow
 from gateway.routing.plan import Plan, Refusal
+from gateway.routing.snapshot import Endpoint
+from gateway.versions.version import Version
 
 # A replayed answer may have at most this many times the bytes that a captured body may have.
 GROWTH = 4
@@ -216,3 +219,86 @@ async def for_client(
     if bodiless(exchange.method, status):
         body = b""
     return CapturedAnswer(status, fields, body)
+
+
+class TrialRequest(msgspec.Struct, frozen=True):
+    """A request as the service of another version would get it.
+
+    Attributes:
+        document: the location of the OpenAPI document of that version.
+        endpoint: the endpoint that the client asked.
+        version: the version that the service speaks.
+        method: the method.
+        target: the path and query for the service.
+        fields: the header fields.
+        body: the whole body; None for no body.
+    """
+
+    document: str
+    endpoint: Endpoint
+    version: Version | None
+    method: str
+    target: str
+    fields: HeaderFields
+    body: bytes | None
+
+
+class RequestValidator(Protocol):
+    """Validates requests by OpenAPI documents; see `gateway.verify.live.contracts`."""
+
+    async def validate(self, request: TrialRequest) -> list[RefusedField] | None:
+        """Return what the service would refuse; None if the document cannot be had."""
+        ...
+
+
+async def trial(
+    validator: RequestValidator,
+    exchange: Exchange,
+    plan: Plan,
+    body: bytes | None,
+    rule: VersionShadow,
+) -> tuple[RefusedField, ...]:
+    """Return the fields of a request that another version would refuse, without sending it.
+
+    Args:
+        validator: has the documents.
+        exchange: the client's request.
+        plan: the plan for the request to the other version's service.
+        body: the complete request body as the client sent it; None for no body.
+        rule: the rule of the shadow.
+
+    Raises:
+        ShedError: the document cannot be had, or the body is too large.
+    """
+    assert rule.document is not None
+    room = ConversionRoom(rule.body * GROWTH, exchange.snapshot.limits.elements)
+    try:
+        request = await outgoing(exchange, plan, body, room)
+    except FaultError as error:
+        if error.fault.code is FaultCode.BODY_TOO_LARGE:  # for a shadow, whose bounds are narrower
+            raise ShedError("large") from None
+        return (unconverted(error.fault),)
+    finally:
+        if room.held:
+            room.release()
+    converted = request.body
+    assert converted is None or isinstance(converted, bytes)
+    found = await validator.validate(
+        TrialRequest(
+            rule.document,
+            plan.endpoint,
+            plan.route.service_version,
+            request.method,
+            request.target,
+            request.all_fields,
+            converted,
+        )
+    )
+    if found is None:
+        raise ShedError("document")
+    return refused_fields(found, rule.ignored)
+
+
+def unconverted(fault: Fault) -> RefusedField:
+    """Return the refusal of a request that cannot be converted, whose detail quotes no value."""
+    return RefusedField("conversion", fault.code, fault.detail)

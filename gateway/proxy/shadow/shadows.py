@@ -6,7 +6,7 @@ once more to the own service. A field in which two answers of the own service di
 differences in all other fields are counted.
 
 Requests that write are not sent a second time, unless the rules say so. They can be sent as a dry
-run, whose answer is compared, or only be validated: see `gateway.proxy.shadow.trial_request`.
+run, whose answer is compared, or only be validated: see `gateway.proxy.shadow.replay`.
 
 Comparisons have the lowest priority. When the process or a service is busy, or too many comparisons
 or bytes are waiting, a comparison is dropped and counted as shed. No comparison delays, changes or
@@ -20,6 +20,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from time import perf_counter
+from typing import Protocol
 
 import msgspec
 
@@ -31,9 +32,16 @@ from gateway.proxy.converted_message import bodiless
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
 from gateway.proxy.shadow.process_load import Load
-from gateway.proxy.shadow.replay import CapturedAnswer, ShedError, for_client, refuse, replay
-from gateway.proxy.shadow.shadow_counter import ShadowCounter
-from gateway.proxy.shadow.trial_request import RequestValidator, trial, unconverted
+from gateway.proxy.shadow.replay import (
+    CapturedAnswer,
+    RequestValidator,
+    ShedError,
+    for_client,
+    refuse,
+    replay,
+    trial,
+    unconverted,
+)
 from gateway.rollout.differences import (
     Difference,
     RefusedField,
@@ -61,6 +69,29 @@ _TOGETHER = 0.1
 _INLINE = 16 * 1024
 # The statuses of answers that depend on the client's cache or ranges, and are not compared.
 _PARTIAL = (206, 304)
+
+
+class ShadowCounter(Protocol):
+    """The part of `gateway.proxy.recorder.Recorder` that shadows use."""
+
+    def count(self, kind: str, *labels: str, times: int = 1) -> None:
+        """Increment a counter."""
+        ...
+
+    def latency(self, api: str, version: str, old: float, new: float) -> None:
+        """Count how long the answers of both services took, in seconds."""
+        ...
+
+    @property
+    def takes_samples(self) -> bool:
+        """Whether another example would be kept."""
+        ...
+
+    def sample(
+        self, kind: str, api: str, version: str, document: object, request: dict[str, str]
+    ) -> None:
+        """Report an example for operators, and the request that showed it."""
+        ...
 
 
 class Shadows:

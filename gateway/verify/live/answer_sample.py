@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from gateway.proxy.answer_copy import AnswerCopy
 from gateway.proxy.cutover_counts import CutoverPlace
+from gateway.proxy.exchange import AnswerCopy
 from gateway.routing.snapshot import Endpoint, Route
 
 

@@ -1,13 +1,14 @@
 """The recorder counts requests, and hands a report on when it is due."""
 
 import asyncio
+from collections.abc import Sequence
 from time import perf_counter
 
 import pytest
 
 from gateway.base.errors import FAULT_KINDS, Blame, FaultCode
 from gateway.proxy.exchange import Exchange
-from gateway.proxy.recorder import Recorder, version_label
+from gateway.proxy.recorder import Alike, Recorder, RecordQueue, RequestEnding, version_label
 from gateway.routing.plan import Plan, plan
 from gateway.usage.delta import BOUNDS, CounterDelta, Delta, SampleDelta, UsageDelta
 from gateway.versions.version import Version
@@ -178,3 +179,100 @@ def test_times_of_both_services() -> None:
 @pytest.mark.parametrize(("version", "label"), [(None, ""), (Version(1), "1")])
 def test_labels(version: Version | None, label: str) -> None:
     assert version_label(version) == label
+
+
+GOOD = RequestEnding("GET", "GET", 200, None, False, "h:1", 200, False)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "service_error"),
+    [
+        ({}, "", ""),
+        ({"status": 404, "service_status": 404}, "", "404"),
+        ({"status": 400, "code": "version_missing", "service_status": 0}, "", ""),
+        ({"status": 503, "service_status": 503}, "503", "503"),
+        ({"status": 503, "code": "brownout", "service_status": 0}, "brownout", ""),
+        ({"status": 502, "code": "conversion_failed"}, "conversion_failed", ""),
+        *(
+            ({"status": status, "code": code, "service_status": 0}, code, code)
+            for status, code in ((502, "upstream_unreachable"), (504, "upstream_timeout"))
+        ),
+        # It broke off after its head, and so did the answer to the client.
+        ({"code": "upstream_protocol", "aborted": True}, *["upstream_protocol"] * 2),
+        ({"aborted": True}, "aborted", ""),
+        ({"status": 0, "aborted": True, "service_status": 0}, "aborted", ""),
+        ({"status": 0, "service_status": 0}, "aborted", ""),
+    ],
+)
+def test_errors(changed: dict[str, object], error: str, service_error: str) -> None:
+    ending = GOOD._replace(**changed)  # type: ignore[arg-type]  # they are of the right types
+    assert (ending.error, ending.service_error) == (error, service_error)
+
+
+def test_a_service_that_was_not_asked_has_no_requests() -> None:
+    key = "person", "1", "/p"
+    assert Alike(key, GOOD).upstream is not None
+    assert Alike(key, GOOD._replace(target=None)).upstream is None
+
+
+class Records:
+    """A queue, and what it has recorded."""
+
+    def __init__(self) -> None:
+        self.seen: list[Exchange] = []
+        self.queue = RecordQueue(asyncio.get_running_loop(), self.seen.extend)
+
+    def add(self, count: int) -> list[Exchange]:
+        """Let so many requests end; return them."""
+        added = [wires.exchange() for _ in range(count)]
+        for exchange in added:
+            self.queue.add(exchange)
+        return added
+
+
+async def test_all_of_a_turn_are_recorded_at_its_end() -> None:
+    records = Records()
+    first = records.add(3)
+    assert records.seen == []
+    await asyncio.sleep(0)
+    assert records.seen == first
+    second = records.add(1)
+    await asyncio.sleep(0)
+    assert records.seen == first + second
+
+
+async def test_no_more_wait_than_are_bounded() -> None:
+    records = Records()
+    added = records.add(130)
+    assert records.seen == added[:128]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert records.seen == added
+
+
+async def test_what_waits_at_the_end_is_recorded() -> None:
+    records = Records()
+    added = records.add(5)
+    records.queue.flush()
+    assert records.seen == added
+    records.queue.flush()
+    await asyncio.sleep(0)
+    assert records.seen == added
+
+
+async def test_a_request_that_ends_meanwhile_waits_for_the_next_turn() -> None:
+    late = wires.exchange()
+    seen: list[Exchange] = []
+
+    def record(exchanges: Sequence[Exchange]) -> None:
+        seen.extend(exchanges)
+        if late not in exchanges:
+            queue.add(late)
+
+    queue = RecordQueue(asyncio.get_running_loop(), record)
+    early = wires.exchange()
+    queue.add(early)
+    await asyncio.sleep(0)
+    assert seen == [early]
+    await asyncio.sleep(0)
+    assert seen == [early, late]

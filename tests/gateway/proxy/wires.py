@@ -17,8 +17,8 @@ from gateway.proxy.exchange import Exchange
 from gateway.proxy.handler import Handler
 from gateway.proxy.request_trace import RequestTraces
 from gateway.proxy.shadow.process_load import Load
+from gateway.proxy.shadow.replay import TrialRequest
 from gateway.proxy.shadow.shadows import Shadows
-from gateway.proxy.shadow.trial_request import TrialRequest
 from gateway.rollout.differences import RefusedField
 from gateway.rules.load import load
 

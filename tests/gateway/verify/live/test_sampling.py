@@ -5,9 +5,8 @@ import json
 from collections.abc import Collection
 from pathlib import Path
 
-from gateway.proxy.answer_copy import AnswerCopy
 from gateway.proxy.cutover_counts import CutoverPlace
-from gateway.proxy.exchange import Exchange
+from gateway.proxy.exchange import AnswerCopy, Exchange
 from gateway.proxy.recorder import Recorder
 from gateway.rollout.cutover import CutoverRoute
 from gateway.routing.plan import Plan, plan
