@@ -23,7 +23,7 @@ Cutover     the share of a version's clients that another version's service answ
 Exchange    the record of one request, written once: log line, metrics and usage come from it.
 Fault       what went wrong with one request, and whose fault it was.
 
-A request passes through `proxy.handler`; docs/walks.md follows it.
+A request passes through `proxy.pipeline`; docs/walks.md follows it.
 """
 
 __version__ = "1.0.0"

@@ -18,7 +18,7 @@ RECIPES = {
     )
 }
 PATHS = re.compile(r"`((?:gateway|tests|docs|stack|requirements)/[\w./*-]*)`")
-# As in: `Handler.answer` in `gateway/proxy/handler.py`.
+# As in: `Pipeline.answer` in `gateway/proxy/pipeline.py`.
 FUNCTIONS = re.compile(r"`([\w.]+)`\s+in\s+`(gateway/[\w/]+\.py)`")
 
 

@@ -34,11 +34,11 @@ from gateway.conversion.parameter_change import write_fields
 from gateway.conversion.steps import BodyStep
 from gateway.conversion.version_link import Direction, VersionLink
 from gateway.conversion.version_step import carrying, message_steps
-from gateway.proxy.answer_links import lone_link
+from gateway.proxy.answer_links import offline_link
 from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.body.slow_thread import run_now
-from gateway.proxy.lone_message import LoneConversion, LoneMessage, lone_mapper
-from gateway.proxy.planned_message import planned_message
+from gateway.proxy.message_rewriting import planned_message
+from gateway.proxy.offline_message import OfflineConversion, OfflineMessage, offline_link_mapper
 from gateway.routing.plan import Plan
 from gateway.routing.snapshot import Snapshot
 from gateway.versions.version import Version
@@ -74,7 +74,7 @@ def explain_body(
         return
     found = snapshot.router.find(head.path)
     captures = {} if found is None else found[1]
-    mapper = lone_mapper(
+    mapper = offline_link_mapper(
         snapshot,
         chosen.endpoint,
         chosen.route,
@@ -84,17 +84,17 @@ def explain_body(
         target=chosen.target.partition("?")[0],
         authority=head.authority,
     )
-    fields, link = [*body.fields], lone_link(mapper, status)
+    fields, link = [*body.fields], offline_link(mapper, status)
     message = planned_message(chosen, method, head.path, head.query, captures, fields, status, link)
     asked, types = chosen.method(method), chosen.endpoint.media_types
     room = ConversionRoom(snapshot.limits.convert, snapshot.limits.elements)
-    lone = LoneConversion(converting, asked, message, types, room)
-    made: LoneMessage | Fault
+    lone = OfflineConversion(converting, asked, message, types, room)
+    made: OfflineMessage | Fault
     try:
         made = lone.convert(body.content)
     except FaultError as error:
         made = error.fault
-    passes = isinstance(made, LoneMessage) and (made.kept or not made.body)
+    passes = isinstance(made, OfflineMessage) and (made.kept or not made.body)
     whole = True
     if lone.used is not None and not passes:
         conversion, message = lone.used

@@ -21,9 +21,9 @@ from gateway.conversion.message.query_walk import QueryWalk
 from gateway.conversion.operations.operation_path import OperationPath, find_operation_path
 from gateway.conversion.parameter_change import QUERY, parse_query
 from gateway.conversion.parameter_change import parse_fields as parse_lines
-from gateway.proxy.answer_links import lone_fields, lone_link
+from gateway.proxy.answer_links import map_offline_fields, offline_link
 from gateway.proxy.body.conversion_room import ConversionRoom
-from gateway.proxy.lone_message import LoneConversion, LoneMessage, lone_mapper
+from gateway.proxy.offline_message import OfflineConversion, OfflineMessage, offline_link_mapper
 from gateway.routing.snapshot import Api, Endpoint, Snapshot
 from gateway.rules.load import load_file
 from gateway.versions.version import Version
@@ -121,22 +121,22 @@ def run(arguments: Namespace) -> int:
         )
         client, service = (source, target) if status is None else (target, source)
         mapper = _mapper(snapshot, endpoint, (client, service), before, path)
-        message = replace(message, link=lone_link(mapper, status))
+        message = replace(message, link=offline_link(mapper, status))
         room = ConversionRoom(snapshot.limits.convert, snapshot.limits.elements)
         types = (api.endpoints[0] if endpoint is None else endpoint).media_types
-        made = LoneConversion(conversion, head.method, message, types, room).convert(body)
+        made = OfflineConversion(conversion, head.method, message, types, room).convert(body)
     except (ConversionError, FaultError) as error:
         fault = error.fault if isinstance(error, FaultError) else unconvertible(error)
         print(f"refused with {fault.status} {fault.code}: {fault.detail}", file=sys.stderr)
         return 1
-    made = made._replace(fields=lone_fields(mapper, made.fields, status, message.link))
+    made = made._replace(fields=map_offline_fields(mapper, made.fields, status, message.link))
     if made.kept:
         print(f"the body passes as it is: {made.kept}", file=sys.stderr)
     _write(made, f"{head.method} {head.path}" if status is None else None, arguments)
     return 0
 
 
-def _write(made: LoneMessage, line: str | None, arguments: Namespace) -> None:
+def _write(made: OfflineMessage, line: str | None, arguments: Namespace) -> None:
     """Print a converted message; `line` has the method and the path of a request."""
     output = sys.stdout.buffer
     if arguments.include:
@@ -202,7 +202,7 @@ def _mapper(
             captures = {**request.captures, "version": str(client)}
             path = endpoint.template.fill(captures)
             asked = None if target == request.path else target
-            return lone_mapper(snapshot, endpoint, route, captures, path, target=asked)
+            return offline_link_mapper(snapshot, endpoint, route, captures, path, target=asked)
     return None
 
 

@@ -21,7 +21,7 @@ from gateway.process.listening import Acceptor
 from gateway.process.reloader import Reloader
 from gateway.process.tasks import Tasks
 from gateway.proxy.exchange import Exchange
-from gateway.proxy.handler import Handler
+from gateway.proxy.pipeline import Pipeline
 from gateway.proxy.recorder import Recorder, RecordQueue
 from gateway.proxy.request_log import RequestLog
 from gateway.proxy.request_trace import RequestTraces, spans
@@ -78,29 +78,29 @@ class Serving:
         self._records = RecordQueue(loop, self._record)
         begin, record = self._recorder.begin, self._records.add
         traces = RequestTraces(partial(self._recorder.count, "spans_dropped", "rate"))
-        self._handler = Handler(reloader.latest, self._pool, self._shadows, begin, record, traces)
-        self._handler.overrides = overrides
+        self._pipeline = Pipeline(reloader.latest, self._pool, self._shadows, begin, record, traces)
+        self._pipeline.overrides = overrides
         self._server = ClientServer(
-            self._handler, partial(self._recorder.count, "client_bounds"), writes
+            self._pipeline, partial(self._recorder.count, "client_bounds"), writes
         )
         self._other_listeners: dict[int, socket.socket] = {}
         self._standing_in: dict[int, Acceptor] = {}
         self._watch = TargetWatch(self._pool.balancer, report)
         self._checks = HealthChecks(self._pool, log.health, tasks.start)
-        self._checks.follow(self._handler.snapshot.services.values())
+        self._checks.follow(self._pipeline.snapshot.services.values())
 
     def apply(self, overrides: Overrides) -> None:
         """Deliver what was counted so far; apply the overrides from the next request on."""
         self._records.flush()
         self._recorder.flush()
-        for key, cutover in self._handler.snapshot.cutovers.items():
-            if in_force(cutover, overrides) < in_force(cutover, self._handler.overrides):
+        for key, cutover in self._pipeline.snapshot.cutovers.items():
+            if in_force(cutover, overrides) < in_force(cutover, self._pipeline.overrides):
                 self._recorder.fall(key)
-        self._handler.overrides = overrides
+        self._pipeline.overrides = overrides
 
     def set_ahead(self, seconds: float) -> None:
         """Set how many seconds the configuration's dates are ahead of the clock of this machine."""
-        self._handler.ahead = seconds
+        self._pipeline.ahead = seconds
 
     async def serve(
         self,
@@ -159,11 +159,11 @@ class Serving:
                 self._standing_in[number] = await Acceptor.open(self._server, other)
 
     def _services(self) -> Iterable[Service]:
-        return self._handler.snapshot.services.values()
+        return self._pipeline.snapshot.services.values()
 
     async def _follow(self) -> None:
         async for snapshot in self._reloader.changes():
-            former, self._handler.snapshot = self._handler.snapshot, snapshot
+            former, self._pipeline.snapshot = self._pipeline.snapshot, snapshot
             self._pool.follow(snapshot.services.values())
             self._checks.follow(snapshot.services.values())
             self._contracts.forget()

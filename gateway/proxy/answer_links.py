@@ -66,7 +66,7 @@ def map_answer_fields(exchange: Exchange, plan: Plan, fields: HeaderFields) -> H
     return mapped
 
 
-def lone_fields(
+def map_offline_fields(
     mapper: LinkMapper | None,
     fields: HeaderFields,
     status: int | None,
@@ -89,7 +89,7 @@ def lone_fields(
     ]
 
 
-def lone_link(mapper: LinkMapper | None, status: int | None) -> Callable[[str], str]:
+def offline_link(mapper: LinkMapper | None, status: int | None) -> Callable[[str], str]:
     """Return what maps the URLs in the body of a message that no client waits for."""
     if mapper is None:
         return str

@@ -369,7 +369,7 @@ def _path(
 
 def written_target(rewrite: VersionRewrite | None, path: str, query: str | None) -> str:
     """Return the target of a request to a service, with the version that it is told."""
-    # This step is the last, as in `gateway.proxy.transit`, because a conversion may rename a
+    # This step is the last, as in `proxy.message_rewriting`, because a conversion may rename a
     # parameter to the name of the version parameter.
     if rewrite is not None:
         query = rewrite.query(query)

@@ -76,7 +76,7 @@ def test_a_worker_imports_nothing_of_what_its_supervisor_does() -> None:
                 text=True,
             )
     imported = set(worker.stdout.split())
-    assert "gateway.proxy.handler" in imported
+    assert "gateway.proxy.pipeline" in imported
     supervising = {
         "gateway.admin",
         "gateway.app",

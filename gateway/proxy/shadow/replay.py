@@ -1,7 +1,7 @@
 """Replay: sends a captured request again in the background, by any plan, or validates it unsent.
 
-The request and its answer pass through `gateway.proxy.transit`, as those of a client do, so that
-the comparison is between answers that a client would receive.
+`gateway.proxy.message_rewriting` converts the request and its response as for a client, so that the
+comparison is between responses that a client would receive.
 """
 
 from time import perf_counter
@@ -20,10 +20,9 @@ from gateway.http import content_coding
 from gateway.http.trace_parent import TRACE_FIELDS
 from gateway.http.upstream.upstream import NoRoomError, Upstream, UpstreamHead
 from gateway.proxy.body.conversion_room import ConversionRoom
-from gateway.proxy.converted_message import bodiless
 from gateway.proxy.exchange import Exchange
+from gateway.proxy.message_rewriting import bodiless, rewrite_request, rewrite_response
 from gateway.proxy.request_trace import ShadowTrace
-from gateway.proxy.transit import outgoing, returning
 from gateway.rollout.differences import ComparedAnswer, RefusedField, refused_fields
 from gateway.rollout.shadow import DryRunMark, VersionShadow
 from gateway.routing.plan import Plan, Refusal
@@ -146,7 +145,7 @@ async def replay(
     span: Span | None = None
     began = perf_counter()
     try:
-        request = await outgoing(exchange, plan, body, room)
+        request = await rewrite_request(exchange, plan, body, room)
         # Last, so that no conversion and no field of the client's can take the mark away.
         fields, target = request.fields, request.target
         if dry_run is not None:
@@ -204,7 +203,7 @@ async def for_client(
     """Return a service's answer converted for the client by a plan; a fault yields its status."""
     room = ConversionRoom(rule.body * GROWTH, exchange.snapshot.limits.elements)
     try:
-        status, fields, converted, _ = await returning(exchange, plan, captured, room)
+        status, fields, converted, _ = await rewrite_response(exchange, plan, captured, room)
         if converted is None:
             body = await captured.read()
         elif isinstance(converted, bytes):
@@ -273,7 +272,7 @@ async def trial(
     assert rule.document is not None
     room = ConversionRoom(rule.body * GROWTH, exchange.snapshot.limits.elements)
     try:
-        request = await outgoing(exchange, plan, body, room)
+        request = await rewrite_request(exchange, plan, body, room)
     except FaultError as error:
         if error.fault.code is FaultCode.BODY_TOO_LARGE:  # for a shadow, whose bounds are narrower
             raise ShedError("large") from None

@@ -28,8 +28,8 @@ from gateway.base.headers import HeaderFields
 from gateway.base.overrides import VersionKey
 from gateway.base.span import Span
 from gateway.http.upstream.upstream import Upstream, UpstreamRequest, UpstreamResponse
-from gateway.proxy.converted_message import bodiless
 from gateway.proxy.exchange import Exchange
+from gateway.proxy.message_rewriting import bodiless
 from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
 from gateway.proxy.shadow.process_load import Load
 from gateway.proxy.shadow.replay import (

@@ -14,7 +14,7 @@ from gateway.http.turns.turn_writes import TurnWrites
 from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.upstream import Upstream
 from gateway.proxy.exchange import Exchange
-from gateway.proxy.handler import Handler
+from gateway.proxy.pipeline import Pipeline
 from gateway.proxy.request_trace import RequestTraces
 from gateway.proxy.shadow.process_load import Load
 from gateway.proxy.shadow.replay import TrialRequest
@@ -118,7 +118,7 @@ class Gateway:
         writes = TurnWrites(self._loop)
         self.upstream = upstream or Pool(lambda *_: None, writes)
         self.shadows = Shadows(self.upstream, self, self, Load(lambda: 0.0, 1), self.trace)
-        self.handler = Handler(
+        self.pipeline = Pipeline(
             snapshot,
             self.upstream,
             self.shadows,
@@ -131,7 +131,7 @@ class Gateway:
         self.client = Wire(
             lambda _: None, peername=("192.0.2.1", 40000), sockname=("127.0.0.1", 8080)
         )
-        self.client.protocol = ClientServer(self.handler, lambda _: None, writes)()
+        self.client.protocol = ClientServer(self.pipeline, lambda _: None, writes)()
         self.client.protocol.connection_made(self.client)
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:

@@ -20,10 +20,10 @@ from gateway.conversion.link_mapper import LinkMapper
 from gateway.conversion.message.message import Message
 from gateway.conversion.parameter_change import parse_fields, write_fields, write_query
 from gateway.proxy.body.conversion_room import ConversionRoom
-from gateway.proxy.converted_message import (
+from gateway.proxy.message_rewriting import (
     bodiless,
+    convert_fields,
     convert_request,
-    convert_request_fields,
     convert_response,
     sent_conversion,
 )
@@ -42,7 +42,7 @@ _UNREAD = BodyFormat.PASSED, BodyFormat.OTHER
 _AUTHORITY = "localhost"
 
 
-def lone_mapper(
+def offline_link_mapper(
     snapshot: Snapshot,
     endpoint: Endpoint,
     route: Route,
@@ -74,7 +74,7 @@ def lone_mapper(
     )
 
 
-class LoneMessage(NamedTuple):
+class OfflineMessage(NamedTuple):
     """A converted message.
 
     Attributes:
@@ -90,8 +90,8 @@ class LoneMessage(NamedTuple):
     kept: str = ""
 
 
-class LoneConversion:
-    """Converts one message as the gateway does; it is what surrounds the body as well.
+class OfflineConversion:
+    """Converts one message as the gateway does; implements `MessageContext`.
 
     Args:
         conversion: The conversion.
@@ -132,7 +132,7 @@ class LoneConversion:
         given = self._given
         return replace(given, status=status, headers=parse_fields(fields), query=[*given.query])
 
-    def convert(self, body: bytes) -> LoneMessage:
+    def convert(self, body: bytes) -> OfflineMessage:
         """Return the converted message.
 
         Args:
@@ -157,7 +157,7 @@ class LoneConversion:
                 fault = replace(fault, detail=f"{fault.detail.removesuffix('.')} ({cause}).")
             raise FaultError(fault) from None
 
-    async def _request(self, fields: HeaderFields, body: bytes) -> LoneMessage:
+    async def _request(self, fields: HeaderFields, body: bytes) -> OfflineMessage:
         method, asked = self.method, self.asked
         converting, kind = self._conversion, described(fields, self.media_types)
         conversion = sent_conversion(converting, method, asked, kind, has_body=bool(body))
@@ -165,8 +165,8 @@ class LoneConversion:
         if conversion is None:
             if body and converting.for_request(asked) and kind[0] in _UNREAD:
                 kept = _PASSES
-            fields = convert_request_fields(self, fields, converting)
-            return LoneMessage(write_query(query), fields, body, kept)
+            fields = convert_fields(self, fields, converting)
+            return OfflineMessage(write_query(query), fields, body, kept)
         together, fields, made = await convert_request(
             self, converting, fields, kind, body, conversion, self._room
         )
@@ -174,9 +174,9 @@ class LoneConversion:
             query = together.query
         if made is body and body and conversion.keeps_unfit and _is_no_json(body):
             kept = "unfit: keep lets pass what is not JSON"
-        return LoneMessage(write_query(query), fields, await _whole(made), kept)
+        return OfflineMessage(write_query(query), fields, await _whole(made), kept)
 
-    async def _answer(self, answer: CapturedAnswer) -> LoneMessage:
+    async def _answer(self, answer: CapturedAnswer) -> OfflineMessage:
         status, fields, body = answer.status, answer.fields, answer.body
         converting, method = self._conversion, self.method
         answered, conversion = (
@@ -199,7 +199,7 @@ class LoneConversion:
             if conversion is not None:
                 kept = _PASSES
         whole = await _whole(made)
-        return LoneMessage(None, fields, whole, kept if whole else "")
+        return OfflineMessage(None, fields, whole, kept if whole else "")
 
 
 def _is_no_json(body: bytes) -> bool:

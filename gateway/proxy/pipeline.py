@@ -1,8 +1,18 @@
-"""The request handler: processes one request from its head to the record of its outcome.
+"""The pipeline: one request from its head to the record of its outcome, in named phases.
 
-The steps are: pin the snapshot, plan, convert the request (`outgoing`), send it to the service,
-convert the answer (`returning`), respond, and always record. The pure core makes the decisions
-(`gateway.routing.plan`); `gateway.proxy.transit` changes the messages. This module does the I/O.
+| Phase | Function | What it decides or does |
+| --- | --- | --- |
+| accept | `_accept` | checks the head, and continues or begins its trace |
+| authorise | `_authorise` | names the client |
+| select version, plan | `_plan` | `routing.plan` finds route and version, or refuses |
+| convert request | `rewrite_request` | body, query and fields as the service expects them |
+| send | `Upstream.send` | directly, or through `Shadows`, which keep a copy |
+| convert response | `rewrite_response` | status, fields and body as the client expects them |
+| respond | `_respond` | writes the response, whole or as a stream |
+| record | `record` | runs exactly once, whatever happened before |
+
+The client is named before the version is selected, because a client can be pinned to a version.
+A phase ends the request early by raising FaultError, which `_refuse` answers.
 """
 
 import asyncio
@@ -20,6 +30,7 @@ from gateway.base.context import RequestContext
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.headers import FieldLines, HeaderFields
 from gateway.base.overrides import NO_OVERRIDES
+from gateway.base.request import RequestHead
 from gateway.conversion.formats.body_format import described, is_stream
 from gateway.http.bounds.tunnel_room import TunnelRoom
 from gateway.http.limits import Limits
@@ -27,11 +38,18 @@ from gateway.http.upstream.upstream import RequestBody, Upstream, UpstreamRespon
 from gateway.proxy import answer_links, compression
 from gateway.proxy.answer_buffer import AnswerBuffers, taken, trailers
 from gateway.proxy.body.conversion_room import ConversionRoom
-from gateway.proxy.converted_message import bodiless, request_conversion
 from gateway.proxy.exchange import AnswerCopy, Exchange
+from gateway.proxy.message_rewriting import (
+    RewrittenResponse,
+    bodiless,
+    coding_of,
+    request_conversion,
+    rewrite_request,
+    rewrite_response,
+    with_common_headers,
+)
 from gateway.proxy.request_trace import RequestTraces
 from gateway.proxy.shadow.shadows import Shadows
-from gateway.proxy.transit import coded, coding_of, dressed, outgoing, returning
 from gateway.routing.plan import Options, Plan, plan
 from gateway.routing.snapshot import Snapshot
 
@@ -43,7 +61,7 @@ _LENGTH = frozenset({b"content-length"})
 _FINAL = frozenset({FaultCode.BAD_REQUEST, FaultCode.BODY_TOO_LARGE})
 
 
-class Handler:
+class Pipeline:
     """Answers requests by the current snapshot.
 
     Args:
@@ -99,13 +117,16 @@ class Handler:
         return self._snapshot.limits
 
     async def answer(self, exchange: Exchange) -> None:
-        """Answer one request and record it once; every failure is handled here."""
+        """Run the phases of one request and record it once; every failure is handled here."""
         exchange.snapshot = snapshot = self._snapshot
         room = ConversionRoom(snapshot.limits.convert, snapshot.limits.elements, exchange)
         try:
-            planned = self._plan(exchange)
-            if planned is not None:
-                await self._forward(exchange, planned, room)
+            head = self._accept(exchange)
+            if head is not None:
+                self._authorise(exchange, head)
+                planned = self._plan(exchange, head)
+                if planned is not None:
+                    await self._forward(exchange, planned, room)
         except FaultError as error:
             _refuse(exchange, error)
             error.__traceback__ = None  # it refers to the response, which may hold the error
@@ -117,12 +138,8 @@ class Handler:
                 raise
         except Exception:
             _log.exception("request %s failed", exchange.request_id)
-            _refuse(
-                exchange,
-                FaultError(
-                    Fault(FaultCode.INTERNAL, "The gateway failed; its log has the details.")
-                ),
-            )
+            fault = Fault(FaultCode.INTERNAL, "The gateway failed; its log has the details.")
+            _refuse(exchange, FaultError(fault))
         finally:
             if room.held:
                 room.release()
@@ -136,17 +153,26 @@ class Handler:
         exchange.ended = perf_counter()
         self._record(exchange)
 
-    def _plan(self, exchange: Exchange) -> Plan | None:
-        """Return the plan, or None if the answer was already sent; raises FaultError to refuse."""
-        snapshot = exchange.snapshot
-        if snapshot.tracing is not None:
-            self._traces.begin(exchange, snapshot.tracing)
+    def _accept(self, exchange: Exchange) -> RequestHead | None:
+        """Return the checked head; None if the gateway has answered; raises FaultError."""
+        tracing = exchange.snapshot.tracing
+        if tracing is not None:
+            self._traces.begin(exchange, tracing)
         head = exchange.read()
         if head.path == "*":  # OPTIONS for the gateway itself (RFC 9110, section 9.3.7)
             _send(exchange, 204, [])
             return None
-        if snapshot.naming is not None:
-            exchange.client = snapshot.naming.name(head, exchange.peer)
+        return head
+
+    def _authorise(self, exchange: Exchange, head: RequestHead) -> None:
+        """Name the client. A check of its rights belongs here: it raises FaultError."""
+        naming = exchange.snapshot.naming
+        if naming is not None:
+            exchange.client = naming.name(head, exchange.peer)
+
+    def _plan(self, exchange: Exchange, head: RequestHead) -> Plan | None:
+        """Return the plan; None if the gateway has answered; raises FaultError to refuse."""
+        snapshot = exchange.snapshot
         # The draws of brownouts, cutovers and shadows need no cryptographic randomness.
         draw = random()  # noqa: S311
         # Under load fewer shadows are planned, as they would not be sent: a draw of 1 selects none.
@@ -180,24 +206,17 @@ class Handler:
             fault = answer_links.public_fault(exchange, fault)
         raise FaultError(fault)
 
-    async def _forward(  # noqa: C901  # one walk in one frame, for speed
-        self, exchange: Exchange, planned: Plan, room: ConversionRoom
-    ) -> None:
-        """Send the request to the service and its answer to the client; raises FaultError."""
+    async def _forward(self, exchange: Exchange, planned: Plan, room: ConversionRoom) -> None:
+        """Run the phases from the conversion of the request to the response; raises FaultError."""
         body: RequestBody = None
         if exchange.has_body:
-            most = planned.endpoint.max_body
-            if most is None:
-                most = exchange.snapshot.limits.body
-            body = exchange.arrived(most)
-            if body is None:
-                body = exchange.pieces(_most(exchange, planned, most))
+            body = _request_body(exchange, planned)
         elif exchange.length == 0:
             body = b""
         span = exchange.span
-        if span is not None and (planned.operation_path or planned.route).request is not None:
+        if span is not None and planned.request is not None:
             span.begun = "convert request", perf_counter()
-        request = await outgoing(exchange, planned, body, room)
+        request = await rewrite_request(exchange, planned, body, room)
         exchange.converted = request.body is not body
         exchange.sent = perf_counter()
         if span is not None:
@@ -209,54 +228,60 @@ class Handler:
         exchange.answered = perf_counter()
         exchange.target, exchange.service_status = response.target, response.status
         try:
-            if span is not None and (planned.operation_path or planned.route).response is not None:
+            if span is not None and planned.response is not None:
                 span.begun = "convert response", exchange.answered
-            status, fields, converted, altered = await returning(exchange, planned, response, room)
-            if span is not None and (converted is None or isinstance(converted, bytes)):
-                span.end(perf_counter(), converted=converted is not None)
-            reason = response.reason if status == response.status else b""
-            if response.switched:
-                await _tunnel(exchange, response, fields, self._tunnels)
-            elif converted is not None:
-                if isinstance(converted, bytes):
-                    exchange.converted = exchange.converted or converted != b""
-                    if planned.route.check is not None:
-                        exchange.copy = AnswerCopy(fields, converted, converted != b"")
-                    behind = (
-                        trailers(exchange, response, altered=altered) if response.trailers else ()
-                    )
-                    if behind:
-                        fields = headers.end_to_end(fields, _LENGTH)
-                    elif len(converted) >= compression.LEAST:
-                        fields, converted = await coded(exchange, fields, converted)
-                    exchange.send(
-                        status, reason, fields, converted, sized=not behind, trailers=behind
-                    )
-                else:
-                    await _send_stream(exchange, status, reason, fields, converted, response)
-                    if span is not None:
-                        span.end(perf_counter(), converted=True)
-                if room.held:  # a large body
-                    response.release()  # the service is free, however slowly the client reads
-                    await taken(exchange, room.holders)
-            elif bodiless(exchange.method, status):
-                if status == 204 and planned.route.check is not None:
-                    exchange.copy = AnswerCopy(fields, b"", False)
-                exchange.send_head(status, reason, fields)
-            elif response.complete:
-                whole = await response.read()
-                if planned.route.check is not None:
-                    exchange.copy = AnswerCopy(fields, whole, False)
-                behind = trailers(exchange, response) if response.trailers else ()
-                exchange.send(status, reason, fields, whole, sized=response.sized, trailers=behind)
-            else:
-                exchange.begin(status, reason, fields, sized=response.sized)
-                if planned.route.check is None:
-                    await self._buffers.pass_on(exchange, response)
-                else:
-                    await self._buffers.pass_on_copied(exchange, response, fields)
+            rewritten = await rewrite_response(exchange, planned, response, room)
+            if span is not None and not isinstance(rewritten[2], AsyncIterator):
+                span.end(perf_counter(), converted=rewritten[2] is not None)
+            await self._respond(exchange, planned, response, rewritten)
+            if room.held and rewritten[2] is not None:  # a large body
+                response.release()  # the service is free, however slowly the client reads
+                await taken(exchange, room.holders)
         finally:
             response.abandon()
+
+    async def _respond(
+        self,
+        exchange: Exchange,
+        planned: Plan,
+        response: UpstreamResponse,
+        rewritten: RewrittenResponse,
+    ) -> None:
+        """Write the response to the client; raises FaultError if the service breaks off."""
+        status, fields, converted, altered = rewritten
+        reason = response.reason if status == response.status else b""
+        checked = planned.route.check is not None
+        if response.switched:
+            await _tunnel(exchange, response, fields, self._tunnels)
+        elif isinstance(converted, bytes):
+            exchange.converted = exchange.converted or converted != b""
+            if checked:
+                exchange.copy = AnswerCopy(fields, converted, converted != b"")
+            behind = trailers(exchange, response, altered=altered) if response.trailers else ()
+            if behind:
+                fields = headers.end_to_end(fields, _LENGTH)
+            elif len(converted) >= compression.LEAST and (coding := coding_of(exchange)):
+                compressed = await compression.compressed(fields, converted, coding)
+                fields, converted = compressed or (fields, converted)
+            exchange.send(status, reason, fields, converted, sized=not behind, trailers=behind)
+        elif converted is not None:
+            await _send_stream(exchange, status, reason, fields, converted, response)
+        elif bodiless(exchange.method, status):
+            if status == 204 and checked:
+                exchange.copy = AnswerCopy(fields, b"", False)
+            exchange.send_head(status, reason, fields)
+        elif response.complete:
+            whole = await response.read()
+            if checked:
+                exchange.copy = AnswerCopy(fields, whole, False)
+            behind = trailers(exchange, response) if response.trailers else ()
+            exchange.send(status, reason, fields, whole, sized=response.sized, trailers=behind)
+        else:
+            exchange.begin(status, reason, fields, sized=response.sized)
+            if checked:
+                await self._buffers.pass_on_copied(exchange, response, fields)
+            else:
+                await self._buffers.pass_on(exchange, response)
 
 
 async def _send_stream(
@@ -275,6 +300,8 @@ async def _send_stream(
     async for piece in documents:
         await exchange.write(piece)
     exchange.end(trailers(exchange, response, altered=True))
+    if exchange.span is not None:
+        exchange.span.end(perf_counter(), converted=True)
 
 
 def _refuse(exchange: Exchange, error: FaultError) -> None:
@@ -319,9 +346,9 @@ def _send(exchange: Exchange, status: int, fields: HeaderFields, body: bytes = b
     vary = () if exchange.endpoint is None else exchange.endpoint.vary_of(exchange.version)
     cors = exchange.snapshot.cors
     if cors is None:
-        fields = dressed(exchange, fields, (b"vary",), vary)
+        fields = with_common_headers(exchange, fields, (b"vary",), vary)
     else:
-        fields = dressed(exchange, fields, (b"vary",), (*vary, *cors.vary))
+        fields = with_common_headers(exchange, fields, (b"vary",), (*vary, *cors.vary))
         fields += _preflight(exchange) or cors.answer(exchange.message.headers, fields)
     if bodiless(exchange.method, status):
         exchange.send_head(status, b"", fields)
@@ -337,17 +364,22 @@ def _preflight(exchange: Exchange) -> FieldLines:
     return cors.preflight(exchange.message.headers)
 
 
-def _most(exchange: Exchange, planned: Plan, most: int | None) -> int | None:
-    """Return the maximum size of a streamed body in bytes, at most `most`; None for no maximum."""
-    fields, converting = exchange.message.raw_headers, planned.request
-    kind = described(fields, planned.endpoint.media_types)
-    asked = planned.method(exchange.method)
-    if converting is None or is_stream(kind):
-        return most
-    if request_conversion(converting, asked, kind) is None:
-        return most
-    convert = exchange.snapshot.limits.convert
-    return convert if most is None else min(most, convert)
+def _request_body(exchange: Exchange, planned: Plan) -> bytes | AsyncIterator[bytes]:
+    """Return the body if it came with the head, else its stream; raises FaultError."""
+    most = planned.endpoint.max_body
+    if most is None:
+        most = exchange.snapshot.limits.body
+    arrived = exchange.arrived(most)
+    if arrived is not None:
+        return arrived
+    converting = planned.request
+    if converting is not None:
+        kind = described(exchange.message.raw_headers, planned.endpoint.media_types)
+        asked = planned.method(exchange.method)
+        if not is_stream(kind) and request_conversion(converting, asked, kind) is not None:
+            convert = exchange.snapshot.limits.convert
+            most = convert if most is None else min(most, convert)
+    return exchange.pieces(most)
 
 
 async def _tunnel(
