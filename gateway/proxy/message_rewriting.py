@@ -415,16 +415,16 @@ class MessageContext(Protocol):
     """
 
     @property
-    def method(self) -> str: ...  # noqa: D102  # above
+    def method(self) -> str: ...
 
     @property
-    def asked(self) -> str: ...  # noqa: D102
+    def asked(self) -> str: ...
 
     @property
-    def length(self) -> int | None: ...  # noqa: D102
+    def length(self) -> int | None: ...
 
     @property
-    def media_types(self) -> Mapping[str, str]: ...  # noqa: D102
+    def media_types(self) -> Mapping[str, str]: ...
 
     def message(
         self, conversion: BodyConversion, fields: HeaderFields, status: int | None

@@ -36,7 +36,7 @@ class Holder(Protocol):
     held: int
 
     @property
-    def network(self) -> str: ...  # noqa: D102  # above
+    def network(self) -> str: ...
 
 
 class _Waiting(NamedTuple):
