@@ -18,7 +18,7 @@ from gateway.cli.shared.arguments import CommandParser
 from gateway.conversion.changes.registry import CHANGES, PARAMETER_CHANGES
 from gateway.observe.metric_table import METRICS, MetricRow
 from gateway.rules.editor_schema import descriptions, json_schema
-from gateway.versions.mechanisms.registry import MECHANISMS
+from gateway.versions.mechanisms import MECHANISMS
 from stack.schema_keys import Key, SchemaKeys
 
 SECTIONS = (

@@ -16,7 +16,7 @@ from gateway.conversion.message.message import Message
 from gateway.conversion.message.query_walk import QueryWalk
 from gateway.conversion.parameter_change import ParameterLine, parse_query
 from gateway.conversion.version_link import Direction, VersionLink
-from gateway.rules.source import read
+from gateway.rules.document import read
 from gateway.versions.version import Version
 
 PAGE = (Path(__file__).parents[1] / "docs" / "change-examples.md").read_text()

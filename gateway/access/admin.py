@@ -11,11 +11,10 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from gateway.base.addresses import Network
+from gateway.base.addresses import Network, parse_network
+from gateway.base.files import read_regular
 from gateway.base.mistakes import Mistakes
 from gateway.base.model import SECRET, FieldName, Name, NonEmptyText, SectionModel, Some, matching
-from gateway.base.regular_file import read_regular
-from gateway.http.trusted_proxies_section import network
 
 # Shorter tokens could be guessed, and other characters do not fit into a header field.
 _PATTERN = r"^[!-~]{16,}$"
@@ -73,7 +72,7 @@ class SignOn(SectionModel):
     def compile(self, mistakes: Mistakes) -> "TrustedSignOn":
         """Return the sign-on with its networks parsed."""
         networks = [
-            mistakes.attempt(partial(network, text), "admin", "sign_on", "proxies", index)
+            mistakes.attempt(partial(parse_network, text), "admin", "sign_on", "proxies", index)
             for index, text in enumerate(self.proxies)
         ]
         return TrustedSignOn(

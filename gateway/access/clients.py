@@ -22,8 +22,8 @@ from gateway.base.addresses import Network, client_network
 from gateway.base.client_names import ANONYMOUS, LONGEST, UNVERIFIED, digest
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import FieldName, NumberText, Secret, SectionModel, Some
-from gateway.base.query_parameters import parameter_values
 from gateway.base.request import RequestHead
+from gateway.base.urls import parameter_values
 
 # Texts that tables show in place of a name.
 _RESERVED = frozenset({"(anonymous)", "(others)"})

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, get_args
 
+from gateway.base.files import read_regular
 from gateway.base.model import FieldName, NonEmptyText, Secret, SectionModel
-from gateway.base.regular_file import read_regular
 
 Claims = Mapping[str, object]
 _Shared = Literal["HS256", "HS384", "HS512"]

@@ -8,18 +8,17 @@ from multidict import CIMultiDict
 
 from gateway.admin.body_trace import ExplainedBody, explain_body
 from gateway.base.client_names import ANONYMOUS
-from gateway.base.context import RequestContext
 from gateway.base.headers import FieldLines, HeaderFields
 from gateway.base.overrides import NO_OVERRIDES, Overrides
-from gateway.base.request import RequestHead
+from gateway.base.request import RequestContext, RequestHead
 from gateway.conversion.chain import BodyConversion, Conversion
 from gateway.conversion.version_link import Direction
 from gateway.rollout.cutover import BUCKETS, StickyBy, bucket, in_force
 from gateway.rollout.shadow import ShadowMode
 from gateway.routing.plan import Decision, Options, Plan, Refusal, plan
 from gateway.routing.snapshot import Route, Snapshot
-from gateway.versions.chosen_by import NEWEST
 from gateway.versions.reader import Reader
+from gateway.versions.selection import NEWEST
 
 # RFC 9110, section 5.6.2: the tokens that methods and names of header fields are.
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"

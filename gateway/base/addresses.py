@@ -22,6 +22,28 @@ def _lies_in(address: IPv4Address | IPv6Address, networks: Sequence[Network]) ->
     return any(address in network for network in networks)
 
 
+# The bits of an IPv4-mapped address that mark it as one.
+_MAPPED_BITS = 96
+
+
+def parse_network(text: str) -> Network:
+    """Return the network that a text writes; raises ValueError with what would be right.
+
+    A network of IPv4-mapped IPv6 addresses is returned as the IPv4 network, since addresses are
+    compared as IPv4 addresses (RFC 4291, section 2.5.5.2).
+    """
+    try:
+        written = ip_network(text)
+    except ValueError:
+        raise ValueError(
+            "not a network, or its address does not begin it; write one like 10.0.0.0/8"
+        ) from None
+    if isinstance(written, IPv4Network) or written.prefixlen < _MAPPED_BITS:
+        return written
+    mapped = written.network_address.ipv4_mapped
+    return written if mapped is None else IPv4Network((mapped, written.prefixlen - _MAPPED_BITS))
+
+
 # RFC 7239, section 4: the node that sent the request, in quotes where it contains a colon.
 _FOR = re.compile(r'(?:^|[;,])[ \t]*for=(?:"([^"\\]*)"|([^",; \t]+))', re.IGNORECASE)
 

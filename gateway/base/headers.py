@@ -4,11 +4,11 @@ Field lines are pairs of raw bytes; their order, case and duplicates are kept.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from functools import lru_cache
 from typing import Final
 
-from gateway.base.field_names import FieldNames
+from gateway.base.request import HeaderLookup
 
 HeaderFields = list[tuple[bytes, bytes]]
 FieldLines = tuple[tuple[bytes, bytes], ...]
@@ -143,6 +143,43 @@ METHOD_OVERRIDES = frozenset({b"x-http-method", b"x-http-method-override", b"x-m
 _WATCHED = METHOD_OVERRIDES | DIGESTS | {b"connection", b"date", b"expect", b"vary"}
 _LINKS = frozenset({b"content-location", b"link", b"location", b"set-cookie"})
 _DROPPED: Final = b""
+
+
+# The maximum number of names in a cache, and the maximum length of each.
+_MOST_NAMES = 1024
+
+
+_LONGEST_NAME = 64
+
+
+class FieldNames:
+    """Which header fields have one of some names, with a cache by the name as received.
+
+    Clients and services send the same few names again and again, so each is examined once; the
+    cache is bounded.
+
+    Args:
+        names: The names, in lower case.
+
+    Attributes:
+        names: The names.
+        known: The cache, which hot code reads itself: the name in lower case, or None for a field
+            of another name.
+    """
+
+    def __init__(self, names: Set[bytes]) -> None:
+        self.known: dict[bytes, bytes | None] = {}
+        self.names = frozenset(names)
+
+    def examine(self, name: bytes) -> bytes | None:
+        """Return what the cache has to hold for a name, and keep it there if there is room."""
+        value = self._value(name.lower())
+        if len(self.known) < _MOST_NAMES and len(name) <= _LONGEST_NAME:
+            self.known[name] = value
+        return value
+
+    def _value(self, lower: bytes) -> bytes | None:
+        return lower if lower in self.names else None
 
 
 class FieldFates(FieldNames):
@@ -376,3 +413,40 @@ def _appended(before: bytes | None, element: bytes) -> bytes:
 
 def _quoted(value: bytes) -> bytes:
     return b'"' + value.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
+
+
+BOUNDED: Final = frozenset({"OPTIONS", "TRACE"})
+"""The methods for which Max-Forwards counts; for any other, it may be ignored."""
+
+_MOST = 10**9
+"""The largest value that is forwarded; a larger one is replaced by it."""
+
+_NUMBER = re.compile(r"[0-9]+")
+
+
+def ends_here(fields: HeaderLookup) -> bool:
+    """Return whether a request of a bounded method must not be forwarded."""
+    values = fields.getall("Max-Forwards", ())
+    return len(values) == 1 and _number(values[0]) == 0
+
+
+def counted_down(fields: HeaderFields) -> HeaderFields:
+    """Return the fields of a request to forward, with one forward less where it is bounded."""
+    places = [place for place, line in enumerate(fields) if line[0].lower() == b"max-forwards"]
+    if len(places) != 1:
+        return fields
+    (place,) = places
+    name, value = fields[place]
+    number = _number(value.decode("latin-1"))
+    if not number:
+        return fields
+    line = name, b"%d" % min(number - 1, _MOST)
+    return [*fields[:place], line, *fields[place + 1 :]]
+
+
+def _number(value: str) -> int | None:
+    if not _NUMBER.fullmatch(value):
+        return None
+    digits = value.lstrip("0")
+    # Longer numbers are not read: the time grows with the square of their digits.
+    return _MOST + 1 if len(digits) > len(str(_MOST)) else int(digits or "0")

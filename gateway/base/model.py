@@ -116,6 +116,13 @@ OneOrSome = Annotated[
 ]
 
 
+STRICT = ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True)
+"""The settings of a dataclass that is declared with the constraints of its fields.
+
+pydantic validates it like a model, and a request can read it as fast as any object with slots.
+"""
+
+
 class SectionModel(BaseModel):
     """The base of all models: strict, frozen, and without unknown keys.
 
@@ -123,11 +130,5 @@ class SectionModel(BaseModel):
     per request.
     """
 
-    model_config = ConfigDict(
-        strict=True,
-        frozen=True,
-        extra="forbid",
-        hide_input_in_errors=True,
-        # The outermost model validates; validators of the others would only take memory.
-        defer_build=True,
-    )
+    # The outermost model validates; validators of the others would only take memory.
+    model_config = ConfigDict(**STRICT, frozen=True, defer_build=True)

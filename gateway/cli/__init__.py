@@ -18,10 +18,10 @@ from typing import cast
 
 from gateway import __version__
 from gateway.base.descriptors import open_standard_streams
+from gateway.base.files import MAX_BYTES
 from gateway.base.mistakes import ConfigError
-from gateway.base.regular_file import MAX_BYTES
 from gateway.cli.shared.arguments import Command, CommandError, CommandParser
-from gateway.rules.environment_file import parse_environment
+from gateway.rules.variables import parse_environment
 from gateway.store.state import StateError
 
 _NAME = "version-gateway"

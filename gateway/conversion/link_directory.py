@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from gateway.base.path_templates import Router, Template, parse_template
 from gateway.conversion.chain import Conversion
 from gateway.http.upstream.service import CLIENT_HOST, TARGET_HOST, Service
-from gateway.versions.rewriting import VersionRewrite
+from gateway.versions.reader import VersionRewrite
 from gateway.versions.selection import Selector
 from gateway.versions.version import Version
 

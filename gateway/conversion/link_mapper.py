@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from typing import NamedTuple
 
-from gateway.base.browser_url import browser_authority, without_authority
+from gateway.base.urls import browser_authority, without_authority
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.link_directory import (
@@ -22,7 +22,7 @@ from gateway.conversion.parameter_change import LINK
 from gateway.conversion.version_step import path_moved
 from gateway.http.cookie import leaves, path_above
 from gateway.http.upstream.service import CLIENT_HOST, TARGET_HOST
-from gateway.versions.chosen_by import UNNAMED
+from gateway.versions.selection import UNNAMED
 
 # RFC 3986, appendix B.
 _URL = re.compile(

@@ -1,46 +1,61 @@
-"""The limits on the resources that clients may use."""
+"""`limits` in gateway.yaml: how much a client may send, and how long it may take."""
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from gateway.base.model import STRICT, Bytes, NumberText, PositiveInt, Seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits on the resources that clients may use.
+    """Limits on the size of requests, on the time that they take, and on connections."""
 
-    Attributes:
-        convert: The maximum of bytes of a body to convert, both before and after its content
-            coding is decoded.
-        elements: The maximum number of elements and members in a large body to convert.
-        body: The maximum of bytes of a request body; None sets no limit. An endpoint may have its
-            own limit.
-        target: The maximum of bytes of a request target.
-        header_bytes: The maximum of bytes of all header fields of a request together.
-        header_fields: The maximum number of header fields of a request.
-        header_seconds: The maximum of seconds from the first byte of a request to the end of its
-            header fields.
-        idle_seconds: The seconds after which a connection without a request is closed.
-        stall_seconds: The seconds in which a client has to send, or receive, a share of a body.
-        min_rate: The bytes of that share for each of these seconds; 0 for a single byte in all.
-        connections: The maximum number of concurrent client connections of one worker.
-        tunnels: The maximum number of those connections that have switched to another protocol.
-        tunnel_seconds: The maximum of seconds without any byte on a connection that has switched
-            to another protocol.
-    """
+    __pydantic_config__ = STRICT
 
-    convert: int = 16 * 1024 * 1024
-    elements: int = 1_000_000
-    body: int | None = None
-    target: int = 8 * 1024
-    header_bytes: int = 64 * 1024
-    header_fields: int = 128
-    header_seconds: float = 10.0
+    convert: Bytes = 16 * 1024 * 1024
+    """The largest body that is converted, in bytes, before and after its content coding is
+    undone. The default is 16777216, which is 16 MiB."""
+    elements: PositiveInt = 1_000_000
+    """The largest number of elements of arrays and members of objects in a converted body, or a
+    document of a stream, of more than 64 KiB, of fields in a form of more than 16 KiB, and of lines
+    in an event. They are counted by commas and brackets, those in texts included, by ampersands and
+    by ends of lines. A stream with a content coding is counted as a whole. The default is
+    1000000."""
+    body: Bytes | None = None
+    """The largest request body, in bytes. An endpoint may have its own max_body. Without both,
+    there is no bound."""
+    target: Annotated[int, Field(ge=256, le=64 * 1024), NumberText] = 8 * 1024
+    """The longest request target, which is path and query, in bytes. The default is 8192."""
+    header_bytes: Annotated[int, Field(ge=1024, le=1024 * 1024), NumberText] = 64 * 1024
+    """The largest size of all header fields of a request together, in bytes. The default is
+    65536."""
+    header_fields: Annotated[int, Field(ge=8, le=10_000), NumberText] = 128
+    """The largest number of header fields of a request. The default is 128."""
+    header_seconds: Seconds = 10.0
+    """The longest time from the first byte of a request to the end of its header fields, in
+    seconds. The default is 10."""
     # Longer than the usual idle time-outs of clients and load balancers, so that they close first.
-    idle_seconds: float = 75.0
-    stall_seconds: float = 60.0
-    min_rate: int = 240  # as in Kestrel
-    connections: int = 10_000
-    tunnels: int = 1000
-    tunnel_seconds: float = 3600.0
+    idle_seconds: Seconds = 75.0
+    """How long a client's connection is kept without a request, in seconds. The default is 75."""
+    stall_seconds: Seconds = 60.0
+    """The longest time in which a client sends or takes less of a body than min_rate asks for, in
+    seconds. The default is 60."""
+    min_rate: Annotated[int, Field(ge=0, le=1024 * 1024), NumberText] = 240  # as in Kestrel
+    """The least that a client sends or takes of a body, in bytes a second over stall_seconds. Time
+    in which the gateway or the service is slower does not count. With 0, a single byte in
+    stall_seconds is enough. The default is 240."""
+    connections: PositiveInt = 10_000
+    """The largest number of clients connected to one worker at a time. It is smaller where the
+    process may open too few files for a connection to a service beside each. The default is
+    10000."""
+    tunnels: PositiveInt = 1000
+    """The largest number of connections to one worker that have switched to WebSocket at a time.
+    The default is 1000."""
+    tunnel_seconds: Seconds = 3600.0
+    """The longest time in which no byte passes through a connection that has switched to
+    WebSocket, in seconds. The default is 3600."""
 
 
 DEFAULT_LIMITS = Limits()

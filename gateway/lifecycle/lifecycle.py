@@ -1,7 +1,7 @@
 """`lifecycle` in gateway.yaml: deprecation, sunset and successor of a version."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from functools import partial
@@ -10,16 +10,14 @@ from typing import Annotated
 from urllib.parse import quote
 
 from gateway.access.clients import ClientNaming
-from gateway.base.context import RequestContext
 from gateway.base.dates import format_date, parse_date
 from gateway.base.errors import Fault, FaultCode
 from gateway.base.headers import FieldLines
 from gateway.base.mistakes import Location, Mistakes
-from gateway.base.model import Date, SectionModel, matching
+from gateway.base.model import Date, NonEmptyText, SectionModel, matching
 from gateway.base.path_templates import Template
-from gateway.base.request import RequestHead
+from gateway.base.request import RequestContext, RequestHead
 from gateway.conversion.chain import Conversion
-from gateway.lifecycle.exemptions import SunsetExemption, compile_exemptions
 from gateway.versions.reader import IN_PATH, Reader, VersionAddress
 from gateway.versions.version import Version
 
@@ -40,6 +38,24 @@ _VALID_URI = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]*\Z")
 # Delimits the keys of link values in a link that is filled per request; no template contains it.
 _DELIMITER = "\0"
 _PORT = re.compile(r":[0-9]+\Z")
+
+
+class SunsetExemption(SectionModel):
+    """A client for which the version ends later than for others."""
+
+    client: NonEmptyText
+    """The name of the exempt client, as `clients` gives it."""
+    until: Date
+    """The date on which the version ends for this client."""
+
+
+class BrownoutExemption(SectionModel):
+    """A client whose requests are not refused in brownouts."""
+
+    client: NonEmptyText
+    """The name of the exempt client, as `clients` gives it."""
+    until: Date | None = None
+    """The date on which the exemption ends. Without it, the exemption does not end."""
 
 
 class Lifecycle(SectionModel):
@@ -379,3 +395,34 @@ def lifecycle_at(
 
 def _uri_text(raw: str) -> str:
     return raw if _VALID_URI.match(raw) else quote(raw, safe=_URI, errors="surrogateescape")
+
+
+def compile_exemptions(
+    exemptions: Sequence[SunsetExemption | BrownoutExemption],
+    naming: ClientNaming | None,
+    at: Location,
+    mistakes: Mistakes,
+    sunset: float = -inf,
+) -> dict[str, float]:
+    """Return the end of each exemption, in seconds since 1970, by the name of the client.
+
+    It must be after the sunset. Without names of clients, exemptions are a mistake.
+    """
+    if exemptions and naming is None:
+        mistakes.add("nothing names the clients; add clients: { by: [ ... ] } at the top", *at)
+    ends: dict[str, float] = {}
+    for index, exemption in enumerate(exemptions):
+        until = inf
+        if exemption.until is not None:
+            found = mistakes.attempt(partial(parse_date, exemption.until), *at, index, "until")
+            until = inf if found is None else found
+        if until <= sunset:
+            mistakes.add(
+                f"is not after the sunset, {format_date(sunset)}; use a later date, or remove it",
+                *(*at, index, "until"),
+            )
+        client = exemption.client if naming is None else naming.known_as(exemption.client)
+        if client in ends:
+            mistakes.add("is exempt already; keep one of the two", *at, index, "client")
+        ends[client] = until
+    return ends

@@ -18,7 +18,7 @@ from gateway.http.client.client_request import LONGEST_AUTHORITY, is_authority
 from gateway.http.cookie import map_cookie
 from gateway.http.upstream.upstream import failure
 from gateway.proxy.exchange import Exchange
-from gateway.routing.allowed_methods import client_methods, methods_elsewhere
+from gateway.routing.options import client_methods, methods_elsewhere
 from gateway.routing.plan import Plan
 from gateway.versions.version import Version
 

@@ -11,9 +11,9 @@ from gateway.conversion.operations.operation_path import find_operation_path
 from gateway.conversion.version_link import MessageKind
 from gateway.proxy.answer_links import asked
 from gateway.proxy.exchange import Exchange
-from gateway.routing.cors_names import NamePair, allowed, exposed, name_pairs, requested
+from gateway.routing.cors import NamePair, allowed, exposed, name_pairs, requested
+from gateway.routing.options import PREFLIGHT
 from gateway.routing.plan import Plan
-from gateway.routing.preflight import PREFLIGHT
 
 _METHOD, _HEADERS = b"access-control-request-method", b"access-control-request-headers"
 _ORIGIN, _CREDENTIALS = b"access-control-allow-origin", b"access-control-allow-credentials"

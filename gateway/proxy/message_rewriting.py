@@ -25,8 +25,7 @@ from aiohttp.http import HttpVersion11
 
 from gateway.base import headers
 from gateway.base.errors import FaultError, unconvertible
-from gateway.base.headers import LINK, FieldFates, FieldLines, HeaderFields
-from gateway.base.max_forwards import BOUNDED, counted_down
+from gateway.base.headers import BOUNDED, LINK, FieldFates, FieldLines, HeaderFields, counted_down
 from gateway.conversion.chain import BodyConversion, Conversion
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.entity_tags import CONDITIONS, EntityTags

@@ -26,11 +26,10 @@ from typing import ClassVar
 import msgspec
 
 from gateway.base import headers
-from gateway.base.context import RequestContext
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.headers import FieldLines, HeaderFields
 from gateway.base.overrides import NO_OVERRIDES
-from gateway.base.request import RequestHead
+from gateway.base.request import RequestContext, RequestHead
 from gateway.conversion.formats.body_format import described, is_stream
 from gateway.http.bounds.tunnel_room import TunnelRoom
 from gateway.http.limits import Limits

@@ -15,7 +15,7 @@ from gateway.base.overrides import VersionKey
 from gateway.observe.latency import bucket
 from gateway.proxy.cutover_counts import CutoverCounts, CutoverPlace
 from gateway.proxy.exchange import Exchange
-from gateway.routing.preflight import is_preflight
+from gateway.routing.options import is_preflight
 from gateway.usage import delta
 from gateway.usage.delta import (
     BOUNDS,

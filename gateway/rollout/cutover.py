@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gateway.base.context import RequestContext
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import Percent, PositiveInt, SectionModel, UnitText, matching
 from gateway.base.overrides import Overrides, VersionKey
+from gateway.base.request import RequestContext
 from gateway.rollout.gates import GateAction, GateLimits
 from gateway.rollout.route_outcomes import UNCELLED
 

@@ -20,7 +20,7 @@ from gateway.base.model import (
     matching,
 )
 from gateway.base.overrides import VersionKey
-from gateway.base.query_parameters import parameters
+from gateway.base.urls import parameters
 from gateway.rollout.differences import NOTHING, Ignored, parse_ignored
 
 _WRITES = "POST", "PUT", "PATCH", "DELETE"

@@ -1,16 +1,18 @@
-"""CORS: which scripts in browsers may read the gateway's own answers (Fetch, section 3.2).
+"""`cors` in gateway.yaml: the origins whose scripts may read the gateway's own answers."""
 
-Services answer CORS for themselves. What a service never sees, such as a request of a version that
-has ended, the gateway answers, and a browser hides that answer from the script unless it has the
-fields of CORS. As with the CORS filters of Envoy and Kong, operators name the origins.
-"""
-
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from gateway.base.headers import FieldLines
+from gateway.base.mistakes import Mistakes
+from gateway.base.model import SectionModel, Some
 from gateway.base.request import HeaderLookup
-from gateway.routing.preflight import PREFLIGHT
+from gateway.conversion.chain import Conversion
+from gateway.conversion.message.carry import carried_names
+from gateway.conversion.version_link import Direction, MessageKind, VersionLink
+from gateway.routing.options import PREFLIGHT
 
 ANY_ORIGIN = "*"
 """What stands for all origins."""
@@ -87,3 +89,141 @@ def _one(request: HeaderLookup, name: str) -> bytes:
     """Return a field as bytes; empty where it is absent, or stands twice."""
     values = request.getall(name, ())
     return values[0].encode("utf-8", "surrogateescape") if len(values) == 1 else b""
+
+
+_ALL = "*"
+NamePair = tuple[tuple[str, ...], tuple[str, ...]]
+"""The names of header fields before a conversion and after it; empty where there are none."""
+
+
+def name_pairs(conversion: Conversion, method: str, kind: MessageKind) -> tuple[NamePair, ...]:
+    """Return the names of header fields that a conversion changes, in its order.
+
+    Args:
+        conversion: The conversion.
+        method: The method of the request.
+        kind: Whether requests or answers are converted.
+    """
+    up = conversion.direction is Direction.UP
+    known = "GET" if method == "HEAD" else method
+    return tuple(
+        (older, newer) if up else (newer, older)
+        for link in conversion.links
+        if kind in link.on and (link.methods is None or {known, method} & link.methods)
+        for newer, older in (_moved(link) if up else reversed([*_moved(link)]))
+    )
+
+
+def _moved(link: VersionLink) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    for rewritten in link.headers:
+        yield from rewritten.moved
+    for change in link.changes:
+        yield from carried_names(change)
+
+
+def requested(names: Sequence[str], pairs: Sequence[NamePair]) -> list[str]:
+    """Return the names that a service is asked for, for those of a client's version."""
+    found = _lower(names)
+    for client, service in pairs:
+        found = _replaced(found, client, service, whole=False)
+    return found
+
+
+def allowed(names: Sequence[str], pairs: Sequence[NamePair]) -> list[str]:
+    """Return the names that a client may send, for those that a service allows.
+
+    A name that becomes several is allowed where all of them are. One that no header field of the
+    service's version has is the gateway's to allow.
+    """
+    found = _lower(names)
+    if _ALL in found:
+        return found
+    for client, service in reversed(pairs):
+        found = _replaced(found, service, client, whole=True) if service else [*found, *client]
+    return _lower(found)
+
+
+def exposed(names: Sequence[str], pairs: Sequence[NamePair], present: Collection[str]) -> list[str]:
+    """Return the names that a script may read, for those that a service exposes.
+
+    Args:
+        names: The names that the service exposes.
+        pairs: The names of the service and those of the client.
+        present: The names of the fields of the answer, in lower case; those that the conversion
+            has made of something else are exposed as well.
+    """
+    found = _lower(names)
+    if _ALL in found:
+        return found
+    for service, client in pairs:
+        if service:
+            found = _replaced(found, service, client, whole=False)
+        else:
+            found += (name for name in client if name.lower() in present)
+    return _lower(found)
+
+
+def _replaced(
+    names: list[str], source: tuple[str, ...], target: tuple[str, ...], *, whole: bool
+) -> list[str]:
+    """Return names with those of the target in the place of those of the source.
+
+    Args:
+        names: The names, in lower case.
+        source: The names to replace.
+        target: The names that replace them.
+        whole: Whether all names of the source have to be there, or one of them.
+    """
+    gone = {name.lower() for name in source}
+    here = gone.intersection(names)
+    if not here or (whole and here != gone):
+        return names
+    place = min(names.index(name) for name in here)
+    kept = [name for name in names if name not in gone]
+    return _lower([*kept[:place], *target, *kept[place:]])
+
+
+def _lower(names: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(name.lower() for name in names if name))
+
+
+# As browsers write an origin (RFC 6454, section 6.2; Fetch, section 3.2.1).
+_WRITTEN_ORIGIN = re.compile(
+    r"[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?\Z", re.ASCII
+)
+_USUAL_PORTS = ("http", ":80"), ("https", ":443")
+
+
+class Cors(SectionModel):
+    """The scripts in browsers that may read the gateway's own answers."""
+
+    origins: Some[str]
+    """The origins of the scripts, such as https://app.example.com, or "*" for all. Name those only
+    that the services allow as well."""
+    credentials: bool = False
+    """Whether scripts may send cookies and client certificates, as they do with `credentials:
+    include`. It goes with named origins. The default is false."""
+
+    def compile(self, mistakes: Mistakes) -> CorsRules:
+        """Return the origins whose scripts may read the gateway's own answers."""
+        for index, origin in enumerate(self.origins):
+            at = ("cors", "origins", index)
+            if origin != ANY_ORIGIN:
+                mistakes.attempt(partial(_check, origin), *at)
+            elif len(self.origins) > 1:
+                mistakes.add("stands for all origins; remove the others", *at)
+            elif self.credentials:
+                text = 'no browser takes them from all origins ("*"); name the origins'
+                mistakes.add(text, "cors", "credentials")
+        return CorsRules(frozenset(self.origins), self.credentials)
+
+
+def _check(origin: str) -> None:
+    scheme, _, rest = origin.partition("://")
+    if not _WRITTEN_ORIGIN.match(origin) or any(
+        scheme == name and rest.endswith(port) for name, port in _USUAL_PORTS
+    ):
+        raise ValueError(
+            "not an origin as browsers write it; write the scheme, the host in small letters and a"
+            " port that is not the usual one, as in https://app.example.com"
+        )

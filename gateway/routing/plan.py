@@ -7,25 +7,22 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from gateway.base.context import ANONYMOUS_CONTEXT, RequestContext
 from gateway.base.errors import Fault, FaultCode, method_not_allowed, not_offered, unconvertible
-from gateway.base.headers import FieldLines
-from gateway.base.max_forwards import BOUNDED, ends_here
-from gateway.base.request import RequestHead
+from gateway.base.headers import BOUNDED, FieldLines, ends_here
+from gateway.base.request import ANONYMOUS_CONTEXT, RequestContext, RequestHead
 from gateway.conversion.chain import Conversion
-from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
+from gateway.conversion.link_directory import LinkDirectory, PublicEndpoint
 from gateway.conversion.message.message import Message, request_message
 from gateway.conversion.operations.operation_path import OperationPath, find_operation_path
-from gateway.lifecycle.lifecycle import EndpointLifecycle
+from gateway.conversion.parameter_change import QUERY, parse_query, write_query
+from gateway.lifecycle.lifecycle import EndpointLifecycle, Successor
 from gateway.rollout.cutover import CutoverRoute
 from gateway.rollout.shadow import DRY_RUN, VALIDATE
-from gateway.routing.preflight import PREFLIGHT, answering, is_preflight
+from gateway.routing.options import PREFLIGHT, answering, is_preflight
 from gateway.routing.snapshot import Endpoint, Route, ShadowAlternative, Snapshot
-from gateway.routing.successor_paths import successor_paths
-from gateway.versions.chosen_by import NEWEST, UNNAMED
-from gateway.versions.reader import Reader
-from gateway.versions.rewriting import VersionRewrite
-from gateway.versions.selection import Selected
+from gateway.versions.reader import Reader, VersionRewrite
+from gateway.versions.selection import NEWEST, UNNAMED, Selected
 from gateway.versions.version import Version
 
 
@@ -433,3 +430,76 @@ def _is_literal(readings: Sequence[tuple[Reader, tuple[str, ...]]], label: str) 
         for reader, values in readings
         if values
     )
+
+
+def successor_paths(
+    directory: LinkDirectory,
+    endpoint: PublicEndpoint,
+    lifecycle: EndpointLifecycle,
+    head: RequestHead,
+    captures: Mapping[str, str],
+) -> Mapping[str, str]:
+    """Return the link values of a request: the captures, the port, and the paths of the operation.
+
+    There is a path for each later version in which operations differ.
+
+    Query parameters that the later version cannot have do not count. Where it has no such
+    operation, or no endpoint leads to it, the path is that of the same endpoint.
+
+    Args:
+        directory: Finds the endpoint of a path.
+        endpoint: The endpoint of the request.
+        lifecycle: The lifecycle of its version.
+        head: The head of the request.
+        captures: The raw captures of its path.
+    """
+    values = lifecycle.link_values(captures, head)
+    if not lifecycle.operations_differ:
+        return values
+    found = dict(values)
+    for one in lifecycle.successors:
+        if one.conversions is not None:
+            path = _successor_path(directory, endpoint, one, head, captures)
+            if path is None:
+                path = endpoint.template.fill({**captures, "version": str(one.version)})
+            found[one.operation_key] = one.with_query(path)
+    return found
+
+
+def _successor_path(
+    directory: LinkDirectory,
+    endpoint: PublicEndpoint,
+    successor: Successor,
+    head: RequestHead,
+    captures: Mapping[str, str],
+) -> str | None:
+    assert successor.conversions is not None
+    route = endpoint.routes.get(successor.version)
+    template = (None if route is None else route.upstream_path) or endpoint.template
+
+    def path(version: Version) -> str:
+        return template.fill({**captures, "version": str(version)})
+
+    operation_path, query = None, head.query
+    while operation_path is None:
+        try:
+            operation_path = find_operation_path(*successor.conversions, head.method, path, query)
+        except ConversionError as error:
+            rest = _without(query, error.place)
+            if rest == query:
+                return None
+            query = rest
+    if operation_path.substitute is not None or not any(operation_path.operations):
+        return None
+    public = directory.public(endpoint, successor.version, operation_path.path, captures)
+    if public is None:
+        return None
+    # The other parameters are left out, as in all links to a later version.
+    query = write_query([*operation_path.query_hops[-1].added])
+    return public if query is None else f"{public}?{query}"
+
+
+def _without(query: str | None, place: ErrorPlace) -> str | None:
+    """Return a query without the parameters that an error is about."""
+    names = place.names if isinstance(place, Beside) and place.what == QUERY.what else ()
+    return write_query([line for line in parse_query(query) if line.key not in names])

@@ -28,8 +28,8 @@ from gateway.lifecycle.lifecycle import EndpointLifecycle, VersionLifecycle
 from gateway.rollout.cutover import VersionCutover
 from gateway.rollout.shadow import VersionShadow
 from gateway.routing.cors import CorsRules
-from gateway.routing.error_template import ErrorTemplate
-from gateway.versions.rewriting import VersionRewrite
+from gateway.routing.errors import ErrorTemplate
+from gateway.versions.reader import VersionRewrite
 from gateway.versions.selection import Selector
 from gateway.versions.version import Version
 

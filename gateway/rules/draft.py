@@ -4,13 +4,21 @@ A draft may come from whoever can see the page, so it runs no code: the function
 to be named by the rules in force, whose modules are imported already.
 """
 
+import asyncio
+import os
+import resource
+import signal
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from gateway.base.mistakes import ConfigError, Issue, Location
+from gateway.rules.document import Data, read
 from gateway.rules.load import check
-from gateway.rules.source import Data, read
 
 SOURCE = "draft"
 MAX_BYTES = 256 * 1024
@@ -76,3 +84,67 @@ def _functions(data: Data, at: Location) -> Iterator[tuple[Location, str]]:
     elif isinstance(data, list):
         for index, value in enumerate(data):
             yield from _functions(value, (*at, index))
+
+
+SECONDS = 10
+"""The longest time that a draft is checked for."""
+_MEMORY = 512 * 2**20
+# So many mistakes, and so many warnings, are of use to whoever reads them.
+_MOST_ISSUES = 100
+
+
+class _Draft(msgspec.Struct, frozen=True):
+    content: bytes
+    in_force: bytes
+    environment: dict[str, str]
+    folder: str
+
+
+async def check_apart(
+    content: bytes, in_force: bytes, environment: Mapping[str, str], folder: Path
+) -> DraftReport:
+    """Return what is wrong with a draft, as `check_draft` does; to take too much is wrong, too."""
+    draft = _Draft(content, in_force, dict(environment), str(folder))
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", __name__), stdin=pipe, stdout=pipe, stderr=nothing
+        )
+    except OSError as error:  # no descriptor, no memory or no process to be had
+        return _refused(f"cannot be checked now: {(error.strerror or str(error)).lower()}")
+    try:
+        async with asyncio.timeout(SECONDS):
+            report, _ = await process.communicate(msgspec.msgpack.encode(draft))
+    except TimeoutError:
+        report = b""
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    if report:
+        return msgspec.msgpack.decode(report, type=DraftReport)
+    return _refused(
+        f"takes more than {SECONDS} s or {_MEMORY // 2**20} MiB to check; check the file with the"
+        " command `check`"
+    )
+
+
+def _refused(text: str) -> DraftReport:
+    return DraftReport([Issue(0, 0, "", text)], [])
+
+
+def _main() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    # One whose gateway has ended is not killed by it, and may wait rather than work.
+    signal.alarm(SECONDS)
+    answer = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what modules of others print is no answer
+    draft = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Draft)
+    report = check_draft(draft.content, draft.in_force, draft.environment, Path(draft.folder))
+    mistakes, warnings = report.mistakes[:_MOST_ISSUES], report.warnings[:_MOST_ISSUES]
+    with answer:
+        answer.write(msgspec.msgpack.encode(DraftReport(mistakes, warnings, report.summary)))
+
+
+if __name__ == "__main__":
+    _main()

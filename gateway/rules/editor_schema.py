@@ -3,8 +3,10 @@
 import ast
 import inspect
 from collections.abc import Iterator
+from dataclasses import is_dataclass
+from math import inf
 from textwrap import dedent
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 
@@ -22,6 +24,8 @@ def json_schema() -> dict[str, object]:
     """
     described = Config.model_json_schema()
     models = {model.__name__: model for model in _models(SectionModel)}
+    for model in [*models.values()]:
+        models |= {one.__name__: one for one in _dataclasses(model)}
     for name, definition in (("Config", described), *described["$defs"].items()):
         properties = definition.get("properties", {})
         for one in properties.values():
@@ -38,20 +42,28 @@ def json_schema() -> dict[str, object]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def _models(base: type[SectionModel]) -> Iterator[type[SectionModel]]:
+def _models(base: type[SectionModel]) -> Iterator[type]:
     for model in base.__subclasses__():
         yield model
         yield from _models(model)
 
 
-def descriptions(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
+def _dataclasses(model: type[SectionModel]) -> Iterator[type]:
+    """Yield the dataclasses that the fields of a model hold."""
+    for field in model.model_fields.values():
+        for one in (field.annotation, *get_args(field.annotation)):
+            if isinstance(one, type) and is_dataclass(one):
+                yield one
+
+
+def descriptions(model: type) -> Iterator[tuple[str, str]]:
     """Yield the keys of a model with the docstrings of its fields.
 
     pydantic can read them when a model is defined. That would take time and memory of every
     process that serves, and nothing but this schema needs them.
     """
     for part in reversed(model.__mro__):
-        if not issubclass(part, BaseModel) or part is BaseModel:
+        if part is BaseModel or not (issubclass(part, BaseModel) or is_dataclass(part)):
             continue
         try:
             source = inspect.getsource(part)
@@ -65,14 +77,16 @@ def descriptions(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
                     ast.AnnAssign(target=ast.Name(id=name)),
                     ast.Expr(value=ast.Constant(value=str() as docstring)),
                 ):
-                    yield model.model_fields[name].alias or name, inspect.cleandoc(docstring)
+                    fields = getattr(model, "model_fields", {})
+                    alias = fields[name].alias if fields else None
+                    yield alias or name, inspect.cleandoc(docstring)
 
 
 def _for_editors(schema: Any) -> Any:
     if isinstance(schema, list):
         return [_for_editors(part) for part in schema]
     if not isinstance(schema, dict):
-        return schema
+        return None if schema == inf else schema  # JSON has no infinity
     schema = {key: _for_editors(part) for key, part in schema.items()}
     if isinstance(schema.get("description"), str):
         schema["description"] = " ".join(schema["description"].split())

@@ -7,13 +7,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from gateway.base.files import read_regular
 from gateway.base.mistakes import ConfigError, Issue, Mistakes, in_order
-from gateway.base.regular_file import read_regular
 from gateway.conversion.python_functions import look_in
 from gateway.routing.snapshot import Snapshot
-from gateway.rules.build import build
+from gateway.rules.document import YamlDocument, read
 from gateway.rules.root import Config
-from gateway.rules.source import read
 from gateway.rules.violation import explain
 from gateway.verify.schema_files import check_documents
 
@@ -24,20 +23,16 @@ def load_file(path: Path, environment: Mapping[str, str]) -> Snapshot:
     Raises:
         ConfigError: the file cannot be read or used; it has every mistake with its line.
     """
-    return check_file(path, environment)[0]
+    return load(read_rules(path), str(path), environment, path.absolute().parent)
 
 
 def check_file(path: Path, environment: Mapping[str, str]) -> tuple[Snapshot, list[Issue]]:
-    """Return the Snapshot that a file describes, and the warnings about it.
-
-    Raises:
-        ConfigError: the file cannot be read or used; it has every mistake with its line.
-    """
+    """Return the Snapshot that a file describes, and the warnings about it; raises ConfigError."""
     return check(read_rules(path), str(path), environment, path.absolute().parent)
 
 
 def read_rules(path: Path) -> bytes:
-    """Return the content of a file of rules.
+    """Return the content of a configuration file.
 
     Raises:
         ConfigError: it cannot be read, is not a regular file, or is too large.
@@ -70,18 +65,26 @@ def load(
     Raises:
         ConfigError: the content cannot be used; it has every mistake with its line.
     """
-    return check(content, source, environment, folder, documents=documents)[0]
+    return _compile(content, source, environment, folder, documents=documents)[0]
 
 
 def check(
+    content: bytes, source: str, environment: Mapping[str, str], folder: Path | None = None
+) -> tuple[Snapshot, list[Issue]]:
+    """Return the Snapshot as `load` does, and the warnings, such as of a lossy conversion."""
+    snapshot, document, mistakes = _compile(content, source, environment, folder)
+    warnings = (document.issue(warning.location, warning.text) for warning in mistakes.warnings)
+    return snapshot, in_order(warnings)
+
+
+def _compile(
     content: bytes,
     source: str,
     environment: Mapping[str, str],
-    folder: Path | None = None,
+    folder: Path | None,
     *,
     documents: bool = True,
-) -> tuple[Snapshot, list[Issue]]:
-    """Return the Snapshot as `load` does, and the warnings, such as of a lossy conversion."""
+) -> tuple[Snapshot, YamlDocument, Mistakes]:
     if folder is not None:
         look_in(folder)
     document = read(content, source, environment)
@@ -91,11 +94,10 @@ def check(
     except ValidationError as error:
         raise ConfigError(source, explain(document, error)) from None
     mistakes = Mistakes()
-    snapshot = build(config, mistakes, time.time(), folder or Path(), environment)
+    snapshot = config.compile(mistakes, time.time(), folder or Path(), environment)
     if folder is not None and documents:
         check_documents(snapshot.apis, folder, mistakes)
     if mistakes.found:
         issues = [document.issue(mistake.location, mistake.text) for mistake in mistakes.found]
         raise ConfigError(source, issues)
-    warnings = (document.issue(warning.location, warning.text) for warning in mistakes.warnings)
-    return snapshot, in_order(warnings)
+    return snapshot, document, mistakes

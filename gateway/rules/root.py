@@ -1,43 +1,55 @@
-"""Config: the pydantic model of a whole gateway.yaml.
+"""The root model of gateway.yaml, which compiles to the Snapshot that requests are served by.
 
-The JSON Schema for editors is made from this model, and both accept the same files. Mistakes that
-involve several sections, such as the name of a service that does not exist, are found by `build`.
+The JSON Schema for editors is made from this model, and both accept the same files. `compile` finds
+the mistakes that involve several sections, such as the name of a service that does not exist.
 """
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from gateway.access.admin import Admin
-from gateway.access.clients import Clients
+from gateway.access.admin import OPEN_ACCESS, Admin
+from gateway.access.clients import ClientNaming, Clients, address_source
+from gateway.base import headers
+from gateway.base.addresses import Network, parse_network
+from gateway.base.mistakes import Location, Mistakes, place
 from gateway.base.model import FieldName, Name, NumberText, SectionModel
-from gateway.base.notify import Notify
-from gateway.http.limits_section import LimitsConfig
-from gateway.http.upstream.service_section import ServiceConfig
-from gateway.observe.tracing_section import TracingConfig
-from gateway.routing.api_section import ApiConfig
-from gateway.routing.cors_section import CorsConfig
-from gateway.store.state_section import FleetConfig
+from gateway.base.notify import NO_NOTIFY, Notify
+from gateway.base.overrides import VersionKey
+from gateway.base.path_templates import Router
+from gateway.http.limits import Limits
+from gateway.http.upstream.service import ServiceModel
+from gateway.observe.tracing import NO_TRACING, TracingModel
+from gateway.rollout.cutover import StickyBy, VersionCutover
+from gateway.routing.api import ApiModel
+from gateway.routing.cors import Cors
+from gateway.routing.snapshot import Api, Endpoint, Snapshot
+from gateway.store.state_location import Fleet, parse_state
+from gateway.versions.version_choice import ChoiceDefaults
 
 
 class Config(SectionModel):
     """The configuration of a version gateway, gateway.yaml."""
 
-    services: dict[Name, ServiceConfig]
+    services: dict[Name, ServiceModel]
     """The backends that requests go to, by name."""
-    apis: dict[Name, ApiConfig]
+    apis: dict[Name, ApiModel]
     """The APIs that the gateway serves, by name."""
     workers: Annotated[int, Field(ge=1, le=256), NumberText] | None = None
     """The number of worker processes. Without it, there is one for each core. A change takes
     effect at a restart."""
-    limits: LimitsConfig = LimitsConfig()
+    limits: Limits = Limits()
     """The limits on what clients send and on how long they take."""
     state: str | None = None
     """Where usage, overrides, cutovers and the audit log are kept across restarts: a file, by its
     path or as sqlite:///PATH, or a database that several gateways share,
     postgresql://USER:PASSWORD@HOST:PORT/DATABASE. Without it, or if it is empty, they are kept in
     memory alone. A change takes effect at a restart."""
-    fleet: FleetConfig = FleetConfig()
+    fleet: Fleet = Fleet()
     """How gateways that share their state in PostgreSQL treat each other."""
     admin: Admin | None = None
     """Who may ask the admin port. Without it, everybody who reaches the port may read, and commands
@@ -53,15 +65,136 @@ class Config(SectionModel):
     version_header: FieldName | None = None
     """The response header that names the served version, in each API that has no version_header.
     Without it, there is none."""
-    cors: CorsConfig | None = None
+    cors: Cors | None = None
     """The scripts in browsers that may read the gateway's own answers, such as refusals. Services
     answer CORS for themselves. Without it, browsers show such an answer as a network error."""
     compress: bool = True
     """Whether converted answers are compressed as the client accepts: zstd, gzip or br. The default
     is true."""
-    tracing: TracingConfig | None = None
+    tracing: TracingModel | None = None
     """Which requests are traced, and where their spans go, by OpenTelemetry. Without it, none are,
     unless OTEL_EXPORTER_OTLP_ENDPOINT is set."""
     trusted_proxies: tuple[str, ...] = ()
     """The networks (CIDR) of trusted proxies. Their Forwarded and X-Forwarded-* fields are used
     and passed on. By default, no proxy is trusted."""
+
+    def compile(
+        self, mistakes: Mistakes, now: float, folder: Path, environment: Mapping[str, str]
+    ) -> Snapshot:
+        """Return the Snapshot of the configuration; it must not be used if there are mistakes.
+
+        Args:
+            mistakes: collects the mistakes and the warnings.
+            now: the time, in seconds since 1970; it decides which versions have ended. A Snapshot
+                without mistakes at one time has none at a later time.
+            folder: the folder that relative paths of files start from.
+            environment: the environment variables.
+        """
+        told = {name for api in self.apis.values() for name in api.services_told_versions()}
+        spoken = Counter(
+            version.service
+            for api in self.apis.values()
+            for version in (api.versions or {}).values()
+        )
+        services = {
+            name: one.compile(name, mistakes, is_told=name in told or spoken[name] > 1)
+            for name, one in self.services.items()
+        }
+        networks = (
+            mistakes.attempt(partial(parse_network, text), "trusted_proxies", index)
+            for index, text in enumerate(self.trusted_proxies)
+        )
+        trusted = tuple(network for network in networks if network is not None)
+        if self.notify is not None:
+            self.notify.check(mistakes)
+        naming, client_fields = None, tuple[str, ...]()
+        if self.clients is not None:
+            naming = self.clients.compile(trusted, folder, mistakes)
+            client_fields = self.clients.vary
+        defaults = ChoiceDefaults(self.default_version, self.version_header, client_fields, naming)
+        apis: list[Api] = []
+        endpoints: dict[Location, Endpoint] = {}
+        for name, model in self.apis.items():
+            compiled = model.compile(name, services, defaults, now, mistakes)
+            if compiled is not None:
+                apis.append(compiled[0])
+                endpoints |= compiled[1]
+        cutovers = _cutovers(endpoints)
+        if not self.state:
+            _warn_of_lost_cutovers(cutovers, mistakes)
+        read = _request_fields(endpoints.values()) | ({*client_fields} - {"*"})
+        return Snapshot(
+            _router(endpoints, mistakes),
+            services,
+            self.limits,
+            trusted,
+            self.workers,
+            naming=naming or _naming_by_address(cutovers, trusted, mistakes),
+            state=parse_state(self.state, mistakes),
+            cutovers=cutovers,
+            apis=tuple(apis),
+            compress=self.compress,
+            withheld=headers.withheld(read),
+            read=frozenset(name.lower().encode() for name in read),
+            forget_after=self.fleet.forget_after_seconds,
+            admin=OPEN_ACCESS if self.admin is None else self.admin.compile(folder, mistakes),
+            tracing=(self.tracing or NO_TRACING).compile(environment, mistakes),
+            notify=self.notify or NO_NOTIFY,
+            cors=None if self.cors is None else self.cors.compile(mistakes),
+        )
+
+
+def _request_fields(endpoints: Iterable[Endpoint]) -> set[str]:
+    """Return the request headers that name versions."""
+    selectors = (endpoint.selector for endpoint in endpoints)
+    return {
+        name
+        for selector in selectors
+        if selector is not None
+        for reader in selector.readers
+        for name in reader.vary
+    }
+
+
+def _cutovers(endpoints: Mapping[Location, Endpoint]) -> dict[VersionKey, VersionCutover]:
+    routes = [route for endpoint in endpoints.values() for route in endpoint.routes.values()]
+    cutovers = [route.cutover.rule for route in routes if route.cutover is not None]
+    return {cutover.key: cutover for cutover in cutovers}
+
+
+def _warn_of_lost_cutovers(
+    cutovers: Mapping[VersionKey, VersionCutover], mistakes: Mistakes
+) -> None:
+    for api, label in cutovers:
+        mistakes.warn(
+            "warning: how far it is would be forgotten at a restart; keep it in a file, with state:"
+            " FILE at the top",
+            *("apis", api, "versions", label, "cutover"),
+        )
+
+
+def _naming_by_address(
+    cutovers: Mapping[VersionKey, VersionCutover], trusted: tuple[Network, ...], mistakes: Mistakes
+) -> ClientNaming | None:
+    """Return a naming by address if a cutover is sticky by client, for clients without names."""
+    sticky = [key for key, cutover in cutovers.items() if cutover.sticky is StickyBy.CLIENT]
+    for api, label in sticky:
+        mistakes.warn(
+            "warning: moves whole clients, and nothing names them, so that their addresses do;"
+            " name what does with clients: { by: [ ... ] } at the top",
+            *("apis", api, "versions", label, "cutover"),
+        )
+    return ClientNaming((address_source(trusted),)) if sticky else None
+
+
+def _router(endpoints: Mapping[Location, Endpoint], mistakes: Mistakes) -> Router[Endpoint]:
+    taken: dict[object, tuple[Location, Endpoint]] = {}
+    for location, endpoint in endpoints.items():
+        other, first = taken.setdefault(endpoint.template.shape, (location, endpoint))
+        if first is not endpoint:
+            mistakes.add(
+                f"matches the same paths as that of {place(other)}; a path belongs to one endpoint",
+                *location,
+                "path",
+            )
+    return Router((endpoint.template, endpoint) for _, endpoint in taken.values())

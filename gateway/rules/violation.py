@@ -9,8 +9,8 @@ from pydantic_core import ErrorDetails
 
 from gateway.base.mistakes import Issue, Location, suggest
 from gateway.base.model import PATTERN_MESSAGES
+from gateway.rules.document import Data, YamlDocument
 from gateway.rules.root import Config
-from gateway.rules.source import Data, YamlDocument
 
 # A report shows fewer, and to suggest what would be right takes time for each.
 _MAX_EXPLAINED = 1_000
@@ -63,7 +63,7 @@ _RENAMED: dict[int | str, str] = {
 def _text(error: ErrorDetails, value: Data) -> str | None:
     at, context = error["loc"], error.get("ctx", {})
     match error["type"]:
-        case "extra_forbidden":
+        case "extra_forbidden" | "unexpected_keyword_argument":
             known = [key for schema in _schemas(at[:-1]) for key in schema.get("properties", ())]
             removed = _REMOVED.get(at) or (_RENAMED.get(at[-1]) if at[0] == "apis" else None)
             return removed or f"unknown key; {suggest(str(at[-1]), known)}"
@@ -92,7 +92,7 @@ def _text(error: ErrorDetails, value: Data) -> str | None:
 
 def _expected(error: ErrorDetails, value: Data) -> str:
     match error["type"]:
-        case "dict_type" | "model_type":
+        case "dict_type" | "model_type" | "dataclass_type":
             keys = [key for schema in _schemas(error["loc"]) for key in _wanted(schema)]
             return f"expected a mapping such as {{ {', '.join(f'{key}: ...' for key in keys)} }}"
         case "tuple_type":

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.base.daemon_thread import in_daemon_thread
-from gateway.base.whole_file import write_in_place, write_whole
+from gateway.base.files import write_in_place, write_whole
 from gateway.observe import log
 
 # Seconds that a write is waited for, less than a lease lasts; and after which one that does not end

@@ -20,8 +20,7 @@ from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from gateway.base.daemon_thread import in_daemon_thread
-from gateway.base.regular_file import open_regular
-from gateway.base.whole_file import write_in_place, write_whole
+from gateway.base.files import open_regular, write_in_place, write_whole
 from gateway.observe import log
 from gateway.store.state import StateError, StateLostError
 from gateway.store.tables import (

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
+from gateway.base.files import read_regular
 from gateway.base.mistakes import Mistakes
-from gateway.base.regular_file import read_regular
 from gateway.routing.snapshot import Api
 
 # A byte order mark, or none, where every other byte of what a document begins with is zero.

@@ -6,11 +6,10 @@ All readings are collected before anything is decided; the first one with a valu
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from gateway.base.context import ANONYMOUS_CONTEXT, RequestContext
 from gateway.base.errors import Fault, FaultCode
-from gateway.versions.chosen_by import DEFAULT, PIN
+from gateway.base.request import ANONYMOUS_CONTEXT, RequestContext
 from gateway.versions.matching import EXACT, Matching
 from gateway.versions.reader import Reader
 from gateway.versions.version import Version
@@ -194,3 +193,11 @@ class Selector:
     def _find(self, value: str) -> Version | None:
         found = self.supported.get(value) or self.matching.find(value)
         return found if found in self.supported.values() else None  # others have the endpoint
+
+
+PIN: Final = "pin"
+DEFAULT: Final = "default"
+NEWEST: Final = "newest"
+"""OPTIONS without a version is answered for the newest version that fits."""
+
+UNNAMED: Final = frozenset({PIN, DEFAULT, NEWEST})

@@ -36,7 +36,7 @@ Alias = Annotated[
 ]
 
 
-class VersionChoiceConfig(SectionModel):
+class VersionChoice(SectionModel):
     """How an API chooses a version, apart from what its endpoints read from a request."""
 
     version_format: OneOrSome[VersionFormat, VersionFormat] = "integer"
@@ -62,19 +62,130 @@ class VersionChoiceConfig(SectionModel):
     """The response header that names the served version. Without it, version_header at the top
     counts."""
 
+    @property
+    def _formats(self) -> tuple[Format, ...]:
+        named = self.version_format
+        return tuple(map(Format, (named,) if isinstance(named, str) else dict.fromkeys(named)))
 
-class VersionDefaults(NamedTuple):
-    """The settings at the top of gateway.yaml that matter to the choice of versions in every API.
+    def parse_versions(
+        self, labels: Collection[str], at: Location, mistakes: Mistakes
+    ) -> dict[str, Version]:
+        """Return the versions by label, the oldest first, without those whose label is wrong."""
+        versions = {}
+        for label in labels:
+            parse_label = partial(_parse, label, labels, *self._formats)
+            version = mistakes.attempt(parse_label, *at, "versions", label)
+            if version is not None:
+                versions[label] = version
+        return dict(sorted(versions.items(), key=lambda item: item[1]))
+
+    def compile_choice(
+        self,
+        versions: Mapping[str, Version] | None,
+        defaults: "ChoiceDefaults",
+        at: Location,
+        mistakes: Mistakes,
+    ) -> "Choice":
+        """Return how the API chooses among its versions, which are None where it has none."""
+        if versions is None:
+            for key in VersionChoice.model_fields:
+                if key in self.model_fields_set:
+                    text = "without versions, there is nothing to choose; remove it"
+                    mistakes.add(text, *at, key)
+            return Choice()
+        return Choice(
+            self._default(versions, defaults, at, mistakes),
+            Matching(
+                tuple(versions.values()),
+                self._formats,
+                nearest_lower=self.match == "nearest_lower",
+                ranges=self.ranges,
+                aliases=self._aliases(versions, at, mistakes),
+            ),
+            self._pins(versions, defaults.naming, at, mistakes),
+            self._header(defaults, at, mistakes),
+            defaults.vary,
+        )
+
+    def _default(
+        self,
+        versions: Mapping[str, Version],
+        defaults: "ChoiceDefaults",
+        at: Location,
+        mistakes: Mistakes,
+    ) -> Version | None:
+        own, common = self.default_version, defaults.version
+        if own is not None:
+            return mistakes.look_up(own, versions, "version", *at, "default_version")
+        if common is None:
+            return None
+        if common not in versions:
+            mistakes.add(
+                f"the API {at[-1]} has no version '{common}'; {suggest(common, versions)};"
+                " give it a default_version of its own",
+                "default_version",
+            )
+        return versions.get(common)
+
+    def _aliases(
+        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
+    ) -> dict[str, Version]:
+        aliases = {}
+        for alias, label in self.aliases.items():
+            here = (*at, "aliases", alias)
+            version = mistakes.look_up(label, versions, "version", *here)
+            if alias in versions:
+                mistakes.add("is a version itself; choose another name", *here)
+            elif version is not None:
+                aliases[alias] = version
+        return aliases
+
+    def _pins(
+        self,
+        versions: Mapping[str, Version],
+        naming: ClientNaming | None,
+        at: Location,
+        mistakes: Mistakes,
+    ) -> dict[str, Version]:
+        if self.pins and naming is None:
+            mistakes.add(
+                "nothing names clients, so that none can be pinned; add what does, at the top:"
+                " clients: { by: [ { header: X-Client } ] }",
+                *at,
+                "pins",
+            )
+            return {}
+        pins = {}
+        for client, label in self.pins.items():
+            version = mistakes.look_up(label, versions, "version", *at, "pins", client)
+            if version is not None and naming is not None:
+                pins[naming.known_as(client)] = version
+        return pins
+
+    def _header(self, defaults: "ChoiceDefaults", at: Location, mistakes: Mistakes) -> str | None:
+        name = defaults.version_header
+        here: Location = ("version_header",)
+        if self.version_header is not None:
+            name, here = self.version_header, (*at, "version_header")
+        if name is not None and name.lower().encode() in SPOKEN_FOR:
+            mistakes.add(RESERVED_NAME, *here)
+        return name
+
+
+class ChoiceDefaults(NamedTuple):
+    """The settings at the top of gateway.yaml that the choice of versions in every API uses.
 
     Attributes:
-        default_version: the version for requests that name none, where an API has it.
+        version: the version for requests that name none, where an API has it.
         version_header: the response header that names the served version.
         vary: the request headers that give clients their names; `*` stands for the address.
+        naming: how clients get their names; None where they have none.
     """
 
-    default_version: str | None
+    version: str | None
     version_header: str | None
     vary: tuple[str, ...]
+    naming: ClientNaming | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,123 +211,6 @@ class Choice:
         if self.header is None or version is None:
             return ()
         return ((self.header.encode(), str(version).encode()),)
-
-
-class ChoiceBuilder(NamedTuple):
-    """Builds how an API chooses a version; mistakes go to `mistakes`.
-
-    Attributes:
-        api: the name of the API.
-        config: its keys as configured.
-        has_versions: whether the API has versions.
-        defaults: what holds where the API has no setting of its own.
-        naming: how clients get their names; None where they have none.
-        mistakes: collects the mistakes.
-    """
-
-    api: str
-    config: VersionChoiceConfig
-    has_versions: bool
-    defaults: VersionDefaults
-    naming: ClientNaming | None
-    mistakes: Mistakes
-
-    @property
-    def at(self) -> Location:
-        """Return the location of the API."""
-        return ("apis", self.api)
-
-    @property
-    def _formats(self) -> tuple[Format, ...]:
-        named = self.config.version_format
-        return tuple(map(Format, (named,) if isinstance(named, str) else dict.fromkeys(named)))
-
-    def _aliases(self, versions: Mapping[str, Version]) -> dict[str, Version]:
-        aliases = {}
-        for alias, label in self.config.aliases.items():
-            at = (*self.at, "aliases", alias)
-            version = self.mistakes.look_up(label, versions, "version", *at)
-            if alias in versions:
-                self.mistakes.add("is a version itself; choose another name", *at)
-            elif version is not None:
-                aliases[alias] = version
-        return aliases
-
-    def versions(self, labels: Collection[str]) -> dict[str, Version]:
-        """Return the versions by label, the oldest first, without those whose label is wrong."""
-        versions = {}
-        for label in labels:
-            version = self.mistakes.attempt(
-                partial(_parse, label, labels, *self._formats),
-                *self.at,
-                "versions",
-                label,
-            )
-            if version is not None:
-                versions[label] = version
-        return dict(sorted(versions.items(), key=lambda item: item[1]))
-
-    def build(self, versions: Mapping[str, Version]) -> Choice:
-        """Return how the API chooses among its versions."""
-        if not self.has_versions:
-            for key in VersionChoiceConfig.model_fields:
-                if key in self.config.model_fields_set:
-                    self.mistakes.add(
-                        "without versions, there is nothing to choose; remove it", *self.at, key
-                    )
-            return Choice()
-        return Choice(
-            self._default(versions),
-            Matching(
-                tuple(versions.values()),
-                self._formats,
-                nearest_lower=self.config.match == "nearest_lower",
-                ranges=self.config.ranges,
-                aliases=self._aliases(versions),
-            ),
-            self._pins(versions),
-            self._header(),
-            self.defaults.vary,
-        )
-
-    def _default(self, versions: Mapping[str, Version]) -> Version | None:
-        own, common = self.config.default_version, self.defaults.default_version
-        if own is not None:
-            return self.mistakes.look_up(own, versions, "version", *self.at, "default_version")
-        if common is None:
-            return None
-        if common not in versions:
-            self.mistakes.add(
-                f"the API {self.api} has no version '{common}'; {suggest(common, versions)};"
-                " give it a default_version of its own",
-                "default_version",
-            )
-        return versions.get(common)
-
-    def _header(self) -> str | None:
-        name = self.defaults.version_header
-        at: Location = ("version_header",)
-        if self.config.version_header is not None:
-            name, at = self.config.version_header, (*self.at, "version_header")
-        if name is not None and name.lower().encode() in SPOKEN_FOR:
-            self.mistakes.add(RESERVED_NAME, *at)
-        return name
-
-    def _pins(self, versions: Mapping[str, Version]) -> dict[str, Version]:
-        if self.config.pins and self.naming is None:
-            self.mistakes.add(
-                "nothing names clients, so that none can be pinned; add what does, at the top:"
-                " clients: { by: [ { header: X-Client } ] }",
-                *self.at,
-                "pins",
-            )
-            return {}
-        pins = {}
-        for client, label in self.config.pins.items():
-            version = self.mistakes.look_up(label, versions, "version", *self.at, "pins", client)
-            if version is not None and self.naming is not None:
-                pins[self.naming.known_as(client)] = version
-        return pins
 
 
 def _parse(label: str, labels: Collection[str], *formats: Format) -> Version:

@@ -14,15 +14,15 @@ from multidict import CIMultiDict
 from gateway.base import headers
 from gateway.base.headers import HeaderFields
 from gateway.base.mistakes import ConfigError
-from gateway.base.query_parameters import parameters
 from gateway.base.request import RequestHead
+from gateway.base.urls import parameters
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats import json_body
 from gateway.http import content_coding
 from gateway.routing.plan import Options, Plan, plan
 from gateway.routing.snapshot import Route
 from gateway.rules.load import load
-from gateway.versions import accept
+from gateway.versions.mechanisms import accept
 from gateway.versions.mechanisms.query import QueryReader
 from tests.gateway.kit import ROOT
 
@@ -72,7 +72,7 @@ def _routes() -> list[Route]:
 def read_accept(data: bytes) -> None:
     """Members are well-formed, keep their order, and are read alike however they are spread."""
     lines = data.decode("utf-8", "surrogateescape").split("\n")
-    ranges = list(accept.parse(lines))
+    ranges = list(accept.parse_accept(lines))
     for member in ranges:
         kind, slash, subtype = member.essence.partition("/")
         assert kind, member
@@ -80,10 +80,10 @@ def read_accept(data: bytes) -> None:
         assert subtype, member
         assert member.essence == member.essence.lower()
         assert 0 <= member.weight <= 1
-        (again,) = accept.parse([f"{member.essence};q={member.weight:.3f}"])
+        (again,) = accept.parse_accept([f"{member.essence};q={member.weight:.3f}"])
         assert again == member
-    assert list(accept.parse([""] * len(lines) + lines)) == ranges
-    assert [each for line in lines for each in accept.parse([line])] == ranges
+    assert list(accept.parse_accept([""] * len(lines) + lines)) == ranges
+    assert [each for line in lines for each in accept.parse_accept([line])] == ranges
 
 
 def make_plan(data: bytes) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from _pytest.mark import ParameterSet
 
+from gateway.rules.document import read
 from gateway.rules.load import load
-from gateway.rules.source import read
 from gateway.verify.proof import ClaimProof
 from gateway.verify.verification_report import VerificationResult
 from gateway.verify.verify import VerifyOptions, verify

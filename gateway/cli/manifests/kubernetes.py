@@ -16,11 +16,11 @@ import yaml
 from gateway.base.mistakes import ConfigError
 from gateway.cli.manifests.manifest import Manifest, Object
 from gateway.routing.snapshot import Snapshot
+from gateway.rules.document import Data, read
 from gateway.rules.load import read_rules
+from gateway.rules.redaction import comment_lines, secret_lines
 from gateway.rules.root import Config
-from gateway.rules.source import Data, read
 from gateway.rules.variables import names
-from gateway.rules.written_secrets import comment_lines, secret_lines
 
 _PORTS = {"http": 80, "https": 443}
 _APPLICATION = "version-gateway"

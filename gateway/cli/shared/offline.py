@@ -9,20 +9,19 @@ from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gateway.base.files import MAX_BYTES
 from gateway.base.mistakes import Mistakes
 from gateway.base.overrides import Overrides
-from gateway.base.regular_file import MAX_BYTES
 from gateway.cli.shared.arguments import CommandError
 from gateway.conversion.declared.groups import Part
 from gateway.http.limits import Limits
 from gateway.rollout.decisions import overrides_of
 from gateway.routing.snapshot import Snapshot
+from gateway.rules.document import read
 from gateway.rules.load import read_rules
-from gateway.rules.parts import parts_of
 from gateway.rules.root import Config
-from gateway.rules.source import read
 from gateway.store.state import LAG_SECONDS, StateView, extra_missing
-from gateway.store.state_section import build_state
+from gateway.store.state_location import parse_state
 from gateway.usage.history import HistoryQuery, HistoryView
 from gateway.usage.totals import Totals
 
@@ -31,11 +30,7 @@ def declared_parts(path: Path, snapshot: Snapshot) -> Mapping[str, Sequence[Part
     """Return the parts of the conversions of each API, by its name."""
     data = read(read_rules(path), str(path), os.environ).data
     config = Config.model_validate_json(json.dumps(data))
-    return {
-        api.name: parts_of(api, section.conversions, section.groups)
-        for api in snapshot.apis
-        for section in (config.apis[api.name],)
-    }
+    return {api.name: config.apis[api.name].parts(api) for api in snapshot.apis}
 
 
 def read_body(path: Path, limits: Limits) -> bytes:
@@ -84,7 +79,7 @@ def location(text: str) -> str:
         CommandError: it is neither; the text may hold a password, and is not repeated.
     """
     mistakes = Mistakes()
-    found = build_state(text, mistakes)
+    found = parse_state(text, mistakes)
     for mistake in mistakes.found:
         raise CommandError(f"--state: {mistake.text}")
     if found is None:

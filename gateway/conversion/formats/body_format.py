@@ -6,7 +6,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final
 
-from gateway.base.field_names import FieldNames
+from gateway.base.headers import FieldNames
 from gateway.conversion.formats.text_encoding import TextEncoding, declared
 
 NO_TYPE: Final = "none"

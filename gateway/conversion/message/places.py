@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from gateway.base.browser_url import without_authority
+from gateway.base.urls import without_authority
 from gateway.conversion.conversion_error import Beside, ConversionError
 from gateway.conversion.field_path import Tokens
 from gateway.conversion.message.message import Message

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from gateway.base.field_names import FieldNames
-from gateway.base.headers import HeaderFields
+from gateway.base.headers import FieldNames, HeaderFields
 
 _NAMES: Final = FieldNames({b"content-length", b"keep-alive", b"transfer-encoding"})
 _KNOWN: Final = _NAMES.known

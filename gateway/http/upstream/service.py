@@ -1,11 +1,50 @@
-"""Services: the backends that the gateway forwards requests to, with timeouts and limits."""
+"""`services` in gateway.yaml: the backends that requests go to, and how the gateway uses each."""
 
+import re
 from dataclasses import dataclass
+from functools import partial
 from math import inf
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from pydantic import Field, WithJsonSchema, WrapValidator
+
+from gateway.base.mistakes import Mistakes
+from gateway.base.model import (
+    STRICT,
+    NumberText,
+    PositiveInt,
+    Seconds,
+    SectionModel,
+    Some,
+    matching,
+)
 
 CLIENT_HOST: Final = "client"
 TARGET_HOST: Final = "target"
+
+# An http URL (RFC 9110, section 4.2.1) of a host that can be connected to, and of nothing more.
+_TARGET = re.compile(
+    r"http://(?:(?P<name>[A-Za-z0-9._-]+)|\[(?P<address>[0-9A-Fa-f:.]+)\])(?::[0-9]+)?/?\Z"
+)
+HealthPath = Annotated[
+    str, matching(r"^/[!-~]*$", "a path begins with a slash; write one like /readyz")
+]
+# A missing bound is infinite for code, and null in YAML.
+SecondsOrUnbounded = Annotated[
+    Seconds,
+    WrapValidator(lambda value, handler: inf if value is None else handler(value)),
+    WithJsonSchema(
+        {"anyOf": [{"exclusiveMinimum": 0, "maximum": 86400, "type": "number"}, {"type": "null"}]}
+    ),
+]
+HostPolicy = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z0-9][A-Za-z0-9._-]{0,252}(:[0-9]{1,5})?$",
+        "not a host; write client, target, or a name like api.example.com",
+    ),
+]
 
 
 class Target(NamedTuple):
@@ -23,68 +62,67 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """The timeouts of requests to a service.
+    """How long the gateway waits for a service, in seconds, before it answers 504 or gives up."""
 
-    Attributes:
-        connect: The seconds to wait for a connection.
-        first_byte: The seconds to wait for the head of the response after the request was sent.
-        between_bytes: The seconds to wait for the next bytes of a body, in either direction.
-        whole: The seconds from the start of the request to the end of the response; infinite
-            where the configuration sets no limit.
-    """
+    __pydantic_config__ = STRICT
 
-    connect: float = 5.0
-    first_byte: float = 30.0
-    between_bytes: float = 60.0
-    whole: float = inf
+    connect: Seconds = 5.0
+    """The longest time to connect to a target, in seconds. The default is 5."""
+    first_byte: Seconds = 30.0
+    """The longest time from the end of the request to the head of the response, in seconds. The
+    default is 30."""
+    between_bytes: Seconds = 60.0
+    """The longest pause within a body, in either direction, in seconds. The default is 60."""
+    whole: SecondsOrUnbounded = inf
+    """The longest time from the request to the end of the response, in seconds. Without it, there
+    is no bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ejection:
-    """When a failing target is ejected: for a while it receives no requests.
+    """When a target that fails gets no requests for a while, as long as other targets do not."""
 
-    Attributes:
-        failures: The number of consecutive failures after which a target is ejected.
-        seconds: The seconds of the first ejection; each failed trial request doubles them.
-        longest: The maximum of seconds of one ejection.
-    """
+    __pydantic_config__ = STRICT
 
-    failures: int = 5
-    seconds: float = 5.0
-    longest: float = 60.0
+    failures: PositiveInt = 5
+    """The number of failures in a row after which a target is ejected. The default is 5."""
+    seconds: Seconds = 5.0
+    """The time of a first ejection, in seconds; each failed trial doubles it. The default is 5."""
+    longest: Seconds = 60.0
+    """The longest time of an ejection, in seconds. The default is 60."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How many requests the gateway sends to a service at a time.
+    """How many requests a service is given at a time; requests beyond that are answered 503."""
 
-    Attributes:
-        in_flight: The maximum number of concurrent requests.
-        queue: The maximum number of requests that wait for one of those to end.
-        patience: The maximum of seconds that a request waits in the queue.
-    """
+    __pydantic_config__ = STRICT
 
-    in_flight: int = 1000
-    queue: int = 1000
-    patience: float = 5.0
+    in_flight: PositiveInt = 1000
+    """The largest number of requests that a service is given at a time. The default is 1000."""
+    queue: Annotated[int, Field(ge=0), NumberText] = 1000
+    """The largest number of requests that wait for their turn. The default is 1000."""
+    patience: Seconds = 5.0
+    """The longest time that a request waits for its turn, in seconds. The default is 5."""
 
 
-class Health(NamedTuple):
-    """The active health check of a target; a response with a status of 2xx passes it.
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How the gateway checks the health of each target: a 2xx is good, all else is bad."""
 
-    Attributes:
-        path: The path that the check requests.
-        interval: The seconds between two checks.
-        timeout: The seconds after which a check without a response fails.
-        down_after: The number of consecutive failed checks that mark a target as unhealthy.
-        up_after: The number of consecutive passed checks that mark a target as healthy again.
-    """
+    __pydantic_config__ = STRICT
 
-    path: str
-    interval: float = 5.0
-    timeout: float = 2.0
-    down_after: int = 3
-    up_after: int = 2
+    path: HealthPath
+    """The path that a health check requests, such as /readyz. Its Host is that of host; with
+    client, it is the address of the target."""
+    interval: Seconds = 5.0
+    """The time between two health checks of a target, in seconds. The default is 5."""
+    timeout: Seconds = 2.0
+    """The longest time that a health check may take, in seconds. The default is 2."""
+    down_after: PositiveInt = 3
+    """The number of bad checks in a row after which a target is down. The default is 3."""
+    up_after: PositiveInt = 2
+    """The number of good checks in a row after which a target is up again. The default is 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +150,74 @@ class Service:
     capacity: Capacity = Capacity()
     health: Health | None = None
     reads_version: bool | None = True
+
+
+class ServiceModel(SectionModel):
+    """A backend: its addresses, and how the gateway uses them."""
+
+    targets: Some[str]
+    """The addresses of the service, as `http://host:port`. A request goes to the least busy."""
+    host: HostPolicy = "client"
+    """The Host field of requests to the service: `client` keeps the client's, `target` is the
+    address of the target, any other text is sent as it is. The default is client."""
+    timeouts: Timeouts = Timeouts()
+    """The timeouts of requests to the service, in seconds."""
+    ejection: Ejection = Ejection()
+    """When a failing target of the service gets no requests for a while."""
+    capacity: Capacity = Capacity()
+    """How many requests the service is given at a time, and how many wait."""
+    health: Health | None = None
+    """The health checks of the service's targets. Without it, there are none."""
+    reads_version: bool | None = None
+    """Whether the service reads the version of requests. If so, it is told the version that was
+    decided on: where the client named another one, or none. Without it, true, unless the service
+    serves one version, and no conversion or pin leads to it."""
+
+    def compile(self, name: str, mistakes: Mistakes, *, is_told: bool = True) -> Service:
+        """Return the service.
+
+        Args:
+            name: the name of the service.
+            mistakes: collects the mistakes.
+            is_told: whether the service reads the version of requests, if that is not configured.
+        """
+        targets = (
+            mistakes.attempt(partial(_target, url), "services", name, "targets", index)
+            for index, url in enumerate(self.targets)
+        )
+        return Service(
+            name,
+            tuple(target for target in targets if target is not None),
+            self.host,
+            self.timeouts,
+            self.ejection,
+            self.capacity,
+            self.health,
+            True if self.reads_version is None and is_told else self.reads_version,
+        )
+
+
+def _target(url: str) -> Target:
+    right = "write http://host:port"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError(f"not a URL with a port from 1 to 65535; {right}") from None
+    if parts.scheme != "http":
+        raise ValueError(f"a target is reached over plain HTTP; {right}")
+    if "@" in parts.netloc:
+        raise ValueError(f"a target carries no user name or password; {right}")
+    if parts.query or parts.fragment:
+        raise ValueError(f"a target has no query and no fragment; {right}")
+    if parts.path.rstrip("/"):  # shown in no message, as it may come from a variable
+        raise ValueError(
+            f"a target has no path; {right} here, and the path before that of requests in"
+            " upstream_path of the API or the endpoint, as in /base/{rest*}"
+        )
+    if port == 0:
+        raise ValueError(f"no service listens on port 0; {right}")
+    match = _TARGET.match(url)
+    if match is None:
+        raise ValueError(f"not a host that can be connected to; {right}")
+    return Target(match["name"] or match["address"], port or 80)

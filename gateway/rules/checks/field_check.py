@@ -8,24 +8,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gateway.base.files import read_regular
 from gateway.base.mistakes import Location, Mistakes, suggest
-from gateway.base.regular_file import read_regular
 from gateway.conversion.changes.change_section import Upgrade
 from gateway.conversion.declared.groups import DeclaredChange, Part
 from gateway.conversion.schema import Schema
 from gateway.conversion.version_link import VersionLink
 from gateway.routing.snapshot import Api
-from gateway.rules.checks.asked_operation import (
+from gateway.rules.checks.bodies import (
     AskedOperation,
+    LostField,
+    SoughtField,
     asked_operations,
+    lost,
+    renamed,
+    sought,
+    swapped,
     warn_of_unreached,
 )
 from gateway.rules.checks.moved_path_check import warn_of_left_out
 from gateway.rules.checks.overwriting_check import warn_of_overwriting
 from gateway.rules.checks.parameter_check import look_up_parameters
-from gateway.rules.checks.sought_fields import LostField, SoughtField, lost, sought
-from gateway.rules.checks.swapped_names import renamed, swapped
-from gateway.rules.parts import parts_of
 from gateway.rules.root import Config
 from gateway.verify.located_operation import LocatedOperation, locate
 from gateway.verify.openapi.body_fields import BodyFields, Presence
@@ -82,7 +85,7 @@ def look_up_fields(
     """Report the fields that changes name and that no body has where they look for them."""
     for api in apis:
         section = config.apis[api.name]
-        parts = parts_of(api, section.conversions, section.groups)
+        parts = section.parts(api)
         described = described_versions(api, documents, mistakes)
         for one in described.values():
             warn_of_unreached(api, one.version, one.located, mistakes)

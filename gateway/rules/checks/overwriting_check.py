@@ -13,9 +13,9 @@ from gateway.conversion.changes.change_section import Upgrade
 from gateway.conversion.declared.groups import Part
 from gateway.conversion.schema import Schema
 from gateway.conversion.version_link import VersionLink
-from gateway.routing.endpoint_section import asked_paths
+from gateway.routing.endpoint import asked_paths
 from gateway.routing.snapshot import Api, Endpoint
-from gateway.rules.checks.sought_fields import sought
+from gateway.rules.checks.bodies import sought
 from gateway.verify.located_operation import LocatedOperation
 from gateway.verify.openapi.body_fields import BodyFields, Presence
 from gateway.versions.version import Version

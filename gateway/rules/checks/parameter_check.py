@@ -11,8 +11,7 @@ from gateway.base.mistakes import Location, Mistakes, suggest
 from gateway.conversion.changes.to_header import CarrySection
 from gateway.conversion.declared.groups import Part
 from gateway.conversion.version_link import MessageKind, VersionLink
-from gateway.rules.checks.asked_operation import AskedOperation
-from gateway.rules.checks.swapped_names import renamed, swapped
+from gateway.rules.checks.bodies import AskedOperation, renamed, swapped
 from gateway.verify.openapi.openapi import statuses_of
 from gateway.versions.version import Version
 

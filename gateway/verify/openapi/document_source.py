@@ -16,7 +16,7 @@ import aiohttp
 import msgspec
 import yaml
 
-from gateway.base.regular_file import MAX_BYTES, read_regular
+from gateway.base.files import MAX_BYTES, read_regular
 from gateway.verify.openapi.openapi import Description, DocumentError, TooLargeError
 from gateway.verify.schema_files import is_utf_16
 

@@ -1,24 +1,87 @@
-"""`version: { in: accept, media_type: "application/vnd.example-v{version}+json" }`."""
+"""The Accept header field (RFC 9110, section 12.5.1), read without judging it."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.request import RequestHead
-from gateway.versions import accept
-from gateway.versions.mechanisms.mechanism import OptionalMechanismConfig
 from gateway.versions.mechanisms.media_type import (
     MediaTypeReader,
     Patterns,
     parse_media_type,
     version_in,
 )
-from gateway.versions.reader import VersionAddress
+from gateway.versions.reader import OptionalMechanism, VersionAddress
 from gateway.versions.version import Version
+
+_TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+# A comma inside a quoted string does not end a member (section 5.6.4).
+_MEMBER = re.compile(rf"(?:{_QUOTED}|[^,])+", re.DOTALL)
+# All up to the first quote that is never closed; possessive, so that it costs one pass.
+_CLOSED = re.compile(rf'(?:[^"]|{_QUOTED})*+', re.DOTALL)
+_RANGE = re.compile(rf"({_TCHARS}/{_TCHARS})")
+_PARAMETER = re.compile(rf"[ \t]*;[ \t]*(?:({_TCHARS})=({_TCHARS}|{_QUOTED}))?", re.DOTALL)
+_WEIGHT = re.compile(r"0(?:\.[0-9]{0,3})?\Z|1(?:\.0{0,3})?\Z", re.ASCII)
+
+
+class MediaRange(NamedTuple):
+    """One member of Accept: its type and subtype in lower case, and its weight from 0 to 1."""
+
+    essence: str
+    weight: float
+
+
+def parse_accept(values: Iterable[str], part: str = "/") -> Iterator[MediaRange]:
+    """Yield the well-formed members of all Accept field lines, in the order of the request.
+
+    Several lines are one list (RFC 9110, section 5.3). A member that breaks the grammar is left
+    out; parameters other than the weight are read over.
+
+    Args:
+        values: The values of the field lines.
+        part: A text in lower case. Members without it are left out, unparsed.
+    """
+    for line in values:
+        for text in _split(line):
+            if part in text or part in text.lower():
+                member = _member(text.strip(" \t"))
+                if member is not None:
+                    yield member
+
+
+def _split(value: str) -> list[str]:
+    if '"' not in value:
+        return value.split(",")
+    # Where one quote is never closed, none after it is: to look for the end of each of them again
+    # would take quadratic time. They spoil their own members, as NUL does.
+    rest = _CLOSED.sub("", value, count=1)
+    return _MEMBER.findall(value.removesuffix(rest) + rest.replace('"', "\0"))
+
+
+def _member(text: str) -> MediaRange | None:
+    head = _RANGE.match(text)
+    if head is None:
+        return None
+    weight = None
+    position = head.end()
+    while position < len(text):
+        parameter = _PARAMETER.match(text, position)
+        if parameter is None:
+            return None
+        name, value = parameter.groups()
+        if weight is None and name in ("q", "Q"):
+            if not _WEIGHT.match(value):
+                return None
+            weight = float(value)
+        position = parameter.end()
+    return MediaRange(head.group(1).lower(), 1.0 if weight is None else weight)
+
 
 # Clients send the same few fields over and over; longer ones would fill the memory of them.
 _SHORT = 256
@@ -94,7 +157,7 @@ class AcceptReader(MediaTypeReader):
             own = next(one for one in (self, *self.others) if (one.prefix, one.suffix) == pattern)
             called = own.media_type(label if found is None else named[found])
             return called if own.names_response else None
-        is_open = all(member.essence == "*/*" for member in accept.parse(lines))
+        is_open = all(member.essence == "*/*" for member in parse_accept(lines))
         return self.content_type(version) if is_open else None
 
 
@@ -117,12 +180,12 @@ def _weighted(patterns: Patterns, lines: Sequence[str]) -> list[tuple[str, int, 
     part = patterns[0][0] if len(patterns) == 1 else "/"
     return [
         (*named, weight)
-        for essence, weight in accept.parse(lines, part)
+        for essence, weight in parse_accept(lines, part)
         if (named := version_in(essence, patterns)) is not None
     ]
 
 
-class AcceptVersion(OptionalMechanismConfig):
+class AcceptVersion(OptionalMechanism):
     """The version is part of a media type in Accept."""
 
     in_: Annotated[Literal["accept"], Field(alias="in")]
@@ -132,7 +195,7 @@ class AcceptVersion(OptionalMechanismConfig):
     """The Content-Type of JSON responses: that of the service (service), or the media type that
     was asked for (vendor)."""
 
-    def build(
+    def compile(
         self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
     ) -> AcceptReader | None:
         """Return the reader."""

@@ -8,9 +8,8 @@ from pydantic import Field
 
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.request import RequestHead
-from gateway.versions.mechanisms.mechanism import OptionalMechanismConfig
 from gateway.versions.mechanisms.media_type import MediaTypeReader, parse_media_type, version_in
-from gateway.versions.reader import VersionAddress
+from gateway.versions.reader import OptionalMechanism, VersionAddress
 from gateway.versions.version import Version
 
 
@@ -57,14 +56,14 @@ def _has_body(head: RequestHead) -> bool:
     return any(length.strip("0 \t") for length in head.fields.getall("Content-Length", ()))
 
 
-class ContentTypeVersion(OptionalMechanismConfig):
+class ContentTypeVersion(OptionalMechanism):
     """The version is part of the media type of the request's body, in Content-Type."""
 
     in_: Annotated[Literal["content_type"], Field(alias="in")]
     media_type: str
     """The media type, with `{version}` where the version stands."""
 
-    def build(
+    def compile(
         self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
     ) -> ContentTypeReader | None:
         """Return the reader."""

@@ -10,8 +10,7 @@ from gateway.base.headers import SPOKEN_FOR, HeaderFields
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import FieldName
 from gateway.base.request import RequestHead
-from gateway.versions.mechanisms.mechanism import OptionalMechanismConfig
-from gateway.versions.reader import Reader, VersionAddress
+from gateway.versions.reader import OptionalMechanism, Reader, VersionAddress
 from gateway.versions.version import Version
 
 
@@ -60,14 +59,14 @@ class HeaderReader(Reader):
 RESERVED_NAME = "has a meaning of its own already; choose another, like X-API-Version"
 
 
-class HeaderVersion(OptionalMechanismConfig):
+class HeaderVersion(OptionalMechanism):
     """The version is a request header."""
 
     in_: Annotated[Literal["header"], Field(alias="in")]
     name: FieldName
     """The name of the header, case-insensitive."""
 
-    def build(
+    def compile(
         self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
     ) -> HeaderReader:
         """Return the reader; the header must not be one that HTTP or the gateway uses."""

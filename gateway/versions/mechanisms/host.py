@@ -9,8 +9,7 @@ from pydantic import Field
 
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.request import RequestHead
-from gateway.versions.mechanisms.mechanism import OptionalMechanismConfig
-from gateway.versions.reader import Reader, VersionAddress
+from gateway.versions.reader import OptionalMechanism, Reader, VersionAddress
 from gateway.versions.version import Version
 
 
@@ -70,7 +69,7 @@ _HOST_NAME = re.compile(
 _IN_LABEL = re.compile(r"[a-z0-9-]+\Z")
 
 
-class HostVersion(OptionalMechanismConfig):
+class HostVersion(OptionalMechanism):
     """The version is in a label of the host name that the client asks."""
 
     in_: Annotated[Literal["host"], Field(alias="in")]
@@ -78,7 +77,7 @@ class HostVersion(OptionalMechanismConfig):
     """The host name, without a port and case-insensitive, with `{version}` where the version
     stands, such as `v{version}.api.example.com`."""
 
-    def build(
+    def compile(
         self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
     ) -> HostReader | None:
         """Return the reader; every version must fit in a label."""

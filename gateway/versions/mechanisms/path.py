@@ -8,8 +8,7 @@ from pydantic import Field
 
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.request import RequestHead
-from gateway.versions.mechanisms.mechanism import MechanismConfig
-from gateway.versions.reader import IN_PATH, Reader, VersionAddress
+from gateway.versions.reader import IN_PATH, Mechanism, Reader, VersionAddress
 from gateway.versions.version import Version
 
 
@@ -33,12 +32,12 @@ class PathReader(Reader):
         return IN_PATH
 
 
-class PathVersion(MechanismConfig):
+class PathVersion(Mechanism):
     """The version is the `{version}` of the path."""
 
     in_: Annotated[Literal["path"], Field(alias="in")]
 
-    def build(
+    def compile(
         self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
     ) -> PathReader:
         """Return the reader; that the path has a `{version}` is the endpoint's to check."""

@@ -1,20 +1,131 @@
-"""`version: { in: query, name: version }`."""
+"""Query parameters that a service may read as the parameter of the version.
+
+PHP strips leading spaces, ends a name at NUL and reads `a.b`, `a b` and `a[b` as `a_b`. PHP, Rack
+and qs read `a[]`, `a[x]` and `[a]` as `a`. ASP.NET ignores case and decodes `%u0061`. Older parsers
+also separate parameters at semicolons. Others decode twice, or trim.
+"""
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, unquote_to_bytes
 
 from pydantic import Field
 
 from gateway.base.mistakes import Location, Mistakes
-from gateway.base.query_parameters import parameter_values, parameters
 from gateway.base.request import RequestHead
-from gateway.versions.mechanisms.mechanism import OptionalMechanismConfig
-from gateway.versions.parameter_lookalikes import ParameterLookalikes
-from gateway.versions.reader import Reader, VersionAddress
+from gateway.base.urls import parameter_values, parameters
+from gateway.versions.reader import OptionalMechanism, Reader, VersionAddress
 from gateway.versions.version import Version
+
+# A query up to the first percent sign in a name.
+_CODED_NAME = re.compile(r"(?:[^=&;%]*+(?:=[^&;]*+)?[&;])*+[^=&;%]*+%")
+_VALUE = re.compile(r"=[^&;]*")
+_SEPARATOR = re.compile("[&;]")
+_CODED_UNIT = re.compile(rb"%u([0-9A-Fa-f]{4})")
+# Encodings of ASCII characters that are longer than RFC 3629 (section 3) allows.
+_OVERLONG = re.compile(
+    rb"[\xc0\xc1][\x80-\xbf]|\xe0[\x80\x81][\x80-\xbf]|\xf0\x80[\x80\x81][\x80-\xbf]"
+)
+_DECODINGS = 2
+# The characters that PHP reads as an underscore.
+_UNDERSCORE = " ._["
+_PLAIN = re.compile(r"[^ ._\[\]+!?]+")
+_CONTROLS = re.compile(r"[\0-\x1f\x7f\ud800-\udfff]")
+# The bytes 0x80 to 0x9F, which PHP reads as underscores as well, and other bytes that are no UTF-8.
+_PHP_BYTES = re.compile("[\udc80-\udc9f]")
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterLookalikes:
+    """Finds the parameters that a service may read as the parameter of a name.
+
+    Attributes:
+        name: The name, decoded.
+        needle: A text, in lower case, that every look-alike without encoding contains.
+        exact: A pattern of the name as it may be encoded in a query.
+        pattern: A pattern of look-alikes in a normalized text.
+    """
+
+    name: str
+    needle: str
+    exact: re.Pattern[str]
+    pattern: re.Pattern[str]
+
+    @classmethod
+    def of(cls, name: str, exact: re.Pattern[str]) -> "ParameterLookalikes | None":
+        """Return the look-alikes of a name; None if it consists of brackets and spaces."""
+        base = _base(_folded(name))
+        if not base:
+            return None
+        letters = (
+            f"[{re.escape(_UNDERSCORE)}]" if c in _UNDERSCORE else re.escape(c) for c in base
+        )
+        needle = max(_PLAIN.findall(base), key=len, default="")
+        begin, end = r"(?:\A|[&;?\0])[ !\[\]]*", r"[ \[\]]*?(?:\Z|[&;=\[\]\0])"
+        pattern = re.compile(f"{begin}{''.join(letters)}{end}")
+        return cls(name, needle, exact, pattern)
+
+    def find(self, query: str) -> str | None:
+        """Return the name of a look-alike as the query writes it, or None."""
+        # Every parameter of the exact name contains the needle; nothing else does in most queries.
+        own = f"{self.name}="
+        found = query.count(f"&{own}") + query.startswith(own)
+        if query.lower().count(self.needle) == found and not (
+            "%" in query and _CODED_NAME.match(query)
+        ):
+            return None
+        text = _VALUE.sub("", self.exact.sub("", query))
+        if not self._is_in(text):
+            return None
+        names = _SEPARATOR.split(text)
+        while len(names) > 1:  # by halves, so that the cost is linear in the length of the query
+            half = names[: len(names) // 2]
+            names = half if self._is_in("&".join(half)) else names[len(half) :]
+        name = names[0]
+        if self.exact.fullmatch(name):  # only a semicolon makes it another parameter
+            return f";{name}" if f";{name}" in query else f"{name};"
+        return name
+
+    def _is_in(self, names: str) -> bool:
+        """Return whether a look-alike is among names, which are separated."""
+        text = _decoded(names)
+        forms = {_CONTROLS.sub("\0", _PHP_BYTES.sub("_", text)), _CONTROLS.sub("", text)}
+        return any(self.pattern.search(_folded(form)) is not None for form in forms)
+
+
+def _decoded(text: str) -> str:
+    data = text.replace("+", " ").encode(errors="surrogatepass")
+    for _ in range(_DECODINGS):
+        if b"%" not in data:
+            break
+        data = _CODED_UNIT.sub(lambda unit: chr(int(unit[1], 16)).encode(errors="ignore"), data)
+        data = _OVERLONG.sub(_shortest, unquote_to_bytes(data))
+    return data.decode(errors="surrogateescape").replace("+", " ")
+
+
+def _shortest(overlong: re.Match[bytes]) -> bytes:
+    *_, high, low = overlong[0]
+    return bytes([(high & 0x01) << 6 | low & 0x3F])
+
+
+def _folded(text: str) -> str:
+    """Return a text in lower case, without accents and invisible characters."""
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKD", text)
+    # The categories of combining marks and of characters that are not shown.
+    shown = "".join(c for c in plain if unicodedata.category(c) not in ("Mn", "Cf"))
+    return shown.upper().casefold()
+
+
+def _base(name: str) -> str:
+    """Return a name without the brackets of an array around it or at its end."""
+    name = name.strip(" !?[]")
+    closed = name.find("[")
+    return name[:closed] if closed > 0 and "]" in name[closed:] else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +184,7 @@ class QueryReader(Reader):
         return f"{query}&{quote(self.name)}={label}" if query else f"{quote(self.name)}={label}"
 
 
-class QueryVersion(OptionalMechanismConfig):
+class QueryVersion(OptionalMechanism):
     """The version is a query parameter."""
 
     in_: Annotated[Literal["query"], Field(alias="in")]
@@ -83,7 +194,7 @@ class QueryVersion(OptionalMechanismConfig):
     Only & separates parameters; a semicolon is part of a value (WHATWG URL, section 5.1).
     """
 
-    def build(
+    def compile(
         self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
     ) -> QueryReader:
         """Return the reader."""

@@ -1,6 +1,6 @@
 """URLs as browsers read them."""
 
-from gateway.base.browser_url import browser_authority, without_authority
+from gateway.base.urls import browser_authority, without_authority
 
 
 def test_the_authority_that_a_browser_reads() -> None:

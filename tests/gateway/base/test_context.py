@@ -1,7 +1,7 @@
 """The context: nobody in particular unless it is said."""
 
-from gateway.base.context import ANONYMOUS_CONTEXT, RequestContext
 from gateway.base.overrides import NO_OVERRIDES
+from gateway.base.request import ANONYMOUS_CONTEXT, RequestContext
 
 
 def test_anyone_is_nobody_in_particular() -> None:

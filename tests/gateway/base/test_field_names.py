@@ -1,6 +1,6 @@
 """Names of header fields that are remembered."""
 
-from gateway.base.field_names import FieldNames
+from gateway.base.headers import FieldNames
 
 
 def test_any_case_of_a_name_is_found() -> None:

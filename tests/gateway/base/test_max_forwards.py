@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.base.headers import HeaderFields
-from gateway.base.max_forwards import counted_down, ends_here
+from gateway.base.headers import HeaderFields, counted_down, ends_here
 from tests.gateway.world import head
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.base.regular_file import MAX_BYTES, read_regular
+from gateway.base.files import MAX_BYTES, read_regular
 
 
 def pipe(path: Path) -> Path:

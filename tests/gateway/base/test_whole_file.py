@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.base.whole_file import write_whole
+from gateway.base.files import write_whole
 
 
 class KilledError(BaseException):

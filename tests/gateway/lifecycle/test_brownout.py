@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.base.context import RequestContext
 from gateway.base.dates import parse_date
 from gateway.base.errors import FaultCode
 from gateway.base.overrides import Overrides
+from gateway.base.request import RequestContext
 from gateway.lifecycle.brownout import CompiledWindow as Window
-from gateway.lifecycle.brownout import VersionBrownout
-from gateway.lifecycle.schedule import Schedule
+from gateway.lifecycle.brownout import Schedule, VersionBrownout
 from tests.gateway.lifecycle.served import first_version
 from tests.gateway.world import LAW
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.base.context import RequestContext
 from gateway.base.dates import parse_date
 from gateway.base.errors import FaultCode
 from gateway.base.path_templates import parse_template
+from gateway.base.request import RequestContext
 from gateway.lifecycle.lifecycle import PORT, Successor, VersionLifecycle
 from gateway.versions.reader import IN_PATH, VersionAddress
 from gateway.versions.version import Version

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.base.dates import parse_date, time_zone
-from gateway.lifecycle.schedule import cron_schedule
+from gateway.lifecycle.brownout import cron_schedule
 from tests.gateway.world import LAW
 
 BERLIN = time_zone("Europe/Berlin")

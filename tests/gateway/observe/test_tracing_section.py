@@ -6,7 +6,7 @@ import pytest
 
 from gateway.base.mistakes import Mistakes
 from gateway.http.trace_parent import Tracing
-from gateway.observe.tracing_section import TracingConfig, build_tracing
+from gateway.observe.tracing import NO_TRACING, TracingModel
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 OF_TRACES = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
@@ -39,8 +39,8 @@ def test_what_is_traced(
     config: dict[str, object] | None, environment: dict[str, str], expected: Tracing | None
 ) -> None:
     mistakes = Mistakes()
-    section = None if config is None else TracingConfig(**config)  # type: ignore[arg-type]
-    assert build_tracing(section, environment, mistakes) == expected
+    model = NO_TRACING if config is None else TracingModel(**config)  # type: ignore[arg-type]
+    assert model.compile(environment, mistakes) == expected
     assert [*mistakes.found, *mistakes.warnings] == []
 
 
@@ -68,7 +68,7 @@ def test_what_is_traced(
 )
 def test_mistakes(endpoint: str | None, environment: dict[str, str], text: str) -> None:
     mistakes = Mistakes()
-    build_tracing(TracingConfig(endpoint=endpoint), environment, mistakes)
+    TracingModel(endpoint=endpoint).compile(environment, mistakes)
     assert [each.text for each in mistakes.found] == [text]
 
 
@@ -79,7 +79,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         "needs the SDK of OpenTelemetry, which is not installed; install version-gateway[otlp]"
     )
     mistakes = Mistakes()
-    assert build_tracing(None, {ENDPOINT: "http://c"}, mistakes) is None
+    assert NO_TRACING.compile({ENDPOINT: "http://c"}, mistakes) is None
     assert [each.text for each in mistakes.warnings] == [f"warning: {ENDPOINT} {lacking}"]
-    assert build_tracing(TracingConfig(), {}, mistakes) is None
+    assert TracingModel().compile({}, mistakes) is None
     assert [each.text for each in mistakes.found] == [lacking]

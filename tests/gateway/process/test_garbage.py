@@ -25,7 +25,7 @@ from gateway.http.upstream.upstream_connection import UpstreamConnection
 from gateway.process.reloader import Reloader
 from gateway.process.serving import Serving
 from gateway.process.tasks import Tasks
-from gateway.routing.endpoint_section import EndpointBuilder, EndpointConfig
+from gateway.routing.endpoint import ApiParts, EndpointModel
 from gateway.routing.snapshot import Endpoint
 from gateway.rules.load import load
 from tests.gateway.kit import Program, Scripted, StartUpstream, rules
@@ -166,7 +166,7 @@ def test_rules_that_are_replaced_go_at_once() -> None:
 
 def test_loading_leaves_nothing_of_the_file() -> None:
     def read() -> int:
-        return sum(isinstance(each, EndpointBuilder | EndpointConfig) for each in gc.get_objects())
+        return sum(isinstance(each, ApiParts | EndpointModel) for each in gc.get_objects())
 
     gc.collect()
     gc.disable()

@@ -12,8 +12,8 @@ from threading import Event
 
 import pytest
 
+from gateway.base.files import MAX_BYTES
 from gateway.base.mistakes import ConfigError
-from gateway.base.regular_file import MAX_BYTES
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.changes.use import GroupUse
 from gateway.observe import log

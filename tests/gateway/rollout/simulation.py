@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gateway.base.context import RequestContext
+from gateway.base.request import RequestContext
 from gateway.rollout.cutover import CutoverRoute
 from gateway.rollout.cutover_state import CutoverState, DecidedBy
 from gateway.rollout.decisions import overrides_of

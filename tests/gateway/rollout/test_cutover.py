@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.base.context import ANONYMOUS_CONTEXT, RequestContext
 from gateway.base.overrides import NO_OVERRIDES, Overrides
+from gateway.base.request import ANONYMOUS_CONTEXT, RequestContext
 from gateway.rollout.cutover import (
     BUCKETS,
     CutoverRoute,

@@ -10,7 +10,7 @@ from gateway.conversion.operations.operation import (
 )
 from gateway.conversion.version_link import VersionLink
 from gateway.http.upstream.service import Service
-from gateway.routing.allowed_methods import client_methods, methods_elsewhere
+from gateway.routing.options import client_methods, methods_elsewhere
 from tests.gateway.world import V1, V2
 
 

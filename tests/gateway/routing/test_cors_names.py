@@ -13,7 +13,7 @@ from gateway.conversion.message.carry import Carry
 from gateway.conversion.message.places import HeaderPlace, LinkPlace, QueryPlace
 from gateway.conversion.parameter_change import ParameterSequence, Reversed, Rewritten
 from gateway.conversion.version_link import MessageKind, VersionLink
-from gateway.routing.cors_names import NamePair, allowed, exposed, name_pairs, requested
+from gateway.routing.cors import NamePair, allowed, exposed, name_pairs, requested
 from tests.gateway.world import V1, V2
 
 SEVERAL = Recombined(("X-A", "X-B"), ("X-AB",), dict, dict)

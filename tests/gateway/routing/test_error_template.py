@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.base.errors import Fault, FaultCode, not_offered
-from gateway.routing.error_template import PLACEHOLDERS, ErrorTemplate, placeholders
+from gateway.routing.errors import PLACEHOLDERS, ErrorTemplate, placeholders
 
 GONE = Fault(
     FaultCode.VERSION_RETIRED,

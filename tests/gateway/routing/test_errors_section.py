@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gateway.base.errors import BEFORE_VERSION, Fault, FaultCode
-from gateway.routing.error_template import ErrorTemplate
+from gateway.routing.errors import ErrorTemplate
 from gateway.rules.load import check
 from gateway.versions.version import Version
 from tests.gateway.kit import ROOT

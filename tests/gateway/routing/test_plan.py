@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.base import headers
-from gateway.base.context import RequestContext
 from gateway.base.errors import FaultCode
 from gateway.base.path_templates import parse_template
-from gateway.base.request import RequestHead
+from gateway.base.request import RequestContext, RequestHead
 from gateway.conversion.chain import Conversion
 from gateway.conversion.changes.default import Added
 from gateway.conversion.changes.rename import Renamed
@@ -21,7 +20,7 @@ from gateway.routing.plan import Decision, Options, Plan, Refusal, plan
 from gateway.routing.snapshot import Endpoint, Route, Snapshot
 from gateway.versions.matching import Matching
 from gateway.versions.mechanisms.header import HeaderReader
-from gateway.versions.rewriting import VersionRewrite
+from gateway.versions.reader import VersionRewrite
 from gateway.versions.selection import Selector
 from gateway.versions.version import Version
 from tests.gateway.world import (

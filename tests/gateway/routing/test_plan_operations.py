@@ -5,9 +5,9 @@ from urllib.parse import unquote
 
 import pytest
 
-from gateway.base.context import RequestContext
 from gateway.base.errors import FaultCode
 from gateway.base.path_templates import parse_template
+from gateway.base.request import RequestContext
 from gateway.conversion.chain import Conversion
 from gateway.conversion.changes.python import PythonParameter
 from gateway.conversion.message.message import MessageView
@@ -21,7 +21,7 @@ from gateway.rollout.cutover import CutoverRoute, StickyBy, VersionCutover
 from gateway.rollout.shadow import ShadowMode, VersionShadow
 from gateway.routing.plan import Decision, Plan, Refusal, plan
 from gateway.routing.snapshot import CutoverAlternative, Endpoint, Route, ShadowAlternative
-from gateway.versions.rewriting import VersionRewrite
+from gateway.versions.reader import VersionRewrite
 from gateway.versions.selection import Selector
 from gateway.versions.version import Version
 from tests.gateway.world import (

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.base.context import RequestContext
 from gateway.base.errors import FaultCode
 from gateway.base.overrides import Overrides
 from gateway.base.path_templates import parse_template
+from gateway.base.request import RequestContext
 from gateway.conversion.chain import Conversion
 from gateway.conversion.changes.rename import Renamed
 from gateway.conversion.version_link import Direction, VersionLink

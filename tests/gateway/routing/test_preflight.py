@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
-from gateway.base.context import RequestContext
 from gateway.base.errors import FaultCode
+from gateway.base.request import RequestContext
 from gateway.routing.plan import Decision, Plan, Refusal, plan
 from gateway.routing.snapshot import Snapshot
 from gateway.rules.load import load

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.base.context import RequestContext
 from gateway.base.errors import Fault
+from gateway.base.request import RequestContext
 from gateway.http.upstream.service import Service
 from gateway.routing.plan import Plan, Refusal, plan
 from gateway.rules.load import load

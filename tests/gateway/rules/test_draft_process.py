@@ -11,9 +11,8 @@ import msgspec
 import psutil
 import pytest
 
-from gateway.rules import draft_process
-from gateway.rules.draft import check_draft
-from gateway.rules.draft_process import check_apart
+from gateway.rules import draft as draft_module
+from gateway.rules.draft import check_apart, check_draft
 from tests.gateway.kit import DEADLINE, rules
 
 IN_FORCE = rules(1).encode()
@@ -61,14 +60,14 @@ async def test_what_a_module_prints_is_no_answer(tmp_path: Path) -> None:
 
 
 async def test_one_that_takes_hours_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(draft_process, "SECONDS", 2)
+    monkeypatch.setattr(draft_module, "SECONDS", 2)
     draft = versions_at_endpoints(3000)
     assert len(draft) < 256 * 1024
     async with asyncio.timeout(60):
         (mistake,) = (await check_apart(draft, IN_FORCE, {}, tmp_path)).mistakes
     assert "takes more than 2 s or 512 MiB" in mistake.text
     running = psutil.Process().children()
-    assert not [each for each in running if draft_process.__name__ in each.cmdline()]
+    assert not [each for each in running if draft_module.__name__ in each.cmdline()]
 
 
 def test_one_whose_gateway_was_killed_ends(tmp_path: Path) -> None:
@@ -76,8 +75,8 @@ def test_one_whose_gateway_was_killed_ends(tmp_path: Path) -> None:
     (tmp_path / "waiting.py").write_text("import time\ntime.sleep(3600)\n")
     change = "- python: { field: a, up: 'waiting:up', down: 'waiting:up' }"
     content = rules(1, changes=change, via=True).encode()
-    draft = draft_process._Draft(content, content, {}, str(tmp_path))
-    alone = "from gateway.rules import draft_process as it; it.SECONDS = 1; it._main()"
+    draft = draft_module._Draft(content, content, {}, str(tmp_path))
+    alone = "from gateway.rules import draft as it; it.SECONDS = 1; it._main()"
     given = msgspec.msgpack.encode(draft)
     done = subprocess.run([sys.executable, "-c", alone], input=given, check=False, timeout=DEADLINE)
     assert done.returncode == -signal.SIGALRM

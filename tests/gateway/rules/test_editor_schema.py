@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 import yaml
 
+from gateway.rules.document import read
 from gateway.rules.editor_schema import json_schema
-from gateway.rules.source import read
 from stack.schema_keys import Key
 from tests.gateway.kit import ROOT
 from tests.gateway.rules.keys import COMMITTED, KEYS, MODELS, SCHEMA

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.rules.environment_file import EnvironmentFileError, parse_environment
+from gateway.rules.variables import EnvironmentFileError, parse_environment
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.rules.source import YamlDocument, read
+from gateway.rules.document import YamlDocument, read
 from tests.gateway.rules.rules import RULES, edited, loaded, report
 
 
@@ -220,10 +220,9 @@ def test_keys_and_tags(text: str, lines: list[str]) -> None:
     assert report(text) == lines
 
 
-def test_positions() -> None:
-    """A key stands where it is written, an element where it begins; a missing part, around it."""
+def test_a_key_has_its_position_an_element_its_begin_and_a_missing_part_that_around_it() -> None:
     found = document("a:\n  - b: 1\n  -   [c, d]\n")
-    assert found.marks == {
+    positions = {
         (): (1, 1),
         ("a",): (1, 1),
         ("a", 0): (2, 5),
@@ -231,7 +230,10 @@ def test_positions() -> None:
         ("a", 1): (3, 7),
         ("a", 1, 0): (3, 8),
         ("a", 1, 1): (3, 11),
+        ("a", 2): (1, 1),
+        ("b",): (1, 1),
     }
+    assert {at: found.position(at) for at in positions} == positions
     issue = found.issue(("a", 0, "x", "y"), "is missing")
     assert (issue.line, issue.column, issue.place) == (2, 5, "a[0].x.y")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.rules.syntax import MAX_DEPTH, MappingNode, ScalarNode, SequenceNode, compose
+from gateway.rules.document import MAX_DEPTH, MappingNode, ScalarNode, SequenceNode, compose
 from tests.gateway.rules.rules import edited, report
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from gateway.rules.document import read
+from gateway.rules.redaction import comment_lines, secret_lines
 from gateway.rules.root import Config
-from gateway.rules.source import read
-from gateway.rules.written_secrets import comment_lines, secret_lines
 
 KEY = """\
 clients:

@@ -11,7 +11,7 @@ from threading import Event
 
 import pytest
 
-from gateway.base.whole_file import write_whole
+from gateway.base.files import write_whole
 from gateway.observe import log
 from gateway.store import local_cache
 from gateway.store.local_cache import CacheFile, LastOverrides, LastStart, StartRecord

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gateway.versions import accept
-from gateway.versions.accept import MediaRange
+from gateway.versions.mechanisms import accept
+from gateway.versions.mechanisms.accept import MediaRange
 from tests.gateway.world import LAW
 
 TCHARS = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -15,7 +15,7 @@ TCHARS = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs
 
 def parse(lines: list[str], part: str = "/") -> list[MediaRange]:
     """Return the members of Accept as a list."""
-    return list(accept.parse(lines, part))
+    return list(accept.parse_accept(lines, part))
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ import pytest
 
 from gateway.base.headers import HeaderFields
 from gateway.versions.matching import Matching
-from gateway.versions.reader import Reader
-from gateway.versions.rewriting import VersionRewrite
+from gateway.versions.reader import Reader, VersionRewrite
 from gateway.versions.version import Version
 from tests.gateway.world import ACCEPT, HEADER, PATH, QUERY
 

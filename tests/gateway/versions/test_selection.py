@@ -7,16 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.base.context import RequestContext
 from gateway.base.errors import Blame, Fault, FaultCode
+from gateway.base.request import RequestContext
 from gateway.lifecycle.lifecycle import VersionLifecycle
-from gateway.versions.chosen_by import DEFAULT, NEWEST, PIN
 from gateway.versions.matching import Matching
+from gateway.versions.mechanisms import MECHANISMS
 from gateway.versions.mechanisms.header import HeaderReader
 from gateway.versions.mechanisms.query import QueryReader
-from gateway.versions.mechanisms.registry import MECHANISMS
 from gateway.versions.reader import Reader
-from gateway.versions.selection import Selected, Selector
+from gateway.versions.selection import DEFAULT, NEWEST, PIN, Selected, Selector
 from gateway.versions.version import Format, Version
 from tests.gateway.world import (
     ACCEPT,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.base.context import RequestContext
+from gateway.base.request import RequestContext
 from gateway.routing.plan import Plan, plan
 from gateway.routing.snapshot import Endpoint, Snapshot
 from tests.gateway.rules.rules import loaded

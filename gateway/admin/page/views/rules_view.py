@@ -152,7 +152,7 @@ _checking = asyncio.Lock()
 
 async def checked_draft(operator: Operator, text: str) -> CheckedDraft:
     """Return what is wrong with a draft; the check ends if nobody waits for it any more."""
-    from gateway.rules.draft_process import check_apart  # few need it
+    from gateway.rules.draft import check_apart  # few need it
 
     rules = operator.reloader
     content = text.replace("\r\n", "\n").encode("utf-8", "replace")[: MAX_BYTES + 1]

@@ -360,7 +360,7 @@ async def test_a_draft_that_takes_too_long_is_refused(
     page: TestClient,  # type: ignore[type-arg]
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gateway.rules.draft_process.SECONDS", 1)
+    monkeypatch.setattr("gateway.rules.draft.SECONDS", 1)
     async with asyncio.timeout(60):
         draft = versions_at_endpoints(3000).decode()
         answer = await page.post("/page/rules", data={"draft": draft})

@@ -18,9 +18,9 @@ from gateway.conversion.formats import json_body
 from gateway.conversion.message.message import Message
 from gateway.conversion.message.query_walk import QueryWalk
 from gateway.conversion.version_link import Direction, VersionLink
-from gateway.rules.checks.conversion_check import check_conversions
+from gateway.rules.checks.examples import check_conversions
+from gateway.rules.document import read
 from gateway.rules.load import load_file
-from gateway.rules.source import read
 from gateway.versions.version import Version
 
 RULES = """\

@@ -4,8 +4,7 @@ import pytest
 
 from gateway.base.errors import FaultCode
 from gateway.routing.plan import Plan, Refusal, plan
-from gateway.versions.reader import VersionAddress
-from gateway.versions.rewriting import VersionRewrite
+from gateway.versions.reader import VersionAddress, VersionRewrite
 from tests.gateway.world import ACCEPT, CONTENT_TYPE, V1, V2, VENDOR, head, person, snapshot
 
 V = VENDOR.format

@@ -8,8 +8,7 @@ from gateway.base.errors import FaultCode
 from gateway.base.request import RequestHead
 from gateway.routing.plan import Plan, Refusal, plan
 from gateway.versions.mechanisms.host import HostReader
-from gateway.versions.reader import VersionAddress
-from gateway.versions.rewriting import VersionRewrite
+from gateway.versions.reader import VersionAddress, VersionRewrite
 from tests.gateway.world import HEADER, HOST, LAW, PATH, V1, V2, head, person, snapshot
 
 

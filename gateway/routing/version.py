@@ -19,21 +19,22 @@ from gateway.lifecycle.brownout import Brownout
 from gateway.lifecycle.lifecycle import Lifecycle, VersionLifecycle
 from gateway.rollout.cutover import Cutover
 from gateway.rollout.shadow import Shadow
-from gateway.routing.errors_section import ErrorsConfig
+from gateway.routing.errors import Errors
 from gateway.routing.snapshot import CutoverAlternative, Route, SchemaCheck, ShadowAlternative
 from gateway.versions.version import Version
 
 _LIVE = "live"
+Routes = dict[Version | None, Route]
 
 
-class CheckConfig(SectionModel):
+class Check(SectionModel):
     """A share of the converted answers is validated; violations are counted and logged."""
 
     percent: Annotated[float, Field(gt=0, le=100), NumberText]
     """The percentage of converted answers that is validated, above 0."""
 
 
-class VersionConfig(SectionModel):
+class VersionModel(SectionModel):
     """How a version is served: by a service of its own or via another version."""
 
     service: str | None = None
@@ -52,68 +53,72 @@ class VersionConfig(SectionModel):
     schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
     """The OpenAPI 3 document of the version: a URL, a file, or `live`, which is /openapi.json of
     its service. The default is live if the version has a service, and otherwise none."""
-    errors: ErrorsConfig | None = None
+    errors: Errors | None = None
     """The shape in which clients of the version get errors. Without it, the gateway's own errors
     are problem details (RFC 9457)."""
     links: Literal["absolute", "relative"] | None = None
     """How links to the gateway are written to clients of the version, where another version's
     service answers: with scheme and host (absolute) or from the path on (relative). Without it,
     they are as the service writes them."""
-    check: CheckConfig | None = None
+    check: Check | None = None
     """The validation of converted answers by the OpenAPI document, in the background. Without it,
     none is validated."""
 
 
-class VersionsBuilder(NamedTuple):
-    """Builds the routes of an API's versions; mistakes go to `mistakes`.
+class ApiVersions(NamedTuple):
+    """The versions of an API while their routes are compiled.
 
     Attributes:
         api: the name of the API.
-        configs: its versions as configured, by label.
-        services: the services by name.
-        naming: how clients get their names; None where they have none.
+        models: the versions as configured, by label.
         versions: the versions whose labels are right, by label, the oldest first.
         links: the changes between neighbouring versions, by the older one.
-        endings: how versions end, for those that have a lifecycle.
+        endings: the lifecycles of the versions that have one.
+        services: the services by name.
+        naming: how clients get their names; None where they have none.
         mistakes: collects the mistakes.
     """
 
     api: str
-    configs: Mapping[str, VersionConfig]
-    services: Mapping[str, Service]
-    naming: ClientNaming | None
+    models: Mapping[str, VersionModel]
     versions: Mapping[str, Version]
     links: Mapping[Version, Sequence[VersionLink]]
     endings: Mapping[Version, VersionLifecycle]
+    services: Mapping[str, Service]
+    naming: ClientNaming | None
     mistakes: Mistakes
 
-    def routes(self, now: float) -> dict[Version | None, Route]:
-        """Return the route of each version, except those that have ended and have no service.
+    def compile(self, now: float) -> tuple[Routes, dict[Version, str]]:
+        """Return the routes of the versions, and the locations of their OpenAPI documents.
 
-        Args:
-            now: the time, in seconds since 1970.
+        A version that has ended by `now`, in seconds since 1970, and has no service has no route.
         """
-        routes: dict[Version | None, Route] = {}
+        routes: Routes = {}
         for label, version in self.versions.items():
             if self._is_retired(label, now):
                 continue
             route = self._route(label, label, "via")
             if route is not None:
                 routes[version] = self._with_alternatives(label, self._with_brownout(label, route))
-        return routes
+        schemas = self._schemas(routes)
+        for label, version in self.versions.items():
+            if version in routes:
+                checked = self._with_check(label, routes[version], schemas)
+                routes[version] = self._with_document(label, checked, schemas)
+        return routes, schemas
 
-    def schemas(self, routes: Mapping[Version | None, Route]) -> dict[Version, str]:
+    def _schemas(self, routes: Routes) -> dict[Version, str]:
         """Return the location of each version's OpenAPI document, for those that have one."""
         schemas = {}
         for label, version in self.versions.items():
-            route, config = routes.get(version), self.configs[label]
+            route, model = routes.get(version), self.models[label]
             if route is None or not route.service.targets:
                 continue  # its mistakes are reported elsewhere
-            location = config.schema_
-            if location is None and config.via is None:
+            location = model.schema_
+            if location is None and model.via is None:
                 location = _LIVE
             if location == _LIVE:
-                if config.via is not None:
+                if model.via is not None:
                     self.mistakes.add(
                         "served via another version, it has no service that could publish it;"
                         " name a file or a URL",
@@ -126,52 +131,42 @@ class VersionsBuilder(NamedTuple):
                 schemas[version] = location
         return schemas
 
-    def checked(
-        self, routes: Mapping[Version | None, Route], schemas: Mapping[Version, str]
-    ) -> dict[Version | None, Route]:
-        """Return the routes with the validation of answers, where `check` or a gate asks for it."""
-        checked = dict(routes)
-        for label, version in self.versions.items():
-            config = self.configs[label]
-            route, at = checked.get(version), (*self._at(label), "check")
-            if route is None:
-                continue
-            gates = None if route.cutover is None else route.cutover.rule.gates
-            gated = gates is not None and gates.violations is not None
-            percent = 0.0 if config.check is None else config.check.percent
-            if config.check is None and not gated:
-                continue
-            if config.check is not None and route.response is None and config.cutover is None:
-                self.mistakes.add(
-                    "of converted answers, and this version's are its service's own; remove it,"
-                    ' or write via: "VERSION" or a cutover',
-                    *at,
-                )
-            elif version in schemas:
-                check = SchemaCheck(percent, schemas[version], gated)
-                cutover = route.cutover and replace(
-                    route.cutover, route=replace(route.cutover.route, check=check)
-                )
-                checked[version] = replace(route, check=check, cutover=cutover)
-            elif config.schema_ is None:
+    def _with_check(self, label: str, route: Route, schemas: Mapping[Version, str]) -> Route:
+        """Return the route with the validation of answers, where `check` or a gate asks for it."""
+        model, at = self.models[label], (*self._at(label), "check")
+        gates = None if route.cutover is None else route.cutover.rule.gates
+        gated = gates is not None and gates.violations is not None
+        if model.check is None and not gated:
+            return route
+        if model.check is not None and route.response is None and model.cutover is None:
+            self.mistakes.add(
+                "of converted answers, and this version's are its service's own; remove it,"
+                ' or write via: "VERSION" or a cutover',
+                *at,
+            )
+            return route
+        document = schemas.get(self.versions[label])
+        if document is None:
+            if model.schema_ is None:
                 self.mistakes.add("there is no document to check by; add schema: FILE or URL", *at)
-        return checked
+            return route
+        percent = 0.0 if model.check is None else model.check.percent
+        check = SchemaCheck(percent, document, gated)
+        cutover = route.cutover and replace(
+            route.cutover, route=replace(route.cutover.route, check=check)
+        )
+        return replace(route, check=check, cutover=cutover)
 
-    def validated(
-        self, routes: Mapping[Version | None, Route], schemas: Mapping[Version, str]
-    ) -> dict[Version | None, Route]:
-        """Return the routes with the documents by which their shadows validate requests."""
-        found = dict(routes)
-        for label, version in self.versions.items():
-            config, route = self.configs[label].shadow, routes.get(version)
-            if config is None or not config.validate_ or route is None or route.shadow is None:
-                continue
-            served = route.shadow.route.service_version
-            # A version with a service has a document, unless there are mistakes in its section.
-            document = None if served is None else schemas.get(served)
-            rule = route.shadow.rule._replace(document=document)
-            found[version] = replace(route, shadow=replace(route.shadow, rule=rule))
-        return found
+    def _with_document(self, label: str, route: Route, schemas: Mapping[Version, str]) -> Route:
+        """Return the route with the document by which its shadow validates requests."""
+        shadow = self.models[label].shadow
+        if shadow is None or not shadow.validate_ or route.shadow is None:
+            return route
+        served = route.shadow.route.service_version
+        # A version with a service has a document, unless there are mistakes in its section.
+        document = None if served is None else schemas.get(served)
+        rule = route.shadow.rule._replace(document=document)
+        return replace(route, shadow=replace(route.shadow, rule=rule))
 
     def _at(self, label: str) -> Location:
         return ("apis", self.api, "versions", label)
@@ -187,49 +182,47 @@ class VersionsBuilder(NamedTuple):
                 ' { service: NAME } or { via: "VERSION" } as well',
                 *self._at(label),
             )
-        if self.configs[label].brownout is not None:
+        if self.models[label].brownout is not None:
             self.mistakes.add("nobody serves the version; remove it", *self._at(label), "brownout")
         return True
 
     def _is_unserved(self, label: str) -> bool:
-        """Whether a version ends and has neither service nor via, as none needs once it ended."""
-        config = self.configs[label]
-        ends = config.lifecycle is not None and config.lifecycle.sunset is not None
-        return ends and config.service is None and config.via is None
+        """Return whether a version ends and has neither service nor via."""
+        model = self.models[label]
+        ends = model.lifecycle is not None and model.lifecycle.sunset is not None
+        return ends and model.service is None and model.via is None
 
     def _with_brownout(self, label: str, route: Route) -> Route:
-        config = self.configs[label].brownout
-        if config is None:
+        model = self.models[label].brownout
+        if model is None:
             return route
         ending = self.endings.get(self.versions[label])
         sunset = inf if ending is None else ending.sunset
         at = (*self._at(label), "brownout")
-        compiled = config.compile((self.api, label), sunset, self.naming, at, self.mistakes)
+        compiled = model.compile((self.api, label), sunset, self.naming, at, self.mistakes)
         return replace(route, brownout=compiled)
 
     def _with_alternatives(self, label: str, route: Route) -> Route:
         """Return the route with the shadow and the cutover of its version."""
-        key, config, at = (self.api, label), self.configs[label], self._at(label)
-        if config.shadow is not None and self._is_alternative(label, "shadow", config.shadow.via):
-            other = self._route(label, config.shadow.via, "shadow", "via")
-            shadow = config.shadow.compile(key, (*at, "shadow"), self.mistakes)
+        key, model, at = (self.api, label), self.models[label], self._at(label)
+        if model.shadow is not None and self._is_alternative(label, "shadow", model.shadow.via):
+            other = self._route(label, model.shadow.via, "shadow", "via")
+            shadow = model.shadow.compile(key, (*at, "shadow"), self.mistakes)
             if other is not None:
                 route = replace(route, shadow=ShadowAlternative(shadow, other))
-        if config.cutover is not None and self._is_alternative(
-            label, "cutover", config.cutover.via
-        ):
-            other = self._route(label, config.cutover.via, "cutover", "via")
-            cutover = config.cutover.compile(
-                key, (*at, "cutover"), self.mistakes, compared=config.shadow is not None
+        if model.cutover is not None and self._is_alternative(label, "cutover", model.cutover.via):
+            other = self._route(label, model.cutover.via, "cutover", "via")
+            cutover = model.cutover.compile(
+                key, (*at, "cutover"), self.mistakes, compared=model.shadow is not None
             )
             if other is not None and cutover is not None and other.service_version is not None:
                 route = replace(route, cutover=CutoverAlternative(cutover, other))
         return route
 
     def _is_alternative(self, label: str, key: str, via: str) -> bool:
-        """Whether a shadow or a cutover of a version may use the service of `via`."""
+        """Return whether a shadow or a cutover of a version may use the service of `via`."""
         at = (*self._at(label), key)
-        if self.configs[label].service is None:
+        if self.models[label].service is None:
             self.mistakes.add(
                 "is for a version with a service of its own, and this one is served via another;"
                 f" give it a service, or remove {key}",
@@ -241,7 +234,7 @@ class VersionsBuilder(NamedTuple):
                 "names the version itself; name the one that is to take its place", *at, "via"
             )
             return False
-        return self.mistakes.look_up(via, self.configs, "version", *at, "via") is not None
+        return self.mistakes.look_up(via, self.models, "version", *at, "via") is not None
 
     def _route(self, label: str, via: str, *location: str) -> Route | None:
         """Return the route of a version by the service of `via`, which may be the version itself.
@@ -255,7 +248,7 @@ class VersionsBuilder(NamedTuple):
         if served is None or served not in self.versions:
             return None
         service = self.mistakes.look_up(
-            self.configs[served].service or "",
+            self.models[served].service or "",
             self.services,
             "service",
             *self._at(served),
@@ -267,7 +260,7 @@ class VersionsBuilder(NamedTuple):
         if version == service_version:
             return Route(version, version, service)
         ladder = tuple(self.versions.values())
-        form = self.configs[label].links
+        form = self.models[label].links
         try:
             return Route(
                 version,
@@ -291,29 +284,29 @@ class VersionsBuilder(NamedTuple):
         """Follow `via` to the version that has a service of its own."""
         path = [label]
         while True:
-            at, config = self._at(path[-1]), self.configs[path[-1]]
-            if (config.service is None) == (config.via is None):
+            at, model = self._at(path[-1]), self.models[path[-1]]
+            if (model.service is None) == (model.via is None):
                 self.mistakes.add(
                     "a version has a service of its own or is served via another;"
                     ' write { service: NAME } or { via: "VERSION" }',
                     *at,
                 )
                 return None
-            if config.via is None:
+            if model.via is None:
                 return path[-1]
-            if self.mistakes.look_up(config.via, self.configs, "version", *at, "via") is None:
+            if self.mistakes.look_up(model.via, self.models, "version", *at, "via") is None:
                 return None
-            if self._is_unserved(config.via):
+            if self._is_unserved(model.via):
                 self.mistakes.add(
-                    f"nobody serves version {config.via}, which ends; name one that is served",
+                    f"nobody serves version {model.via}, which ends; name one that is served",
                     *at,
                     "via",
                 )
                 return None
-            if config.via in path:
-                circle = " -> ".join((*path, config.via))
+            if model.via in path:
+                circle = " -> ".join((*path, model.via))
                 self.mistakes.add(
                     f"goes round in a circle ({circle}); give one of them a service", *at, "via"
                 )
                 return None
-            path.append(config.via)
+            path.append(model.via)

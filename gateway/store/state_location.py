@@ -17,15 +17,20 @@ LongDuration = Annotated[
 ]
 
 
-class FleetConfig(SectionModel):
+class Fleet(SectionModel):
     """How gateways that share their state in PostgreSQL treat each other."""
 
     forget_after: LongDuration = "7d"
     """The time after which a replica that is lost is forgotten, in seconds, minutes, hours or days:
     12h, 7d. Until then, no version can be retired. The default is 7d."""
 
+    @property
+    def forget_after_seconds(self) -> float:
+        """The time after which a lost replica is forgotten, in seconds."""
+        return float(self.forget_after[:-1]) * _UNITS[self.forget_after[-1]]
 
-def build_state(text: str | None, mistakes: Mistakes) -> str | None:
+
+def parse_state(text: str | None, mistakes: Mistakes) -> str | None:
     """Return the path of the file of the state, or the URL of its database; None for neither."""
     if not text or not text.strip():
         return None
@@ -58,8 +63,3 @@ def _has_host(url: str) -> bool:
         return whole and bool(parts.hostname) and parts.port != 0 and len(parts.path) > 1
     except ValueError:
         return False
-
-
-def build_forget_after(config: FleetConfig) -> float:
-    """Return the time after which a lost replica is forgotten, in seconds."""
-    return float(config.forget_after[:-1]) * _UNITS[config.forget_after[-1]]

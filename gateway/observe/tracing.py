@@ -21,7 +21,7 @@ _SAMPLER = "OTEL_TRACES_SAMPLER"
 _ARGUMENT = "OTEL_TRACES_SAMPLER_ARG"
 
 
-class TracingConfig(SectionModel):
+class TracingModel(SectionModel):
     """Which requests are traced, and where their spans go."""
 
     endpoint: NonEmptyText | None = None
@@ -32,33 +32,38 @@ class TracingConfig(SectionModel):
     """The share of the requests that are traced, from 0 to 1, of those that belong to no trace of
     their caller. Without it, OTEL_TRACES_SAMPLER_ARG applies, or all are traced."""
 
+    def compile(self, environment: Mapping[str, str], mistakes: Mistakes) -> Tracing | None:
+        """Return where spans go, by the configuration or else by the environment.
 
-def build_tracing(
-    config: TracingConfig | None, environment: Mapping[str, str], mistakes: Mistakes
-) -> Tracing | None:
-    """Return what is traced, by the rules or else by the environment; None for nothing."""
-    if environment.get(_DISABLED, "").strip().lower() == "true":
-        return None
-    named = environment.get(_OF_TRACES) or _under(environment.get(_OF_ALL))
-    if config is None and not named:
-        return None
-    if find_spec("opentelemetry") is None:
-        text = (
-            "needs the SDK of OpenTelemetry, which is not installed; install version-gateway[otlp]"
-        )
-        if config is None:
-            mistakes.warn(f"warning: {_OF_ALL} {text}", "tracing")
-        else:
-            mistakes.add(text, "tracing")
-        return None
-    section = TracingConfig() if config is None else config
-    endpoint = _under(section.endpoint) or named or _under(_DEFAULT)
-    if not _is_url(endpoint):
-        # Not repeated, since it may hold a password.
-        text = f"the endpoint is no URL; write one like {_DEFAULT}"
-        mistakes.add(text, "tracing", *(("endpoint",) if section.endpoint else ()))
-    ratio = section.ratio
-    return Tracing(endpoint, _ratio(environment, mistakes) if ratio is None else ratio)
+        Returns:
+            None if nothing is traced.
+        """
+        if environment.get(_DISABLED, "").strip().lower() == "true":
+            return None
+        named = environment.get(_OF_TRACES) or _under(environment.get(_OF_ALL))
+        if self is NO_TRACING and not named:
+            return None
+        if find_spec("opentelemetry") is None:
+            text = (
+                "needs the SDK of OpenTelemetry, which is not installed; install"
+                " version-gateway[otlp]"
+            )
+            if self is NO_TRACING:
+                mistakes.warn(f"warning: {_OF_ALL} {text}", "tracing")
+            else:
+                mistakes.add(text, "tracing")
+            return None
+        endpoint = _under(self.endpoint) or named or _under(_DEFAULT)
+        if not _is_url(endpoint):
+            # Not repeated, since it may hold a password.
+            text = f"the endpoint is no URL; write one like {_DEFAULT}"
+            mistakes.add(text, "tracing", *(("endpoint",) if self.endpoint else ()))
+        ratio = _ratio(environment, mistakes) if self.ratio is None else self.ratio
+        return Tracing(endpoint, ratio)
+
+
+NO_TRACING = TracingModel.model_construct(endpoint=None, ratio=None)
+"""The absence of `tracing` in gateway.yaml: the environment alone decides."""
 
 
 def _under(base: str | None) -> str:

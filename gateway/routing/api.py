@@ -1,0 +1,211 @@
+"""`apis` in gateway.yaml: one API, its endpoints, its versions and the conversions between them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from gateway.base.mistakes import Location, Mistakes
+from gateway.base.model import BodyTypes, Name, Reading, Some
+from gateway.conversion.changes.registry import ChangeConfig
+from gateway.conversion.declared.conversion import ConversionConfig
+from gateway.conversion.declared.groups import Part
+from gateway.conversion.declared.links import LinksBuilder
+from gateway.http.upstream.service import Service
+from gateway.lifecycle.lifecycle import VersionLifecycle, compile_lifecycles
+from gateway.routing.endpoint import ApiParts, EndpointModel, asked_paths
+from gateway.routing.errors import ErrorTemplate
+from gateway.routing.snapshot import Api, Endpoint, Route
+from gateway.routing.version import ApiVersions, Routes, VersionModel
+from gateway.versions.version import Version
+from gateway.versions.version_choice import ChoiceDefaults, VersionChoice
+
+
+class ApiModel(VersionChoice):
+    """An API: its public paths, its versions, and the services behind them."""
+
+    endpoints: Some[EndpointModel]
+    """The public paths of the API."""
+    service: str | None = None
+    """The name of the service, for an API without versions."""
+    versions: Annotated[dict[str, VersionModel], Field(min_length=1)] | None = None
+    """The versions of the API, by label. Without it, the API has no versions."""
+    conversions: tuple[ConversionConfig, ...] = ()
+    """The changes between neighbouring versions of the API. By default, there are none."""
+    groups: dict[Name, tuple[ChangeConfig, ...]] = Field(default_factory=dict)
+    """Named changes of an object, which conversions `use` wherever such an object occurs. By
+    default, there are none."""
+    media_types: dict[BodyTypes, Reading] = Field(default_factory=dict)
+    """How bodies are read for conversions, by media type, at every endpoint that has none of its
+    own: `json`, `json_lines`, or `pass` for those that pass without conversion. `image/*` is any
+    image, `none` a missing Content-Type."""
+    upstream_path: str | None = None
+    """The path that services are asked for; `{version}` is the version that the service speaks.
+    Without it, it is the path that the client asks for."""
+
+    def compile(
+        self,
+        name: str,
+        services: Mapping[str, Service],
+        defaults: ChoiceDefaults,
+        now: float,
+        mistakes: Mistakes,
+    ) -> tuple[Api, dict[Location, Endpoint]] | None:
+        """Return the API, and its endpoints by their locations in gateway.yaml.
+
+        Args:
+            name: the name of the API.
+            services: the services by name.
+            defaults: the settings at the top of gateway.yaml.
+            now: the time, in seconds since 1970; it decides which versions have ended.
+            mistakes: collects the mistakes.
+
+        Returns:
+            None if the API has versions, and no label of them is right.
+        """
+        at, models = ("apis", name), self.versions or {}
+        versions = self.parse_versions(models, at, mistakes)
+        if models and not versions:
+            return None  # the mistakes in the labels are enough
+        endings = self._lifecycles(versions, defaults, at, mistakes)
+        conversions = None
+        if self.conversions or self.groups:
+
+            def check_paths(paths: Sequence[str], at: Location) -> None:
+                self._check_paths(paths, at, mistakes)
+
+            conversions = LinksBuilder(
+                self.conversions, self.groups, versions, services, at, check_paths, mistakes
+            )
+        links = conversions.build() if conversions is not None and versions else {}
+        routes: Routes = {}
+        schemas: dict[Version, str] = {}
+        if self.versions is None:
+            routes = self._unversioned(services, at, mistakes)
+        elif self.service is not None:
+            text = "stands beside versions, which name their services; keep one of the two"
+            mistakes.add(text, *at, "service")
+        else:
+            routes, schemas = ApiVersions(
+                name, models, versions, links, endings, services, defaults.naming, mistakes
+            ).compile(now)
+        choice = self.compile_choice(
+            None if self.versions is None else versions, defaults, at, mistakes
+        )
+        parts = ApiParts(
+            name,
+            self.upstream_path,
+            self.media_types,
+            versions,
+            links,
+            routes,
+            choice,
+            endings,
+            self._errors(versions, at, mistakes),
+        )
+        endpoints: dict[Location, Endpoint] = {}
+        for index, model in enumerate(self.endpoints):
+            here = (*at, "endpoints", index)
+            endpoint = model.compile(parts, here, mistakes)
+            if endpoint is not None:
+                endpoints[here] = endpoint
+        if conversions is not None:
+            conversions.check(
+                (endpoint.template, path)
+                for endpoint in endpoints.values()
+                for path in asked_paths(endpoint)
+            )
+        served = {
+            route.version: route.service_version
+            for route in routes.values()
+            if route.version is not None and route.service_version is not None
+        }
+        api = Api(name, versions, served, links, schemas, tuple(endpoints.values()))
+        return api, endpoints
+
+    def parts(self, api: Api) -> list[Part]:
+        """Return the parts of all conversions of the compiled API, in the order of the file."""
+        links = {older: iter(declared) for older, declared in api.links.items()}
+        return [
+            Part(
+                conversion,
+                ("apis", api.name, "conversions", index),
+                next(links[api.versions[conversion.between[0]]]),
+                self.groups,
+            )
+            for index, conversion in enumerate(self.conversions)
+        ]
+
+    def services_told_versions(self) -> Iterator[str]:
+        """Yield the names of the services to which a conversion or a pin leads."""
+        models = self.versions or {}
+        reached = [*self.pins.values()]
+        for version in models.values():
+            reached += [
+                one.via for one in (version, version.shadow, version.cutover) if one and one.via
+            ]
+        for label in reached:
+            service = _service_of(label, models)
+            if service is not None:
+                yield service
+        for conversion in self.conversions:
+            for operation in conversion.operations or ():
+                if not isinstance(operation, str) and operation.service is not None:
+                    yield operation.service
+
+    def _lifecycles(
+        self,
+        versions: Mapping[str, Version],
+        defaults: ChoiceDefaults,
+        at: Location,
+        mistakes: Mistakes,
+    ) -> dict[Version, VersionLifecycle]:
+        models = {
+            label: version.lifecycle
+            for label, version in (self.versions or {}).items()
+            if version.lifecycle is not None
+        }
+        return compile_lifecycles(models, versions, defaults.naming, (*at, "versions"), mistakes)
+
+    def _errors(
+        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
+    ) -> dict[Version | None, ErrorTemplate]:
+        """Return the shapes of errors, for the versions that have one."""
+        found: dict[Version | None, ErrorTemplate] = {}
+        for label, model in (self.versions or {}).items():
+            here = (*at, "versions", label)
+            if model.errors is not None and label in versions:
+                found[versions[label]] = model.errors.compile((*here, "errors"), mistakes)
+            if model.shadow is not None and model.shadow.dry_run is not None:
+                paths = model.shadow.dry_run.paths or ()
+                self._check_paths(paths, (*here, "shadow", "dry_run"), mistakes)
+        return found
+
+    def _unversioned(
+        self, services: Mapping[str, Service], at: Location, mistakes: Mistakes
+    ) -> Routes:
+        if self.service is None:
+            mistakes.add("nobody serves it; add versions or, if it has none, service", *at)
+            return {}
+        if self.conversions:
+            text = "without versions, nothing is converted; remove it"
+            mistakes.add(text, *at, "conversions")
+        service = mistakes.look_up(self.service, services, "service", *at, "service")
+        return {} if service is None else {None: Route(None, None, service)}
+
+    def _check_paths(self, paths: Sequence[str], at: Location, mistakes: Mistakes) -> None:
+        known = {endpoint.path: endpoint for endpoint in self.endpoints}
+        for index, path in enumerate(paths):
+            mistakes.look_up(path, known, "endpoint", *at, "paths", index)
+
+
+def _service_of(label: str, models: Mapping[str, VersionModel]) -> str | None:
+    """Return the name of the service that answers for a version; None if there is none."""
+    seen: set[str] = set()
+    while label in models and label not in seen:
+        seen.add(label)
+        version = models[label]
+        if version.service is not None or version.via is None:
+            return version.service
+        label = version.via
+    return None

@@ -1,0 +1,459 @@
+"""`endpoints` of an API in gateway.yaml: public paths, compiled to endpoints with their routes."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, NamedTuple
+
+from pydantic import Discriminator, Field, Tag
+
+from gateway import __version__
+from gateway.base.headers import ENDING
+from gateway.base.mistakes import Location, Mistakes, place
+from gateway.base.model import (
+    BodyTypes,
+    Bytes,
+    Method,
+    NonEmptyText,
+    Reading,
+    SectionModel,
+    Some,
+)
+from gateway.base.path_templates import Template, parse_template
+from gateway.conversion.chain import Conversion, compose
+from gateway.conversion.entity_tags import EntityTags
+from gateway.conversion.version_link import VersionLink
+from gateway.lifecycle.lifecycle import EndpointLifecycle, VersionLifecycle, lifecycle_at
+from gateway.rollout.cutover import StickyBy
+from gateway.routing.errors import ErrorTemplate
+from gateway.routing.snapshot import Endpoint, Route
+from gateway.versions.mechanisms import MECHANISMS, AnyMechanism
+from gateway.versions.reader import Reader, VersionRewrite
+from gateway.versions.selection import Selector
+from gateway.versions.version import Version
+from gateway.versions.version_choice import Choice
+
+
+def _one_or_several(value: object) -> str:
+    return "several" if isinstance(value, list | tuple) else "one"
+
+
+class ApiParts(NamedTuple):
+    """The compiled parts of an API that its endpoints share.
+
+    Attributes:
+        name: the name of the API.
+        upstream_path: the path of the API that services are asked for.
+        media_types: how bodies are read, for endpoints without a setting of their own.
+        versions: the versions by label, the oldest first.
+        links: the changes between neighbouring versions, by the older one.
+        routes: the route of each version that is served.
+        choice: how a version is chosen.
+        endings: the lifecycles of the versions that have one.
+        errors: the shapes of errors, for the versions that have one.
+    """
+
+    name: str
+    upstream_path: str | None
+    media_types: Mapping[str, Reading]
+    versions: Mapping[str, Version]
+    links: Mapping[Version, Sequence[VersionLink]]
+    routes: Mapping[Version | None, Route]
+    choice: Choice
+    endings: Mapping[Version, VersionLifecycle]
+    errors: Mapping[Version | None, ErrorTemplate]
+
+    def conversion(self, source: Version, target: Version, path: str) -> Conversion:
+        """Return the conversion between two versions at an endpoint; raises LookupError."""
+        return compose(tuple(self.versions.values()), self.links, source, target).at(path)
+
+
+class EndpointModel(SectionModel):
+    """A public path of an API, and how a version is chosen there."""
+
+    path: str
+    """The public path; `{name}` captures a segment or a part of one, `{name*}` all that follows,
+    a slash at the end included."""
+    version: (
+        Annotated[
+            Annotated[AnyMechanism, Tag("one")] | Annotated[Some[AnyMechanism], Tag("several")],
+            Discriminator(_one_or_several),
+        ]
+        | None
+    ) = None
+    """The place in a request that names the version, or a list of places. All that name one must
+    name the same."""
+    versions: Some[NonEmptyText] | None = None
+    """The versions that have the endpoint; others are refused there, as versions that the API does
+    not have. Of one alone, `version` may be left out: every request is for it. Without it, all."""
+    methods: Some[Method] | None = None
+    """The methods that the endpoint accepts; HEAD is included with GET. Without it, all methods
+    pass to the service."""
+    upstream_path: str | None = None
+    """The path that the service is asked for here. Without it, upstream_path of the API counts."""
+    media_types: Annotated[dict[BodyTypes, Reading], Field(min_length=1)] | None = None
+    """How bodies are read for conversions, by media type: `json`, `json_lines` or `pass`. Without
+    it, media_types of the API counts."""
+    max_body: Bytes | None = None
+    """The largest request body of the endpoint, in bytes. Without it, limits.body counts."""
+
+    def compile(self, api: ApiParts, at: Location, mistakes: Mistakes) -> Endpoint | None:
+        """Return the endpoint, or None if its path is wrong."""
+        template = mistakes.attempt(partial(parse_template, self.path), *at, "path")
+        if template is None:
+            return None
+        own = self._own_versions(api, at, mistakes)
+        readers = self._readers(api, own, at, mistakes)
+        self._check_version_capture(api, template, readers, at, mistakes)
+        upstream = self._upstream(api, template, at, mistakes)
+        lifecycles: dict[Version | None, EndpointLifecycle] = {}
+        for version in own.values():
+            if version in api.endings:
+                lifecycles[version] = lifecycle_at(
+                    version,
+                    api.endings,
+                    template,
+                    readers,
+                    partial(self._operations_between, api),
+                    own.values(),
+                )
+        here = partial(self._route_here, api, template, readers, upstream, lifecycles)
+        left_out = {*api.versions.values()} - {*own.values()}
+        routes = {one: here(route) for one, route in api.routes.items() if one not in left_out}
+        vary = [name for reader in readers for name in reader.vary]
+        pinned = api.choice.pins and not any(reader.reads_path for reader in readers)
+        exempt = any(lifecycle.exempt for lifecycle in lifecycles.values())
+        # Of several versions that a client accepts, the first one that has not ended for it serves.
+        preferred = exempt and any(reader.is_preference for reader in readers)
+        if readers and (pinned or preferred):
+            vary += api.choice.vary
+        by_client: dict[Version | None, tuple[str, ...]] = {
+            version: _vary((*vary, *names))
+            for version in own.values()
+            if (names := _client_fields(api, routes.get(version), lifecycles.get(version)))
+        }
+        media_types = api.media_types if self.media_types is None else self.media_types
+        return Endpoint(
+            api.name,
+            template,
+            self._allowed_methods(),
+            self._selector(api, readers, own, at, mistakes),
+            routes,
+            _vary(vary),
+            self.max_body,
+            {version: ending for version, ending in lifecycles.items() if version not in routes},
+            api.errors,
+            {name.lower(): reading for name, reading in media_types.items()},
+            by_client,
+        )
+
+    @property
+    def _mechanisms(self) -> tuple[AnyMechanism, ...]:
+        if self.version is None:
+            return ()
+        return self.version if isinstance(self.version, tuple) else (self.version,)
+
+    def _mechanism_at(self, at: Location, index: int) -> Location:
+        return (*at, "version", index) if isinstance(self.version, tuple) else (*at, "version")
+
+    def _is_of_one(self, own: Mapping[str, Version]) -> bool:
+        """Return whether every request is for the one version that has the endpoint."""
+        return self.versions is not None and len(own) == 1 and self.version is None
+
+    def _own_versions(
+        self, api: ApiParts, at: Location, mistakes: Mistakes
+    ) -> Mapping[str, Version]:
+        """Return the versions that have the endpoint, by label."""
+        if self.versions is None:
+            return api.versions
+        if not api.versions:
+            text = "the API has no versions to choose from; remove it, or add versions"
+            mistakes.add(text, *at, "versions")
+            return {}
+        for index, label in enumerate(self.versions):
+            mistakes.look_up(label, api.versions, "version", *at, "versions", index)
+        return {label: one for label, one in api.versions.items() if label in self.versions}
+
+    def _readers(
+        self, api: ApiParts, own: Mapping[str, Version], at: Location, mistakes: Mistakes
+    ) -> tuple[Reader, ...]:
+        if api.versions and self.version is None and not self._is_of_one(own):
+            mistakes.add(
+                "does not name how a version is chosen; add version: { in: ... }, with one of"
+                f" {', '.join(MECHANISMS)}",
+                *at,
+            )
+        if self.version is not None and not api.versions:
+            text = "the API has no versions to choose from; remove it, or add versions"
+            mistakes.add(text, *at, "version")
+            return ()
+        found: list[Reader] = []
+        for index, mechanism in enumerate(self._mechanisms):
+            reader = mechanism.compile(api.versions, self._mechanism_at(at, index), mistakes)
+            if reader is not None:
+                _join(found, reader)
+        return tuple(found)
+
+    def _check_version_capture(
+        self,
+        api: ApiParts,
+        template: Template,
+        readers: tuple[Reader, ...],
+        at: Location,
+        mistakes: Mistakes,
+    ) -> None:
+        captured = "version" in template.captures
+        read = any(reader.reads_path for reader in readers)
+        text = ""
+        if captured and not api.versions:
+            text = "captures {version}, but the API has no versions; give the capture another name"
+        elif captured and readers and not read:
+            text = (
+                "captures {version}, but the version is not read there; add version: { in: path }"
+            )
+        elif read and not captured:
+            text = (
+                "the path has no {version} to read; write one, such as a first segment /v{version}"
+            )
+        if text:
+            mistakes.add(text, *at, "path")
+
+    def _upstream(
+        self, api: ApiParts, template: Template, at: Location, mistakes: Mistakes
+    ) -> Template | None:
+        """Return the configured path of requests to the service."""
+        text, location = self.upstream_path, (*at, "upstream_path")
+        if text is None:
+            text, location = api.upstream_path, ("apis", api.name, "upstream_path")
+        if text is None:
+            return None
+        rest = next((part.capture for part in template.segments if part.tail), None)
+        if rest is not None and text.endswith(f"/{{{rest}}}"):
+            text = f"{text[:-1]}*}}"  # so that links of the service lead back, slashes included
+        upstream = mistakes.attempt(partial(parse_template, text), *location)
+        if upstream is None:
+            return None
+        known = {*template.captures, *(("version",) if api.versions else ())}
+        for name in upstream.captures:
+            if name not in known:
+                mistakes.add(
+                    f"'{{{name}}}' is not captured by the path of {place(at)};"
+                    f" known: {', '.join(sorted(known)) or 'none'}",
+                    *location,
+                )
+        lost = {*template.captures} - {*upstream.captures, "version"}
+        if lost:
+            named = ", ".join(f"'{{{name}}}'" for name in sorted(lost))
+            mistakes.warn(
+                f"warning: has not {named} of the path of {place(at)}, which links of the"
+                " service lead back to only from requests that have it",
+                *location,
+            )
+        return upstream
+
+    def _operations_between(
+        self, api: ApiParts, source: Version, target: Version
+    ) -> Conversion | None:
+        """Return the conversion between two versions, or None if no operation differs here."""
+        try:
+            found = api.conversion(source, target, self.path)
+        except LookupError:  # there are no conversions between the two
+            return None
+        return found if found.has_operations else None
+
+    def _route_here(
+        self,
+        api: ApiParts,
+        template: Template,
+        readers: tuple[Reader, ...],
+        upstream: Template | None,
+        lifecycles: Mapping[Version | None, EndpointLifecycle],
+        route: Route,
+    ) -> Route:
+        """Return the route of a version of the API as it is at this endpoint."""
+        here = partial(self._route_here, api, template, readers, upstream, lifecycles)
+        choice, version = api.choice, route.version
+        response = route.response and route.response.at(self.path)
+        errors = api.errors.get(version)
+        rewrite = None
+        if route.service.reads_version:
+            rewrite = VersionRewrite.of(
+                readers, str(route.service_version), version, choice.matching
+            )
+        path = upstream
+        # The client names its own version, or a range of them; the service is asked for the one
+        # that it speaks.
+        moved = route.service_version != version or not choice.matching.is_exact
+        if path is None and moved and route.service.reads_version is not False:
+            path = template if "version" in template.captures else None
+        made = replace(
+            route,
+            upstream_path=path,
+            stripped=None if upstream is None else _stripped(template, upstream, version),
+            content_type=_content_type(readers, version),
+            fields=choice.fields(version),
+            overrules=frozenset(name.lower() for name, _ in choice.fields(version))
+            | (ENDING if version in lifecycles else frozenset()),
+            lifecycle=lifecycles.get(version),
+            shadow=route.shadow and replace(route.shadow, route=here(route.shadow.route)),
+            cutover=route.cutover and replace(route.cutover, route=here(route.cutover.route)),
+            request=route.request and route.request.at(self.path),
+            response=response,
+            error_type=None if errors is None or response is None else errors.content_type,
+            tags=_entity_tags(route, response),
+            request_rewrite=rewrite,
+            unnamed_rewrite=rewrite and rewrite.adding(),
+            response_rewrite=(
+                VersionRewrite.of(readers, str(version))
+                if route.service_version != version
+                else None
+            ),
+        )
+        return replace(made, substitutes=dict(self._substitutes(api, made, readers)))
+
+    def _substitutes(
+        self, api: ApiParts, route: Route, readers: tuple[Reader, ...]
+    ) -> Iterator[tuple[tuple[str, Version], Route]]:
+        """Yield the routes by which other services answer operations that a version lacks.
+
+        The keys are the name of the service and the version that it speaks.
+        """
+        if route.request is None or route.version is None:
+            return
+        for step in route.request.version_steps:
+            version = step.source
+            declared = (each for link in step.links for each in link.operations or ())
+            for operation in dict.fromkeys(declared):
+                substitute = operation.substitute
+                service = None if substitute is None else substitute.service
+                if service is None or operation.side(newer=step.target > version) is not None:
+                    continue
+                request = response = None
+                if version != route.version:
+                    request = api.conversion(route.version, version, self.path)
+                    response = api.conversion(version, route.version, self.path)
+                rewrite = None
+                if service.reads_version:
+                    matching = api.choice.matching
+                    rewrite = VersionRewrite.of(readers, str(version), route.version, matching)
+                made = replace(
+                    route,
+                    service=service,
+                    service_version=version,
+                    request=request,
+                    response=response,
+                    request_rewrite=rewrite,
+                    unnamed_rewrite=rewrite and rewrite.adding(),
+                    shadow=None,
+                    cutover=None,
+                )
+                yield (service.name, version), replace(made, tags=_entity_tags(made, response))
+
+    def _selector(
+        self,
+        api: ApiParts,
+        readers: tuple[Reader, ...],
+        own: Mapping[str, Version],
+        at: Location,
+        mistakes: Mistakes,
+    ) -> Selector | None:
+        default = self._default(own, at, mistakes)
+        if not own or not (readers or self._is_of_one(own)):
+            return None
+        if default is None and api.choice.default in own.values():
+            default = api.choice.default
+        pins = {name: one for name, one in api.choice.pins.items() if one in own.values()}
+        return Selector(
+            readers,
+            own,
+            default if readers else next(iter(own.values())),
+            api.choice.matching.among(own.values()),
+            pins if readers else {},
+            {label: api.endings[one] for label, one in own.items() if one in api.endings},
+        )
+
+    def _default(
+        self, own: Mapping[str, Version], at: Location, mistakes: Mistakes
+    ) -> Version | None:
+        defaults: dict[str, Version | None] = {}
+        for index, mechanism in enumerate(self._mechanisms):
+            label = mechanism.default_label
+            if label is None:
+                continue
+            location = (*self._mechanism_at(at, index), "default")
+            defaults[label] = mistakes.look_up(label, own, "version", *location)
+            if len(defaults) > 1:
+                mistakes.add("differs from the default before; keep one", *location)
+        return next(iter(defaults.values()), None)
+
+    def _allowed_methods(self) -> tuple[str, ...] | None:
+        methods = self.methods
+        if methods is None or "GET" not in methods or "HEAD" in methods:
+            return methods
+        # HEAD is answered wherever GET is (RFC 9110, section 9.3.2).
+        after = methods.index("GET") + 1
+        return (*methods[:after], "HEAD", *methods[after:])
+
+
+def asked_paths(endpoint: Endpoint) -> Iterator[Template]:
+    """Yield the templates of the paths that services are asked for, for any version."""
+    for route in endpoint.routes.values():
+        yield route.upstream_path or endpoint.template
+
+
+def _client_fields(
+    api: ApiParts, route: Route | None, lifecycle: EndpointLifecycle | None
+) -> tuple[str, ...]:
+    """Return the request headers by which responses of a version depend on the client."""
+    brownout = None if route is None else route.brownout
+    if (lifecycle is not None and lifecycle.exempt) or (brownout and brownout.exempt):
+        return api.choice.vary
+    if route is None or route.cutover is None:
+        return ()
+    # Both routes answer the same version, so that caches may store it though no field names the
+    # client.
+    sticky = route.cutover.rule.sticky is StickyBy.CLIENT
+    return tuple(name for name in api.choice.vary if sticky and name != "*")
+
+
+def _content_type(readers: tuple[Reader, ...], version: Version | None) -> str | None:
+    if version is None:
+        return None
+    return next(filter(None, (reader.content_type(version) for reader in readers)), None)
+
+
+def _entity_tags(route: Route, response: Conversion | None) -> EntityTags | None:
+    """Return the translation of the entity tags of a route; None where no body is converted."""
+
+    def reads(link: VersionLink) -> bool:
+        return link.methods is None or "GET" in link.methods or link.operations is not None
+
+    if response is None or not any(link.changes and reads(link) for link in response.links):
+        return None
+    # Another release of the gateway may write other bytes by the same rules.
+    parts = (__version__, str(route.service_version), str(route.version), route.link_form or "")
+    return EntityTags.of((*filter(None, parts), *(link.digest for link in response.links)))
+
+
+def _stripped(template: Template, upstream: Template, version: Version | None) -> Template | None:
+    """Return the beginning of a path that the service's path lacks; None where more differs."""
+    text = template.text.removesuffix(upstream.text)
+    if text in ("", template.text):
+        return None
+    return parse_template(text.replace("{version}", str(version)))
+
+
+def _join(readers: list[Reader], reader: Reader) -> None:
+    """Add a reader, joined with the first one that reads the same place of a request."""
+    for index, known in enumerate(readers):
+        both = known.joined(reader)
+        if both is not None:
+            readers[index] = both
+            return
+    readers.append(reader)
+
+
+def _vary(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of Vary; `*` stands for all of them (RFC 9110, section 12.5.5)."""
+    found = tuple(dict.fromkeys(names))
+    return ("*",) if "*" in found else found

@@ -1,0 +1,378 @@
+"""`apis.NAME.versions.VERSION.errors` in gateway.yaml: the shape of a version's errors."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, JsonValue, Tag
+
+from gateway.base.errors import BEFORE_VERSION, FaultCode
+from gateway.base.headers import HeaderFields
+from gateway.base.mistakes import Location, Mistakes, suggest
+from gateway.base.model import FieldName, NumberText, SectionModel, matching
+
+JSON = "application/json"
+PROBLEM = "application/problem+json"
+
+PLACEHOLDERS = (
+    *("type", "title", "status", "detail", "instance", "code"),
+    *("supportedVersions", "successor", "request_id", "phrase"),
+    *("field", "pointer", "reason"),
+)
+"""The names of placeholders: the members of a problem detail, the id of the request, the phrase
+that HTTP has for the status, and what a request that does not fit its version is refused for (see
+`gateway.base.errors.Fault.misfit`)."""
+
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
+_BRACES = {"{{": "{", "}}": "}"}
+_ABSENT = object()
+# Of errors: RFC 9110, sections 15.5 and 15.6, RFC 4918, RFC 6585, RFC 7725 and RFC 8470.
+_PHRASES: Mapping[object, str] = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    402: "Payment Required",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    406: "Not Acceptable",
+    407: "Proxy Authentication Required",
+    408: "Request Timeout",
+    409: "Conflict",
+    410: "Gone",
+    411: "Length Required",
+    412: "Precondition Failed",
+    413: "Content Too Large",
+    414: "URI Too Long",
+    415: "Unsupported Media Type",
+    416: "Range Not Satisfiable",
+    417: "Expectation Failed",
+    421: "Misdirected Request",
+    422: "Unprocessable Content",
+    423: "Locked",
+    424: "Failed Dependency",
+    425: "Too Early",
+    426: "Upgrade Required",
+    428: "Precondition Required",
+    429: "Too Many Requests",
+    431: "Request Header Fields Too Large",
+    451: "Unavailable For Legal Reasons",
+    500: "Internal Server Error",
+    501: "Not Implemented",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+    504: "Gateway Timeout",
+    505: "HTTP Version Not Supported",
+    507: "Insufficient Storage",
+    511: "Network Authentication Required",
+}
+_NONE: Mapping[str, object] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorTemplate:
+    """The shape of a version's errors.
+
+    Attributes:
+        content_type: The media type of errors.
+        body: The template of the body; None for a problem detail (RFC 9457).
+        codes: The version's own codes, by those of the gateway.
+        default: The version's own code for all others; None leaves the gateway's.
+        details: The version's own sentences, by the codes of the gateway. One with a placeholder
+            that has no value is not used.
+        statuses: The version's own statuses, by the codes of the gateway.
+        headers: The version's own header fields, by the codes of the gateway and by name, which
+            take the place of those of the gateway; None leaves a field away.
+    """
+
+    content_type: str
+    body: object = None
+    codes: Mapping[str, str | int] = field(default_factory=dict)
+    default: str | int | None = None
+    details: Mapping[str, str] = field(default_factory=dict)
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    headers: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+
+    def dress(self, code: FaultCode, fields: HeaderFields) -> HeaderFields:
+        """Return the header fields of a refusal, with those of the version."""
+        given = self.headers.get(code)
+        if given is None:
+            return fields
+        replaced = {name.lower().encode() for name in given}
+        kept = [line for line in fields if line[0].lower() not in replaced]
+        own = [(name, value) for name, value in given.items() if value is not None]
+        return kept + [(name.encode(), value.encode()) for name, value in own]
+
+    def render(
+        self,
+        problem: Mapping[str, object],
+        request_id: str,
+        misfit: Mapping[str, str] | None = None,
+        own: Mapping[str, object] = _NONE,
+    ) -> object:
+        """Return the body of a refusal.
+
+        Args:
+            problem: The members of the problem detail.
+            request_id: The id of the request.
+            misfit: What a request that does not fit its version is refused for.
+            own: The members that the rules give for this refusal alone, which come first.
+        """
+        shown = dict(problem)
+        code = self.codes.get(str(problem["code"]), self.default)
+        if code is not None:
+            shown["code"] = code
+        shown.update(own)
+        detail = None if "detail" in own else self.details.get(str(problem["code"]))
+        values = {**shown, "request_id": request_id, **(misfit or {})}
+        if shown["status"] in _PHRASES:
+            values["phrase"] = _PHRASES[shown["status"]]
+        if detail is not None and all(name in values for name in placeholders(detail)):
+            shown["detail"] = values["detail"] = _text(detail, values)
+        if self.body is None:
+            return shown
+        rendered = _rendered(self.body, values)
+        return {} if rendered is _ABSENT else rendered
+
+
+def placeholders(template: object) -> Iterator[str]:
+    """Yield the names of all placeholders of a template."""
+    if isinstance(template, str):
+        for match in _PLACEHOLDER.finditer(template):
+            if match[1] is not None:
+                yield match[1]
+    elif isinstance(template, dict):
+        for key, value in template.items():
+            yield from placeholders(key)
+            yield from placeholders(value)
+    elif isinstance(template, list | tuple):
+        for value in template:
+            yield from placeholders(value)
+
+
+def _rendered(template: object, values: Mapping[str, object]) -> object:
+    if isinstance(template, str):
+        name = _only(template)
+        return _text(template, values) if name is None else values.get(name, _ABSENT)
+    if isinstance(template, dict):
+        members = {
+            _text(key, values): _rendered(value, values)
+            if all(name in values for name in placeholders(key))
+            else _ABSENT
+            for key, value in template.items()
+        }
+        left = {key: value for key, value in members.items() if value is not _ABSENT}
+        return left if left or not members else _ABSENT
+    if isinstance(template, list | tuple):
+        elements = [_element(value, values) for value in template]
+        kept = [value for value in elements if value is not _ABSENT]
+        return kept if kept or not elements else _ABSENT
+    return template
+
+
+def _element(template: object, values: Mapping[str, object]) -> object:
+    if isinstance(template, dict):
+        names = set(placeholders(template))
+        if names and names.isdisjoint(values):
+            return _ABSENT
+    return _rendered(template, values)
+
+
+def _text(template: str, values: Mapping[str, object]) -> str:
+    return _PLACEHOLDER.sub(
+        lambda match: _BRACES.get(match[0]) or _spelt(values.get(match[1])), template
+    )
+
+
+def _only(template: str) -> str | None:
+    """Return the placeholder that is all of a text; None for any other text."""
+    match = _PLACEHOLDER.fullmatch(template)
+    return None if match is None else match[1]
+
+
+def _spelt(value: object) -> str:
+    if value is None:
+        return ""
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple | dict) else str(value)
+
+
+DEFAULT = "default"
+_OWN = tuple(code for code in FaultCode if code not in BEFORE_VERSION)
+# No cache may have the refusals of a brownout when it is over.
+_DRESSED = tuple(code.value for code in _OWN if code is not FaultCode.VERSION_BROWNOUT)
+
+JsonType = Annotated[
+    str,
+    matching(
+        r"^application/([!#$%&'*.^_`|~0-9A-Za-z-]+\+)?json(; ?charset=(?:utf-8|UTF-8))?$",
+        "not a media type of JSON; write application/json or application/problem+json",
+    ),
+]
+
+
+def _own_code(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError("expected a text or a whole number")
+    return value
+
+
+def _with_body(status: int) -> int:
+    if status in (204, 205, 304):
+        raise ValueError("an answer without a body; write another status")
+    return status
+
+
+FieldValue = Annotated[
+    str, matching(r"^[!-~]([ -~]*[!-~])?$", "not the value of a header field; write it in ASCII")
+]
+
+_Field = FieldValue | None
+
+
+def _one_or_by_code(value: object) -> str:
+    return "by code" if isinstance(value, dict) else "one"
+
+
+OwnField = Annotated[
+    Annotated[_Field, Tag("one")]
+    | Annotated[dict[str, _Field], Field(min_length=1), Tag("by code")],
+    Discriminator(_one_or_by_code),
+]
+
+OwnCode = Annotated[str | int, BeforeValidator(_own_code)]
+
+OwnStatus = Annotated[
+    int,
+    Field(ge=200, le=599),
+    NumberText,
+    AfterValidator(_with_body),
+]
+
+
+# What the gateway has to write itself: how long an answer is, what it is, and for whom.
+_NEEDED = (
+    *("allow", "connection", "content-encoding", "content-length", "content-type", "date"),
+    *("transfer-encoding", "vary", "x-request-id"),
+)
+
+
+def _own_fields(headers: dict[str, object]) -> dict[str, object]:
+    for name in headers:
+        if name.lower() in _NEEDED:
+            raise ValueError(f"'{name}' is the gateway's to write; remove it")
+    return headers
+
+
+class Errors(SectionModel):
+    """The shape in which clients of the version get errors."""
+
+    body: dict[str, JsonValue] | None = None
+    """The body of the gateway's own refusals, with placeholders in its texts: `{code}`, `{detail}`,
+    `{status}`. Without it, that is a problem detail (RFC 9457)."""
+    codes: dict[str, OwnCode] = Field(default_factory=dict)
+    """The version's own codes, texts or numbers, by those of the gateway, which they replace in
+    `{code}`; `default` is the code for all others. By default, the gateway's codes stay."""
+    details: dict[str, str] = Field(default_factory=dict)
+    """The version's own sentences by the codes of the gateway, which they replace in `{detail}`;
+    they may have placeholders of their own. The gateway's sentence stays where there is none, or a
+    placeholder has no value."""
+    statuses: dict[str, OwnStatus] = Field(default_factory=dict)
+    """The version's own statuses by the codes of the gateway, such as `{ unconvertible_request: 422
+    }`, also 200 where a version has failures in the body alone. By default, the gateway's stay."""
+    headers: Annotated[dict[FieldName, OwnField], AfterValidator(_own_fields)] = Field(
+        default_factory=dict
+    )
+    """The header fields of the gateway's own refusals, by name, such as `{ Cache-Control: no-cache
+    }`; null leaves a field away. A value may differ by the codes of the gateway, as in `{
+    Cache-Control: { operation_missing: no-cache, default: private } }`; without `default`, the
+    others keep the gateway's. Refusals of a brownout keep theirs. By default, Cache-Control is
+    no-store. The gateway alone writes Vary and what describes the answer: its length, type, coding,
+    date, request id, connection and allowed methods."""
+    content_type: JsonType | None = None
+    """The media type of errors, also of those that services of other versions answer with. The
+    default is application/json with a body, and otherwise application/problem+json."""
+
+    def compile(self, at: Location, mistakes: Mistakes) -> ErrorTemplate:
+        """Return the shape of a version's errors."""
+        if not self.model_fields_set:
+            mistakes.add("has nothing in it; add body, such as { code: '{code}' }", *at)
+        _check_quotes(self.body, (*at, "body"), mistakes)
+        for key, template in (("body", self.body), ("details", self.details)):
+            for name in dict.fromkeys(placeholders(template)):
+                if name not in PLACEHOLDERS:
+                    hint = suggest(name, PLACEHOLDERS)
+                    mistakes.add(f"no part of a refusal is called '{name}'; {hint}", *at, key)
+        _check_names(self.details, _OWN, (*at, "details"), mistakes)
+        _check_names(self.statuses, _OWN, (*at, "statuses"), mistakes)
+        if self.codes:
+            _check_codes(self, at, mistakes)
+        for name, value in self.headers.items():
+            if isinstance(value, dict):
+                place = *at, "headers", name
+                _check_names(value, (*_OWN, DEFAULT), place, mistakes)
+                if FaultCode.VERSION_BROWNOUT in value:
+                    text = "keeps the gateway's fields, for caches; remove it"
+                    mistakes.add(text, *place, FaultCode.VERSION_BROWNOUT)
+        fallback = PROBLEM if self.body is None else JSON
+        codes = {code: own for code, own in self.codes.items() if code != DEFAULT}
+        own = self.codes.get(DEFAULT)
+        return ErrorTemplate(
+            self.content_type or fallback,
+            self.body,
+            codes,
+            own,
+            self.details,
+            self.statuses,
+            _fields_by_code(self.headers),
+        )
+
+
+def _fields_by_code(
+    headers: Mapping[str, _Field | dict[str, _Field]],
+) -> dict[str, dict[str, _Field]]:
+    """Return the fields of each code, without the codes that have none."""
+    found: dict[str, dict[str, _Field]] = {}
+    for name, value in headers.items():
+        by_code = value if isinstance(value, dict) else {DEFAULT: value}
+        for code in _DRESSED:
+            key = code if code in by_code else DEFAULT
+            if key in by_code:
+                found.setdefault(code, {})[name] = by_code[key]
+    return found
+
+
+def _check_codes(config: Errors, at: Location, mistakes: Mistakes) -> None:
+    """Record codes that no refusal of the version has, and those that have none of its own."""
+    at = (*at, "codes")
+    _check_names(config.codes, (*_OWN, DEFAULT), at, mistakes)
+    if config.body is not None and "code" not in placeholders(config.body):
+        mistakes.add("stand nowhere in the body; write '{code}' in it, or remove them", *at)
+    lacking = [code for code in _OWN if code not in config.codes]
+    if lacking and DEFAULT not in config.codes:
+        text = "warning: clients of the version get the gateway's own codes of"
+        mistakes.warn(f"{text} {', '.join(lacking)}; add them, or default", *at)
+
+
+def _check_names(
+    named: Iterable[str], known: Sequence[str], at: Location, mistakes: Mistakes
+) -> None:
+    """Record names that are no codes of refusals of a version."""
+    for code in named:
+        if code in BEFORE_VERSION:
+            text = "is refused before the version is known, as a problem detail; remove it"
+            mistakes.add(text, *at, code)
+        elif code not in known:
+            mistakes.add(f"the gateway has no such code; {suggest(code, known)}", *at, code)
+
+
+def _check_quotes(value: JsonValue, at: Location, mistakes: Mistakes) -> None:
+    """Record placeholders that YAML reads as mappings, since they have no quotes."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if inner is None and len(value) == 1 and key in PLACEHOLDERS:
+                mistakes.add(f"is a mapping without quotes; write '{{{key}}}'", *at)
+            _check_quotes(inner, (*at, key), mistakes)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _check_quotes(inner, (*at, index), mistakes)

@@ -1,0 +1,386 @@
+"""gateway.yaml as a document: its values, with variables replaced, and the position of each part.
+
+`compose` turns the text into nodes with positions; `read` turns the nodes into values of YAML 1.2.
+Positions are looked up in the nodes when a message needs them.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from math import isfinite
+from typing import NamedTuple, NoReturn, Protocol, TypeVar
+
+# PyYAML: libyaml's events have positions, and its C scanner reads 10,000 endpoints in a second.
+# ruamel.yaml and yamlium scan in Python, and take ten times as long.
+import yaml
+from yaml.reader import ReaderError
+
+from gateway.base.mistakes import ConfigError, Issue, Location, place
+from gateway.rules.variables import UnsetVariablesError, fill, hide, hide_values, names, secrets
+
+MAX_DEPTH = 64
+MAX_NODES = 500_000
+"""The maximum number of keys and values of a file; one with 10,000 routes has a fifth of that."""
+# Aliases may share nodes and contain themselves, so the number of unfolded nodes is bounded.
+_MAX_UNFOLDED = 250_000
+Position = tuple[int, int]
+"""Line and column, both from 1; (0, 0) where libyaml gives none."""
+Data = dict[str, "Data"] | list["Data"] | str | int | float | bool | None
+"""A mapping, a list or a scalar of the document."""
+
+# The remedies, by a part of the message of libyaml.
+_REMEDIES = {
+    "cannot start any token": "indent with spaces, and quote a text that begins so",
+    "expected ',' or": "close the bracket, and quote a text that holds brackets or braces",
+    "mapping values are not allowed": (
+        "indent alike what belongs together, end a key with a colon, quote a text with ': '"
+    ),
+    "expected key": "indent alike what belongs together",
+    "expected '-'": "indent alike what belongs together",
+    "block sequence entries": "begin the list on a line of its own",
+    "expected ':'": "put a colon and a space behind the key",
+    "unexpected end of stream": "close the quote",
+    "escape character": "double the backslash, or use single quotes",
+}
+
+
+class ScalarNode(NamedTuple):
+    """A text; `plain` is true for a text without quotes, which may be a number."""
+
+    position: Position
+    tag: str | None
+    text: str
+    plain: bool
+
+
+class SequenceNode(NamedTuple):
+    """A list."""
+
+    position: Position
+    tag: str | None
+    items: "list[Node]"
+
+
+class MappingNode(NamedTuple):
+    """Keys with values, in the order of the file; a key may occur twice."""
+
+    position: Position
+    tag: str | None
+    pairs: "list[tuple[Node, Node]]"
+
+
+Node = ScalarNode | SequenceNode | MappingNode
+"""A node; its tag is None where the file has none. Aliases share nodes, even with themselves."""
+AnyNode = TypeVar("AnyNode", ScalarNode, SequenceNode, MappingNode)
+
+
+class YamlError(Exception):
+    """A file that cannot be parsed, with the one issue that is the reason."""
+
+    def __init__(self, position: Position, text: str) -> None:
+        self.issue = Issue(*position, "", text)
+        super().__init__(text)
+
+
+def compose(content: bytes) -> Node | None:
+    """Return the root of the one document in a file, or None if it is empty.
+
+    Raises:
+        YamlError: the file is not UTF-8, not YAML, or nested too deep.
+    """
+    try:
+        return _Composer(yaml.parse(content.decode(), Loader=yaml.CSafeLoader)).document()
+    except UnicodeDecodeError as error:
+        raise YamlError(_at(content, error.start), "not UTF-8; save the file as UTF-8") from None
+    except ReaderError as error:
+        what = f"the control character U+{int(error.character):04X}; remove it"
+        raise YamlError(_at(content, error.position), f"not YAML: {what}") from None
+    except yaml.MarkedYAMLError as error:
+        parts = [str(part) for part in (error.context, error.problem) if part]
+        parts[-1] += next((f"; {_REMEDIES[said]}" for said in _REMEDIES if said in parts[-1]), "")
+        raise YamlError(_position(error.problem_mark), f"not YAML: {', '.join(parts)}") from None
+
+
+def extents(content: bytes) -> dict[Position, tuple[int, int]]:
+    """Return the begin and the end of each scalar of a file that can be parsed, by its position.
+
+    They are in characters of the text without a byte order mark; the end is behind the last one.
+    """
+    found = {}
+    for event in yaml.parse(content.decode("utf-8-sig"), Loader=yaml.CSafeLoader):
+        begin, end = event.start_mark, event.end_mark
+        if isinstance(event, yaml.ScalarEvent) and begin is not None and end is not None:
+            found[_position(begin)] = begin.index, end.index
+    return found
+
+
+class _Composer:
+    # The composer in C recurses, so that a file nested too deep ends the process; the one in Python
+    # takes 40 % more time and memory, and both refuse an anchor that is used twice.
+
+    def __init__(self, events: Iterator[yaml.Event]) -> None:
+        self._events = events
+        self._anchors: dict[str, Node] = {}
+        self._nodes_left = MAX_NODES
+
+    def document(self) -> Node | None:
+        next(self._events)  # the stream begins
+        if isinstance(next(self._events), yaml.StreamEndEvent):
+            return None
+        root = self._node(next(self._events), 0)
+        next(self._events)  # the document ends
+        event = next(self._events)
+        if not isinstance(event, yaml.StreamEndEvent):
+            _refuse(event, "a second document begins; keep one, with no --- between")
+        return root
+
+    def _node(self, event: yaml.Event, depth: int) -> Node:
+        if depth > MAX_DEPTH:
+            _refuse(event, f"nested more than {MAX_DEPTH} levels deep")
+        self._nodes_left -= 1
+        if self._nodes_left < 0:  # each takes many times the memory of its text
+            _refuse(event, f"more than {MAX_NODES} keys and values")
+        position = _position(event.start_mark)
+        node: Node
+        match event:
+            case yaml.AliasEvent(anchor=name):
+                if name not in self._anchors:
+                    _refuse(event, f"no &{name} stands before this *{name}; add it")
+                return self._anchors[name]
+            case yaml.ScalarEvent(tag=tag, value=text, style=style):
+                node = self._anchored(event, ScalarNode(position, tag, text, plain=not style))
+            case yaml.SequenceStartEvent(tag=tag):
+                # Stored before its elements are read, since one of them may be an alias to it.
+                node = self._anchored(event, SequenceNode(position, tag, []))
+                node.items.extend(self._nodes(depth + 1))
+            case _:
+                assert isinstance(event, yaml.MappingStartEvent)
+                node = self._anchored(event, MappingNode(position, event.tag, []))
+                nodes = self._nodes(depth + 1)
+                node.pairs.extend(zip(nodes, nodes, strict=True))  # a key, its value, a key ...
+        return node
+
+    def _nodes(self, depth: int) -> Iterator[Node]:
+        while not isinstance(event := next(self._events), yaml.CollectionEndEvent):
+            yield self._node(event, depth)
+
+    def _anchored(self, event: yaml.NodeEvent, node: AnyNode) -> AnyNode:
+        if event.anchor:
+            self._anchors[event.anchor] = node
+        return node
+
+
+class _Mark(Protocol):
+    # PyYAML has two classes of marks.
+    @property
+    def line(self) -> int: ...
+
+    @property
+    def column(self) -> int: ...
+
+
+def _refuse(event: yaml.Event, text: str) -> NoReturn:
+    raise YamlError(_position(event.start_mark), text)
+
+
+def _position(mark: _Mark | None) -> Position:
+    return (mark.line + 1, mark.column + 1) if mark else (0, 0)
+
+
+def _at(content: bytes, offset: int) -> Position:
+    return content.count(b"\n", 0, offset) + 1, offset - content.rfind(b"\n", 0, offset)
+
+
+def _integer(text: str) -> Data:
+    if len(text) > 18:  # 64 bits, which JSON can be trusted to carry
+        raise ValueError("too large a number; write it in quotes if it is a text")
+    return int(text)
+
+
+def _float(text: str) -> Data:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError("too large a number; write it in quotes if it is a text")
+    if Decimal(text) != Decimal(repr(number)):  # bodies would be given another one
+        raise ValueError(
+            "a number of more digits than are kept; write it in quotes if it is a text"
+        )
+    return number
+
+
+# The core schema of YAML 1.2 (section 10.3.2): `no` is a text, a date is a text, `0o17` and
+# `.inf` have no use here.
+_PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Data]], ...] = (
+    (re.compile(r"(?:null|Null|NULL|~|)\Z"), lambda _: None),
+    (re.compile(r"(?:true|True|TRUE)\Z"), lambda _: True),
+    (re.compile(r"(?:false|False|FALSE)\Z"), lambda _: False),
+    (re.compile(r"[-+]?[0-9]+\Z", re.ASCII), _integer),
+    (re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z", re.ASCII), _float),
+)
+# The tags that change nothing.
+_STANDARD = "tag:yaml.org,2002:"
+_TAGS = (None, f"{_STANDARD}map", f"{_STANDARD}seq", f"{_STANDARD}str")
+
+_Entries = dict[str, tuple[ScalarNode, Node]]
+
+
+@dataclass(slots=True)
+class YamlDocument:
+    """The data of a configuration; its issues have positions, and show no value of a variable.
+
+    Attributes:
+        data: the mappings, lists and scalars.
+        texts: for each text with variables, the text with their values and the text in the file.
+        values: the value of each variable, with the name of the variable.
+        content: the file. Its nodes are composed again for positions, as few files need one.
+    """
+
+    data: Data
+    texts: Mapping[Location, tuple[str, str]]
+    values: Mapping[str, str]
+    content: bytes
+    _nodes: "tuple[Node | None, _Reader] | None" = None
+
+    def position(self, location: Location) -> Position:
+        """Return the position of the key or element at a location, or of the part around it."""
+        return self._find(location)[1]
+
+    def issue(self, location: Location, text: str) -> Issue:
+        """Return an issue at a location, or at the nearest container that exists."""
+        known, position = self._find(location)
+        if known in self.texts:
+            text = hide(text, *self.texts[known])
+        # A message may quote a value from elsewhere, such as a name that is known there.
+        return Issue(*position, place(location), hide_values(text, self.values))
+
+    def _find(self, location: Location) -> tuple[Location, Position]:
+        if self._nodes is None:
+            self._nodes = compose(self.content), _Reader({})
+        node, reader = self._nodes
+        position = (1, 1) if node is None else node.position
+        for depth, step in enumerate(location):
+            entries = reader.merge(node, ()) if isinstance(node, MappingNode) else {}
+            if step in entries:
+                key, node = entries[str(step)]
+                position = key.position
+            elif (
+                isinstance(node, SequenceNode) and isinstance(step, int) and step < len(node.items)
+            ):
+                node = node.items[step]
+                position = node.position
+            else:
+                return location[:depth], position
+        return location, position
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads the data from nodes, and collects what is wrong with keys, tags and variables."""
+
+    environment: Mapping[str, str]
+    texts: dict[Location, tuple[str, str]] = field(default_factory=dict)
+    issues: list[Issue] = field(default_factory=list)
+    _entries: dict[int, _Entries] = field(default_factory=dict)
+    _unfolded: int = 0
+
+    def value(self, node: Node, location: Location) -> Data:
+        self._check_depth(node, location)
+        self._unfolded += 1
+        if self._unfolded > _MAX_UNFOLDED:
+            raise YamlError(
+                node.position, f"its aliases unfold to more than {_MAX_UNFOLDED} values"
+            )
+        if node.tag not in _TAGS:
+            tag = node.tag.replace(_STANDARD, "!!")
+            self._complain(node, location, f"the tag {tag} has no meaning here; remove it")
+        if isinstance(node, ScalarNode):
+            return self._scalar(node, location)
+        if isinstance(node, SequenceNode):
+            return [self.value(item, (*location, index)) for index, item in enumerate(node.items)]
+        return {
+            key: self.value(value, (*location, key))
+            for key, (_, value) in self.merge(node, location).items()
+        }
+
+    def merge(self, node: MappingNode, location: Location) -> _Entries:
+        """Return the keys with their values; `<<` merges other mappings, as in YAML 1.1."""
+        if id(node) in self._entries:
+            return self._entries[id(node)]
+        self._check_depth(node, location)
+        # Stored before it is complete, since an alias can merge a mapping into itself.
+        entries = self._entries[id(node)] = {}
+        merged: list[MappingNode] = []
+        for key_node, value_node in node.pairs:
+            if not isinstance(key_node, ScalarNode):
+                self._complain(key_node, location, "a key is a text, not a list or mapping")
+                continue
+            key = key_node.text
+            here = (*location, key)
+            if key == "<<" and key_node.plain:
+                merged += self._mappings(value_node, here)
+            elif key_node.plain and any(pattern.match(key) for pattern, _ in _PLAIN):
+                self._complain(key_node, here, f'a key is a text; write it in quotes: "{key}"')
+            elif key in entries:
+                line, _ = entries[key][0].position
+                self._complain(
+                    key_node, here, f"stands twice, first in line {line}; keep one of the two"
+                )
+            else:
+                entries[key] = (key_node, value_node)
+        for other in merged:
+            for key, entry in self.merge(other, (*location, "<<")).items():
+                entries.setdefault(key, entry)
+        return entries
+
+    def _mappings(self, node: Node, location: Location) -> list[MappingNode]:
+        nodes = node.items if isinstance(node, SequenceNode) else [node]
+        mappings = [each for each in nodes if isinstance(each, MappingNode)]
+        if len(mappings) < len(nodes):
+            self._complain(node, location, "merges mappings only, as in <<: *name")
+        return mappings
+
+    def _scalar(self, node: ScalarNode, location: Location) -> Data:
+        text: str = node.text
+        try:
+            if "$" in text:
+                text = fill(text, self.environment)
+                if names([node.text]):  # `$$` and other dollar signs are none
+                    self.texts[location] = text, node.text
+            if node.plain and node.tag is None:
+                for pattern, value in _PLAIN:
+                    if pattern.match(text):
+                        return value(text)
+        except UnsetVariablesError as error:
+            for reason in error.reasons:
+                self._complain(node, location, reason)
+        except ValueError as error:
+            self._complain(node, location, str(error))
+        return text
+
+    def _check_depth(self, node: Node, location: Location) -> None:
+        if len(location) > MAX_DEPTH:
+            raise YamlError(node.position, "unfolds without end; does an alias hold itself?")
+
+    def _complain(self, node: Node, location: Location, text: str) -> None:
+        self.issues.append(Issue(*node.position, place(location), text))
+
+
+def read(content: bytes, source: str, environment: Mapping[str, str]) -> YamlDocument:
+    """Return the document in a file.
+
+    Variables are replaced after parsing, so that a value can never become structure.
+
+    Raises:
+        ConfigError: the file is not YAML, has a key twice, or has a variable that is not set.
+    """
+    reader = _Reader(environment)
+    try:
+        root = compose(content)
+        data = None if root is None else reader.value(root, ())
+    except YamlError as broken:
+        raise ConfigError(source, [broken.issue]) from None
+    if reader.issues:
+        raise ConfigError(source, reader.issues)
+    values = secrets((written for _, written in reader.texts.values()), environment)
+    return YamlDocument(data, reader.texts, values, content)
