@@ -32,7 +32,6 @@ class AffixForm:
     type: Type = Type.TEXT
 
     def read(self, text: str) -> str:
-        """Return the value within a text; raises ValueError where it is not written so."""
         end = len(text) - len(self.suffix)
         whole = len(self.prefix) <= end
         if not (whole and text.startswith(self.prefix) and text.endswith(self.suffix)):
@@ -40,7 +39,6 @@ class AffixForm:
         return text[len(self.prefix) : end]
 
     def write(self, bare: str) -> str:
-        """Return the text for a value; raises ValueError where it is to be a number and is none."""
         if self.type is Type.NUMBER and not NUMBER_TEXT.match(bare):
             raise ValueError("expected a number within the prefix and suffix, found a text")
         return f"{self.prefix}{bare}{self.suffix}"
@@ -68,16 +66,13 @@ class AffixConfig(RewriteSection):
     """How the older version writes the value; without it, as a text without prefix and suffix."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it reads one form and leaves another."""
         kinds = {"text": TEXT, "number": NUMBER}
         return Upgrade.in_place(self.field, kinds[self.older.type], kinds[self.newer.type])
 
     def losses(self) -> Iterable[Loss]:
-        """Return nothing: a value without the prefix and suffix of its version is refused."""
         return ()
 
     def ways(self, context: BuildContext) -> FormWays | None:
-        """Return the ways between the two forms, or None after recording a mistake."""
         if self.newer == self.older:
             context.complain("both versions write it alike; give one a prefix or a suffix")
             return None
@@ -90,7 +85,6 @@ class AffixConfig(RewriteSection):
         return ways_between(*forms)
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
-        """Return the change of a parameter, whose prefix and suffix stand in its text."""
         for key, form in (("newer", self.newer), ("older", self.older)):
             context.text(form.prefix + form.suffix, key)
         return super().parameter_change(context)

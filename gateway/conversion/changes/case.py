@@ -67,7 +67,6 @@ class CaseRewriting:
     keep: bool = False
 
     def __call__(self, name: str) -> str:
-        """Return the name in the target's case; raises ValueError."""
         if len(name) > _LONGEST:
             return _rewritten(name, self.source, self.target, self.keep)
         return _known(name, self.source, self.target, self.keep)
@@ -129,19 +128,15 @@ class KeyCase:
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """The field, or everything."""
         return ((),) if self.field is None else (self.field,)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Write the keys as the newer version does."""
         self._rewrite(fields, form, self.to_newer, frozenset(map(self._older_name, self.but)))
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Write the keys as the older version does."""
         self._rewrite(fields, form, self.to_older, self.but)
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the object with all of its keys in another case."""
         write = self.to_newer if upwards else self.to_older
         but = frozenset(map(self._older_name, self.but)) if upwards else self.but
 
@@ -167,7 +162,6 @@ class KeyCase:
         return of(flat) if self.field is None else image.value(flat, self.field, of)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return the place with its keys as the other version writes them."""
         begin = self.field or ()
         if isinstance(place, Beside) or place[: len(begin)] != begin:
             return place
@@ -184,7 +178,6 @@ class KeyCase:
         return found
 
     def for_patch(self) -> "KeyCase":
-        """Return the same change: what a PATCH request leaves out has no keys."""
         return self
 
     def _older_name(self, key: str) -> str:
@@ -290,15 +283,12 @@ class CaseConfig(_CasesSection, RewriteSection):
     keyword = "case"
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it reads a text, and leaves one."""
         return Upgrade.in_place(self.field, TEXT, TEXT)
 
     def losses(self) -> Iterable[Loss]:
-        """Return what `keep` leaves as it is."""
         return self._kept(f"'{self.field}' is kept where it is", in_patch=True)
 
     def ways(self, context: BuildContext) -> FormWays | None:
-        """Return what writes each version's case, or None after recording a mistake."""
         ways = self._ways(context)
         return None if ways is None else FormWays(*ways)
 
@@ -314,17 +304,14 @@ class KeyCaseConfig(_CasesSection, BodySection):
     """The newer version's keys of objects whose own keys are data and stay, such as metadata."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it writes the keys in the newer version's case."""
         field = WHOLE if self.field is None else self.field
         rewriting = KeyRewriting(field, *self._both, frozenset(self.but))
         return replace(Upgrade.in_place(field), rewriting=rewriting)
 
     def losses(self) -> Iterable[Loss]:
-        """Return what `keep` leaves as it is."""
         return self._kept("a key is kept where it is", in_patch=False)
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field, or of the whole object."""
         ways = self._ways(context)
         path = None if self.field is None else context.path(self.field, "field")
         if ways is None or (path is None and self.field is not None):

@@ -117,31 +117,25 @@ class ChangeSection(SectionModel):
 
     @property
     def varies(self) -> bool:
-        """Whether equal values may have results that differ, by code that is not the gateway's."""
         return False
 
     @property
     def code(self) -> str:
-        """What the result depends on beside the declaration: a hash of code, or nothing."""
         return ""
 
     @property
     def maps_links(self) -> bool:
-        """Whether it maps URLs."""
         return False
 
     @property
     def needs_message(self) -> bool:
-        """Whether it needs to know more of a message than the body."""
         return False
 
     @property
     def linked(self) -> tuple[str, str] | None:
-        """The version that has a link, newer or older, and the query parameter that it reads."""
         return None
 
     def seconds(self) -> float | None:
-        """Return the longest time that it may take for one body; None sets no limit."""
         return None
 
     @abstractmethod

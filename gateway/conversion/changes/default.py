@@ -65,11 +65,9 @@ class Default:
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """The field, and the outermost container, which may come and go with it."""
         return (self.field[:1],)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Add the field where it is absent."""
         if self.value is MISSING or form.of_places:
             return
         if self.field[0] in fields:
@@ -83,12 +81,10 @@ class Default:
         put(fields, self.field, own, form)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Remove the field."""
         if not self.keep:
             take(fields, self.field, form)
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the object with the field, or without it."""
         if not upwards:
             return flat if self.keep else image.take(flat, self.field).rest
         if self.value is MISSING:
@@ -114,7 +110,6 @@ class Default:
         return with_field(flat, key, before if always else union((before, fresh)), required=True)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
-        """Return the same place."""
         return place
 
     def for_patch(self) -> "Default":
@@ -138,18 +133,15 @@ class Added:
 
     @property
     def moved(self) -> tuple[MovedNames, ...]:
-        """The name, unless the older version may have it as well."""
         return () if self.keep else (MovedNames((self.name,), ()),)
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Add it where it is absent."""
         key = spelling.key(self.name)
         if self.value is None or any(line.key == key for line in lines):
             return lines
         return [*lines, ParameterLine(key, spelling.name(self.name), spelling.write(self.value))]
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Take it away."""
         if self.keep:
             return lines
         key = spelling.key(self.name)
@@ -165,7 +157,6 @@ class _DefaultSection(ChangeSection):
     """Whether the older version may have it as well, so that it stays. The default is false."""
 
     def losses(self) -> Iterable[Loss]:
-        """Return what a downgrade leaves out, or which absence an upgrade does not keep."""
         if self.keep:
             return (
                 Loss(True, f"where '{self.field}' is absent, it is the default", overwrites=False),
@@ -185,11 +176,9 @@ class _RemoveSection(ChangeSection):
     """The name, in the older version, of what the newer version lacks."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it leaves the field out."""
         return Upgrade(takes=(self.field,), makes=(), reads={}, leaves={})
 
     def losses(self) -> Iterable[Loss]:
-        """Return what an upgrade leaves out."""
         return (Loss(True, f"'{self.field}' is left out"),)
 
 
@@ -202,11 +191,9 @@ class DefaultParameterConfig(_DefaultSection, ParameterSection):
     """The value where the older version's message has none; without it, none is added."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it adds the parameter."""
         return Upgrade(takes=self.taken, makes=(self.field,), reads={}, leaves={})
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange:
-        """Return the change of a parameter."""
         return _added(self.field, self.value, context, keep=self.keep)
 
 
@@ -219,7 +206,6 @@ class RemoveParameterConfig(_RemoveSection, ParameterSection):
     """The value where the newer version's message has none; without it, none is added."""
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange:
-        """Return the change of a parameter."""
         return Reversed(_added(self.field, self.value, context))
 
 
@@ -232,7 +218,6 @@ class DefaultConfig(_DefaultSection, BodySection):
     """The JSON value of the field in documents that come from the older version."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it adds the field."""
         known = {self.field: ValueKinds(frozenset({kind(self.value)}))}
         return Upgrade(
             takes=self.taken,
@@ -242,7 +227,6 @@ class DefaultConfig(_DefaultSection, BodySection):
         )
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field."""
         path = context.path(self.field, "field")
         return None if path is None else Default(path.scopes, path.keys, self.value, self.keep)
 
@@ -256,7 +240,6 @@ class RemoveConfig(_RemoveSection, BodySection):
     """The JSON value of the field in documents of the newer version; without it, none is added."""
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field."""
         path = context.path(self.field, "field")
         value = self.value if "value" in self.model_fields_set else MISSING
         return None if path is None else Inverse(Default(path.scopes, path.keys, value))

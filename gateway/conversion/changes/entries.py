@@ -44,15 +44,12 @@ class Entries(FieldChange):
     value: str | None = None
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Make a map of the list."""
         change_value(fields, self.field, form, partial(self._map, form))
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Make a list of the map."""
         change_value(fields, self.field, form, partial(self._list, form))
 
     def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return a list of the members of a map, or a map of the elements of a list."""
         if upwards:
             return self._map_of(flat, image)
         if flat["type"] != "object":
@@ -94,7 +91,6 @@ class Entries(FieldChange):
         )
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
-        """Return the whole list, or the whole map."""
         return self.field if is_within(place, self.field) else place
 
     def _map(self, form: JsonForm, elements: Document) -> Document:
@@ -157,11 +153,9 @@ class _EntriesSection(BodySection):
     inverse: ClassVar[bool] = False
 
     def losses(self) -> Iterable[Loss]:
-        """Return nothing: what would not come back is refused."""
         return ()
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it makes a map of the list, or the list of the map."""
         member, element = f"{self.field}.*", f"{self.field}[]"
         value = element if self.value is None else f"{element}.{spell(self.value)}"
         of_map = (self.field, member)
@@ -177,7 +171,6 @@ class _EntriesSection(BodySection):
         )
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field."""
         if self.key == self.value:
             context.complain("is the field that holds the key; name another", "value")
         path = context.path(self.field, "field")

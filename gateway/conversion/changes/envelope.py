@@ -57,11 +57,9 @@ class Envelope(FieldChange):
     strict: bool = False
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Take the value out of the envelope."""
         change_value(fields, self.field, form, partial(self._bare, form))
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Put the value into an envelope."""
         holder = reach(fields, self.field, form)
         key = self.field[-1]
         if holder is None or key not in holder:
@@ -79,7 +77,6 @@ class Envelope(FieldChange):
         holder[key] = envelope
 
     def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the value of an envelope, or the envelope of a value."""
         if upwards:
             return self._value_of(flat, image)
         made = image.put(an_object({}), self.into, flat, required=True)
@@ -107,7 +104,6 @@ class Envelope(FieldChange):
         return made
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return the value in the envelope for the value, and the value for all of the envelope."""
         inner = (*self.field, *self.into)
         if upwards:
             return moved_back(place, self.field, inner)
@@ -200,17 +196,14 @@ class EnvelopeConfig(_EnvelopeSection):
     """The field of the envelope that holds the value, such as data."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it reads an object, whose fields are gone afterwards."""
         moves = self._moves(self.field or WHOLE, self._inside(self.into))
         one = self._upgrade(OBJECT, self._bare)
         return replace(one, takes=(*one.takes, *self._fields(self.into)), moves=moves)
 
     def losses(self) -> Iterable[Loss]:
-        """Return what an upgrade leaves out of the envelope."""
         return self._loss(newer=True)
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field, of the elements of an array, or of the whole body."""
         return self._change(self.into, "into", context, lambda envelope: envelope)
 
 
@@ -223,15 +216,12 @@ class ExtractConfig(_EnvelopeSection):
     """The field of the envelope that holds the value, such as data, or id."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it leaves an object, whose fields were not there before."""
         moves = self._moves(self._inside(self.key), self.field or WHOLE)
         one = self._upgrade(self._bare, OBJECT)
         return replace(one, makes=(*one.makes, *self._fields(self.key)), moves=moves)
 
     def losses(self) -> Iterable[Loss]:
-        """Return what a downgrade leaves out of the envelope."""
         return self._loss(newer=False)
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field, of the elements of an array, or of the whole body."""
         return self._change(self.key, "key", context, Inverse)

@@ -53,11 +53,9 @@ class Flatten(FieldChange):
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """All of the object that has the field."""
         return (self.field[:-1],)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Make an object of the fields with the prefix."""
         holder = reach(fields, self.field, form)
         if holder is None:
             return
@@ -72,7 +70,6 @@ class Flatten(FieldChange):
             holder[self.field[-1]] = self.empty
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Put the members beside the object."""
         holder = reach(fields, self.field, form)
         if holder is None:
             return
@@ -93,7 +90,6 @@ class Flatten(FieldChange):
             holder[name] = value
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the object with members in place of the inner object, or the reverse."""
         way = self._gathered if upwards else self._scattered
         return image.reach(flat, self.field[:-1], partial(way, image))
 
@@ -155,7 +151,6 @@ class Flatten(FieldChange):
         return made
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return the field beside the object for its member, and the reverse."""
         depth = len(self.field)
         outer = self.field[:-1]
         if isinstance(place, Beside) or place[: depth - 1] != outer or not place[depth - 1 :]:
@@ -172,7 +167,6 @@ class Flatten(FieldChange):
         return (*self.field, name[len(self.prefix) :], *place[depth:])
 
     def for_patch(self) -> "Flatten":
-        """Return the change that fills nothing in, but in the elements of an array."""
         if any(map(is_array, self.scopes)):
             return self
         return replace(self, empty=MISSING, in_patch=True)
@@ -200,7 +194,6 @@ class _FlattenSection(BodySection):
     inverse: ClassVar[bool] = False
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it makes an object of fields that are not known, or the reverse."""
         nesting = Nesting(self.field, self.prefix, frozenset(self.but), not self.inverse)
         one = replace(Upgrade.in_place(WHOLE), nesting=nesting)
         if self.inverse:
@@ -208,13 +201,11 @@ class _FlattenSection(BodySection):
         return replace(one, makes=(WHOLE, self.field), leaves={self.field: OBJECT})
 
     def losses(self) -> Iterator[Loss]:
-        """Yield what the version without the object cannot tell apart."""
         back = "absent" if self._default is MISSING else json.dumps(self.default)
         empty = f"where '{self.field}' is absent, null or empty, it comes back as {back}"
         yield Loss(self.inverse, empty, overwrites=False)
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of the object that has the field."""
         # Imported when rules name it: it takes memory that most can save.
 
         if self.default not in (None, {}):

@@ -23,15 +23,12 @@ class Invert(FieldChange):
     """The older version has the opposite of a boolean."""
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Make it the opposite."""
         replace_scalar(fields, self.field, form, Type.BOOLEAN, Type.BOOLEAN, _is_false)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Make it the opposite."""
         self.up(fields, form)
 
     def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Refuse what is no boolean; the two booleans are converted as they are listed."""
         return image.refused(flat, f"expected a boolean, found {flat['type']}")
 
 
@@ -57,7 +54,6 @@ class InvertConfig(BodySection, ParameterSection):
     """The name that the older version has for it; without it, the name is the same."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it reads a boolean, and leaves the opposite."""
         older = self.field if self.to is None else self.to
         return Upgrade(
             takes=(older,),
@@ -67,11 +63,9 @@ class InvertConfig(BodySection, ParameterSection):
         )
 
     def losses(self) -> Iterable[Loss]:
-        """Return nothing: the opposite of the opposite is the value."""
         return ()
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field, or of the elements of an array where it is not renamed."""
         if self.to is None or self.to == self.field:
             return context.value_change(self.field, Invert, "field")
         paths = context.paths((self.field, ("field",)), (self.to, ("to",)))
@@ -82,7 +76,6 @@ class InvertConfig(BodySection, ParameterSection):
         return ChangeSequence((move, Invert(newer.scopes, newer.keys)))
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange:
-        """Return the change of a parameter."""
         newer = context.name(self.field, "field")
         change = Rewritten(newer, inverted, inverted)
         if self.to is None or self.to == self.field:

@@ -73,7 +73,6 @@ class _JoinSection(_PartsSection):
     """The field or parameter of the older version that holds the text."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it splits the text."""
         return Upgrade(
             takes=(self.into,),
             makes=self.fields,
@@ -82,7 +81,6 @@ class _JoinSection(_PartsSection):
         )
 
     def losses(self) -> Iterable[Loss]:
-        """Return what an upgrade cannot restore."""
         return self._loss(self.into, self.fields, newer=True)
 
 
@@ -95,7 +93,6 @@ class _SplitSection(_PartsSection):
     """The fields or parameters of the older version that hold the parts, in their order."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it joins the parts."""
         return Upgrade(
             takes=self.into,
             makes=(self.field,),
@@ -104,7 +101,6 @@ class _SplitSection(_PartsSection):
         )
 
     def losses(self) -> Iterable[Loss]:
-        """Return what a downgrade cannot restore."""
         return self._loss(self.field, self.into, newer=False)
 
 
@@ -128,7 +124,6 @@ class JoinParameterConfig(_JoinSection, _ParameterParts):
     keyword = "join"
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
-        """Return the change of the parameters."""
         one = self._joined(context, self.fields, self.into, self.separator)
         if one is None:
             return None
@@ -141,7 +136,6 @@ class SplitParameterConfig(_SplitSection, _ParameterParts):
     keyword = "split"
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
-        """Return the change of the parameters."""
         one = self._joined(context, self.into, self.field, self.separator)
         if one is None:
             return None
@@ -202,11 +196,9 @@ class JoinConfig(_JoinSection, _BodyParts):
     keyword = "join"
 
     def overwritten(self) -> Iterable[Loss]:
-        """Return the parts and the text."""
         return self._overwritten(self.fields, self.into, newer=False)
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of the fields."""
         return self._join(context, self.fields, self.into, "fields", "into")
 
 
@@ -216,10 +208,8 @@ class SplitConfig(_SplitSection, _BodyParts):
     keyword = "split"
 
     def overwritten(self) -> Iterable[Loss]:
-        """Return the parts and the text."""
         return self._overwritten(self.into, self.field, newer=True)
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of the fields."""
         change = self._join(context, self.into, self.field, "into", "field")
         return change and Inverse(change)

@@ -46,15 +46,12 @@ class JoinList(FieldChange):
     separator: str
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Split the text."""
         change_value(fields, self.field, form, self._split)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Join the list."""
         change_value(fields, self.field, form, partial(self._join, form))
 
     def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return a list of texts for any text; an element with the separator is refused."""
         if upwards and flat["type"] == "string":
             return wide(an_array({"type": "string"}))
         if upwards or flat["type"] != "array":
@@ -62,7 +59,6 @@ class JoinList(FieldChange):
         return image.refused(flat, "an element may have a separator", wide({"type": "string"}))
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
-        """Return the whole text, or the whole list."""
         return self.field if is_within(place, self.field) else place
 
     def _split(self, text: Document) -> Document:
@@ -124,11 +120,9 @@ class Repeated:
 
     @property
     def moved(self) -> tuple[MovedNames, ...]:
-        """No names: the parameter has the same one in both versions."""
         return ()
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines with one line for each value."""
         key, made = spelling.key(self.name), list[ParameterLine]()
         for line in lines:
             texts = []
@@ -145,7 +139,6 @@ class Repeated:
         return made
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines with all values in the first one; may raise ConversionError."""
         key = spelling.key(self.name)
         texts = [spelling.read(line.value or "") for line in lines if line.key == key]
         if any(self.separator in text for text in texts):
@@ -173,7 +166,6 @@ class _SeparatedSection(ChangeSection):
     inverse: ClassVar[bool] = False
 
     def losses(self) -> Iterable[Loss]:
-        """Return nothing: what would not come back is refused."""
         return ()
 
 
@@ -185,13 +177,11 @@ class _TextsSection(_SeparatedSection, BodySection):
     texts, as in `color=red;size=5`. Without it, there are no keys."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it splits the text, or joins the list."""
         parts = ARRAY if self.pairs is None else OBJECT
         kinds = (parts, TEXT) if self.inverse else (TEXT, parts)
         return Upgrade.in_place(self.field, *kinds)
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field."""
         path = context.path(self.field, "field")
         if path is None:
             return None
@@ -221,11 +211,9 @@ class _RepeatedSection(_SeparatedSection, ParameterSection):
     """What `join_list` and `split_list` of parameters have in common."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: each value is a text, as all of them are."""
         return Upgrade.in_place(self.field)
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange:
-        """Return the change of a parameter."""
         change = Repeated(context.name(self.field, "field"), self.separator)
         return Reversed(change) if self.inverse else change
 
@@ -260,15 +248,12 @@ class JoinPairs(FieldChange):
     equals: str
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Split the text."""
         change_value(fields, self.field, form, partial(self._split, form))
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Join the members of the object."""
         change_value(fields, self.field, form, partial(self._join, form))
 
     def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return an object of texts for a text, or a text for an object; some are refused."""
         made: Flat = {"type": "string"}
         if upwards:
             made = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -276,7 +261,6 @@ class JoinPairs(FieldChange):
         return image.refused(flat, "a pair may not fit", wide(made) if fits else False)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
-        """Return the whole text, or the whole object."""
         return self.field if is_within(place, self.field) else place
 
     def _split(self, form: JsonForm, text: Document) -> Document:

@@ -64,11 +64,9 @@ class Join:
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """The parts and the text, and the outermost containers, which may come and go with them."""
         return tuple(keys[:1] for keys in (*self.parts, self.whole))
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Split."""
         holder = fields if len(self.whole) == 1 else reach(fields, self.whole, form)
         key = self.whole[-1]
         if holder is None or key not in holder:
@@ -97,7 +95,6 @@ class Join:
                 put(fields, keys, piece, form)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Join."""
         if not self._inside:
             found = self._found(fields, form)
             if found:
@@ -122,7 +119,6 @@ class Join:
             raise error.under(*self.whole) from None
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the object with the text in place of the parts, or the reverse."""
         if self._inside:
 
             def of(one: Flat) -> object:
@@ -132,7 +128,6 @@ class Join:
         return self._split(flat, image) if upwards else self._joined_effect(flat, image)
 
     def _parts_effect(self, flat: Flat, image: SchemaImage) -> object:
-        """Return the object of the parts of a text."""
         if flat["type"] != "string":
             return image.refused(flat, f"expected a string, found {flat['type']}")
         return self._with_parts(an_object({}), image, required=True)
@@ -190,7 +185,6 @@ class Join:
         return image.put(rest, self.whole, text, required=required)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return the text for a part; for the text, the object that has all of its parts."""
         if upwards:
             made = (self.whole,) if self._inside else self.parts
             if any(is_within(place, keys) for keys in made):
@@ -200,7 +194,6 @@ class Join:
         return common_keys(self.parts) if is_within(place, self.whole) else place
 
     def for_patch(self) -> "Join":
-        """Return the same change: a text is a whole, and a part that is absent adds nothing."""
         return self
 
     def _found(self, fields: JsonObject, form: JsonForm) -> list[str | None]:

@@ -52,15 +52,12 @@ class Kept(ChangeVariant):
     instead: Change | None = None
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Convert an object to the newer version, if it fits."""
         self._try(fields, form, upwards=True)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Convert an object to the older version, if it fits."""
         self._try(fields, form, upwards=False)
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the effect of the change, beside what stays as it is."""
         before = len(image.refusals)
         with image.keeping(values=False):
             made = self.change.effect(flat, image, upwards=upwards)
@@ -72,14 +69,12 @@ class Kept(ChangeVariant):
         return union((made, self.instead.effect(flat, image, upwards=upwards)))
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return the origin by the change, or by the one that applies instead."""
         found = self.change.origin(place, upwards=upwards)
         if found != place or self.instead is None:
             return found
         return self.instead.origin(place, upwards=upwards)
 
     def for_patch(self) -> "Kept":
-        """Return the same for the bodies of PATCH requests."""
         return replace(self, change=self.change.for_patch())
 
     def _try(self, fields: JsonObject, form: JsonForm, *, upwards: bool) -> None:
@@ -102,18 +97,15 @@ class KeptParameter:
 
     @property
     def moved(self) -> tuple[MovedNames, ...]:
-        """The names of the change."""
         return self.change.moved
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines converted to the newer version, if they fit."""
         try:
             return self.change.up(lines, spelling)
         except ConversionError:
             return lines
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines converted to the older version, if they fit."""
         try:
             return self.change.down(lines, spelling)
         except ConversionError:

@@ -30,7 +30,6 @@ class KeyWords:
     taken: frozenset[str]
 
     def __call__(self, key: str) -> str:
-        """Return the key in the other version; raises ValueError for one that is taken there."""
         if key not in self.words and key in self.taken:
             raise ValueError("stands for another key in the other version")
         return self.words.get(key, key)
@@ -51,15 +50,12 @@ class FreeKeys(FieldChange):
     to_older: Callable[[str], str]
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Write the keys as the newer version does."""
         self._rewrite(fields, form, self.to_newer)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Write the keys as the older version does."""
         self._rewrite(fields, form, self.to_older)
 
     def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the map with its declared keys written otherwise."""
         if flat["type"] != "object":
             return image.refused(flat, f"expected an object, found {flat['type']}")
         made = renamed_fields(flat, self.to_newer if upwards else self.to_older, image)
@@ -68,7 +64,6 @@ class FreeKeys(FieldChange):
         return image.refused(flat, "a key may not fit", made)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return the place with its key as the other version writes it."""
         depth = len(self.field)
         if isinstance(place, Beside) or place[:depth] != self.field or not place[depth:]:
             return place
@@ -120,15 +115,12 @@ class KeysConfig(BodySection):
     """How the older version writes the keys; without it, without prefix and suffix."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it replaces a map by another."""
         return Upgrade.in_place(self.field)
 
     def losses(self) -> Iterable[Loss]:
-        """Return nothing: a key that would come back as another is refused."""
         return ()
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of the map."""
         ways = self._ways(context)
         path = context.path(self.field, "field")
         if ways is None or path is None:

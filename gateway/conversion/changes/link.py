@@ -16,7 +16,6 @@ class Link(FieldChange):
     """The field is a URL in both versions, or null."""
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Map the URL."""
         holder = reach(fields, self.field, form)
         key = self.field[-1]
         if holder is None or key not in holder:
@@ -31,11 +30,9 @@ class Link(FieldChange):
             holder[key] = mapped
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Map the URL."""
         self.up(fields, form)
 
     def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return any text, which is a URL where it was one."""
         if flat["type"] != "string":
             return image.refused(flat, f"expected a string, found {flat['type']}")
         return wide({key: flat[key] for key in ("type", "format") if key in flat})
@@ -51,17 +48,13 @@ class LinkConfig(BodySection):
 
     @property
     def maps_links(self) -> bool:
-        """True: it maps a URL."""
         return True
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it leaves another URL."""
         return Upgrade.in_place(self.field, TEXT, TEXT)
 
     def losses(self) -> Iterable[Loss]:
-        """Return nothing: a URL is mapped back as it was mapped."""
         return ()
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field, or of the elements of an array."""
         return context.value_change(self.field, Link, "field")

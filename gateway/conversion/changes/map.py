@@ -66,12 +66,10 @@ class Map(FieldChange):
         object.__setattr__(self, "_of_newer", _spellings(self.newer))
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the object with the words of the other version."""
         convert = partial(self._converted, image, upwards)
         return image.value(flat, self.field, convert, nulls=True)
 
     def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return all words of the other version, and what stands for others."""
         words, unknown = (self.newer, self.unknown_back) if upwards else (self.older, self.unknown)
         if flat["type"] == "null":
             return listed([_value(words[None])]) if None in words else flat
@@ -85,11 +83,9 @@ class Map(FieldChange):
         return listed([*known, _value(unknown)])
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Replace the word by the newer version's."""
         self._map(fields, form, self.newer, self._of_newer, self.unknown_back)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Replace the word by the older version's."""
         self._map(fields, form, self.older, self._of_older, self.unknown)
 
     def _map(
@@ -224,7 +220,6 @@ class MapConfig(BodySection, ParameterSection):
         return Upgrade.in_place(self.field, None, one_of([*left, self._otherwise["newer"]]))
 
     def losses(self) -> Iterator[Loss]:
-        """Yield the words of one version that become the same in the other."""
         older = dict(self._pairs)
         newer = {known: word for word, known in older.items()}
         newer |= {known: word for word, known in self._pairs_back}
@@ -242,7 +237,6 @@ class MapConfig(BodySection, ParameterSection):
                 yield Loss(key == "newer", f"'{self.field}' is {known} for every other value", True)
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field, or of the elements of an array."""
         older, newer = dict(self._pairs), self._way_back(context)
         others = [self._otherwise.get(key, Unknown(self.unknown)) for key in ("older", "newer")]
         return context.value_change(
@@ -250,7 +244,6 @@ class MapConfig(BodySection, ParameterSection):
         )
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange:
-        """Return the change of a parameter, whose words are texts."""
         to_older = {spelt(word): spelt(known) for word, known in self._pairs}
         to_newer = {spelt(word): spelt(known) for word, known in self._way_back(context).items()}
         for text in (*to_older.values(), *to_newer.values()):
@@ -307,7 +300,6 @@ class MapConfig(BodySection, ParameterSection):
 
 
 def _scalar(word: JsonValue) -> Scalar:
-    """Return a word as documents have it."""
     if word is None or isinstance(word, str | bool):
         return word
     return Number(str(word))

@@ -121,21 +121,17 @@ class Money:
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """The currency, and the amount or the array that leads to it."""
         return (self.currency, keys_of(self.inner[0]) if self.inner else self.amount)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Count the units."""
         for step in self._of(fields, form).up:
             step(fields, form)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Write the amounts."""
         for step in self._of(fields, form).down:
             step(fields, form)
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the object with the amounts of the other version."""
         change = partial(_amount_effect, older=self.older, image=image, upwards=upwards)
         with image.keeping(values=True) if self.keeps else nullcontext():
             return image.inside(
@@ -143,11 +139,9 @@ class Money:
             )
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
-        """Return the same place."""
         return place
 
     def for_patch(self) -> "Money":
-        """Return the same change: an amount without its currency cannot be converted."""
         return self
 
     def _of(self, fields: JsonObject, form: JsonForm) -> _Ways:
@@ -189,15 +183,12 @@ class MoneyByCurrency(FieldChange):
     keeps: bool = False
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Count the units."""
         self._change(fields, form, upwards=True)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Write the amounts."""
         self._change(fields, form, upwards=False)
 
     def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the object with the amounts of the other version."""
         change = partial(_amount_effect, older=self.older, image=image, upwards=upwards)
 
         def amount(schema: object) -> object:
@@ -273,7 +264,6 @@ class MoneyConfig(BodySection, ParameterSection):
     """The decimal places where the currency is unknown; without it, the amount is refused."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it reads one type and leaves another; the currency stays."""
         if self.currency == KEYS:
             return Upgrade.in_place(self.field)
         return Upgrade(
@@ -285,11 +275,9 @@ class MoneyConfig(BodySection, ParameterSection):
         )
 
     def losses(self) -> Iterable[Loss]:
-        """Return nothing: an amount with more places than its currency has is refused."""
         return ()
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field."""
         if not self._counts(context):
             return None
         # Imported when rules name it, with the table of currencies.
@@ -324,7 +312,6 @@ class MoneyConfig(BodySection, ParameterSection):
         return money if older else Inverse(money)
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
-        """Return the change of a parameter, which has its currency in another one."""
         # Imported when rules name it, with the table of currencies.
 
         if not self._counts(context):

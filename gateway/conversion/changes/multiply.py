@@ -54,7 +54,6 @@ class Product:
         return Product(1 / self.factor, digits, rounds, -self.plus / self.factor)
 
     def __call__(self, text: str) -> str:
-        """Return the product of a number, in its shortest form; raises ValueError."""
         match = _NUMBER.match(text)
         if match is None:
             raise ValueError("expected a number such as 12.5, found something else")
@@ -112,15 +111,12 @@ class Multiply(FieldChange):
     older: Product
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Make the newer version's number."""
         replace_number(fields, self.field, form, self.newer)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Make the older version's number."""
         replace_number(fields, self.field, form, self.older)
 
     def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the product; digits without end, and texts, may be refused."""
         product = self.newer if upwards else self.older
         if flat["type"] not in JSON_TYPES["number"]:
             made = wide({"type": "string"}) if flat["type"] == "string" else False
@@ -175,11 +171,9 @@ class _FactorSection(BodySection, ParameterSection):
     halfway is away from zero. The default is refuse."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it reads a number and leaves another."""
         return Upgrade.in_place(self.field, _KINDS, _KINDS)
 
     def losses(self) -> Iterator[Loss]:
-        """Yield the digits that are rounded, where a product can have more."""
         for newer, product in zip((False, True), (self._older, self._newer), strict=True):
             if product.rounds:
                 places = "1 digit" if product.digits == 1 else f"{product.digits} digits"
@@ -188,7 +182,6 @@ class _FactorSection(BodySection, ParameterSection):
                 )
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field, or of the elements of an array."""
         if not self._sound(context):
             return None
         newer, older = self._newer, self._older
@@ -197,7 +190,6 @@ class _FactorSection(BodySection, ParameterSection):
         )
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
-        """Return the change of a parameter."""
         if not self._sound(context):
             return None
         return Rewritten(context.name(self.field, "field"), self._newer, self._older)

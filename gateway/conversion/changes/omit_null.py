@@ -59,25 +59,21 @@ class OmitNull:
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """The field, and the outermost container, which may go with it."""
         return (self.field[:1],)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Write the value where the field is absent."""
         stays = self._stays(form) or not (form.typed or isinstance(self.value, str))
         holder = None if stays else reach(fields, self.field, form)
         if holder is not None:
             holder.setdefault(self.field[-1], copy(self.value))
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Remove the field where it has the value."""
         if self._stays(form):
             return
         if _same(get(fields, self.field, form), PLAIN.open(self.value)):
             take(fields, self.field, form)
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the object without the field where it has the value, or with it."""
         if self.in_patch:
             return flat
         if upwards:
@@ -116,11 +112,9 @@ class OmitNull:
         return listed(word for word in words if not same(word, self.value))
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
-        """Return the same place."""
         return place
 
     def for_patch(self) -> "OmitNull":
-        """Return the change without effect; the elements of an array are given as a whole."""
         return replace(self, in_patch=not any(map(is_array, self.scopes)))
 
     def _stays(self, form: JsonForm) -> bool:
@@ -148,11 +142,9 @@ class _NullSection(BodySection):
     inverse: ClassVar[bool] = False
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: other values stay as they are."""
         return Upgrade.in_place(self.field)
 
     def losses(self) -> Iterator[Loss]:
-        """Yield what does not come back."""
         value = json.dumps(self.value, ensure_ascii=False)
         absent = f"where '{self.field}' is absent, it comes back as {value}"
         yield Loss(self.inverse, absent, overwrites=False)
@@ -160,7 +152,6 @@ class _NullSection(BodySection):
         yield Loss(not self.inverse, omitted, overwrites=self.value not in (None, [], {}))
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field."""
         path = context.path(self.field, "field")
         if isinstance(self.value, list | dict) and self.value:
             context.complain("write a text, number or boolean, [] or {}", "value")

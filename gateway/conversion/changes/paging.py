@@ -58,15 +58,12 @@ class OffsetForm:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the parameters."""
         return (self.offset, self.limit)
 
     def read(self, values: ParameterValues) -> ListPart:
-        """Return the part that parameters ask for; raises ValueError."""
         return ListPart(_number(values, self.offset), _number(values, self.limit))
 
     def write(self, part: ListPart) -> ParameterValues:
-        """Return the parameters that ask for a part."""
         return _written({self.offset: part.offset, self.limit: part.limit})
 
 
@@ -88,11 +85,9 @@ class PageForm:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the parameters."""
         return (self.page, self.size)
 
     def read(self, values: ParameterValues) -> ListPart:
-        """Return the part that parameters ask for; raises ValueError."""
         page, size = _number(values, self.page), _number(values, self.size)
         if page is None:
             return ListPart(None, size)
@@ -101,7 +96,6 @@ class PageForm:
         return ListPart((page - self.first) * self._size(size), size)
 
     def write(self, part: ListPart) -> ParameterValues:
-        """Return the parameters that ask for a part; raises ValueError if it is no page."""
         page = None
         if part.offset is not None:
             page, rest = divmod(part.offset, self._size(part.limit))
@@ -135,18 +129,15 @@ class UsualSize:
 
     @property
     def moved(self) -> tuple[MovedNames, ...]:
-        """No names: it comes after the parameters have moved."""
         return ()
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Add the size where it is absent."""
         keys = {spelling.key(name) for name in self.names}
         if spelling.message is LINK and not any(line.key in keys for line in lines):
             return lines
         return Added(self.names[1], self.value, keep=True).up(lines, spelling)
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:  # as asked
-        """Leave the size as it is."""
         return lines
 
 
@@ -205,7 +196,6 @@ class PagingSideConfig(SectionModel):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the parameters."""
         return tuple(filter(None, (self.offset, self.limit, self.page, self.size)))
 
 
@@ -233,15 +223,12 @@ class PagingConfig(ParameterSection):
     without a size is refused."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it reads the parameters of the older version."""
         return Upgrade(takes=self.older.names, makes=self.newer.names, reads={}, leaves={})
 
     def losses(self) -> Iterator[Loss]:
-        """Return nothing: what is no page is refused."""
         return iter(())
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
-        """Return the change of the parameters."""
         newer, older = (
             self._form(self.newer, "newer", context),
             self._form(self.older, "older", context),

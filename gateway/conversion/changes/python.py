@@ -72,31 +72,25 @@ class PythonChange:
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """The field, or everything."""
         return ((),) if self.field is None else (self.field,)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Call the function that upgrades."""
         self._call(self.upwards, fields, form, "up")
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Call the function that downgrades."""
         self._call(self.downwards, fields, form, "down")
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
-        """Return the value that the function was given, for any place in what it has made."""
         given = self.field or ()
         return given if is_within(place, given) else place
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return an object of which nothing is known, or has such a field."""
         image.refusals.append("a Python function may refuse a value")
         if self.field is None:
             return wide({"type": "object", "additionalProperties": True}, Width.TYPES)
         return image.value(flat, self.field, lambda _: ANYTHING, nulls=True)
 
     def for_patch(self) -> "PythonChange":
-        """Return the same change for what a PATCH holds; the elements of an array are whole."""
         of_field = self.field not in (None, BODY) and not any(map(is_array, self.scopes))
         return dataclasses.replace(self, in_patch=of_field)
 
@@ -140,15 +134,12 @@ class PythonParameter:
 
     @property
     def moved(self) -> tuple[MovedNames, ...]:
-        """No names: the parameter has the same one in both versions."""
         return ()
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines with the text that the function for upgrades returns."""
         return self._rewritten("up", spelling).up(lines, spelling)
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines with the text that the function for downgrades returns."""
         return self._rewritten("down", spelling).down(lines, spelling)
 
     def _rewritten(self, direction: str, spelling: Spelling) -> Rewritten:
@@ -230,16 +221,13 @@ class _FunctionsSection(ChangeSection):
 
     @property
     def varies(self) -> bool:
-        """Whether equal values may have results that differ: functions may do anything."""
         return True
 
     @property
     def needs_message(self) -> bool:
-        """Whether one of the functions takes the message."""
         return any(map(_takes_message, (self.up, self.down)))
 
     def losses(self) -> Iterable[Loss]:
-        """Return nothing: what a function loses is not known."""
         return ()
 
     def _functions(self, context: BuildContext) -> tuple[PythonFunction, PythonFunction] | None:
@@ -257,11 +245,9 @@ class PythonParameterConfig(_FunctionsSection, ParameterSection):
     """The query parameter or header field, which has the same name in both versions."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it replaces the text."""
         return Upgrade.in_place(self.field)
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
-        """Return the change of a parameter."""
         name, functions = context.name(self.field, "field"), self._functions(context)
         return None if functions is None else PythonParameter(name, *functions)
 
@@ -286,24 +272,19 @@ class PythonConfig(_FunctionsSection, BodySection):
 
     @property
     def varies(self) -> bool:
-        """Whether equal values may have results that differ."""
         return not self.pure
 
     @property
     def code(self) -> str:
-        """The hash of the modules of pure functions, whose results change with them alone."""
         return "".join(map(module_hash, (self.up, self.down))) if self.pure else ""
 
     def seconds(self) -> float | None:
-        """Return the time limit of the functions."""
         return self.timeout
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it replaces a value, or the whole object, by any other."""
         return Upgrade.in_place(WHOLE if self.field is None else self.field)
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field, or of the whole object."""
         path = None if self.field is None else context.path(self.field, "field")
         functions = self._functions(context)
         if functions is None or (path is None and self.field is not None):

@@ -41,16 +41,13 @@ class Recombined:
 
     @property
     def moved(self) -> tuple[MovedNames, ...]:
-        """The names, unless they are the same."""
         same = set(self.newer) == set(self.older)
         return () if same else (MovedNames(self.newer, self.older),)
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines with the parameters as the newer version has them."""
         return _recombined(lines, spelling, self.older, self.to_newer)
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines with the parameters as the older version has them."""
         return _recombined(lines, spelling, self.newer, self.to_older)
 
 

@@ -45,20 +45,16 @@ class Rename:
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """Both fields, and all of the containers that may come and go with them."""
         common = len(_common(self.newer, self.older)) + 1
         return (self.newer[:common], self.older[:common])
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Move from the older place to the newer."""
         _move(fields, self.older, self.newer, form)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Move from the newer place to the older."""
         _move(fields, self.newer, self.older, form)
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the object with the field at its new place."""
         source, target = (self.older, self.newer) if upwards else (self.newer, self.older)
         shared = len(_common(source, target)) if len(source) > 1 and len(target) > 1 else 0
 
@@ -71,12 +67,10 @@ class Rename:
         return image.reach(flat, source[:shared], move)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return the place before the move."""
         source, target = (self.older, self.newer) if upwards else (self.newer, self.older)
         return moved_back(place, target, source)
 
     def for_patch(self) -> "Rename":
-        """Return the same change: what a PATCH request leaves out is not moved."""
         return self
 
 
@@ -89,15 +83,12 @@ class Renamed:
 
     @property
     def moved(self) -> tuple[MovedNames, ...]:
-        """The two names."""
         return (MovedNames((self.newer,), (self.older,)),)
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Call it as the newer version does."""
         return self._rename(lines, spelling, self.older, self.newer)
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Call it as the older version does."""
         return self._rename(lines, spelling, self.newer, self.older)
 
     def _rename(
@@ -166,7 +157,6 @@ class RenameSection(ChangeSection):
     """The name that the older version has for the field, query parameter or header field."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it moves the value."""
         return Upgrade(
             takes=(self.to,),
             makes=(self.field,),
@@ -176,7 +166,6 @@ class RenameSection(ChangeSection):
         )
 
     def losses(self) -> Iterator[Loss]:
-        """Yield what a default leaves open: a value moves as it is."""
         if "default" in self.model_fields_set:
             text = f"where '{self.to}' is absent, '{self.field}' is the default"
             yield Loss(True, text, overwrites=False)
@@ -191,7 +180,6 @@ class RenameParameterConfig(RenameSection, ParameterSection):
     """The value where the older version's message has none; without it, none is added."""
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange:
-        """Return the change of a parameter."""
         newer, older = context.name(self.field, "field"), context.name(self.to, "to")
         if newer == older:
             _is_its_own(context)
@@ -212,7 +200,6 @@ class RenameConfig(RenameSection, BodySection):
     """The JSON value where the older version's document has none; without it, none is added."""
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field."""
         paths = context.paths((self.field, ("field",)), (self.to, ("to",)))
         if paths is None:
             return None

@@ -36,15 +36,12 @@ class Round(FieldChange):
         """Keep the number."""
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Round the number."""
         replace_number(fields, self.field, form, self.rounded)
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the object with rounded numbers in an older version; others stay."""
         return flat if upwards else super(Round, self).effect(flat, image, upwards=upwards)
 
     def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return any number, or any text of one."""
         if flat["type"] == "integer":
             return flat
         if flat["type"] == "number":
@@ -94,7 +91,6 @@ class RoundConfig(BodySection, ParameterSection):
     """The digits after the decimal point in the older version; halfway is away from zero."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it leaves the number as it is."""
         return Upgrade(
             takes=(self.field,),
             makes=(self.field,),
@@ -104,18 +100,15 @@ class RoundConfig(BodySection, ParameterSection):
         )
 
     def losses(self) -> Iterable[Loss]:
-        """Return the digits that a downgrade drops."""
         places = "1 digit" if self.digits == 1 else f"{self.digits} digits"
         text = f"'{self.field}' is rounded to {places} after the decimal point"
         return (Loss(False, f"{text}, and the way back cannot restore the others", True),)
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field, or of the elements of an array."""
         return context.value_change(
             self.field, lambda scopes, keys: Round(scopes, keys, self.digits), "field"
         )
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange:
-        """Return the change of a parameter."""
         rounded = Round((), (), self.digits).rounded
         return Rewritten(context.name(self.field, "field"), str, rounded)

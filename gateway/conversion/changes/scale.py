@@ -33,11 +33,9 @@ class Scale(FieldChange):
     older: Type
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Count the units."""
         replace_scalar(fields, self.field, form, self.older, Type.NUMBER, self.units)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Write the amount."""
         replace_scalar(fields, self.field, form, Type.NUMBER, self.older, self.amount)
 
     def units(self, text: str) -> str:
@@ -69,7 +67,6 @@ class Scale(FieldChange):
         return f"{units[:-places]}.{units[-places:]}" if places else units
 
     def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return units or amounts; units of whole amounts, and amounts of whole units, are safe."""
         source, target = (self.older, Type.NUMBER) if upwards else (Type.NUMBER, self.older)
         if flat["type"] not in JSON_TYPES[source]:
             return image.refused(flat, f"expected a {source}, found {flat['type']}")

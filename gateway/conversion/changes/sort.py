@@ -43,16 +43,13 @@ class SignForm:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name of the parameter."""
         return (self.field,)
 
     def read(self, values: ParameterValues) -> list[SortField]:
-        """Return the order that the parameter asks for."""
         texts = values[self.field].split(",")
         return [SortField(text.removeprefix("-"), text.startswith("-")) for text in texts]
 
     def write(self, order: list[SortField]) -> ParameterValues:
-        """Return the parameter that asks for an order."""
         return {self.field: ",".join(f"{'-' * one.descending}{one.name}" for one in order)}
 
 
@@ -78,11 +75,9 @@ class WordForm:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the parameters."""
         return (self.field, self.order)
 
     def read(self, values: ParameterValues) -> list[SortField]:
-        """Return the order that parameters ask for; raises ValueError."""
         field = values.get(self.field, self.default)
         if field is None:
             raise ValueError(f"'{self.field}' is absent, which it belongs to")
@@ -102,7 +97,6 @@ class WordForm:
         ]
 
     def write(self, order: list[SortField]) -> ParameterValues:
-        """Return the parameters that ask for an order."""
         words = [self.descending if one.descending else self.ascending for one in order]
         field = ",".join(one.name for one in order)
         word = words[0] if len({*words}) == 1 else ",".join(words)
@@ -135,17 +129,14 @@ class SortConfig(ParameterSection):
     the service. Without it, such a request is refused."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it reads the parameters of the older version."""
         return Upgrade(
             takes=self._names(self.older), makes=self._names(self.newer), reads={}, leaves={}
         )
 
     def losses(self) -> Iterator[Loss]:
-        """Return nothing: every order can be written both ways."""
         return iter(())
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
-        """Return the change of the parameters."""
         # Imported when rules name it: it takes memory that most can save.
 
         if self.newer == self.older:

@@ -57,11 +57,9 @@ class Spread:
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """The outermost container of the field, and the array that leads to the elements."""
         return (self.field[:1], keys_of(self.inner[0]))
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Take the value out of the elements."""
         is_there = get(fields, self.field, form) is not MISSING
         known = self._value(fields, form) if is_there else MISSING
         for value in self._taken(fields, form):
@@ -75,7 +73,6 @@ class Spread:
                 )
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Put the value into the elements."""
         if get(fields, self.field, form) is MISSING:
             return
         value = self._value(fields, form)
@@ -90,7 +87,6 @@ class Spread:
         self._each(fields, form, write)
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the object with the value in its elements, or without it there."""
         if not self.keeps:
             return self._spread(flat, image, upwards=upwards)
         with image.keeping(values=False):
@@ -123,7 +119,6 @@ class Spread:
         return image.put(made, self.field, inner, required=False)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return the field for that of each element."""
         if upwards or isinstance(place, Beside):
             return place  # where the older version lacked the field, the object has its elements
         depth = depth_of(self.inner, place)
@@ -132,7 +127,6 @@ class Spread:
         return (*self.field, *place[depth + len(self.target) :])
 
     def for_patch(self) -> "Spread":
-        """Return the same change: a PATCH request gives the elements of arrays as a whole."""
         return self
 
     def _value(self, fields: JsonObject, form: JsonForm) -> Document:
@@ -211,17 +205,14 @@ class SpreadConfig(_SpreadSection):
     such as `price.currency`."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it takes the value out of the elements."""
         makes = () if self.keep else (self.field,)
         moves = {self.field: self.into}
         return Upgrade(takes=(self.into,), makes=makes, reads={}, leaves={}, moves=moves)
 
     def losses(self) -> Iterator[Loss]:
-        """Return what the elements cannot give back."""
         return self._losses(self.field, self.into, newer=True)
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of the object that holds the value and the elements."""
         beside, inside = context.path(self.field, "field"), context.path(self.into, "into")
         return self._change(context, beside, inside, "into")
 
@@ -238,17 +229,14 @@ class CollectConfig(_SpreadSection):
     """The field of the older version that holds the value, such as currency."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it puts the value into the elements."""
         takes = () if self.keep else (self.into,)
         moves = {self.field: self.into}
         return Upgrade(takes=takes, makes=(self.field,), reads={}, leaves={}, moves=moves)
 
     def losses(self) -> Iterator[Loss]:
-        """Return what the elements cannot give back."""
         return self._losses(self.into, self.field, newer=False)
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of the object that holds the value and the elements."""
         beside, inside = context.path(self.into, "into"), context.path(self.field, "field")
         change = self._change(context, beside, inside, "field")
         return None if change is None else Inverse(change)

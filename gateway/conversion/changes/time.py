@@ -86,11 +86,9 @@ class UnixTime:
 
     @property
     def precision(self) -> float:
-        """Seconds, with as many digits as are written."""
         return inf if self.digits is None else SECONDS + self.places + self.digits
 
     def read(self, text: str) -> Moment:
-        """Return the moment that a count is; raises ValueError."""
         match = _UNIX.match(text)
         if match is None:
             unit = "milliseconds" if self.places else "seconds"
@@ -103,7 +101,6 @@ class UnixTime:
         return Moment(second, str(rest).zfill(digits) if digits else "")
 
     def write(self, moment: Moment) -> str:
-        """Return how many units have passed at a moment."""
         fraction = moment.fraction.ljust(self.places, "0")
         if self.digits is not None:
             fraction = fraction[: self.places + self.digits]
@@ -165,7 +162,6 @@ class TimePattern:
 
     @property
     def precision(self) -> float:
-        """The level of the smallest field."""
         if self.digits is None:
             return inf
         finest = max(_PARTS.index(part) for part in _PARTS if part in self.reading.groupindex)
@@ -173,16 +169,13 @@ class TimePattern:
 
     @property
     def names_zone(self) -> bool:
-        """Whether the offset is one of the fields."""
         return "zone" in self.reading.groupindex
 
     @property
     def has_date(self) -> bool:
-        """Whether the year is one of the fields."""
         return "year" in self.reading.groupindex
 
     def read(self, text: str) -> Moment:
-        """Return the moment that a text is; raises ValueError."""
         match = self.reading.match(text)
         if match is None:
             raise ValueError(f"expected a time written as {self.name}, found something else")
@@ -215,7 +208,6 @@ class TimePattern:
         return Moment(passed_seconds, found.get("fraction") or "", offset)
 
     def write(self, moment: Moment) -> str:
-        """Return the text of a moment; raises ValueError where its year has not four digits."""
         try:
             offset = self._minutes(moment.second)
             if self.names_zone and moment.offset is not None and not self.own_zone:
@@ -393,11 +385,9 @@ class TimeConfig(RewriteSection):
     """Whether unix time is a text of digits in bodies, and no number. The default is false."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it reads one form and leaves another."""
         return Upgrade.in_place(self.field, self._kinds(self.older), self._kinds(self.newer))
 
     def losses(self) -> Iterator[Loss]:
-        """Yield what one form has and the other has not."""
         try:
             newer, older = self._form(newer=True), self._form(newer=False)
         except ValueError:
@@ -442,7 +432,6 @@ class TimeConfig(RewriteSection):
         return replace(pattern, own_zone=own)
 
     def ways(self, context: BuildContext) -> FormWays | None:
-        """Return the ways between the two forms, or None after recording a mistake."""
         if self.newer == self.older and self._zone(newer=True) == self._zone(newer=False):
             context.complain(
                 "is the form that it has already; remove the change, or give each version a zone",

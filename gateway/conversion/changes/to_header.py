@@ -43,24 +43,20 @@ class CarrySection(BodySection):
 
     @property
     def needs_message(self) -> bool:
-        """True: a body has no other places."""
         return True
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it makes the field, or takes it away."""
         if self.inverse:
             reads = {self.field: _KINDS[self.type]}
             return Upgrade(takes=(self.field,), makes=(), reads=reads, leaves={})
         return Upgrade(takes=(), makes=(self.field,), reads={}, leaves={})
 
     def losses(self) -> Iterator[Loss]:
-        """Yield what a default leaves open."""
         if "default" in self.model_fields_set:
             text = f"where '{self.field}' is absent, it comes back as the default"
             yield Loss(self.inverse, text, overwrites=False)
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of the whole body."""
         keys = context.keys(self.field, "field")
         place = self._place(context)
         if keys is None or place is None:
@@ -87,7 +83,6 @@ class _QuerySection(CarrySection):
 
     @property
     def beside(self) -> tuple[Literal["query", "header"], str]:
-        """The query parameter."""
         return "query", self.parameter
 
     def _place(self, context: BodyContext) -> Place | None:
@@ -129,24 +124,20 @@ class _HeaderSection(CarrySection):
 
     @property
     def maps_links(self) -> bool:
-        """Whether the value is a URL, which leads to the service."""
         is_link = self.header.lower() in _LINKS and self.text in (None, VALUE)
         return is_link or (self.rel is not None and self.parameter is None)
 
     @property
     def linked(self) -> tuple[str, str] | None:
-        """The version that has no such field in the body, and the parameter of its link."""
         if self.parameter is None:
             return None
         return "newer" if self.inverse else "older", self.parameter
 
     @property
     def beside(self) -> tuple[Literal["query", "header"], str]:
-        """The header field."""
         return "header", self.header
 
     def overwritten(self) -> Iterator[Loss]:
-        """Yield the field: a client does not send header fields of a response back."""
         yield Loss(self.inverse, f"'{self.field}' is in the header field {self.header} alone")
 
     def _place(self, context: BodyContext) -> Place | None:

@@ -30,19 +30,16 @@ class Retype(FieldChange):
     older: Type
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Make it what the newer version has."""
         replace_scalar(
             fields, self.field, form, self.older, self.newer, _RETYPED[self.older, self.newer]
         )
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Make it what the older version has."""
         replace_scalar(
             fields, self.field, form, self.newer, self.older, _RETYPED[self.newer, self.older]
         )
 
     def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the other type; a text may be refused where the other version has none."""
         source, target = (self.older, self.newer) if upwards else (self.newer, self.older)
         if flat["type"] not in JSON_TYPES[source]:
             return image.refused(flat, f"expected a {source}, found {flat['type']}")
@@ -107,15 +104,12 @@ class TypeConfig(BodySection, ParameterSection):
     """The decimal places that an integer counts, such as 2 for cents; for `integer` only."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it reads one type and leaves another."""
         return Upgrade.in_place(self.field, _KINDS[self.older], _KINDS[self.newer])
 
     def losses(self) -> Iterable[Loss]:
-        """Return nothing: every digit is kept, or the value is refused."""
         return ()
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field, or of the elements of an array."""
         places = self._places(context)
         if places is None:
             return None
@@ -130,7 +124,6 @@ class TypeConfig(BodySection, ParameterSection):
         return context.value_change(self.field, change, "field")
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
-        """Return the change of a parameter."""
         places = self._places(context)
         if places is None:
             return None

@@ -41,29 +41,23 @@ class GroupUse:
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """None: there may be several places."""
         return ()
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """What holds the objects; everything, where that is the object itself."""
         return tuple(keys_of(place[0]) if place else () for place in self.places)
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """The changes of the group."""
         return self.groups[self.name]
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Make the objects what the newer version has."""
         self._run(self._steps.get(True) or self._made(upwards=True), fields, form)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Make the objects what the older version has."""
         self._run(self._steps.get(False) or self._made(upwards=False), fields, form)
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the object with the effects of the group at all places."""
         made: object = flat
         for place in self.places:
             made = image.each(made, partial(self._at, place, image, upwards))
@@ -91,13 +85,11 @@ class GroupUse:
             return image.inside(flat, place, changed, key)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return the origin by the changes of the group, where the place is in such an object."""
         if not place:
             return place
         return (self._steps.get(upwards) or self._made(upwards=upwards)).origin(place)
 
     def for_patch(self) -> "GroupUse":
-        """Return the group for a PATCH request, which gives the elements of arrays as a whole."""
         if all(map(_in_array, self.places)):
             return self
         return replace(self, in_patch=True)
@@ -138,15 +130,12 @@ class UseConfig(BodySection):
     """The places of the objects: `item`, `items[]`, `prices.*`; without it, the object itself."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade of a whole object; those of the changes are looked up in the group."""
         return Upgrade.in_place(WHOLE)
 
     def losses(self) -> Iterable[Loss]:
-        """Return nothing: each change of the group has its own losses."""
         return ()
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of all places."""
         if self.group not in context.groups:
             context.complain(
                 f"no group is called '{self.group}'; {suggest(self.group, context.groups)}", "group"

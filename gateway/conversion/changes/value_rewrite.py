@@ -34,15 +34,12 @@ class ValueRewrite(FieldChange):
     older: Type = Type.TEXT
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Write it as the newer version does."""
         replace_scalar(fields, self.field, form, self.older, self.newer, self.to_newer)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Write it as the older version does."""
         replace_scalar(fields, self.field, form, self.newer, self.older, self.to_older)
 
     def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the type of the other version, of which any value may come."""
         source, target = (self.older, self.newer) if upwards else (self.newer, self.older)
         if flat["type"] not in JSON_TYPES[source]:
             return image.refused(flat, f"expected a {source}, found {flat['type']}")
@@ -75,7 +72,6 @@ class FormRewriting(Generic[V]):
     target: ValueForm[V]
 
     def __call__(self, text: str) -> str:
-        """Return the text of the target; raises ValueError."""
         return self.target.write(self.source.read(text))
 
 
@@ -105,7 +101,6 @@ class RewriteSection(BodySection, ParameterSection):
         """Return what writes the value, or None after recording a mistake."""
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field, or of the elements of an array."""
         ways = self.ways(context)
         if ways is None:
             return None
@@ -114,7 +109,6 @@ class RewriteSection(BodySection, ParameterSection):
         )
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
-        """Return the change of a parameter, whose values are texts."""
         ways = self.ways(context)
         if ways is None:
             return None

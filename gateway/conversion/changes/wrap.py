@@ -84,7 +84,6 @@ class Wrap(FieldChange):
     empty: Nothing = Nothing.NULL
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Take the value out of the list."""
         holder = reach(fields, self.field, form)
         key = self.field[-1]
         if holder is None or key not in holder:
@@ -109,7 +108,6 @@ class Wrap(FieldChange):
             del holder[key]
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Put the value into a list."""
         holder = fields if len(self.field) == 1 else reach(fields, self.field, form)
         if holder is None:
             return
@@ -129,7 +127,6 @@ class Wrap(FieldChange):
             holder[key] = [holder[key]]
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the object with a list in place of the value, or the reverse."""
         if upwards:
             return image.reach(flat, self.field[:-1], partial(self._unwrapped, image))
         made = image.value(flat, self.field, self._list_of, nulls=True)
@@ -197,7 +194,6 @@ class Wrap(FieldChange):
         return image.refused(flat, "an only element may be a list or null", union(others))
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return the first element of the list for the value, and the value for the element."""
         first: Tokens = (*self.field, 0)
         if self.many is Several.KEEP and _in_list(place, self.field):
             return place  # as it is in a list that stays, and the nearest in any other
@@ -237,11 +233,9 @@ class FirstValue:
 
     @property
     def moved(self) -> tuple[MovedNames, ...]:
-        """No names: the parameter has the same one in both versions."""
         return ()
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines with the first value alone; may raise ConversionError."""
         key = spelling.key(self.name)
         places = [index for index, line in enumerate(lines) if line.key == key]
         if len(places) < 2:
@@ -251,7 +245,6 @@ class FirstValue:
         return [line for at, line in enumerate(lines) if at == places[0] or line.key != key]
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the same lines."""
         return lines
 
 
@@ -281,7 +274,6 @@ class _BodyListSection(_ListSection, BodySection):
     """What an empty list becomes: null, no field, or the list that it is. The default is null."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it reads a list, or leaves one."""
         if self.field is None:
             # Changes are of the elements of a body that is a list, as of a body that is not.
             return replace(Upgrade.in_place(WHOLE), moves={WHOLE: WHOLE})
@@ -294,7 +286,6 @@ class _BodyListSection(_ListSection, BodySection):
         return replace(one, moves=moves)
 
     def losses(self) -> Iterator[Loss]:
-        """Yield what the way to the single value takes from the list."""
         named = "the body" if self.field is None else f"'{self.field}'"
         if self.many == "first":
             yield self._cut(named)
@@ -303,7 +294,6 @@ class _BodyListSection(_ListSection, BodySection):
             yield Loss(not self.inverse, lost, overwrites=False)
 
     def body_change(self, context: BodyContext) -> Change | None:
-        """Return the change of a field, or of the whole body."""
         if self.empty == "absent" and (self.field is None or self.field.endswith(("[]", "*"))):
             context.complain("is of a field; write null or list", "empty")
 
@@ -339,16 +329,13 @@ class _ParameterListSection(_ListSection, ParameterSection):
     """What several values become: the first of them, or a refusal. The default is first."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: each value is a text, as all of them are."""
         return Upgrade.in_place(self.field)
 
     def losses(self) -> Iterator[Loss]:
-        """Yield what the way to the single value takes from several."""
         if self.many == "first":
             yield self._cut(f"'{self.field}'")
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange:
-        """Return the change of a parameter, which the version with the list may repeat."""
         change = FirstValue(context.name(self.field, "field"), self.many == "refuse")
         return Reversed(change) if self.inverse else change
 

@@ -58,7 +58,6 @@ class LinkOverlap:
         return _overlap(one.methods, other.methods) and _overlap(one.paths, other.paths)
 
     def _applies(self, link: VersionLink, operation: MappedOperation) -> bool:
-        """Return whether a link applies to some requests of an operation."""
         if link.operations is not None:
             return operation in link.operations
         if not _takes(operation, link.methods):

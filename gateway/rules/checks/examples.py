@@ -128,7 +128,6 @@ class _Applied(NamedTuple):
     status: int | None = None
 
     def body(self, direction: Direction) -> BodyConversion | None:
-        """Return the conversion of the body in a direction."""
         up = self.conversion
         down = Conversion(up.links[::-1], Direction.DOWN)
         wanted = up if direction is Direction.UP else down
@@ -145,7 +144,6 @@ class _Applied(NamedTuple):
 def _applied(
     api: Api, link: VersionLink, example: ExampleConfig, endpoint: Endpoint
 ) -> _Applied | None:
-    """Return what applies to the operation of an example, as one of the versions has it."""
     assert example.operation is not None
     method = example.operation.partition(" ")[0]
     status = example.status or (200 if method in _READING else None)
