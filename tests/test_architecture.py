@@ -96,7 +96,7 @@ def breaches(places: Iterable[str], found: Callable[[str], object]) -> dict[str,
 
 def test_the_source_is_read() -> None:
     assert len(MODULES) > 40
-    assert "gateway.conversion.version_link" in imports("gateway.conversion.declared.links")
+    assert "gateway.conversion.version_step" in imports("gateway.conversion.declared.links")
     assert circle({"a": {"b"}, "b": {"c", "a"}, "c": set()}) == {"a", "b"}
     assert "backend_v1.app" in imports("backend_v1.__main__")
 

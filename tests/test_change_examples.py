@@ -12,10 +12,9 @@ from gateway.conversion.changes.build_context import BodyContext
 from gateway.conversion.changes.registry import CHANGES, ChangeConfig
 from gateway.conversion.changes.rename import Rename
 from gateway.conversion.formats import json_body
-from gateway.conversion.message.message import Message
-from gateway.conversion.message.query_walk import QueryWalk
+from gateway.conversion.message import Message, QueryWalk
 from gateway.conversion.parameter_change import ParameterLine, parse_query
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.rules.document import read
 from gateway.versions.version import Version
 

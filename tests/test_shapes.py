@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from gateway.conversion.formats import json_body
-from gateway.conversion.message.message import Message
+from gateway.conversion.message import Message
 from gateway.rules.load import load
 from tests.gateway.kit import ROOT
 from tests.transcript import section

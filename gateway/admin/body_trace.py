@@ -11,6 +11,7 @@ from gateway.base.errors import Fault, FaultError
 from gateway.base.headers import FieldLines
 from gateway.base.mistakes import Location, place
 from gateway.base.request import RequestHead
+from gateway.conversion.carry import is_carry
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import Change
 from gateway.conversion.changes.use import GroupUse
@@ -27,13 +28,11 @@ from gateway.conversion.formats.form_body import (
     typed,
     write_form,
 )
-from gateway.conversion.formats.json_encoding import encode
-from gateway.conversion.message.carry import is_carry
-from gateway.conversion.message.message import Message
+from gateway.conversion.formats.large_json import encode
+from gateway.conversion.message import Message
 from gateway.conversion.parameter_change import write_fields
 from gateway.conversion.steps import BodyStep
-from gateway.conversion.version_link import Direction, VersionLink
-from gateway.conversion.version_step import carrying, message_steps
+from gateway.conversion.version_step import Direction, VersionLink, carrying, message_steps
 from gateway.proxy.answer_links import offline_link
 from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.body.slow_thread import run_now

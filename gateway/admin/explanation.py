@@ -12,7 +12,7 @@ from gateway.base.headers import FieldLines, HeaderFields
 from gateway.base.overrides import NO_OVERRIDES, Overrides
 from gateway.base.request import RequestContext, RequestHead
 from gateway.conversion.chain import BodyConversion, Conversion
-from gateway.conversion.version_link import Direction
+from gateway.conversion.version_step import Direction
 from gateway.rollout.cutover import BUCKETS, StickyBy, bucket, in_force
 from gateway.rollout.shadow import ShadowMode
 from gateway.routing.plan import Decision, Options, Plan, Refusal, plan

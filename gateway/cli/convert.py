@@ -15,10 +15,9 @@ from gateway.cli.shared.arguments import rules_file
 from gateway.cli.shared.offline import read_body
 from gateway.conversion.chain import Conversion, compose
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.link_mapper import LinkMapper
-from gateway.conversion.message.message import Message
-from gateway.conversion.message.query_walk import QueryWalk
-from gateway.conversion.operations.operation_path import OperationPath, find_operation_path
+from gateway.conversion.links import LinkMapper
+from gateway.conversion.message import Message, QueryWalk
+from gateway.conversion.operation_path import OperationPath, find_operation_path
 from gateway.conversion.parameter_change import QUERY, parse_query
 from gateway.conversion.parameter_change import parse_fields as parse_lines
 from gateway.proxy.answer_links import map_offline_fields, offline_link

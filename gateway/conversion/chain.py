@@ -7,19 +7,21 @@ from typing import NamedTuple
 
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.document import PLAIN, Document, JsonForm
-from gateway.conversion.message.message import Message
-from gateway.conversion.message.query_walk import QueryStep
+from gateway.conversion.message import Message, QueryStep
 from gateway.conversion.parameter_change import Rewrite, rewrite_fields, rewrite_query
 from gateway.conversion.steps import BodyConverting, Steps, body_steps
-from gateway.conversion.version_link import Direction, VersionLink, is_success, rewrites
 from gateway.conversion.version_step import (
+    Direction,
     OperationChoice,
+    VersionLink,
     VersionStep,
     applying,
     carrying,
     fitting,
+    is_success,
     making,
     message_steps,
+    rewrites,
     status_kinds,
     version_steps_of,
 )

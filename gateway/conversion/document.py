@@ -21,7 +21,7 @@ class Number(NamedTuple):
 
 
 class LinkReceiver(Protocol):
-    """What a document is sent in; see `gateway.conversion.message.message`."""
+    """What a document is sent in; see `gateway.conversion.message`."""
 
     @property
     def link(self) -> Callable[[str], str]:

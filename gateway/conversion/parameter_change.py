@@ -37,7 +37,7 @@ class Spelling(NamedTuple):
         read: Returns the decoded text of a written value.
         write: Returns a value as it is to be written.
         message: The message that the lines are converted for, a
-            `gateway.conversion.message.message.Message`; LINK for the query of a link, whose
+            `gateway.conversion.message.Message`; LINK for the query of a link, whose
             request is still to come; None where nothing of it is known.
     """
 

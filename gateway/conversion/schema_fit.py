@@ -30,7 +30,7 @@ from gateway.conversion.schema import (
     text_of,
     words_of,
 )
-from gateway.conversion.version_link import Direction
+from gateway.conversion.version_step import Direction
 
 
 class Verdict(IntEnum):

@@ -7,8 +7,8 @@ answers with those of its own. The names are mapped as the request that it asks 
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.headers import HeaderFields
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.operations.operation_path import find_operation_path
-from gateway.conversion.version_link import MessageKind
+from gateway.conversion.operation_path import find_operation_path
+from gateway.conversion.version_step import MessageKind
 from gateway.proxy.answer_links import asked
 from gateway.proxy.exchange import Exchange
 from gateway.routing.cors import NamePair, allowed, exposed, name_pairs, requested

@@ -39,9 +39,8 @@ from gateway.conversion.formats.body_format import (
     is_stream,
     passes,
 )
-from gateway.conversion.link_mapper import LinkMapper
-from gateway.conversion.message.message import Message
-from gateway.conversion.message.query_walk import QueryStep, QueryWalk
+from gateway.conversion.links import LinkMapper
+from gateway.conversion.message import Message, QueryStep, QueryWalk
 from gateway.conversion.parameter_change import (
     QUERY,
     parse_fields,

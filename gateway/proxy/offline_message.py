@@ -15,9 +15,8 @@ from gateway.conversion.formats.body_format import (
     described,
     passes,
 )
-from gateway.conversion.link_directory import served_path
-from gateway.conversion.link_mapper import LinkMapper
-from gateway.conversion.message.message import Message
+from gateway.conversion.links import LinkMapper, served_path
+from gateway.conversion.message import Message
 from gateway.conversion.parameter_change import parse_fields, write_fields, write_query
 from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.message_rewriting import (

@@ -9,9 +9,9 @@ from gateway.base.headers import FieldLines
 from gateway.base.mistakes import Mistakes
 from gateway.base.model import SectionModel, Some
 from gateway.base.request import HeaderLookup
+from gateway.conversion.carry import carried_names
 from gateway.conversion.chain import Conversion
-from gateway.conversion.message.carry import carried_names
-from gateway.conversion.version_link import Direction, MessageKind, VersionLink
+from gateway.conversion.version_step import Direction, MessageKind, VersionLink
 from gateway.routing.options import PREFLIGHT
 
 ANY_ORIGIN = "*"

@@ -22,7 +22,7 @@ from gateway.base.model import (
 from gateway.base.path_templates import Template, parse_template
 from gateway.conversion.chain import Conversion, compose
 from gateway.conversion.entity_tags import EntityTags
-from gateway.conversion.version_link import VersionLink
+from gateway.conversion.version_step import VersionLink
 from gateway.lifecycle.lifecycle import EndpointLifecycle, VersionLifecycle, lifecycle_at
 from gateway.rollout.cutover import StickyBy
 from gateway.routing.errors import ErrorTemplate

@@ -9,10 +9,9 @@ from gateway.base.errors import Fault
 from gateway.base.request import HeaderLookup, RequestContext, RequestHead
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.operations.operation_path import OperationPath, find_operation_path
+from gateway.conversion.operation_path import OperationPath, find_operation_path
 from gateway.conversion.parameter_change import parse_query
-from gateway.conversion.version_link import Direction
-from gateway.conversion.version_step import VersionStep
+from gateway.conversion.version_step import Direction, VersionStep
 from gateway.lifecycle.brownout import VersionBrownout
 from gateway.versions.selection import NEWEST, Selector
 from gateway.versions.version import Version

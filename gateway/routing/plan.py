@@ -12,9 +12,9 @@ from gateway.base.headers import BOUNDED, FieldLines, ends_here
 from gateway.base.request import ANONYMOUS_CONTEXT, RequestContext, RequestHead
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
-from gateway.conversion.link_directory import LinkDirectory, PublicEndpoint
-from gateway.conversion.message.message import Message, request_message
-from gateway.conversion.operations.operation_path import OperationPath, find_operation_path
+from gateway.conversion.links import LinkDirectory, PublicEndpoint
+from gateway.conversion.message import Message, request_message
+from gateway.conversion.operation_path import OperationPath, find_operation_path
 from gateway.conversion.parameter_change import QUERY, parse_query, write_query
 from gateway.lifecycle.lifecycle import EndpointLifecycle, Successor
 from gateway.rollout.cutover import CutoverRoute

@@ -18,8 +18,8 @@ from gateway.base.overrides import VersionKey
 from gateway.base.path_templates import Router, Template
 from gateway.conversion.chain import Conversion
 from gateway.conversion.entity_tags import EntityTags
-from gateway.conversion.link_directory import LinkDirectory, LinkForm
-from gateway.conversion.version_link import VersionLink
+from gateway.conversion.links import LinkDirectory, LinkForm
+from gateway.conversion.version_step import VersionLink
 from gateway.http.limits import DEFAULT_LIMITS, Limits
 from gateway.http.trace_parent import TRACE_FIELDS, Tracing
 from gateway.http.upstream.service import Service

@@ -12,8 +12,8 @@ from gateway.base.dates import format_date
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import NumberText, SectionModel
 from gateway.conversion.chain import compose
-from gateway.conversion.link_directory import LinkForm
-from gateway.conversion.version_link import VersionLink
+from gateway.conversion.links import LinkForm
+from gateway.conversion.version_step import VersionLink
 from gateway.http.upstream.service import Service
 from gateway.lifecycle.brownout import Brownout
 from gateway.lifecycle.lifecycle import Lifecycle, VersionLifecycle

@@ -8,8 +8,8 @@ from gateway.conversion.change import Change
 from gateway.conversion.changes.use import GroupUse
 from gateway.conversion.field_path import pointer, pointers
 from gateway.conversion.formats.body_format import STREAMS, format_of
-from gateway.conversion.operations.operation import Substitute
-from gateway.conversion.operations.operation_path import OperationPath
+from gateway.conversion.operation import Substitute
+from gateway.conversion.operation_path import OperationPath
 from gateway.conversion.schema import Schema
 from gateway.routing.snapshot import Api
 from gateway.verify.claim import Claim, Gap, MessagePart, Outcome, Unchecked, Unmatched

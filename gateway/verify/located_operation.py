@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from gateway.base.path_templates import Router, Segment, Template
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.operations.operation_path import OperationPath, find_operation_path
-from gateway.conversion.version_link import Direction
+from gateway.conversion.operation_path import OperationPath, find_operation_path
+from gateway.conversion.version_step import Direction
 from gateway.routing.snapshot import Endpoint
 from gateway.verify.openapi.openapi import Description, Operation
 from gateway.versions.version import Version

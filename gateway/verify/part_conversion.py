@@ -12,13 +12,12 @@ from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
+from gateway.conversion.carry import Carry
 from gateway.conversion.chain import BodyConversion, Conversion
 from gateway.conversion.change import Inverse, Whole
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.form_body import convert_form, json_from
-from gateway.conversion.message.carry import Carry
-from gateway.conversion.message.message import Message
-from gateway.conversion.message.query_walk import QueryWalk
+from gateway.conversion.message import Message, QueryWalk
 from gateway.conversion.parameter_change import (
     FIELDS,
     QUERY,
@@ -29,7 +28,7 @@ from gateway.conversion.parameter_change import (
 )
 from gateway.conversion.scalars import NUMBER_TEXT, Type
 from gateway.conversion.schema import PLACE, Schema, definitions
-from gateway.conversion.version_link import Direction
+from gateway.conversion.version_step import Direction
 from gateway.proxy.body.slow_thread import run_now
 from gateway.verify.openapi.body_fields import BodyFields, Presence
 from gateway.verify.openapi.openapi import ApiParameter, Operation

@@ -9,8 +9,7 @@ from typing import TypeVar
 from gateway.base import model as shape
 from gateway.base.headers import HOP_BY_HOP
 from gateway.base.mistakes import Location, Mistakes
-from gateway.conversion.change import Change, Whole
-from gateway.conversion.elements import ELEMENT, Elements
+from gateway.conversion.change import ELEMENT, Change, Elements, Whole
 from gateway.conversion.field_path import FieldPath, Keys, Scope, parse_path
 from gateway.conversion.steps import BODY
 from gateway.versions.version import Version

@@ -22,7 +22,7 @@ from gateway.conversion.changes.value_rewrite import FormWays, RewriteSection
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.document import Document, JsonForm, JsonObject, reach
 from gateway.conversion.field_path import Keys, Scope, Tokens
-from gateway.conversion.formats.repeated_keys import RepeatedKey, RepeatedValue
+from gateway.conversion.formats.original_text import RepeatedKey, RepeatedValue
 from gateway.conversion.schema import (
     Flat,
     SchemaImage,

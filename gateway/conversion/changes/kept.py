@@ -12,6 +12,7 @@ from gateway.conversion.change import (
     Change,
     ChangeSequence,
     ChangeVariant,
+    Elements,
     FieldChange,
     Inverse,
     Whole,
@@ -25,7 +26,6 @@ from gateway.conversion.changes.use import GroupUse
 from gateway.conversion.changes.wrap import Wrap
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.document import Document, JsonForm, JsonObject
-from gateway.conversion.elements import Elements
 from gateway.conversion.parameter_change import (
     MovedNames,
     ParameterChange,

@@ -24,7 +24,7 @@ from gateway.conversion.changes.change_section import (
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace, is_within
 from gateway.conversion.document import Document, JsonForm, JsonObject, reach, refuse
 from gateway.conversion.field_path import Keys, Scope, is_array
-from gateway.conversion.message.message import Message, MessageView, message_of
+from gateway.conversion.message import Message, MessageView, message_of
 from gateway.conversion.parameter_change import (
     MovedNames,
     ParameterChange,

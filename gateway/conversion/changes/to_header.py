@@ -7,13 +7,12 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
+from gateway.conversion.carry import VALUE, Carry, HeaderPlace, LinkPlace, Place, QueryPlace
 from gateway.conversion.change import Change, Inverse, Whole
 from gateway.conversion.changes.build_context import BodyContext, ParameterContext
 from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
 from gateway.conversion.changes.value_kinds import BOOLEAN, NUMBER, TEXT
 from gateway.conversion.document import MISSING
-from gateway.conversion.message.carry import Carry
-from gateway.conversion.message.places import VALUE, HeaderPlace, LinkPlace, Place, QueryPlace
 from gateway.conversion.scalars import Type
 
 _KINDS = {"text": TEXT, "number": NUMBER, "boolean": BOOLEAN}

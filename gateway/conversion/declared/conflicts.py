@@ -12,9 +12,8 @@ from gateway.base.path_templates import ANY, Router, Template, shared_path
 from gateway.conversion.changes.change_section import WHOLE, Upgrade
 from gateway.conversion.changes.value_kinds import ValueKinds
 from gateway.conversion.declared.groups import DeclaredChange, Part
-from gateway.conversion.operations.operation import MappedOperation, OperationPattern
-from gateway.conversion.operations.operation_table import OperationTable
-from gateway.conversion.version_link import MessageKind, VersionLink
+from gateway.conversion.operation import MappedOperation, OperationPattern, OperationTable
+from gateway.conversion.version_step import MessageKind, VersionLink
 from gateway.versions.version import Version
 
 AskedPaths = Iterable[tuple[Template, Template]]

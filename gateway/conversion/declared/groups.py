@@ -11,7 +11,7 @@ from gateway.conversion.changes.change_section import WHOLE, BodySection, Change
 from gateway.conversion.changes.registry import ChangeConfig
 from gateway.conversion.changes.use import UseConfig
 from gateway.conversion.declared.conversion import ConversionConfig
-from gateway.conversion.version_link import VersionLink
+from gateway.conversion.version_step import VersionLink
 
 GroupConfigs = Mapping[str, Sequence[ChangeConfig]]
 

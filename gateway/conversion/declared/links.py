@@ -25,10 +25,9 @@ from gateway.conversion.declared.groups import (
     listed_changes,
 )
 from gateway.conversion.declared.operations import OperationsBuilder, build_statuses
-from gateway.conversion.message.form_types import FormTypes
-from gateway.conversion.operations.operation import MappedOperation
+from gateway.conversion.operation import MappedOperation
 from gateway.conversion.parameter_change import ParameterChange
-from gateway.conversion.version_link import BOTH, MessageKind, VersionLink
+from gateway.conversion.version_step import BOTH, FormTypes, MessageKind, VersionLink
 from gateway.http.upstream.service import Service
 from gateway.versions.version import Version
 

@@ -11,7 +11,7 @@ from gateway.conversion.declared.conversion import (
     OperationConfig,
     StatusConfig,
 )
-from gateway.conversion.operations.operation import (
+from gateway.conversion.operation import (
     MappedOperation,
     OperationPattern,
     Substitute,

@@ -23,11 +23,11 @@ from gateway.conversion.chain import BodyConversion
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, Document, JsonObject, kind, within
 from gateway.conversion.field_path import Tokens
-from gateway.conversion.formats import json_encoding
+from gateway.conversion.formats import large_json
 from gateway.conversion.formats.body_format import EMPTY_FORM
-from gateway.conversion.message.message import Message
+from gateway.conversion.message import Message
 from gateway.conversion.scalars import NUMBER_TEXT, WORDS
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.http.turns.thread_pace import Step, no_step
 
 # What urllib decodes and encodes at once takes 85 times the memory of its bytes, and no other
@@ -254,7 +254,7 @@ def _json(
     try:
         document = typed(document, links[begin:], of_request=asking)
         behind = BodyConversion(links[begin:], direction, asking)
-        return json_encoding.encode(behind.convert(document, replace(PLAIN, message=message)))
+        return large_json.encode(behind.convert(document, replace(PLAIN, message=message)))
     except ConversionError as error:
         raise error.moved(before.origin) from None
 

@@ -21,17 +21,14 @@ from msgspec import Raw
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import Document, JsonForm, Number, within
-from gateway.conversion.formats import (
-    json_encoding,
-    json_literals,
-    json_pieces,
-    repeated_keys,
-    surrogates,
-    text_encoding,
+from gateway.conversion.formats import large_json, placeholders, text_encoding
+from gateway.conversion.formats.original_text import (
+    OriginalText,
+    is_as_written,
+    refuse_repeated_within,
 )
-from gateway.conversion.formats.original_text import OriginalText, is_as_written
 from gateway.conversion.formats.text_encoding import TextEncoding
-from gateway.conversion.message.message import Message
+from gateway.conversion.message import Message
 from gateway.conversion.scalars import number
 from gateway.http.turns.thread_pace import Step, no_step
 
@@ -102,7 +99,7 @@ def convert(  # noqa: C901  # one walk in one frame, for speed
     """
     text = body.strip(_BLANKS)  # a body that is a number would keep them
     try:
-        large = len(text) > json_pieces.LARGE
+        large = len(text) > large_json.LARGE
         if large or not text.isascii():
             _check_utf8(text)  # values left unparsed are not checked for it later
         try:
@@ -120,11 +117,11 @@ def convert(  # noqa: C901  # one walk in one frame, for speed
             if converted is None:
                 converted = _converted(text, conversion, _parse, message, step, of_places)
         except msgspec.MsgspecError:
-            restore, parse = surrogates.restore, _parse_characters
-            replaced = surrogates.replace(text)
+            restore, parse = placeholders.restore_surrogates, _parse_characters
+            replaced = placeholders.replace_surrogates(text)
             if replaced is None and message is None:
-                restore, parse = json_literals.restore, _parse_literals
-                replaced = json_literals.replace(text)
+                restore, parse = placeholders.restore_literals, _parse_literals
+                replaced = placeholders.replace_literals(text)
             if replaced is None:
                 raise
             if message is not None:
@@ -184,7 +181,7 @@ def _converted(
     of_places: bool,
 ) -> bytes:
     """Return a converted body in which all that no change alters keeps its text."""
-    small = len(text) <= json_pieces.LARGE
+    small = len(text) <= large_json.LARGE
     ordinary = small and step is no_step and message is None and not of_places and parse is _parse
     if ordinary and _idle:
         original, form = _idle.pop()
@@ -202,7 +199,7 @@ def _converted(
         original.forget()
     if ordinary and len(_idle) < _MOST_IDLE:
         _idle.append((original, form))
-    return made if type(made) is bytes else json_encoding.encode(made, step)
+    return made if type(made) is bytes else large_json.encode(made, step)
 
 
 def _check_utf8(body: bytes) -> None:
@@ -218,7 +215,7 @@ def parse(body: bytes) -> Document:
         try:
             return _compared.decode(body)
         except msgspec.DecodeError:
-            replaced = surrogates.replace(body)
+            replaced = placeholders.replace_surrogates(body)
             return body if replaced is None else _compared.decode(replaced)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ConversionError):
         return body
@@ -296,7 +293,7 @@ def _parse(value: Document) -> Document:
     except ValueError:
         reason = f"a number too large for a Python function, of more than {_MOST_DIGITS} digits"
         raise ConversionError(reason) from None
-    repeated_keys.refuse_within(text, parsed)
+    refuse_repeated_within(text, parsed)
     return parsed
 
 
@@ -315,13 +312,13 @@ def _whole(text: str) -> int | Decimal:
 
 
 def _parse_characters(value: Document) -> Document:
-    if surrogates.is_replaced(_encoded(value)):
+    if placeholders.has_surrogates(_encoded(value)):
         raise ConversionError("half of a surrogate pair, which no Python function is given")
     return _parse(value)
 
 
 def _parse_literals(value: Document) -> Document:
-    if json_literals.MARK in _encoded(value):
+    if placeholders.MARK in _encoded(value):
         raise ConversionError("NaN or Infinity, which no Python function is given")
     return _parse(value)
 

@@ -17,8 +17,9 @@ from msgspec import Raw
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.field_path import pointer
-from gateway.conversion.formats import json_body, repeated_keys
-from gateway.conversion.message.message import Message
+from gateway.conversion.formats import json_body
+from gateway.conversion.formats.original_text import refuse_repeated
+from gateway.conversion.message import Message
 from gateway.http.turns.thread_pace import Step, no_step
 
 _Place = tuple[str, ...]
@@ -87,7 +88,7 @@ def _opened(text: Raw) -> _Operation:
         operation = _members.decode(text)
     except msgspec.MsgspecError as error:
         raise _no_patch(error) from None
-    repeated_keys.refuse(bytes(text), msgspec.json.encode(operation), operation)
+    refuse_repeated(bytes(text), msgspec.json.encode(operation), operation)
     return operation
 
 

@@ -12,7 +12,7 @@ from gateway.base.errors import Fault, FaultCode, FaultError, conversion_failed,
 from gateway.base.headers import HeaderFields, end_to_end
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.formats import json_body, surrogates, text_encoding
+from gateway.conversion.formats import json_body, placeholders, text_encoding
 from gateway.conversion.formats.body_format import (
     MAYBE_JSON,
     NO_TYPES,
@@ -22,10 +22,16 @@ from gateway.conversion.formats.body_format import (
     ElementCount,
     described,
 )
-from gateway.conversion.formats.document_stream import ConvertedStream
-from gateway.conversion.formats.json_sequence import SeriesSearch, TextSearch
+from gateway.conversion.formats.streams import (
+    ConvertedStream,
+    EventStream,
+    JsonLineStream,
+    JsonSequenceStream,
+    SeriesSearch,
+    TextSearch,
+)
 from gateway.conversion.formats.text_encoding import TextEncoding
-from gateway.conversion.message.message import Message
+from gateway.conversion.message import Message
 from gateway.http import content_coding
 from gateway.http.content_coding import ContentCodingError, DecodedTooLargeError, StreamDecoder
 from gateway.http.turns.loop_turns import LoopTurns
@@ -621,15 +627,9 @@ def _converted_stream(
             return document
 
     if body_format is BodyFormat.JSON_LINES:
-        from gateway.conversion.formats.document_stream import JsonLineStream
-
         return JsonLineStream(convert, room.limit)
     if body_format is BodyFormat.JSON_SEQUENCE:
-        from gateway.conversion.formats.json_sequence import JsonSequenceStream
-
         return JsonSequenceStream(convert, room.limit)
-    from gateway.conversion.formats.event_stream import EventStream
-
     return EventStream(convert, room.limit, room.elements, conversion)
 
 
@@ -709,7 +709,7 @@ def _decoded_small(body: bytes, codings: Sequence[str], limit: int, most: int) -
         return None
     try:
         decoded = content_coding.decode(body, codings, min(limit, most))
-        if (codings or size > _NEVER_SLOW) and surrogates.many(decoded):
+        if (codings or size > _NEVER_SLOW) and placeholders.many_surrogates(decoded):
             return None
         return decoded
     except content_coding.DecodedTooLargeError:

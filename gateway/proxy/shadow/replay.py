@@ -15,7 +15,7 @@ from gateway.base.span import Span
 from gateway.conversion.document import Document
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.body_format import BodyFormat, described
-from gateway.conversion.formats.event_stream import events
+from gateway.conversion.formats.streams import events
 from gateway.http import content_coding
 from gateway.http.trace_parent import TRACE_FIELDS
 from gateway.http.upstream.upstream import NoRoomError, Upstream, UpstreamHead

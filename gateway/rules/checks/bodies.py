@@ -11,8 +11,8 @@ from gateway.conversion.chain import compose
 from gateway.conversion.changes.change_section import WHOLE, ChangeSection, Upgrade
 from gateway.conversion.changes.rename import RenameSection
 from gateway.conversion.field_path import FieldPath, parse_path, spell
-from gateway.conversion.operations.operation import MappedOperation
-from gateway.conversion.version_link import VersionLink
+from gateway.conversion.operation import MappedOperation
+from gateway.conversion.version_step import VersionLink
 from gateway.routing.snapshot import Api
 from gateway.verify.located_operation import LocatedOperation, find_operation
 from gateway.verify.openapi.body_fields import BodyFields, Presence

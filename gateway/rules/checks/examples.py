@@ -14,16 +14,15 @@ from gateway.conversion.declared.conversion import ExampleConfig, ExampleMessage
 from gateway.conversion.declared.groups import Part
 from gateway.conversion.document import MISSING
 from gateway.conversion.formats import json_body
-from gateway.conversion.message.message import Message
-from gateway.conversion.message.query_walk import QueryWalk
-from gateway.conversion.operations.operation_path import find_operation_path
+from gateway.conversion.message import Message, QueryWalk
+from gateway.conversion.operation_path import find_operation_path
 from gateway.conversion.parameter_change import (
     ParameterLine,
     ParameterLines,
     parse_query,
     write_query,
 )
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.proxy.body.slow_thread import run_now
 from gateway.rollout.differences import ComparedAnswer, compare
 from gateway.routing.snapshot import Api, Endpoint, Snapshot

@@ -13,7 +13,7 @@ from gateway.base.mistakes import Location, Mistakes, suggest
 from gateway.conversion.changes.change_section import Upgrade
 from gateway.conversion.declared.groups import DeclaredChange, Part
 from gateway.conversion.schema import Schema
-from gateway.conversion.version_link import VersionLink
+from gateway.conversion.version_step import VersionLink
 from gateway.routing.snapshot import Api
 from gateway.rules.checks.bodies import (
     AskedOperation,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from gateway.base.mistakes import Location, Mistakes
 from gateway.conversion.chain import compose
 from gateway.conversion.declared.groups import Part
-from gateway.conversion.operations.operation import MappedOperation, OperationPattern
+from gateway.conversion.operation import MappedOperation, OperationPattern
 from gateway.routing.snapshot import Api
 from gateway.verify.located_operation import LocatedOperation, find_operation
 from gateway.versions.version import Version

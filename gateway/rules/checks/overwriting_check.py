@@ -12,7 +12,7 @@ from gateway.base.path_templates import shared_path
 from gateway.conversion.changes.change_section import Upgrade
 from gateway.conversion.declared.groups import Part
 from gateway.conversion.schema import Schema
-from gateway.conversion.version_link import VersionLink
+from gateway.conversion.version_step import VersionLink
 from gateway.routing.endpoint import asked_paths
 from gateway.routing.snapshot import Api, Endpoint
 from gateway.rules.checks.bodies import sought

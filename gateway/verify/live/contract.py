@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from gateway.conversion.formats import surrogates
+from gateway.conversion.formats import placeholders
 from gateway.conversion.formats.body_format import BodyFormat, described, is_in_ranges
 from gateway.conversion.schema import Schema
 from gateway.http import content_coding
@@ -198,7 +198,7 @@ class Contract:
 
 
 def _parsed(body: bytes) -> object:
-    return msgspec.json.decode(surrogates.replace(body) or body)
+    return msgspec.json.decode(placeholders.replace_surrogates(body) or body)
 
 
 def _decoded(body: bytes, codings: list[bytes], most: int) -> bytes:

@@ -17,7 +17,7 @@ from gateway.conversion.changes.join_steps import Join
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, Document, JsonForm, Number
 from gateway.conversion.field_path import Keys, Members, Scope, is_array, keys_of, parse_path
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
 
 Json = Any

@@ -20,7 +20,7 @@ from gateway.conversion.changes.wrap import Wrap
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN
 from gateway.conversion.scalars import Type
-from gateway.conversion.version_link import Direction, MessageKind, VersionLink
+from gateway.conversion.version_step import Direction, MessageKind, VersionLink
 from gateway.versions.version import Version
 from tests.gateway.conversion.documents import SEALED, Json, jsons, seal, unsealed, untouched
 from tests.gateway.world import LAW

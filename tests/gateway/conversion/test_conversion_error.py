@@ -10,8 +10,17 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from gateway.conversion.carry import Carry, HeaderPlace
 from gateway.conversion.chain import BodyConversion
-from gateway.conversion.change import Change, ChangeSequence, FieldChange, Inverse, Whole
+from gateway.conversion.change import (
+    ELEMENT,
+    Change,
+    ChangeSequence,
+    Elements,
+    FieldChange,
+    Inverse,
+    Whole,
+)
 from gateway.conversion.changes.case import CaseRewriting, KeyCase, WordCase
 from gateway.conversion.changes.default import Default
 from gateway.conversion.changes.envelope import Envelope
@@ -35,13 +44,10 @@ from gateway.conversion.conversion_error import (
     same_place,
 )
 from gateway.conversion.document import PLAIN, JsonForm, JsonObject, within
-from gateway.conversion.elements import ELEMENT, Elements
 from gateway.conversion.field_path import Inside, Keys, Members, Scope, Tokens
-from gateway.conversion.message.carry import Carry
-from gateway.conversion.message.places import HeaderPlace
 from gateway.conversion.scalars import Type
 from gateway.conversion.steps import BODY
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
 from tests.gateway.conversion.documents import SEALED, Json, seal, up
 from tests.gateway.world import LAW

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.conversion.change import ELEMENT, Elements
 from gateway.conversion.changes.type import Retype
-from gateway.conversion.elements import ELEMENT, Elements
 from gateway.conversion.field_path import Keys
 from gateway.conversion.scalars import Type
 from tests.gateway.conversion.documents import Json, both, down, fails, up

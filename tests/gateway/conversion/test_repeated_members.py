@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.formats.repeated_keys import (
+from gateway.conversion.formats.original_text import (
     RepeatedKey,
     RepeatedValue,
     check_repeated,

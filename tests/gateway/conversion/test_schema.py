@@ -22,7 +22,7 @@ from gateway.conversion.field_path import parse_scopes
 from gateway.conversion.formats import json_body
 from gateway.conversion.schema import PLACE, Schema, UndecidedError
 from gateway.conversion.schema_fit import ConvertedSchema, Verdict, convert_schema, fits
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.rules.document import read
 from gateway.versions.version import Version
 from tests.test_change_examples import GROUPS, ROWS

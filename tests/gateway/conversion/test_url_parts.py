@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.conversion.link_directory import LinkForm
-from gateway.conversion.link_mapper import (
+from gateway.conversion.links import (
+    LinkForm,
     in_form,
     is_address,
     query_and_fragment,

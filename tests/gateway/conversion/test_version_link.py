@@ -13,7 +13,7 @@ from gateway.conversion.parameter_change import (
     rewrite_lines,
     write_query,
 )
-from gateway.conversion.version_link import (
+from gateway.conversion.version_step import (
     BOTH,
     Direction,
     MessageKind,

@@ -1,11 +1,17 @@
 """Hops: which links between two versions a request takes."""
 
+from gateway.conversion.carry import Carry, QueryPlace
 from gateway.conversion.changes.default import Default
-from gateway.conversion.message.carry import Carry
-from gateway.conversion.message.places import QueryPlace
-from gateway.conversion.operations.operation import MappedOperation, parse_operation
-from gateway.conversion.version_link import Direction, MessageKind, VersionLink
-from gateway.conversion.version_step import VersionStep, making, status_kinds, version_steps_of
+from gateway.conversion.operation import MappedOperation, parse_operation
+from gateway.conversion.version_step import (
+    Direction,
+    MessageKind,
+    VersionLink,
+    VersionStep,
+    making,
+    status_kinds,
+    version_steps_of,
+)
 from gateway.versions.version import Version
 
 V1, V2, V3, V4 = map(Version, (1, 2, 3, 4))

@@ -2,7 +2,7 @@
 
 from asyncio import CancelledError
 
-from gateway.conversion.message.message import MessageView
+from gateway.conversion.message import MessageView
 
 _ENDS = {"EXIT": SystemExit, "CANCEL": CancelledError}
 

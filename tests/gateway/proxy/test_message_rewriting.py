@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from gateway.base.mistakes import ConfigError
 from gateway.conversion.chain import Conversion
 from gateway.conversion.changes.rename import Renamed
-from gateway.conversion.message.message import Message
-from gateway.conversion.message.query_walk import QueryStep
-from gateway.conversion.operations.operation_path import OperationPath
+from gateway.conversion.message import Message, QueryStep
+from gateway.conversion.operation_path import OperationPath
 from gateway.conversion.parameter_change import parse_query
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.proxy.message_rewriting import planned_message
 from gateway.proxy.shadow import replay, shadows
 from gateway.proxy.shadow.replay import CapturedAnswer

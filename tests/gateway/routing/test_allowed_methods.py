@@ -3,12 +3,12 @@
 import pytest
 
 from gateway.conversion.chain import compose
-from gateway.conversion.operations.operation import (
+from gateway.conversion.operation import (
     MappedOperation,
     Substitute,
     parse_operation,
 )
-from gateway.conversion.version_link import VersionLink
+from gateway.conversion.version_step import VersionLink
 from gateway.http.upstream.service import Service
 from gateway.routing.options import client_methods, methods_elsewhere
 from tests.gateway.world import V1, V2

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway.conversion.carry import Carry, HeaderPlace, LinkPlace, QueryPlace
 from gateway.conversion.chain import compose
 from gateway.conversion.change import Inverse, Whole
 from gateway.conversion.changes.default import Added
@@ -9,10 +10,8 @@ from gateway.conversion.changes.join_list import Repeated
 from gateway.conversion.changes.python import PythonParameter
 from gateway.conversion.changes.recombined import Recombined
 from gateway.conversion.changes.rename import Rename, Renamed
-from gateway.conversion.message.carry import Carry
-from gateway.conversion.message.places import HeaderPlace, LinkPlace, QueryPlace
 from gateway.conversion.parameter_change import ParameterSequence, Reversed, Rewritten
-from gateway.conversion.version_link import MessageKind, VersionLink
+from gateway.conversion.version_step import MessageKind, VersionLink
 from gateway.routing.cors import NamePair, allowed, exposed, name_pairs, requested
 from tests.gateway.world import V1, V2
 

@@ -13,7 +13,7 @@ from gateway.base.request import RequestContext, RequestHead
 from gateway.conversion.chain import Conversion
 from gateway.conversion.changes.default import Added
 from gateway.conversion.changes.rename import Renamed
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.lifecycle.brownout import CompiledWindow, VersionBrownout
 from gateway.lifecycle.lifecycle import EndpointLifecycle, Successor, VersionLifecycle
 from gateway.routing.plan import Decision, Options, Plan, Refusal, plan

@@ -10,13 +10,13 @@ from gateway.base.path_templates import parse_template
 from gateway.base.request import RequestContext
 from gateway.conversion.chain import Conversion
 from gateway.conversion.changes.python import PythonParameter
-from gateway.conversion.message.message import MessageView
-from gateway.conversion.operations.operation import (
+from gateway.conversion.message import MessageView
+from gateway.conversion.operation import (
     MappedOperation,
     Substitute,
     parse_operation,
 )
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.rollout.cutover import CutoverRoute, StickyBy, VersionCutover
 from gateway.rollout.shadow import ShadowMode, VersionShadow
 from gateway.routing.plan import Decision, Plan, Refusal, plan

@@ -10,7 +10,7 @@ from gateway.base.path_templates import parse_template
 from gateway.base.request import RequestContext
 from gateway.conversion.chain import Conversion
 from gateway.conversion.changes.rename import Renamed
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.rollout.cutover import CutoverRoute, StickyBy, VersionCutover
 from gateway.rollout.shadow import DryRunMark, VersionShadow
 from gateway.routing.plan import Plan, Refusal, plan

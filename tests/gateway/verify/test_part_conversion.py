@@ -8,7 +8,7 @@ import pytest
 from gateway.conversion.chain import BodyConversion, Conversion, compose
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.schema import Schema
-from gateway.conversion.version_link import Direction
+from gateway.conversion.version_step import Direction
 from gateway.rules.load import load
 from gateway.verify.openapi.openapi import ApiParameter, Operation
 from gateway.verify.part_conversion import (

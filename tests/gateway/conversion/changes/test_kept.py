@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.conversion.chain import BodyConversion
-from gateway.conversion.change import Change, ChangeSequence, Inverse, Whole
+from gateway.conversion.change import ELEMENT, Change, ChangeSequence, Elements, Inverse, Whole
 from gateway.conversion.changes.default import Default
 from gateway.conversion.changes.envelope import Envelope
 from gateway.conversion.changes.invert import Invert
@@ -32,7 +32,6 @@ from gateway.conversion.changes.use import GroupUse
 from gateway.conversion.changes.wrap import Several, Wrap
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, JsonForm
-from gateway.conversion.elements import ELEMENT, Elements
 from gateway.conversion.field_path import Inside, Members, Scope
 from gateway.conversion.parameter_change import (
     QUERY,
@@ -45,7 +44,7 @@ from gateway.conversion.parameter_change import (
 )
 from gateway.conversion.scalars import Type
 from gateway.conversion.steps import BODY
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
 from tests.gateway.conversion.documents import SEALED, Json, fails, jsons, seal, unsealed, up
 from tests.gateway.conversion.test_conversion_error import bodies, changes

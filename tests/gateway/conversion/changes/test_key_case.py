@@ -8,7 +8,7 @@ from gateway.conversion.changes.case import CaseRewriting, KeyCase, WordCase
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN
 from gateway.conversion.field_path import Keys
-from gateway.conversion.formats.repeated_keys import RepeatedValue, check_repeated, object_of
+from gateway.conversion.formats.original_text import RepeatedValue, check_repeated, object_of
 from tests.gateway.conversion.documents import Json, both, down, fails, scalars, up
 from tests.gateway.world import LAW
 

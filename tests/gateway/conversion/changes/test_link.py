@@ -7,7 +7,7 @@ import pytest
 from gateway.conversion.changes.link import Link
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN
-from gateway.conversion.message.message import Message
+from gateway.conversion.message import Message
 from tests.gateway.conversion.documents import down, up
 
 LINK = Link((), ("links", "self"))

@@ -13,7 +13,7 @@ from gateway.conversion.change import Inverse
 from gateway.conversion.changes.python import PythonChange, PythonParameter, text_function
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, Document, JsonForm
-from gateway.conversion.message.message import Message, MessageView, request_message
+from gateway.conversion.message import Message, MessageView, request_message
 from gateway.conversion.parameter_change import (
     ParameterLine,
     in_direction,

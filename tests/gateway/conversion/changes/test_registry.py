@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.base.mistakes import Mistakes
+from gateway.conversion.carry import QueryPlace
 from gateway.conversion.change import Change
 from gateway.conversion.changes.build_context import BodyContext, ParameterContext
 from gateway.conversion.changes.change_section import WHOLE, BodySection
@@ -25,8 +26,7 @@ from gateway.conversion.changes.registry import (
 from gateway.conversion.changes.rename import Rename
 from gateway.conversion.document import MISSING, PLAIN, Document, get, kind
 from gateway.conversion.field_path import keys_of, parse_path
-from gateway.conversion.message.message import Message
-from gateway.conversion.message.places import QueryPlace
+from gateway.conversion.message import Message
 from gateway.conversion.parameter_change import in_direction, rewrite_fields, rewrite_query
 from gateway.rules.editor_schema import json_schema
 from gateway.versions.version import Version

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.base.mistakes import ConfigError
-from gateway.conversion.change import Change, ChangeSequence, Inverse, Whole
+from gateway.conversion.change import ELEMENT, Change, ChangeSequence, Elements, Inverse, Whole
 from gateway.conversion.changes import python
 from gateway.conversion.changes.affix import AffixForm
 from gateway.conversion.changes.default import Default
@@ -29,11 +29,10 @@ from gateway.conversion.changes.type import Retype
 from gateway.conversion.changes.value_rewrite import ValueRewrite, ways_between
 from gateway.conversion.changes.wrap import Several, Wrap
 from gateway.conversion.document import MISSING, Number
-from gateway.conversion.elements import ELEMENT, Elements
 from gateway.conversion.parameter_change import in_direction, rewrite_query
 from gateway.conversion.scalars import Type
 from gateway.conversion.steps import BODY
-from gateway.conversion.version_link import MessageKind, VersionLink
+from gateway.conversion.version_step import MessageKind, VersionLink
 from gateway.rules.load import check, load_file
 from tests.gateway.rules.rules import edited, loaded
 

@@ -1,6 +1,6 @@
 """Operations of conversions: which are the same, what is warned of, and what `explain` shows."""
 
-from gateway.conversion.version_link import VersionLink
+from gateway.conversion.version_step import VersionLink
 from gateway.routing.snapshot import Api
 from gateway.rules.load import check
 from tests.gateway.rules.rules import RULES, edited

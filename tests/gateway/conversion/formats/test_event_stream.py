@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversion.chain import BodyConversion
-from gateway.conversion.formats import event_stream
-from gateway.conversion.formats.event_stream import EventStream, events
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.formats import streams
+from gateway.conversion.formats.streams import EventStream, events
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.http.content_coding import DecodedTooLargeError
 from gateway.http.turns.thread_pace import Step
 from gateway.versions.version import Version
@@ -110,9 +110,9 @@ def test_the_search_for_ends_is_linear(
     monkeypatch: pytest.MonkeyPatch, begin: bytes, piece: bytes
 ) -> None:
     """However small the pieces are, each byte is looked at a few times at most."""
-    events, lines = Counting(event_stream._END_OF_EVENT), Counting(event_stream._END_OF_LINE)
-    monkeypatch.setattr(event_stream, "_END_OF_EVENT", events)
-    monkeypatch.setattr(event_stream, "_END_OF_LINE", lines)
+    events, lines = Counting(streams._END_OF_EVENT), Counting(streams._END_OF_LINE)
+    monkeypatch.setattr(streams, "_END_OF_EVENT", events)
+    monkeypatch.setattr(streams, "_END_OF_LINE", lines)
     stream = EventStream(marked, 1_000_000, 1_000_000)
     for number in range(5000):
         stream.feed(piece if number else begin)

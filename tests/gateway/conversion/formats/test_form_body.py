@@ -11,7 +11,7 @@ import pytest
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats.form_body import convert_form, retyped
-from gateway.conversion.version_link import Direction
+from gateway.conversion.version_step import Direction
 from gateway.rules.load import load
 from gateway.versions.version import Version
 from tests.gateway.proxy.body.rules import conversion

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gateway.conversion.chain import BodyConversion
-from gateway.conversion.change import Change, Inverse, Whole
+from gateway.conversion.change import ELEMENT, Change, Elements, Inverse, Whole
 from gateway.conversion.changes.default import Default
 from gateway.conversion.changes.envelope import Envelope
 from gateway.conversion.changes.map import Map
@@ -21,11 +21,10 @@ from gateway.conversion.changes.rename import Rename
 from gateway.conversion.changes.type import Retype
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import Number
-from gateway.conversion.elements import ELEMENT, Elements
-from gateway.conversion.formats import json_body, json_pieces
+from gateway.conversion.formats import json_body, large_json
 from gateway.conversion.scalars import Type
 from gateway.conversion.steps import BODY
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.routing.snapshot import Route
 from gateway.rules.load import load
 from gateway.versions.version import Version
@@ -233,7 +232,7 @@ def routed(version: int) -> Route:
         ),
     ],
 )
-@pytest.mark.parametrize("blanks", [0, json_pieces.LARGE])
+@pytest.mark.parametrize("blanks", [0, large_json.LARGE])
 def test_a_refusal_names_the_place_of_the_client(document: object, error: str, blanks: int) -> None:
     request = routed(1).request
     assert request is not None

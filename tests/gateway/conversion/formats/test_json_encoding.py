@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from gateway.conversion.formats import json_encoding
+from gateway.conversion.formats import large_json
 
 at_once = msgspec.json.Encoder(decimal_format="number").encode
 DOCUMENTS = st.recursive(
@@ -28,12 +28,12 @@ DOCUMENTS = st.recursive(
 
 @pytest.mark.parametrize("together", [1, 2, 3])
 def test_the_same_as_at_once(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_encoding, "_TOGETHER", together)
-    monkeypatch.setattr(json_encoding, "_STEP", together)
+    monkeypatch.setattr(large_json, "_TOGETHER", together)
+    monkeypatch.setattr(large_json, "_STEP", together)
 
     @given(DOCUMENTS)
     def check(document: Any) -> None:
-        assert json_encoding.encode(document) == at_once(document)
+        assert large_json.encode(document) == at_once(document)
 
     check()
 
@@ -47,9 +47,9 @@ def test_no_step_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
         written.append(len(text))
         return text
 
-    monkeypatch.setattr(json_encoding, "_encoded", encoded)
+    monkeypatch.setattr(large_json, "_encoded", encoded)
     element = Raw(b'"' + b"x" * 98 + b'"')
     several = [element] * 1000
-    json_encoding.encode({"a": several, "b": {str(key): element for key in range(1000)}, "c": 1})
+    large_json.encode({"a": several, "b": {str(key): element for key in range(1000)}, "c": 1})
     assert max(written) < 64 * 110
     assert sum(written) > 200_000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.formats.document_stream import JsonLineStream
+from gateway.conversion.formats.streams import JsonLineStream
 from gateway.http.content_coding import DecodedTooLargeError
 from gateway.http.turns.thread_pace import Step
 

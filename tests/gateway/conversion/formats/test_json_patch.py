@@ -16,7 +16,7 @@ from gateway.conversion.changes.python import PythonChange
 from gateway.conversion.changes.wrap import Wrap
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats.json_patch import convert_patch
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
 from tests.gateway.proxy.body.rules import conversion
 

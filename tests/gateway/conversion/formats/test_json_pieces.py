@@ -12,9 +12,9 @@ from gateway.conversion.change import Whole
 from gateway.conversion.changes.map import Map, Unknown
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import Number
-from gateway.conversion.formats import json_body, json_pieces, original_text
+from gateway.conversion.formats import json_body, large_json, original_text
 from gateway.conversion.steps import BODY
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
 from tests.gateway.proxy.body.rules import conversion
 
@@ -28,7 +28,7 @@ VALUES = st.recursive(
 @pytest.fixture(params=[2, 3, 7, 64])
 def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut every few bytes, so that each kind of byte is at the end of a window."""
-    monkeypatch.setattr(json_pieces, "_PIECE", request.param)
+    monkeypatch.setattr(large_json, "_PIECE", request.param)
 
 
 @pytest.mark.usefixtures("small")
@@ -39,7 +39,7 @@ def test_pieces_are_whole_elements(compact: bool) -> None:
     @given(st.lists(VALUES, min_size=1, max_size=8), st.booleans())
     def check(array: list[Any], ascii_only: bool) -> None:
         text = json.dumps(array, separators=separators, ensure_ascii=ascii_only).encode()
-        pieces = [*json_pieces.cut(text[1:-1])]
+        pieces = [*large_json.cut(text[1:-1])]
         assert b"[" + b",".join(pieces) + b"]" == text
         parts = [json.loads(b"[" + piece + b"]") for piece in pieces]
         assert all(parts)
@@ -61,7 +61,7 @@ def is_array(inner: bytes) -> bool:
 @given(st.text(alphabet='a1,"\\[]{}: ', max_size=30))
 def test_what_is_no_json_stays_none(text: str) -> None:
     inner = text.encode()
-    pieces = [*json_pieces.cut(inner)]
+    pieces = [*large_json.cut(inner)]
     if not is_array(inner):
         assert any(not piece.strip() or not is_array(piece) for piece in pieces)
 
@@ -71,13 +71,13 @@ def test_what_is_no_json_stays_none(text: str) -> None:
 )
 def test_no_piece_is_long(element: bytes) -> None:
     inner = b",".join([element] * 100_000)
-    longest = json_pieces._PIECE + 2 * len(element)
-    assert all(len(piece) <= longest for piece in json_pieces.cut(inner))
+    longest = large_json._PIECE + 2 * len(element)
+    assert all(len(piece) <= longest for piece in large_json.cut(inner))
 
 
 def test_an_element_larger_than_a_piece_is_one() -> None:
     large = b"[" + b"{}," * 50_000 + b"1]"
-    assert large in [*json_pieces.cut(b",".join([b"1", large, b"2"]))]
+    assert large in [*large_json.cut(b",".join([b"1", large, b"2"]))]
 
 
 def members(*more: bytes) -> bytes:
@@ -101,10 +101,10 @@ def test_the_parser_opens_no_large_text(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(original_text, "_opened", opened)
     monkeypatch.setattr(json_body, "_opened", opened)
     in_pieces = json_body.convert(members(b'"name":1'), conversion())
-    assert 0 < longest <= 2 * json_pieces._PIECE
-    monkeypatch.setattr(json_pieces, "LARGE", 2**30)
+    assert 0 < longest <= 2 * large_json._PIECE
+    monkeypatch.setattr(large_json, "LARGE", 2**30)
     assert in_pieces == json_body.convert(members(b'"name":1'), conversion())
-    assert longest > json_pieces._PIECE * 5
+    assert longest > large_json._PIECE * 5
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_texts_across_steps_are_utf8() -> None:
 @pytest.mark.usefixtures("small")
 @given(st.text(alphabet=" \t\r\na[", max_size=30))
 def test_white_space_is_stripped(text: str) -> None:
-    assert bytes(json_pieces.stripped(memoryview(text.encode()))) == text.encode().strip()
+    assert bytes(large_json.stripped(memoryview(text.encode()))) == text.encode().strip()
 
 
 def test_a_digit_behind_much_white_space_is_itself() -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.formats import json_sequence
-from gateway.conversion.formats.json_sequence import JsonSequenceStream, SeriesSearch
+from gateway.conversion.formats import streams
+from gateway.conversion.formats.streams import JsonSequenceStream, SeriesSearch
 from gateway.http.content_coding import DecodedTooLargeError
 from gateway.http.turns.thread_pace import Step
 
@@ -45,11 +45,11 @@ def test_it_does_not_matter_where_the_bytes_are_cut(
     whole, cut = JsonSequenceStream(marked, 1000), JsonSequenceStream(marked, 1000)
     expected = whole.feed(text) + whole.finish()
     at = sorted({0, *(each for each in cuts if each < len(text)), len(text)})
-    before, json_sequence._STEP = json_sequence._STEP, window
+    before, streams._STEP = streams._STEP, window
     try:
         pieces = [cut.feed(text[low:high]) for low, high in pairwise(at)]
     finally:
-        json_sequence._STEP = before
+        streams._STEP = before
     assert b"".join(pieces) + cut.finish() == expected
 
 

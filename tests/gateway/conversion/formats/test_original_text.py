@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.formats import json_body, json_pieces
-from gateway.conversion.message.message import Message
+from gateway.conversion.formats import json_body, large_json
+from gateway.conversion.message import Message
 from gateway.rules.load import load
 from gateway.versions.version import Version
 from tests.gateway.world import LAW
@@ -73,7 +73,7 @@ def test_a_body_that_no_change_alters_is_the_same_object(
     changes: str, body: bytes, large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if large:
-        monkeypatch.setattr(json_pieces, "LARGE", 1)
+        monkeypatch.setattr(large_json, "LARGE", 1)
     message = Message(status=200) if changes is HEADER else None
     assert json_body.convert(body, conversion(changes), message) is body
 
@@ -106,7 +106,7 @@ def test_what_no_change_alters_keeps_its_text_beside_what_one_does(
     changes: str, body: bytes, expected: bytes, large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if large:
-        monkeypatch.setattr(json_pieces, "LARGE", 1)
+        monkeypatch.setattr(large_json, "LARGE", 1)
     message = Message(status=200) if changes is HEADER else None
     assert json_body.convert(body, conversion(changes), message) == expected
 
@@ -171,7 +171,7 @@ def test_a_body_is_the_same_as_without_white_space(text: str, changes: str, larg
 
     def made(document: bytes) -> Any:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(json_pieces, "LARGE", large)
+            patch.setattr(large_json, "LARGE", large)
             try:
                 return pairs(json_body.convert(document, conversion(changes)))
             except ConversionError as error:

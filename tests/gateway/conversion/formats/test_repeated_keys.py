@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.changes.rename import Rename
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.formats import json_body, repeated_keys
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.formats import json_body, original_text
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
 from tests.gateway.world import LAW
 
@@ -96,7 +96,7 @@ class Pairs(list[tuple[str, Any]]):
 
 def is_refused_within(text: str) -> bool:
     try:
-        repeated_keys.refuse_within(text.encode(), json.loads(text))
+        original_text.refuse_repeated_within(text.encode(), json.loads(text))
     except ConversionError:
         return True
     return False

@@ -14,7 +14,7 @@ from gateway.conversion.changes.python import PythonChange
 from gateway.conversion.changes.rename import Rename
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats import json_body
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
 
 RENAME = Rename((), ("a",), ("b",))

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.conversion.carry import Carry, HeaderPlace, QueryPlace
 from gateway.conversion.document import MISSING, PLAIN, JsonObject
-from gateway.conversion.message.carry import Carry
-from gateway.conversion.message.message import Message
-from gateway.conversion.message.places import HeaderPlace, QueryPlace
+from gateway.conversion.message import Message
 from gateway.conversion.parameter_change import ParameterLine, ParameterLines
 from gateway.conversion.scalars import Type
 from tests.gateway.conversion.documents import Json, fails

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import Document
-from gateway.conversion.message.form_types import FormTypes
+from gateway.conversion.version_step import FormTypes
 
 TYPES = FormTypes(False, ("size", "lines"), ("on", "flags"), ("lines", "tags"))
 

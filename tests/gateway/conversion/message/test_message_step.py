@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from gateway.conversion.carry import Carry, HeaderPlace, QueryPlace
 from gateway.conversion.chain import BodyConversion, Conversion
 from gateway.conversion.change import Change, Inverse, Whole
 from gateway.conversion.changes.python import PythonChange, PythonParameter
@@ -11,10 +12,7 @@ from gateway.conversion.changes.rename import Rename, Renamed
 from gateway.conversion.changes.type import Retype
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN
-from gateway.conversion.message.carry import Carry
-from gateway.conversion.message.message import Message, MessageView
-from gateway.conversion.message.places import HeaderPlace, QueryPlace
-from gateway.conversion.message.query_walk import QueryStep, QueryWalk
+from gateway.conversion.message import Message, MessageView, QueryStep, QueryWalk
 from gateway.conversion.parameter_change import (
     ParameterChange,
     ParameterLine,
@@ -24,7 +22,7 @@ from gateway.conversion.parameter_change import (
     write_query,
 )
 from gateway.conversion.scalars import Type
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
 
 V1, V2, V3 = map(Version, (1, 2, 3))

@@ -7,7 +7,7 @@ import pytest
 from gateway.conversion.changes.python import PythonChange, takes_message
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, Document
-from gateway.conversion.message.message import Message, MessageView
+from gateway.conversion.message import Message, MessageView
 from gateway.conversion.parameter_change import ParameterLine, parse_query
 from gateway.conversion.steps import BODY
 

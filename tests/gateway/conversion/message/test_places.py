@@ -2,11 +2,10 @@
 
 import pytest
 
+from gateway.conversion.carry import HeaderPlace, LinkPlace, Place, QueryPlace
 from gateway.conversion.changes.rename import Renamed
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.message.message import Message
-from gateway.conversion.message.places import HeaderPlace, LinkPlace, Place, QueryPlace
-from gateway.conversion.message.query_walk import QueryStep, QueryWalk
+from gateway.conversion.message import Message, QueryStep, QueryWalk
 from gateway.conversion.parameter_change import (
     ParameterLine,
     ParameterLines,

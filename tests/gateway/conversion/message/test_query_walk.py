@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from gateway.conversion.changes.rename import Renamed
 from gateway.conversion.conversion_error import Beside
-from gateway.conversion.message.query_walk import QueryStep, QueryWalk
+from gateway.conversion.message import QueryStep, QueryWalk
 from gateway.conversion.parameter_change import in_direction, parse_query, write_query
 from gateway.versions.version import Version
 from tests.gateway.world import LAW

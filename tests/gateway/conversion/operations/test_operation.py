@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.operations.operation import (
+from gateway.conversion.operation import (
     END,
     MappedOperation,
     converted_status,

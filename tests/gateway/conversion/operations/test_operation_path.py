@@ -10,19 +10,18 @@ from gateway.conversion.chain import BodyConversion, compose
 from gateway.conversion.changes.default import Default
 from gateway.conversion.changes.rename import Rename, Renamed
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.operations.operation import (
+from gateway.conversion.operation import (
     MappedOperation,
     Substitute,
     parse_operation,
 )
-from gateway.conversion.operations.operation_path import (
+from gateway.conversion.operation_path import (
     OperationPath,
     find_link,
     find_operation_path,
 )
 from gateway.conversion.parameter_change import Rewritten
-from gateway.conversion.version_link import MessageKind, VersionLink
-from gateway.conversion.version_step import VersionStep
+from gateway.conversion.version_step import MessageKind, VersionLink, VersionStep
 from gateway.http.upstream.service import Service
 from gateway.versions.version import Version
 from tests.gateway.world import LAW

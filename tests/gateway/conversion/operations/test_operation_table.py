@@ -2,8 +2,7 @@
 
 import pytest
 
-from gateway.conversion.operations.operation import END, MappedOperation, parse_operation
-from gateway.conversion.operations.operation_table import OperationTable
+from gateway.conversion.operation import END, MappedOperation, OperationTable, parse_operation
 from gateway.conversion.parameter_change import parse_query
 from gateway.versions.version import Version
 

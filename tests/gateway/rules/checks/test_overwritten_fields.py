@@ -15,9 +15,8 @@ from gateway.conversion.changes.registry import CHANGES, ChangeConfig
 from gateway.conversion.changes.rename import Rename
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats import json_body
-from gateway.conversion.message.message import Message
-from gateway.conversion.message.query_walk import QueryWalk
-from gateway.conversion.version_link import Direction, VersionLink
+from gateway.conversion.message import Message, QueryWalk
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.rules.checks.examples import check_conversions
 from gateway.rules.document import read
 from gateway.rules.load import load_file

@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
-from gateway.conversion.message.query_walk import QueryStep
-from gateway.conversion.operations.operation import (
+from gateway.conversion.message import QueryStep
+from gateway.conversion.operation import (
+    FoundOperation,
     MappedOperation,
     OperationPattern,
+    OperationTable,
     Substitute,
 )
-from gateway.conversion.operations.operation_table import FoundOperation, OperationTable
 from gateway.conversion.parameter_change import (
     LINK,
     QUERY,
@@ -26,8 +27,7 @@ from gateway.conversion.parameter_change import (
     rewrite_lines,
     write_query,
 )
-from gateway.conversion.version_link import Direction
-from gateway.conversion.version_step import OperationChoice, VersionStep
+from gateway.conversion.version_step import Direction, OperationChoice, VersionStep
 from gateway.versions.version import Version
 
 

@@ -1,1 +1,0 @@
-"""Values that move between the parts of a message."""

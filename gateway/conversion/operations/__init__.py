@@ -1,1 +1,0 @@
-"""Operations that a version has at another path, or lacks."""
