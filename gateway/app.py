@@ -21,14 +21,13 @@ from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import rules_hash
 from gateway.http.trace_parent import Tracing
 from gateway.observe import log
-from gateway.observe.span_export import Ended, Sender, SpanExport
-from gateway.observe.target_watch import FailingTarget
+from gateway.observe.failing_targets import FailingTarget
+from gateway.observe.tracing import Ended, Sender, SpanExport
 from gateway.process.listening import listening_sockets
 from gateway.process.reloader import Reloader
-from gateway.process.running import on_hangup, run_with, stop_on_signals
+from gateway.process.running import Tasks, on_hangup, run_with, stop_on_signals
 from gateway.process.serving import Serving
 from gateway.process.settings import Settings, unknown_variables
-from gateway.process.tasks import Tasks
 from gateway.rules.variables import names
 from gateway.store.local import LocalState
 from gateway.store.state import Membership, State, extra_missing

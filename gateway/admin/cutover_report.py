@@ -4,8 +4,7 @@ import msgspec
 
 from gateway.findings.formatting import columns, compared_text, format_time, plural
 from gateway.findings.uncompared import listed
-from gateway.rollout.cutover_state import outlook
-from gateway.rollout.cutovers import SETTLE_SECONDS, CurrentCutover
+from gateway.rollout.cutovers import SETTLE_SECONDS, CurrentCutover, outlook
 from gateway.rollout.gates import GateResult
 from gateway.rollout.route_outcomes import OUTCOMES, RouteOutcomes
 

@@ -7,8 +7,8 @@ import msgspec
 from gateway.base.overrides import VersionKey
 from gateway.findings.formatting import columns, compared_text, format_time, plural
 from gateway.findings.uncompared import listed
-from gateway.observe.latency import quantile
 from gateway.rollout.cutover import CutoverRoute
+from gateway.usage.delta import latency_quantile
 from gateway.usage.totals import Totals
 
 
@@ -161,7 +161,7 @@ def _latency(totals: Totals, key: VersionKey, route: CutoverRoute) -> LatencyRep
     buckets = totals.latencies.get((*key, route))
     if not buckets:
         return None
-    shares = (round(quantile(buckets, share) * 1000, 1) for share in (0.5, 0.95, 0.99))
+    shares = (round(latency_quantile(buckets, share) * 1000, 1) for share in (0.5, 0.95, 0.99))
     return LatencyReport(buckets.total(), *shares)
 
 

@@ -12,7 +12,7 @@ from gateway.admin.cutover_report import CutoverReport, cutover_table
 from gateway.cli.shared.arguments import add_actions, add_version_action
 from gateway.cli.shared.remote import AdminUnreachableError, ask_version, read_answer
 from gateway.findings.formatting import format_time
-from gateway.rollout.cutover_state import DecidedBy
+from gateway.rollout.cutovers import DecidedBy
 
 HELP = "show and set the percentage of a cutover"
 _PERCENT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?%?", re.ASCII)

@@ -14,9 +14,8 @@ from gateway.findings.service_failures import service_failures
 from gateway.findings.usage_summary import UsageSummary
 from gateway.findings.version_summary import VersionSummary
 from gateway.lifecycle.brownout import WindowOccurrence
-from gateway.observe.failing_service import FailingService
-from gateway.rollout.cutover_state import DecidedBy, awaited, outlook
-from gateway.rollout.cutovers import CurrentCutover
+from gateway.observe.failing_targets import FailingService
+from gateway.rollout.cutovers import CurrentCutover, DecidedBy, awaited, outlook
 from gateway.rollout.decisions import AuditEntry
 from gateway.rollout.gates import GateOutcome
 from gateway.store.state import FleetView

@@ -11,7 +11,7 @@ from gateway.findings.refused_rules import RefusedRules, rules_hash
 from gateway.findings.usage_summary import UsageSummary
 from gateway.findings.version_summary import VersionSummary
 from gateway.lifecycle.brownout import WindowOccurrence
-from gateway.rollout.cutover_state import CutoverState, DecidedBy
+from gateway.rollout.cutovers import CutoverState, DecidedBy
 from gateway.store.state import FailoverRank, FleetView
 from gateway.usage.history import Distinct, Interval, Resolution
 

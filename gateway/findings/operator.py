@@ -11,8 +11,7 @@ from gateway.base.overrides import VersionKey
 from gateway.findings.gate_curves import GateCurves
 from gateway.findings.refused_rules import RefusedRules
 from gateway.findings.uncompared import uncompared_operations
-from gateway.observe.failing_service import FailingService, failing_services
-from gateway.observe.target_watch import FailingTarget
+from gateway.observe.failing_targets import FailingService, FailingTarget, failing_services
 from gateway.routing.snapshot import Snapshot
 from gateway.store.state import State
 from gateway.usage.delta import CounterDelta, Delta

@@ -17,8 +17,7 @@ from gateway.rollout.cutover import in_force
 from gateway.routing.snapshot import Route, Snapshot
 from gateway.store.state import DataGap, StateView
 from gateway.usage.delta import OperationName
-from gateway.usage.top_clients import TopClients
-from gateway.usage.totals import Totals
+from gateway.usage.totals import TopClients, Totals
 
 WITHIN = "30d"
 """The default period of the evidence."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gateway.findings.formatting import moment_text, plural
-from gateway.observe.failing_service import FailingService
+from gateway.observe.failing_targets import FailingService
 from gateway.store.state import FleetView
 
 # The maximum number of replicas that a subject names.

@@ -1,18 +1,167 @@
-"""The log on standard output: one JSON object per line, one line per request."""
+"""The log on standard output: one JSON object a line, one line a request; nothing waits for it.
 
+A write to a pipe that nobody reads, or not fast enough, would stop the whole process. So a pipe is
+opened once more as one that never blocks. Lines that it does not take wait in memory up to a bound;
+those beyond are dropped and counted. Lines wait for a full disk, too, which may have taken half of
+one.
+"""
+
+import asyncio
+import errno
 import logging
+import os
+import select
+import socket
+import stat
 import sys
 import time
 import traceback
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, lru_cache
+from select import PIPE_BUF
 from typing import Final
 
 import msgspec
 
 from gateway.http.upstream.service import Service, Target
-from gateway.observe.log_output import LogOutput
 from gateway.usage.delta import CounterDelta, Deliver, Delta
+
+# The size of one write to a file, which never blocks for long; more lines go into several.
+_FILE = 64 * 1024
+# The bytes of lines that wait.
+_MOST_WAITING = 1024 * 1024
+# The bytes beyond, for the gateway's own events alone: requests, which are many, would crowd out
+# the line that says how many lines are missing.
+_RESERVED = 64 * 1024
+# For how many seconds the last lines may wait at the end.
+_AT_END = 0.5
+# How often dropped lines are reported, and a full disk is tried again, in seconds.
+_INTERVAL = 1.0
+_FULL = errno.ENOSPC, errno.EDQUOT
+
+
+class LogOutput:
+    """Writes lines to a descriptor, which may be a file, a pipe, a terminal or a socket.
+
+    Args:
+        descriptor: where to write.
+
+    Attributes:
+        most: the maximum size in bytes of one write. A write of that size to a pipe is never mixed
+            with those of other processes.
+        report: a function that is called with how many lines were dropped, by their kind.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        mode = os.fstat(descriptor).st_mode
+        self._regular = stat.S_ISREG(mode)
+        self.most = _FILE if self._regular else PIPE_BUF
+        self.report: Callable[[Counter[str]], None] = _nowhere
+        self._given = self._descriptor = descriptor
+        self._socket = socket.socket(fileno=os.dup(descriptor)) if stat.S_ISSOCK(mode) else None
+        if stat.S_ISFIFO(mode) or os.isatty(descriptor):
+            # The flag of the descriptor itself is shared with the processes that have it too.
+            with suppress(OSError):  # nobody has the other end open, so that writes fail at once
+                flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+                self._descriptor = os.open(f"/proc/self/fd/{descriptor}", flags)
+        self._waiting: deque[tuple[bytes, str]] = deque()
+        self._size = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._dropped: Counter[str] = Counter()
+
+    def write(self, text: bytes, kind: str, lines: int) -> None:
+        """Write whole lines of one kind, now or later, or drop them.
+
+        Args:
+            text: the lines, which together have at most `most` bytes unless they are only one.
+            kind: what the lines are about, "request" or "event".
+            lines: how many they are.
+        """
+        rest = text if self._waiting else self._send(text, kind)
+        if not rest:
+            return
+        most = _MOST_WAITING + (_RESERVED if kind == "event" else 0)
+        if self._size + len(rest) > most:
+            self._drop(kind, lines)
+            return
+        self._waiting.append((rest, kind))
+        self._size += len(rest)
+        self._watch()
+
+    def finish(self) -> None:
+        """Write the lines that wait, as far as they are read soon; no line follows."""
+        end = time.monotonic() + _AT_END
+        writable = select.poll()
+        writable.register(self._descriptor, select.POLLOUT)
+        self._flush()
+        while self._waiting and not self._regular and (left := end - time.monotonic()) > 0:
+            writable.poll(left * 1000)
+            self._flush()
+        if self._socket is not None:
+            self._socket.close()
+        elif self._descriptor != self._given:
+            os.close(self._descriptor)
+
+    def _send(self, text: bytes, kind: str) -> bytes:
+        """Return what could not be written yet; what never can be is dropped."""
+        try:
+            if self._socket is None:
+                return text[os.write(self._descriptor, text) :]
+            return text[self._socket.send(text, socket.MSG_DONTWAIT) :]
+        except BlockingIOError:
+            return text
+        except OSError as error:
+            if self._regular and error.errno in _FULL:
+                return text
+            # Nobody can read it any more, or it cannot be written; answers go on.
+            self._drop(kind, text.count(b"\n"))
+            return b""
+
+    def _flush(self) -> None:
+        while self._waiting:
+            text, kind = self._waiting.popleft()
+            self._size -= len(text)
+            rest = self._send(text, kind)
+            if rest:
+                self._waiting.appendleft((rest, kind))
+                self._size += len(rest)
+                return
+        if self._loop is not None and not self._regular:
+            self._loop.remove_writer(self._descriptor)
+        self._loop = None
+
+    def _watch(self) -> None:
+        if self._loop is None:
+            with suppress(RuntimeError):  # no loop runs: the next line tries again
+                self._loop = asyncio.get_running_loop()
+                if self._regular:  # nothing shows when a disk has room again
+                    self._loop.call_later(_INTERVAL, self._try_again)
+                else:
+                    self._loop.add_writer(self._descriptor, self._flush)
+
+    def _try_again(self) -> None:
+        self._loop = None
+        self._flush()
+        if self._waiting:
+            self._watch()
+
+    def _drop(self, kind: str, lines: int) -> None:
+        if not self._dropped:
+            with suppress(RuntimeError):
+                asyncio.get_running_loop().call_later(_INTERVAL, self._report_dropped)
+        self._dropped[kind] += lines
+
+    def _report_dropped(self) -> None:
+        # What the report itself loses is not reported again, or that would have no end.
+        self.report(Counter(self._dropped))
+        self._dropped.clear()
+
+
+def _nowhere(_: Counter[str]) -> None:
+    pass
+
 
 _encoder = msgspec.json.Encoder()
 _encode: Final = _encoder.encode

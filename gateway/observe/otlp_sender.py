@@ -37,7 +37,7 @@ from requests.adapters import HTTPAdapter
 from gateway import __version__
 from gateway.base.span import Span
 from gateway.http.trace_parent import Tracing
-from gateway.observe.span_export import MOST, Ended
+from gateway.observe.tracing import MOST, Ended
 
 # The spans of one request to the collector, and the milliseconds that the first of them waits.
 _AT_ONCE = 512

@@ -8,7 +8,7 @@ import msgspec
 from gateway.base.overrides import Overrides
 from gateway.base.span import Span
 from gateway.observe import log
-from gateway.observe.target_watch import FailingTarget
+from gateway.observe.failing_targets import FailingTarget
 from gateway.usage.delta import Delta
 
 _LENGTH = 4

@@ -16,10 +16,10 @@ from gateway.http.upstream.health_checks import HealthChecks
 from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.service import Service
 from gateway.observe import log
-from gateway.observe.target_watch import ReportTargets, TargetWatch
+from gateway.observe.failing_targets import ReportTargets, TargetWatch
 from gateway.process.listening import Acceptor
 from gateway.process.reloader import Reloader
-from gateway.process.tasks import Tasks
+from gateway.process.running import Tasks
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.pipeline import Pipeline
 from gateway.proxy.recorder import Recorder, RecordQueue

@@ -23,7 +23,7 @@ from pathlib import Path
 from gateway.base.overrides import Overrides
 from gateway.base.span import Span
 from gateway.observe import log
-from gateway.observe.target_watch import FailingTarget
+from gateway.observe.failing_targets import FailingTarget
 from gateway.process.channel import (
     Alive,
     Applied,
@@ -39,7 +39,7 @@ from gateway.process.channel import (
     Traced,
 )
 from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD
-from gateway.process.tasks import LongTask, Tasks
+from gateway.process.running import LongTask, Tasks
 from gateway.usage.delta import Deliver
 
 # A worker that dies young is replaced after a while, each time after a longer one, in seconds.

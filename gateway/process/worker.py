@@ -14,7 +14,7 @@ from pathlib import Path
 from gateway.base.overrides import Overrides
 from gateway.base.span import Span
 from gateway.observe import log
-from gateway.observe.target_watch import FailingTarget
+from gateway.observe.failing_targets import FailingTarget
 from gateway.process.channel import (
     Alive,
     Applied,
@@ -30,10 +30,9 @@ from gateway.process.channel import (
 )
 from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD
 from gateway.process.reloader import Reloader
-from gateway.process.running import on_hangup, run_with, stop_on_signals
+from gateway.process.running import Tasks, on_hangup, run_with, stop_on_signals
 from gateway.process.serving import Serving
 from gateway.process.settings import Settings
-from gateway.process.tasks import Tasks
 from gateway.usage.delta import Delta
 
 # A supervisor that leaves _UNANSWERED heartbeats unanswered hangs. Once it has answered _IN_TIME of

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 from gateway.base.errors import FAULT_KINDS, Blame, FaultCode
 from gateway.base.overrides import VersionKey
-from gateway.observe.latency import bucket
 from gateway.proxy.cutover_counts import CutoverCounts, CutoverPlace
 from gateway.proxy.exchange import Exchange
 from gateway.routing.options import is_preflight
@@ -25,6 +24,7 @@ from gateway.usage.delta import (
     Delta,
     TrafficDelta,
     UpstreamDelta,
+    latency_bucket,
 )
 from gateway.versions.version import Version
 
@@ -261,7 +261,7 @@ class Recorder:
         """Count how long the answers of both services of a shadow took, in seconds."""
         for route, seconds in (("old", old), ("new", new)):
             buckets = self._latencies.setdefault((api, version, route), {})
-            index = bucket(seconds)
+            index = latency_bucket(seconds)
             buckets[index] = buckets.get(index, 0) + 1
         self._expect()
 

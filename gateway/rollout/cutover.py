@@ -9,33 +9,18 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gateway.base.mistakes import Location, Mistakes
-from gateway.base.model import Percent, PositiveInt, SectionModel, UnitText, matching
+from gateway.base.model import Percent, SectionModel
 from gateway.base.overrides import Overrides, VersionKey
 from gateway.base.request import RequestContext
-from gateway.rollout.gates import GateAction, GateLimits
+from gateway.rollout.gates import (
+    Duration,
+    GateLimits,
+    Gates,
+    seconds_of,
+)
 from gateway.rollout.route_outcomes import UNCELLED
 
 BUCKETS = 10_000
-
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_DAY = 86_400
-_OVERDUE = GateLimits().overdue
-
-Share = Annotated[
-    str,
-    matching(r"^[0-9]{1,3}(\.[0-9]{1,6})?%$", "not a share; write one like 0.1%"),
-    UnitText,
-]
-Factor = Annotated[
-    str,
-    matching(r"^[0-9]{1,4}(\.[0-9]{1,6})?x$", "not a factor; write one like 1.5x"),
-    UnitText,
-]
-Duration = Annotated[
-    str,
-    matching(r"^[0-9]{1,5}(\.[0-9]{1,3})?[smh]$", "not a duration; write one like 30s, 5m or 1h"),
-    UnitText,
-]
 
 
 class CutoverRoute(StrEnum):
@@ -50,86 +35,6 @@ class StickyBy(StrEnum):
 
     CLIENT = "client"
     REQUEST = "request"
-
-
-class Gates(SectionModel):
-    """How good the new route of a cutover has to be, and what happens if it is not."""
-
-    differences: Share | None = None
-    """The largest share of compared answers that may differ, in percent, such as 0.1%. Without
-    it, differences are not judged."""
-    errors: Share | None = None
-    """How far the share of each kind of answer that a client may feel as an error may exceed that
-    of the old route, in percentage points, such as 1%: 5xx, all 4xx, 401, 403, 404, 429 and the
-    other 4xx each, 3xx, messages that cannot be converted, requests that are overdue, and requests
-    that clients abandon; of writes alone, all 4xx and 5xx. Without it, errors are not judged."""
-    latency: Factor | None = None
-    """How many times as long as on the old route a request may take on average, such as 1.5x. The
-    time of a request counts up to `overdue`. Without it, latency is not judged."""
-    violations: Share = "1%"
-    """How far the share of answers that violate the OpenAPI document of the version may exceed that
-    of the old route, in percentage points: of all validated answers, and of those to writes alone.
-    Samples of the answers on both routes are validated, up to 50 a second of reads, and as many of
-    writes, in each process. 100% validates none. The default is 1%."""
-    window: Duration = "5m"
-    """The time that the gates look back, in seconds, minutes or hours: 30s, 5m, 1h. It is at most
-    a day. Where less than 100 requests are in it, or less than 100 writes or requests of an
-    operation, those since the percentage was set count, too. The default is 5m."""
-    minimum: PositiveInt = 100
-    """The number of answers that a share or a mean is judged by, and that a step needs before the
-    next one begins. Until then, the missing answers count as good. The default is 100."""
-    overdue: Duration | None = None
-    """The time after which a request counts as overdue, though it is still under way, in seconds,
-    minutes or hours, such as 0.5s. It is at most the window. The default is 10s, or half of the
-    window if that is shorter."""
-    then: Literal["roll_back", "hold"] = "roll_back"
-    """What happens to the cutover when a gate fails: it goes back to 0 percent (roll_back) or
-    stays where it is (hold). The default is roll_back."""
-    inconclusive: Literal["wait", "hold", "roll_back"] = "wait"
-    """What happens when a step has lasted its time and fewer answers than the minimum were seen:
-    the step goes on until there are enough (wait), the cutover is reported as held until then
-    (hold), or it goes back to 0 percent (roll_back). Few answers that leave doubt are waited for,
-    or hold it. The default is wait."""
-    dry_run: bool = False
-    """Whether the gates are judged, shown and logged without any effect on the cutover. The default
-    is false."""
-
-    def compile(
-        self, key: VersionKey, at: Location, mistakes: Mistakes, *, compared: bool
-    ) -> GateLimits:
-        """Return the limits of the gates.
-
-        Args:
-            key: The API and the label of the version.
-            at: The location of the gates.
-            mistakes: Collects the mistakes.
-            compared: Whether a shadow compares responses, as a limit of differences needs.
-        """
-        if self.differences is not None and not compared:
-            text = f'no shadow compares responses; add shadow: {{ via: "..." }} to version {key[1]}'
-            mistakes.add(text, *at, "differences")
-        if not {"differences", "errors", "latency", "violations"} & self.model_fields_set:
-            mistakes.add("have no limit; add errors, latency, violations or differences", *at)
-        window, overdue = _seconds(self.window), min(_OVERDUE, _seconds(self.window) / 2)
-        if self.overdue is not None:
-            overdue = _seconds(self.overdue)
-        if not 1 <= window <= _DAY:
-            mistakes.add("must be at least 1s and at most 24h", *at, "window")
-        elif not 0 < overdue <= window:
-            mistakes.add(f"must be above 0 and at most the window, {self.window}", *at, "overdue")
-        violations = float(self.violations[:-1]) / 100
-        return GateLimits(
-            differences=None if self.differences is None else float(self.differences[:-1]) / 100,
-            errors=None if self.errors is None else float(self.errors[:-1]) / 100,
-            latency=None if self.latency is None else float(self.latency[:-1]),
-            violations=None if violations >= 1 else violations,
-            window=window,
-            minimum=self.minimum,
-            overdue=overdue,
-            then=GateAction(self.then),
-            inconclusive=GateAction(self.inconclusive),
-            dry_run=self.dry_run,
-        )
 
 
 class Cutover(SectionModel):
@@ -179,7 +84,7 @@ class Cutover(SectionModel):
                 mistakes.add(only_with_steps, *at, "gates", "inconclusive")
             limits = self.gates.compile(key, (*at, "gates"), mistakes, compared=compared)
         percent = steps[-1] if self.percent is None else self.percent
-        sticky, every = StickyBy(self.sticky_by), _seconds(self.every)
+        sticky, every = StickyBy(self.sticky_by), seconds_of(self.every)
         return VersionCutover(key, self.via, percent, sticky, limits, steps, every)
 
 
@@ -251,7 +156,3 @@ def bucket(key: VersionKey, client: str) -> int:
     api, version = key
     name = f"{api}\0{version}\0{client}".encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(name, digest_size=8).digest()) % BUCKETS
-
-
-def _seconds(duration: str) -> float:
-    return float(duration[:-1]) * _UNITS[duration[-1]]

@@ -22,7 +22,7 @@ from gateway import __version__
 from gateway.base.overrides import Overrides, VersionKey
 from gateway.base.steady_clock import passed
 from gateway.observe import log
-from gateway.observe.failing_service import FailingService
+from gateway.observe.failing_targets import FailingService
 from gateway.rollout.cutovers import (
     CUTOVERS,
     CurrentCutover,
@@ -46,11 +46,12 @@ from gateway.store.documents import (
     write_document,
     write_draft,
 )
-from gateway.store.judge import (
+from gateway.store.leader import (
     KEEP_GONE,
     NO_LEASE,
     Judge,
     Lease,
+    delete_shadow,
     mark_gone,
     read_lease,
     read_replicas,
@@ -58,7 +59,6 @@ from gateway.store.judge import (
     write_lease,
 )
 from gateway.store.local_cache import LastOverrides, LastStart, StartRecord
-from gateway.store.merging import delete_shadow
 from gateway.store.outbox import Outbox
 from gateway.store.postgres import (
     LOCK_JUDGE,

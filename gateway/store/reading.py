@@ -9,8 +9,7 @@ import sqlalchemy as sa
 from gateway.base.overrides import VersionKey
 from gateway.rollout.decisions import OVERRIDES, AuditEntry
 from gateway.store.documents import read_documents
-from gateway.store.judge import read_replicas
-from gateway.store.merging import labels_begin, samples_name, samples_of
+from gateway.store.leader import labels_begin, read_replicas, samples_name, samples_of
 from gateway.store.outbox import decode
 from gateway.store.postgres import PostgresConnection, PostgresDatabase, Statement
 from gateway.store.replicas import state_view
@@ -28,8 +27,7 @@ from gateway.store.tables import (
     usage,
 )
 from gateway.usage.history import History, HistoryQuery, HistoryView, Resolution, whole_history
-from gateway.usage.top_clients import ClientUsage, RowKey
-from gateway.usage.totals import Occurrences, StateRows, Totals
+from gateway.usage.totals import ClientUsage, Occurrences, RowKey, StateRows, Totals
 
 # The number of rows that are fetched at a time of tables whose rows are not bounded, some MB.
 _ROWS = 5000

@@ -13,7 +13,7 @@ import msgspec
 
 from gateway.base.steady_clock import WAS_SET, passed
 from gateway.observe import log
-from gateway.observe.failing_service import FailingService
+from gateway.observe.failing_targets import FailingService
 from gateway.store.state import (
     IN_FORCE_SECONDS,
     LAG_SECONDS,

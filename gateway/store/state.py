@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gateway.base.overrides import Overrides, VersionKey
 from gateway.observe import log
-from gateway.observe.failing_service import FailingService
+from gateway.observe.failing_targets import FailingService
 from gateway.rollout.cutover import VersionCutover
 from gateway.rollout.cutovers import CurrentCutover, Cutovers, Moment, Wish
 from gateway.rollout.decisions import AuditEntry, ChangeRequest, Draft, Event

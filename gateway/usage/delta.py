@@ -3,7 +3,8 @@
 Deltas are additive: they can be summed in any order, from any number of processes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from math import ceil, log
 
 # msgspec: encodes, decodes and validates typed messages between processes in microseconds.
 import msgspec
@@ -183,7 +184,7 @@ class LatencyDelta(msgspec.Struct, array_like=True, frozen=True):
         api: the name of the API.
         version: the label of the version.
         route: the route.
-        buckets: the number of answers by the index of their bucket in `gateway.observe.latency`.
+        buckets: the number of answers by the index of their bucket in `gateway.usage.delta`.
     """
 
     api: str
@@ -230,3 +231,39 @@ class Delta(msgspec.Struct, array_like=True, frozen=True):
 
 
 Deliver = Callable[[Delta], None]
+
+
+# Each bucket reaches a tenth further than the one before, as in DDSketch (Masson, Rim and Lee,
+# 2019): a quantile is at most 5 % off. Times beyond the first and the last bucket count in these.
+_LATENCY_FACTOR = 1.1
+_SHORTEST_LATENCY = 0.0001
+LATENCY_BUCKETS = 150
+"""The number of buckets, of which the last ends at 147 seconds."""
+
+
+def latency_bucket(seconds: float) -> int:
+    """Return the index of the bucket of a time."""
+    if seconds <= _SHORTEST_LATENCY:
+        return 0
+    return min(ceil(log(seconds / _SHORTEST_LATENCY, _LATENCY_FACTOR)), LATENCY_BUCKETS - 1)
+
+
+def latency_quantile(buckets: Mapping[int, int], share: float) -> float:
+    """Return the time in seconds within which a share of the answers came; 0 for no answers.
+
+    Args:
+        buckets: the number of answers by the index of their bucket.
+        share: above 0 and at most 1, such as 0.95.
+    """
+    wanted = share * sum(buckets.values())
+    seen = 0
+    for index in sorted(buckets):
+        seen += buckets[index]
+        if seen >= wanted:
+            # The time of which both ends of the bucket are equally far, in relation to it.
+            return (
+                _SHORTEST_LATENCY * _LATENCY_FACTOR**index * 2 / (1 + _LATENCY_FACTOR)
+                if index
+                else _SHORTEST_LATENCY
+            )
+    return 0.0

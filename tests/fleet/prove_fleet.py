@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
-from gateway.store.judge import LEASE_SECONDS
+from gateway.store.leader import LEASE_SECONDS
 from tests.fleet.cluster import PASSWORD, Cluster, Execute
 from tests.fleet.fleet import Fleet, call, counted, doubt, is_counted, judge, presence, verdict
 from tests.gateway.kit import DEADLINE, ROOT, Program, wait_for

@@ -22,7 +22,7 @@ from gateway.store.reading import read_fleet
 from gateway.store.replicas import FleetClock
 from gateway.usage.delta import CounterDelta, Delta, UsageDelta
 from gateway.usage.history import HistoryQuery, Resolution
-from gateway.usage.top_clients import KEPT
+from gateway.usage.totals import KEPT
 from tests.fleet.cluster import Cluster
 from tests.fleet.prove_state import judged, membership
 

@@ -20,16 +20,16 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, text
 
 from gateway.base.overrides import Overrides
-from gateway.observe.failing_service import FailingService, TargetError
+from gateway.observe.failing_targets import FailingService, TargetError
 from gateway.rollout.decisions import ChangedMeanwhileError, ChangeRequest
 from gateway.routing.snapshot import Snapshot
-from gateway.store import judge, postgres
+from gateway.store import leader, postgres
 from gateway.store.fleet import FleetState, send_heartbeat
 from gateway.store.postgres import PostgresDatabase
 from gateway.store.reading import read_stored_fleet
 from gateway.store.state import Membership, StateError, StateUnreachableError
 from gateway.store.tables import REVISION, metadata, upgrade_tables
-from gateway.usage import top_clients
+from gateway.usage import totals
 from gateway.usage.delta import CounterDelta, Delta, SampleDelta, UsageDelta
 from gateway.usage.history import HistoryQuery, Resolution
 from tests.fleet.cluster import Cluster, Execute
@@ -139,9 +139,9 @@ async def test_each_batch_is_in_the_sums_once(database: str, tmp_path: Path) -> 
 async def test_the_sums_are_bounded(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(top_clients, "KEPT", 4)
-    monkeypatch.setattr("gateway.store.merging.KEPT", 4)
-    monkeypatch.setattr("gateway.store.merging.MAX_NAMES", 4)
+    monkeypatch.setattr(totals, "KEPT", 4)
+    monkeypatch.setattr("gateway.store.leader.KEPT", 4)
+    monkeypatch.setattr("gateway.store.leader.MAX_NAMES", 4)
     async with opened(database, tmp_path, "a", "b") as states:
         for number in range(60):
             state = states[number % 2]
@@ -193,7 +193,7 @@ async def test_a_judge_that_sleeps_in_its_transaction_holds_nobody_up(
 
         async def sleep_while_judging() -> None:
             async with one._database.transaction() as transaction:
-                assert await transaction.connection.fetch(judge._TRY_LOCK) == [(True,)]
+                assert await transaction.connection.fetch(leader._TRY_LOCK) == [(True,)]
                 assert not await judged(other)
                 async with asyncio.timeout(5):
                     while not await judged(other):  # noqa: ASYNC110  (the database is asked)
@@ -254,7 +254,7 @@ async def test_what_was_set_stands_while_any_replica_has_the_cutover(
         await one._beat()
         await one.set_percent(KEY, 0.0, ANN)
         assert await judged(judging)
-        monkeypatch.setattr(judge, "_REPORTED", 0.0)
+        monkeypatch.setattr(leader, "_REPORTED", 0.0)
         for _ in range(3):
             assert await judged(judging)
             await one._beat()

@@ -7,7 +7,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from gateway.store.judge import read_replicas
+from gateway.store.leader import read_replicas
 from gateway.store.postgres import LOCK_CHANGE, LOCK_JUDGE, PostgresConnection, PostgresDatabase
 from gateway.store.replicas import ReplicaRow
 from gateway.store.state import StateError

@@ -20,7 +20,7 @@ from gateway.store.fleet import FleetState
 from gateway.store.postgres import Statement
 from gateway.usage.delta import CounterDelta, Delta, UsageDelta
 from gateway.usage.history import HistoryQuery, Resolution
-from gateway.usage.top_clients import KEPT
+from gateway.usage.totals import KEPT
 from tests.fleet.cluster import Cluster
 from tests.fleet.prove_state import KEY, SHIFTING, judged, membership
 
@@ -169,7 +169,7 @@ async def test_days_follow_each_other_for_more_than_a_year(
     database: str, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Old rows go with each 600th judgement: a day has 86,400 of them, and here one.
-    monkeypatch.setattr("gateway.store.judge._TIDY", 10)
+    monkeypatch.setattr("gateway.store.leader._TIDY", 10)
     name, calendar, most_bytes = database.rpartition("/")[2], Calendar(monkeypatch), 0
     # No power cut is played, so that no commit has to wait for a disk.
     cluster.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")

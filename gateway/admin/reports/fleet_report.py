@@ -3,7 +3,7 @@
 import msgspec
 
 from gateway.findings.formatting import columns, format_time
-from gateway.observe.failing_service import FailingService
+from gateway.observe.failing_targets import FailingService
 from gateway.rollout.decisions import AuditEntry
 from gateway.store.state import FleetView
 

@@ -11,7 +11,7 @@ from gateway.admin.admin_app import admin_app
 from gateway.admin.page.views import callers_view
 from gateway.admin.reports import usage_report
 from gateway.findings.operator import Operator
-from gateway.process.tasks import Tasks
+from gateway.process.running import Tasks
 from gateway.store.local import LocalState
 from gateway.usage.delta import UsageDelta
 

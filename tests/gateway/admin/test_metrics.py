@@ -11,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway.admin.metrics import MOST_SAMPLES, exposition
 from gateway.base.overrides import Overrides
 from gateway.findings.operator import Operator
+from gateway.observe.failing_targets import FailingTarget
 from gateway.observe.metric_table import METRICS
-from gateway.observe.target_watch import FailingTarget
 from gateway.usage.delta import CounterDelta, Delta, TrafficDelta
 from gateway.usage.totals import Occurrences, StateRows, Totals
 from tests.gateway.admin.totals import FAST, totals

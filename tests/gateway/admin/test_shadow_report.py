@@ -7,8 +7,7 @@ from gateway.admin.shadow_report import (
     shadow_report,
     shadow_table,
 )
-from gateway.observe.latency import bucket
-from gateway.usage.delta import CounterDelta, Delta, LatencyDelta
+from gateway.usage.delta import CounterDelta, Delta, LatencyDelta, latency_bucket
 from tests.gateway.admin.totals import DIFFERENCE, KEY, REQUEST, totals
 
 THEN = "1970-01-01T00:00:10Z"
@@ -43,7 +42,7 @@ def test_fields_of_requests_and_answers_are_separate() -> None:
 
 def test_a_report_has_the_latency_of_both_services() -> None:
     made = totals()
-    buckets = {bucket(0.01): 94, bucket(0.02): 4, bucket(1.0): 2}
+    buckets = {latency_bucket(0.01): 94, latency_bucket(0.02): 4, latency_bucket(1.0): 2}
     for _ in range(2):  # of two workers
         latency = LatencyDelta(*KEY, "old", buckets)
         made.absorb(Delta(10.0, [], [], [], [], [], [latency]))

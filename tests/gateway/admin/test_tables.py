@@ -10,8 +10,7 @@ from gateway.admin.cutover_report import cutover_table as cutover_table
 from gateway.admin.shadow_report import DifferenceSample, FieldReport, LatencyReport, ShadowReport
 from gateway.admin.shadow_report import shadow_table as shadow_table
 from gateway.rollout.cutover import VersionCutover
-from gateway.rollout.cutover_state import CutoverState, DecidedBy
-from gateway.rollout.cutovers import CurrentCutover
+from gateway.rollout.cutovers import CurrentCutover, CutoverState, DecidedBy
 from gateway.rollout.gates import GateEvidence, GateOutcome, GateResult
 
 THEN = "2026-11-21T15:13:33Z"

@@ -10,9 +10,8 @@ from gateway.findings.action_items import DAY, Situation, action_items, name_of,
 from gateway.findings.notification import FailingWebhook
 from gateway.findings.usage_summary import UsageSummary
 from gateway.findings.version_summary import version_summaries
-from gateway.observe.failing_service import FailingService, TargetError
-from gateway.rollout.cutover_state import CutoverState, DecidedBy
-from gateway.rollout.cutovers import CurrentCutover
+from gateway.observe.failing_targets import FailingService, TargetError
+from gateway.rollout.cutovers import CurrentCutover, CutoverState, DecidedBy
 from gateway.rollout.decisions import AuditEntry
 from gateway.rollout.gates import GateEvidence, GateOutcome, GateResult
 from gateway.store.state import FleetView, ReplicaView

@@ -10,7 +10,7 @@ from gateway.findings.refused_rules import RefusedRules
 from gateway.findings.usage_summary import UsageSummary
 from gateway.findings.version_summary import VersionSummary, version_summaries
 from gateway.lifecycle.brownout import WindowOccurrence
-from gateway.rollout.cutover_state import CutoverState, DecidedBy
+from gateway.rollout.cutovers import CutoverState, DecidedBy
 from gateway.store.state import FailoverRank, FleetView, ReplicaView
 from gateway.usage.delta import Delta, UsageDelta
 from gateway.usage.history import History, HistoryQuery, Resolution

@@ -1,7 +1,7 @@
 """Service failures: what fails in which replicas, since when and why."""
 
 from gateway.findings.service_failures import ServiceFailure, service_failures
-from gateway.observe.failing_service import FailingService, TargetError
+from gateway.observe.failing_targets import FailingService, TargetError
 from gateway.store.state import FleetView, ReplicaView
 
 NOON = 1_000 * 86_400.0 + 43_200  # 1972-09-27

@@ -1,8 +1,12 @@
 """Failing services: which targets fail, of how many, since when and why."""
 
 from gateway.http.upstream.service import Service, Target
-from gateway.observe.failing_service import FailingService, TargetError, failing_services
-from gateway.observe.target_watch import FailingTarget
+from gateway.observe.failing_targets import (
+    FailingService,
+    FailingTarget,
+    TargetError,
+    failing_services,
+)
 
 NOON = 1_000 * 86_400.0 + 43_200  # 1972-09-27
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.observe import log_output
-from gateway.observe.log_output import LogOutput
+from gateway.observe import log
+from gateway.observe.log import LogOutput
 from tests.gateway.kit import DEADLINE
 
 LINE = b"x" * 999 + b"\n"
@@ -56,7 +56,7 @@ async def test_lines_wait_for_a_slow_reader_and_keep_their_order(kind: str) -> N
 
 
 async def test_what_cannot_wait_is_dropped_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_output, "_INTERVAL", 0.01)
+    monkeypatch.setattr(log, "_INTERVAL", 0.01)
     reading, writing = os.pipe()
     output = LogOutput(writing)
     reported: asyncio.Queue[Counter[str]] = asyncio.Queue()
@@ -82,7 +82,7 @@ async def test_what_cannot_wait_is_dropped_and_reported(monkeypatch: pytest.Monk
 
 async def test_requests_do_not_crowd_out_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once no line of a request fits any more, not even the shortest, one about them does."""
-    monkeypatch.setattr(log_output, "_INTERVAL", 0.01)
+    monkeypatch.setattr(log, "_INTERVAL", 0.01)
     reading, writing = os.pipe()
     output = LogOutput(writing)
     for size in (4096, 1):
@@ -118,7 +118,7 @@ def test_the_last_lines_are_waited_for() -> None:
 
 
 def test_a_log_that_nobody_reads_ends_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_output, "_AT_END", 0.01)
+    monkeypatch.setattr(log, "_AT_END", 0.01)
     reading, writing = os.pipe()
     output = LogOutput(writing)
     for _ in range(60):
@@ -133,7 +133,7 @@ async def test_what_can_never_be_written_is_dropped_and_reported(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """The reader has left, or the disk is full."""
-    monkeypatch.setattr(log_output, "_INTERVAL", 0.01)
+    monkeypatch.setattr(log, "_INTERVAL", 0.01)
     if kind == "pipe":
         reading, writing = os.pipe()
         os.close(reading)
@@ -174,7 +174,7 @@ async def test_lines_wait_for_a_disk_that_is_full(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """It took half a line; once it has room, no line is cut and none is missing."""
-    monkeypatch.setattr(log_output, "_INTERVAL", 0.01)
+    monkeypatch.setattr(log, "_INTERVAL", 0.01)
     disk = Disk(2500)
     monkeypatch.setattr(os, "write", disk.write)
     reported: asyncio.Queue[Counter[str]] = asyncio.Queue()

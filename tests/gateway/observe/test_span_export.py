@@ -16,7 +16,7 @@ from gateway.base.span import Span, SpanKind
 from gateway.http.trace_parent import Tracing
 from gateway.observe import otlp_sender
 from gateway.observe.otlp_sender import OtlpSender
-from gateway.observe.span_export import SpanExport
+from gateway.observe.tracing import SpanExport
 from gateway.usage.delta import Delta
 from tests.gateway.collector import collecting
 from tests.gateway.talk import soon

@@ -7,8 +7,8 @@ import pytest
 
 from gateway.http.upstream.balancer import Balancer
 from gateway.http.upstream.service import Ejection, Service, Target
-from gateway.observe import log, target_watch
-from gateway.observe.target_watch import FailingTarget, TargetWatch
+from gateway.observe import failing_targets, log
+from gateway.observe.failing_targets import FailingTarget, TargetWatch
 
 A, B = Target("a", 1), Target("b", 1)
 SERVICE = Service("s", (A, B), ejection=Ejection(failures=1, seconds=10))
@@ -101,7 +101,7 @@ def test_what_the_rules_have_no_more_does_not_fail(watched: Watched) -> None:
 
 
 async def test_it_looks_again_and_again(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target_watch, "_INTERVAL", 0.0)
+    monkeypatch.setattr(failing_targets, "_INTERVAL", 0.0)
     services = [SERVICE]
     running = asyncio.create_task(watched.watch.run(lambda: services))
     for number, down in enumerate((True, False), start=1):

@@ -23,8 +23,8 @@ from gateway.http.content_coding import ContentCodingError
 from gateway.http.upstream.streamed_response import StreamedResponse
 from gateway.http.upstream.upstream_connection import UpstreamConnection
 from gateway.process.reloader import Reloader
+from gateway.process.running import Tasks
 from gateway.process.serving import Serving
-from gateway.process.tasks import Tasks
 from gateway.routing.endpoint import ApiParts, EndpointModel
 from gateway.routing.snapshot import Endpoint
 from gateway.rules.load import load

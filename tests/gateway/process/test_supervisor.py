@@ -13,8 +13,8 @@ import pytest
 from gateway.base.overrides import NO_OVERRIDES
 from gateway.observe import log
 from gateway.process import supervisor as module
+from gateway.process.running import Tasks
 from gateway.process.supervisor import Supervisor
-from gateway.process.tasks import Tasks
 
 
 async def test_a_worker_that_hangs_before_it_serves_is_killed(

@@ -11,13 +11,13 @@ import pytest
 
 from gateway import app
 from gateway.base.overrides import NO_OVERRIDES
-from gateway.process import tasks as tasks_module
+from gateway.process import running as tasks_module
 from gateway.process import worker as work_module
 from gateway.process.channel import ApplyOverrides, Channel, Counted, LoadRules, Ready, SetClock
 from gateway.process.listening import CHANNEL, LISTENERS
 from gateway.process.reloader import Reloader
+from gateway.process.running import Tasks
 from gateway.process.settings import Settings
-from gateway.process.tasks import Tasks
 from gateway.usage.delta import CounterDelta, Delta
 from tests.gateway.admin.access.certificates import write_certificate
 from tests.gateway.kit import StartUpstream, rules

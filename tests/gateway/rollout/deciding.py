@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from gateway.rollout.cutover_state import CutoverState
-from gateway.rollout.cutovers import CurrentCutover, Cutovers, Moment, Wish
+from gateway.rollout.cutovers import CurrentCutover, Cutovers, CutoverState, Moment, Wish
 from gateway.rollout.decisions import BY_GATEWAY, ChangeRequest, Draft
 from gateway.routing.snapshot import Snapshot
 from gateway.usage.totals import Totals

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gateway.base.request import RequestContext
 from gateway.rollout.cutover import CutoverRoute
-from gateway.rollout.cutover_state import CutoverState, DecidedBy
+from gateway.rollout.cutovers import CutoverState, DecidedBy
 from gateway.rollout.decisions import overrides_of
 from gateway.rollout.gates import GateLimits
 from gateway.rollout.route_outcomes import FAILED, OUTCOMES

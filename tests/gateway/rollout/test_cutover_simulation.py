@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.rollout.cutover_state import DecidedBy
+from gateway.rollout.cutovers import DecidedBy
 from tests.gateway.rollout.simulation import Fault, Run, Traffic, simulate
 
 WINDOW = 30

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.rollout.cutover import VersionCutover
-from gateway.rollout.cutover_state import (
+from gateway.rollout.cutovers import (
     CutoverState,
     DecidedBy,
     advance,

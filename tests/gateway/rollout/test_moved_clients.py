@@ -1,8 +1,7 @@
 """One client of many, all of whose requests of a kind fail since it was moved."""
 
 from gateway.rollout.gates import GateEvidence, GateLimits, GateOutcome, MovedClients
-from gateway.rollout.judgement import doubt, judge
-from gateway.rollout.moved_clients import worst_moved
+from gateway.rollout.judgement import doubt, judge, worst_moved
 from gateway.rollout.route_outcomes import RouteOutcomes
 from tests.gateway.rollout.outcomes import outcomes
 

@@ -6,7 +6,7 @@ import ssl
 import asyncpg
 import pytest
 
-from gateway.store.database_errors import translated
+from gateway.store.postgres import translated
 from gateway.store.state import StateError, StateUnreachableError
 
 NAME = "postgresql://db:5432/vgw"

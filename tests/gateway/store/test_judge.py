@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.store.judge import LEASE_SECONDS, NO_LEASE, Lease
+from gateway.store.leader import LEASE_SECONDS, NO_LEASE, Lease
 
 NOW = 1_000.0
 

@@ -14,8 +14,7 @@ from gateway.usage.delta import (
     SampleDelta,
     UsageDelta,
 )
-from gateway.usage.top_clients import KEPT
-from gateway.usage.totals import Occurrences, Totals
+from gateway.usage.totals import KEPT, Occurrences, Totals
 
 KEY = ("person", "1")
 

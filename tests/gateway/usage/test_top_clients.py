@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.usage import top_clients
+from gateway.usage import totals
 from gateway.usage.delta import UsageDelta
-from gateway.usage.top_clients import ClientUsage, TopClients
+from gateway.usage.totals import ClientUsage, TopClients
 
 FEW = 4
 
@@ -33,7 +33,7 @@ def test_a_row_has_counts_and_times() -> None:
 def test_the_guarantees_hold(calls: list[tuple[int, int]]) -> None:
     """Whatever the order: nothing is uncounted, no row says too much or too little."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(top_clients, "KEPT", FEW)
+        patch.setattr(totals, "KEPT", FEW)
         rows, truth = TopClients(), Counter[str]()
         for at, (number, count) in enumerate(calls, 1):
             truth[str(number)] += count
@@ -57,7 +57,7 @@ def test_a_flood_of_names_takes_bounded_memory_and_hides_nobody_busy() -> None:
         add(rows, f"random-{number}")
         if number % 20 == 0:
             add(rows, "acme")
-    assert len(rows.rows) <= 2 * top_clients.KEPT + 2
+    assert len(rows.rows) <= 2 * totals.KEPT + 2
     acme, others = rows.rows["/p", "acme"], rows.rows["/p", None]
     assert acme.count == 5_000
     assert others.count > 90_000
@@ -65,7 +65,7 @@ def test_a_flood_of_names_takes_bounded_memory_and_hides_nobody_busy() -> None:
 
 
 def test_the_others_of_each_endpoint_stand_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(top_clients, "KEPT", FEW)
+    monkeypatch.setattr(totals, "KEPT", FEW)
     rows = TopClients()
     for number in range(20):
         add(rows, f"{number}", endpoint=f"/{number % 2}")
@@ -82,7 +82,7 @@ def test_summaries_of_several_replicas_keep_the_guarantees(
 ) -> None:
     """Whoever counted what, and in whatever order they are merged."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(top_clients, "KEPT", FEW)
+        patch.setattr(totals, "KEPT", FEW)
         parts, truth = [TopClients() for _ in order], Counter[str]()
         for number, count, replica in calls:
             truth[str(number)] += count

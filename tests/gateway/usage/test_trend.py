@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.usage.trend import UsageTrend, usage_trend
+from gateway.usage.history import UsageTrend, usage_trend
 
 CASES = {
     "too few days": ([5.0] * 6, None),

@@ -9,8 +9,7 @@ from gateway.admin.page.listing import Listing, listing
 from gateway.admin.reports.piecewise import batches
 from gateway.base.overrides import VersionKey
 from gateway.findings.formatting import client_text, format_time
-from gateway.usage.top_clients import ClientUsage, TopClients
-from gateway.usage.totals import Totals
+from gateway.usage.totals import ClientUsage, TopClients, Totals
 
 # What spreadsheets take for a formula when a cell begins with it; some take full-width signs, too.
 _FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")

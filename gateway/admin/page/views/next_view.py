@@ -12,8 +12,7 @@ from gateway.findings.retirable_versions import retirable
 from gateway.findings.usage_summary import UsageSummary
 from gateway.findings.version_summary import VersionSummary
 from gateway.http.turns.cooperation import turns
-from gateway.rollout.cutover_state import DecidedBy
-from gateway.rollout.cutovers import CurrentCutover
+from gateway.rollout.cutovers import CurrentCutover, DecidedBy
 from gateway.store.state import StateView
 
 

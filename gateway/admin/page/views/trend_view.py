@@ -8,8 +8,7 @@ from gateway.admin.page.views.versions_view import time_line
 from gateway.findings.formatting import duration_text
 from gateway.findings.version_summary import VersionSummary
 from gateway.http.turns.cooperation import turns
-from gateway.usage.history import Interval, Resolution
-from gateway.usage.trend import UsageTrend, usage_trend
+from gateway.usage.history import Interval, Resolution, UsageTrend, usage_trend
 
 DAY = Resolution.DAY.seconds
 BEFORE, AFTER = 365, 120

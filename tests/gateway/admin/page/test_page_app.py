@@ -38,8 +38,7 @@ from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import RefusedRules
 from gateway.findings.usage_summary import DAYS, UsageSummaries
 from gateway.process.reloader import Reloader
-from gateway.rollout.cutover_state import CutoverState, DecidedBy
-from gateway.rollout.cutovers import CurrentCutover
+from gateway.rollout.cutovers import CurrentCutover, CutoverState, DecidedBy
 from gateway.rollout.decisions import ChangeRequest
 from gateway.rollout.gates import GateEvidence, GateOutcome, GateResult
 from gateway.store.local import LocalState
