@@ -16,7 +16,7 @@ from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import Change
 from gateway.conversion.changes.use import GroupUse
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.declared.groups import Part
+from gateway.conversion.declared.conversion import Part
 from gateway.conversion.document import PLAIN, Document
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.body_format import MAYBE_JSON, BodyFormat, described

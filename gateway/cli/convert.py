@@ -101,13 +101,13 @@ def run(arguments: Namespace) -> int:
             headers=parse_lines(field_lines(parse_fields(arguments.header, snapshot))),
             query=query,
         )
-        hops, path = asked.query_hops(head.method), head.path
+        hops, path = asked.query_steps(head.method), head.path
         if endpoint is not None and conversion.has_operations:
             operation_path = _passage(asked, answered, before, head.query, endpoint)
             conversion = operation_path.request if status is None else operation_path.response
             answered, hops, path = (
                 operation_path.response,
-                operation_path.query_hops,
+                operation_path.query_steps,
                 operation_path.path,
             )
             if status is None:
@@ -116,7 +116,7 @@ def run(arguments: Namespace) -> int:
             before.copied(),
             target=path,
             way=QueryWalk(query, hops, QUERY.of(before)),
-            back=answered.query_hops("GET"),
+            back=answered.query_steps("GET"),
         )
         client, service = (source, target) if status is None else (target, source)
         mapper = _mapper(snapshot, endpoint, (client, service), before, path)

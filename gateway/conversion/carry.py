@@ -73,8 +73,6 @@ class Place(Protocol):
         """Put the text of a field there; raises ConversionError if it cannot be there.
 
         Args:
-            message: The message.
-            text: The text.
             source: Where the body has the field.
         """
         ...
@@ -88,24 +86,19 @@ class QueryPlace:
 
     @property
     def beside(self) -> Beside:
-        """The parameter."""
         return Beside(QUERY.what, (self.parameter,))
 
     @property
     def field_name(self) -> str | None:
-        """No header field."""
         return None
 
     def applies(self, message: Message) -> bool:
-        """Return whether the message is a request."""
         return message.status is None
 
     def take(self, message: Message) -> str | None:
-        """Remove and return the value."""
         return _taken(message.query, self.parameter, QUERY)
 
     def give(self, message: Message, text: str, source: Tokens) -> None:
-        """Add the parameter."""
         _given(message.query, self.parameter, text, QUERY, source)
 
 
@@ -117,7 +110,6 @@ class HeaderPlace:
     """A header field, or a part of its text.
 
     Attributes:
-        field: The name of the header field.
         text: Its text, with `{value}` for the value, and `{path}` for the path of the request.
         is_link: Whether the field is a URL that leads to the service.
     """
@@ -141,20 +133,16 @@ class HeaderPlace:
 
     @property
     def beside(self) -> Beside:
-        """The header field."""
         return Beside(FIELDS.what, (self.field,))
 
     @property
     def field_name(self) -> str | None:
-        """The name of the header field."""
         return self.field
 
     def applies(self, message: Message) -> bool:  # as others ask it
-        """Return true: every message has header fields."""
         return True
 
     def take(self, message: Message) -> str | None:
-        """Remove the header field and return the value in it."""
         taken = _taken(message.headers, self.field, FIELDS)
         if taken is None:
             return None
@@ -164,7 +152,6 @@ class HeaderPlace:
         return message.link(taken) if self.is_link and self.text == VALUE else value
 
     def give(self, message: Message, text: str, source: Tokens) -> None:
-        """Add the header field."""
         path = message.path if message.status is None else message.target
         written = self.text.replace(PATH, path).replace(VALUE, text)
         if self.is_link and _BEGINS_WITH_PATH.match(self.text):
@@ -196,7 +183,6 @@ class LinkPlace:
     """A link of an answer, by its relation (RFC 8288), or one query parameter of its URL.
 
     Attributes:
-        relation: The relation type, such as `next`.
         parameter: The query parameter, as the version with the field has it; None for the URL.
         version: The version that has the field.
     """
@@ -207,20 +193,17 @@ class LinkPlace:
 
     @property
     def beside(self) -> Beside:
-        """The link."""
         return Beside("link", (self.relation,))
 
     @property
     def field_name(self) -> str | None:
-        """Link, which has all links."""
         return "Link"
 
     def applies(self, message: Message) -> bool:
-        """Return whether the message is an answer."""
         return message.status is not None
 
     def take(self, message: Message) -> str | None:
-        """Remove the link and return its URL or the parameter; None if one of them is missing."""
+        """A parameter that the URL lacks counts as no link."""
         found: list[str] = []
         kept = [each for line in message.headers for each in self._without(line, found)]
         if not found:
@@ -237,7 +220,7 @@ class LinkPlace:
         return None
 
     def give(self, message: Message, text: str, source: Tokens) -> None:
-        """Add the link; a parameter takes its place in the query of the request."""
+        """A parameter takes its place in the query of the request."""
         url = text
         if self.parameter is not None:
             lines = message.way.at(self.version)
@@ -301,9 +284,6 @@ class Carry:
     the whole body, held in the field BODY, since a message has one such place.
 
     Attributes:
-        field: The field, from the root of the body.
-        place: The place of the older version.
-        kind: The type of the value in the body; the place holds its text.
         default: The value of the body where the place is empty; MISSING for none.
     """
 
@@ -314,16 +294,13 @@ class Carry:
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """No scopes, since there is one body."""
         return ()
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """The field."""
         return ((*BODY, *self.field),)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Move the value into the body."""
         message = message_of(form)
         if message is None or not self.place.applies(message):
             return
@@ -350,7 +327,6 @@ class Carry:
         fields[BODY[0]] = form.close(body)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Move the value out of the body."""
         message = message_of(form)
         if message is None or not self.place.applies(message):
             return
@@ -368,8 +344,6 @@ class Carry:
             self.place.give(message, text, (*BODY, *self.field))
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the body with the field, or without it."""
-
         def moved(body: Flat) -> object:
             if body["type"] != "object":
                 return image.refused(body, "expected an object") if upwards else body
@@ -384,14 +358,13 @@ class Carry:
         return image.value(flat, BODY, moved, nulls=True)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return the place of the message for the field, or the field for that place."""
         field: Tokens = (*BODY, *self.field)
         if upwards:
             return self.place.beside if is_within(place, field) else place
         return field if place == self.place.beside else place
 
     def for_patch(self) -> "Carry":
-        """Return the change without the default, which would overwrite what is there."""
+        """A default would overwrite what is there."""
         return replace(self, default=MISSING)
 
     def _read(self, text: str, form: JsonForm) -> Document:

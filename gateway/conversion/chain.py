@@ -1,7 +1,11 @@
-"""Chains: links between adjacent versions, composed to the conversion between two versions."""
+"""Chains: links between adjacent versions, composed to the conversion between two versions.
+
+`compose` finds the links between two versions. Their `Conversion` answers for messages of any
+method and status; a `BodyConversion` converts one kind of body.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from operator import attrgetter, is_
 from typing import NamedTuple
 
@@ -30,72 +34,64 @@ from gateway.versions.version import Version
 _GET, _POST = "GET", "POST"
 # A PATCH request leaves fields that it does not contain unchanged (RFC 5789, RFC 7396).
 _PATCH = "PATCH"
-# What stands for all methods, and all statuses, that no link names.
+# Stand for all methods, and all statuses, that no link names.
 _OTHER_METHOD, _SUCCESS, _OTHER_STATUS = "", 299, 0
 _OK, _CREATED = 200, 201  # the most frequent statuses, which are found at once
 _NO_ERRORS = frozenset({101, *range(300, 400)})  # neither are they a success
-# What a conversion does if any of its links does.
-_ANY = {"changes_query": "query", "changes_fields": "headers", "changes_status": "status"}
-_ANY |= {name: name for name in ("needs_message", "shows_message", "goes_beyond_bodies")}
 _CONVERT, _ORIGIN = attrgetter("convert"), attrgetter("origin")
 # The conversions of bodies, by the links that they have.
 _Made = dict[tuple[int, ...], "BodyConversion | None"]
 
 
-@dataclass(frozen=True, slots=True)
 class BodyConversion:
     """The conversion of one kind of body, through all links that apply to it.
 
     Attributes:
-        links: The links, in the order of the direction.
-        direction: The direction of the conversion.
-        of_request: Whether the bodies are those of requests.
-        keeps_unfit: Whether what does not fit stays as it is.
-        maps_links: Whether a change maps URLs in bodies.
         timeout: The longest time in seconds for one body, of all links; None sets no limit.
         needs_message: Whether a change needs to know more of the message than its body. The query
             and the header fields are then converted together with the body.
         varies: Whether equal bodies may become bodies that differ.
     """
 
-    links: tuple[VersionLink, ...]
-    direction: Direction
-    of_request: bool = False
-    keeps_unfit: bool = field(init=False, repr=False, compare=False)
-    maps_links: bool = field(init=False, repr=False, compare=False)
-    timeout: float | None = field(init=False, repr=False, compare=False)
-    needs_message: bool = field(init=False, repr=False, compare=False)
-    varies: bool = field(init=False, repr=False, compare=False)
-    _carrying: "BodyConversion | None" = field(init=False, repr=False, compare=False)
-    _of_documents: "BodyConversion | None" = field(init=False, repr=False, compare=False)
-    _steps: Steps[BodyConverting] = field(init=False, repr=False, compare=False)
+    __slots__ = (
+        *("_carrying", "_of_documents", "_steps", "direction", "keeps_unfit", "links"),
+        *("maps_links", "needs_message", "of_request", "timeout", "varies"),
+    )
 
-    def __post_init__(self) -> None:
-        for name in ("needs_message", "varies", "maps_links"):
-            object.__setattr__(self, name, any(map(attrgetter(name), self.links)))
-        object.__setattr__(self, "timeout", sum(link.timeout or 0 for link in self.links) or None)
-        way = self.direction, self.of_request
-        keeps = {link.keeps_unfit for link in self.links if link.changes} == {True}
-        object.__setattr__(self, "keeps_unfit", self.of_request and keeps)
-        tasks = (task for link in self.links for task in link.tasks(*way))
-        made = [*message_steps(self.links, *way)] if self.needs_message else body_steps(tasks)
+    def __init__(
+        self, links: tuple[VersionLink, ...], direction: Direction, of_request: bool = False
+    ) -> None:
+        self.links = links
+        self.direction = direction
+        self.of_request = of_request
+        self.needs_message = any(link.needs_message for link in links)
+        self.varies = any(link.varies for link in links)
+        self.maps_links = any(link.maps_links for link in links)
+        self.timeout: float | None = sum(link.timeout or 0 for link in links) or None
+        keeps = {link.keeps_unfit for link in links if link.changes} == {True}
+        self.keeps_unfit = of_request and keeps
+        tasks = (task for link in links for task in link.tasks(direction, of_request))
+        made = [*message_steps(links, direction, of_request)] if self.needs_message else None
+        made = body_steps(tasks) if made is None else made
         # A method costs a third of an object that can be called.
-        steps = Steps(tuple(map(_CONVERT, made)), tuple(map(_ORIGIN, made)))
-        object.__setattr__(self, "_steps", steps)
+        self._steps: Steps[BodyConverting] = Steps(
+            tuple(map(_CONVERT, made)), tuple(map(_ORIGIN, made))
+        )
+        carried, fitted = tuple(map(carrying, links)), tuple(map(fitting, links))
         # None in place of itself: a snapshot without cycles is freed with the last reference to it.
-        for name, part in (("_carrying", carrying), ("_of_documents", fitting)):
-            links = tuple(map(part, self.links))
-            is_same = all(map(is_, links, self.links))
-            object.__setattr__(self, name, None if is_same else BodyConversion(links, *way))
+        self._carrying: BodyConversion | None = None
+        if not all(map(is_, carried, links)):
+            self._carrying = BodyConversion(carried, direction, of_request)
+        self._of_documents: BodyConversion | None = None
+        if not all(map(is_, fitted, links)):
+            self._of_documents = BodyConversion(fitted, direction, of_request)
 
     @property
     def carrying(self) -> "BodyConversion":
-        """The conversion with those changes alone that move values beside the body."""
         return self if self._carrying is None else self._carrying
 
     @property
     def of_documents(self) -> "BodyConversion":
-        """The conversion of the documents of a stream; see `fitting`."""
         return self if self._of_documents is None else self._of_documents
 
     def convert(self, document: Document, form: JsonForm = PLAIN) -> Document:
@@ -104,7 +100,6 @@ class BodyConversion:
         Args:
             document: Any JSON value. Changes that name fields apply to objects, and in arrays to
                 the elements that are objects; changes of the whole body to whatever they fit.
-            form: The form in which the document holds its values.
 
         Raises:
             ConversionError: The document does not fit the declared changes. Its place is where the
@@ -118,88 +113,67 @@ class BodyConversion:
         return document
 
     def origin(self, place: ErrorPlace) -> ErrorPlace:
-        """Return where a place of a converted body was before, or what it was made of."""
+        """Return the place in the given body that a place of the converted body was made of."""
         return self._steps.origin(place)
 
 
 class _Part(NamedTuple):
-    """The parts of a conversion that apply to one method and status."""
-
     body: BodyConversion | None
     query: tuple[Rewrite, ...]
     headers: tuple[Rewrite, ...]
     loses_body: bool
 
 
-@dataclass(frozen=True, slots=True)
 class Conversion:
     """The conversion of messages from one version to another, through every link between them.
 
     Attributes:
-        links: The links, in the order of the direction.
-        direction: The direction of the conversion.
-        version_steps: The same links, by the two versions that they are between.
         has_operations: Whether operations are declared; `operation_path` finds that of a request.
         makes_bodies: Whether requests without a body may get one; see `made`.
-        changes_query: Whether query parameters differ.
-        changes_fields: Whether header fields differ.
-        changes_status: Whether statuses of answers differ.
-        needs_message: Whether a change needs to know more of a message than its body.
         goes_beyond_bodies: Whether answers differ in more than bodies, or by more than those.
         shows_message: Whether a change of the query or of header fields needs to know the message.
-        drops_body: Whether the requests of the other version have no body.
-        along: Finds the conversion with the links that apply to one operation.
     """
 
-    links: tuple[VersionLink, ...]
-    direction: Direction
-    version_steps: tuple[VersionStep, ...] = field(init=False, repr=False, compare=False)
-    has_operations: bool = field(init=False, repr=False, compare=False)
-    makes_bodies: bool = field(init=False, repr=False, compare=False)
-    changes_query: bool = field(init=False, repr=False, compare=False)
-    changes_fields: bool = field(init=False, repr=False, compare=False)
-    changes_status: bool = field(init=False, repr=False, compare=False)
-    needs_message: bool = field(init=False, repr=False, compare=False)
-    shows_message: bool = field(init=False, repr=False, compare=False)
-    goes_beyond_bodies: bool = field(init=False, repr=False, compare=False)
-    drops_body: bool = field(init=False, repr=False, compare=False)
-    along: "OperationConversions" = field(init=False, repr=False, compare=False)
-    # What makes the body of a request without one, by whether the request becomes a PATCH.
-    _made: Mapping[bool, BodyConversion] = field(init=False, repr=False, compare=False)
-    # By a method that links distinguish, and a status, or None for a request; a few answer for all.
-    _parts: Mapping[tuple[str, int | None], _Part] = field(init=False, repr=False, compare=False)
-    _query_hops: Mapping[str, tuple[QueryStep, ...]] = field(init=False, repr=False, compare=False)
+    __slots__ = (
+        *("_made", "_parts", "_query_steps", "along", "changes_fields", "changes_query"),
+        *("changes_status", "direction", "drops_body", "goes_beyond_bodies", "has_operations"),
+        *("links", "makes_bodies", "needs_message", "shows_message", "version_steps"),
+    )
 
-    def __post_init__(self) -> None:
-        version_steps = tuple(version_steps_of(self.links, self.direction))
-        object.__setattr__(self, "version_steps", version_steps)
-        object.__setattr__(self, "along", OperationConversions(version_steps, self.direction))
-        object.__setattr__(
-            self, "has_operations", any(version_step.table for version_step in version_steps)
-        )
-        for name, of_links in _ANY.items():
-            object.__setattr__(self, name, any(map(attrgetter(of_links), self.links)))
-        up, bodies = self.direction is Direction.UP, {link.body_in_newer for link in self.links}
-        object.__setattr__(self, "drops_body", (not up) in bodies)
-        made = {
+    def __init__(self, links: tuple[VersionLink, ...], direction: Direction) -> None:
+        self.links = links
+        self.direction = direction
+        self.version_steps = tuple(version_steps_of(links, direction))
+        self.along = OperationConversions(self.version_steps, direction)
+        self.has_operations = any(step.table is not None for step in self.version_steps)
+        self.changes_query = any(link.query for link in links)
+        self.changes_fields = any(link.headers for link in links)
+        self.changes_status = any(link.status for link in links)
+        self.needs_message = any(link.needs_message for link in links)
+        self.shows_message = any(link.shows_message for link in links)
+        self.goes_beyond_bodies = any(link.goes_beyond_bodies for link in links)
+        up, bodies = direction is Direction.UP, {link.body_in_newer for link in links}
+        self.drops_body = (not up) in bodies
+        # What makes the body of a request without one, by whether the request becomes a PATCH.
+        self._made = {
             patch: BodyConversion(
-                tuple(making(version_steps, newer=up, patch=patch)), self.direction, True
+                tuple(making(self.version_steps, newer=up, patch=patch)), direction, True
             )
             for patch in ((False, True) if up in bodies else ())
         }
-        object.__setattr__(self, "_made", made)
-        object.__setattr__(self, "makes_bodies", bool(made))
-        named = (link.methods for link in self.links if link.methods is not None)
-        kinds = status_kinds(self.links, (None, _OK, _CREATED, _SUCCESS, _OTHER_STATUS))
+        self.makes_bodies = bool(self._made)
+        kinds = status_kinds(links, (None, _OK, _CREATED, _SUCCESS, _OTHER_STATUS))
         one_of = {kind: status for status, kind in kinds.items()}
         known: _Made = {(False,): None}
-        parts: dict[tuple[str, int | None], _Part] = {}
+        named = (link.methods for link in links if link.methods is not None)
         methods = frozenset({_GET, _PATCH, _POST, _OTHER_METHOD}).union(*named)
+        # By a method that links distinguish, and a status, or None for a request; a few answer for
+        # all.
+        self._parts: dict[tuple[str, int | None], _Part] = {}
         for method in methods:
             alike = {kind: self._part(method, status, known) for kind, status in one_of.items()}
-            parts |= {(method, status): alike[kind] for status, kind in kinds.items()}
-        object.__setattr__(self, "_parts", parts)
-        object.__setattr__(self, "_query_hops", {one: tuple(self._walk(one)) for one in methods})
+            self._parts |= {(method, status): alike[kind] for status, kind in kinds.items()}
+        self._query_steps = {method: tuple(self._steps_of(method)) for method in methods}
 
     def at(self, path: str) -> "Conversion":
         """Return the conversion with only the links that apply at the endpoint of a path."""
@@ -224,7 +198,6 @@ class Conversion:
         return (self._parts.get((method, status)) or self._applied(method, status)).body
 
     def status(self, method: str, status: int) -> int:
-        """Return the status of a response as the other version has it."""
         if self.changes_status:
             for version_step in self.version_steps:
                 status = version_step.status(method, status)
@@ -240,12 +213,10 @@ class Conversion:
         return rewrite_query(query, rewrites, message) if rewrites else query
 
     def query_rewrites(self, method: str) -> tuple[Rewrite, ...]:
-        """Return the changes of the query of a request, in the order of the direction."""
         return self._applied(method, None).query
 
-    def query_hops(self, method: str) -> tuple[QueryStep, ...]:
-        """Return the changes of the query of a request, version step by version step."""
-        known = self._query_hops
+    def query_steps(self, method: str) -> tuple[QueryStep, ...]:
+        known = self._query_steps
         return known.get(method) or known[_GET if method == "HEAD" else _OTHER_METHOD]
 
     def fields(
@@ -258,9 +229,7 @@ class Conversion:
         """Return the converted header fields of a message; may raise ConversionError.
 
         Args:
-            method: The method of the request.
             status: The status of the response; None for the fields of a request.
-            fields: The field lines.
             message: The message before its conversion; None where nothing of it is known.
         """
         # A switch of protocols and a redirect are no errors; a 304 stands for an answer 200 (RFC
@@ -299,24 +268,19 @@ class Conversion:
             lost is not None,
         )
 
-    def _walk(self, method: str) -> Iterator[QueryStep]:
-        for version_step in self.version_steps:
-            links = (link.query for link in version_step.links if link.applies(method, None))
-            yield QueryStep(
-                version_step.source, version_step.target, rewrites(links, self.direction)
-            )
+    def _steps_of(self, method: str) -> Iterator[QueryStep]:
+        for step in self.version_steps:
+            links = (link.query for link in step.links if link.applies(method, None))
+            yield QueryStep(step.source, step.target, rewrites(links, self.direction))
 
 
 class OperationConversions:
-    """The conversions for the operations of one conversion; each is made when it is first needed.
+    """The conversions for the operations of one conversion, each made when it is first needed."""
 
-    There are as many as there are operations and sets of links, however many requests.
-    """
-
-    __slots__ = ("_direction", "_hops", "_made")
+    __slots__ = ("_direction", "_made", "_version_steps")
 
     def __init__(self, version_steps: tuple[VersionStep, ...], direction: Direction) -> None:
-        self._hops = version_steps
+        self._version_steps = version_steps
         self._direction = direction
         self._made: dict[tuple[tuple[OperationChoice, ...], int], Conversion] = {}
 
@@ -324,13 +288,12 @@ class OperationConversions:
         """Return the conversion with the links that apply to one request, or to its answer.
 
         Args:
-            choices: What the request is in each step from `start` on, in the order of the steps.
             start: The first version step; those before it and behind the choices are left out.
         """
         try:
             return self._made[choices, start]
         except KeyError:
-            version_steps = self._hops[start : start + len(choices)]
+            version_steps = self._version_steps[start : start + len(choices)]
             links = (
                 link
                 for version_step, choice in zip(version_steps, choices, strict=True)
@@ -351,8 +314,6 @@ def compose(
     Args:
         ladder: All versions of the API, the oldest first.
         links: The declared links by their older version, in the order of an upgrade.
-        source: The version of the messages to convert.
-        target: The version to convert the messages to.
 
     Raises:
         LookupError: A link between the two versions is not declared; the arguments of the error

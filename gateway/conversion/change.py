@@ -70,12 +70,7 @@ class Change(Protocol):
         ...
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return where a place was before the change, or what the value there was made of.
-
-        Args:
-            place: A place of the object after the change.
-            upwards: Whether the change led to the newer version.
-        """
+        """Return where a place was before the change, or what the value there was made of."""
         ...
 
     def for_patch(self) -> "Change":
@@ -85,19 +80,13 @@ class Change(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """What the changes of the value of one field have in common: the field stays where it is.
-
-    Attributes:
-        scopes: The scopes that lead to the object that has the field.
-        field: The keys of the field in that object.
-    """
+    """What the changes of the value of one field have in common: the field stays where it is."""
 
     scopes: tuple[Scope, ...]
     field: Keys
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """The field."""
         return (self.field,)
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
@@ -127,11 +116,10 @@ class FieldChange:
         return image.refused(flat, reason, listed(made)) if reason else listed(made)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
-        """Return the same place."""
         return place
 
     def for_patch(self) -> Self:
-        """Return the same change: a field that a PATCH request leaves out stays absent."""
+        """A field that a PATCH request leaves out stays absent."""
         return self
 
 
@@ -143,12 +131,10 @@ class ChangeVariant:
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """The scopes of the change."""
         return self.change.scopes
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """The fields of the change."""
         return self.change.touches
 
 
@@ -157,23 +143,18 @@ class Inverse(ChangeVariant):
     """The inverse of a change: its `up` is the `down` of the change, and the reverse."""
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Apply `down` of the change."""
         self.change.down(fields, form)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Apply `up` of the change."""
         self.change.up(fields, form)
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the effect of the change in the other direction."""
         return self.change.effect(flat, image, upwards=not upwards)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return the origin by the change."""
         return self.change.origin(place, upwards=not upwards)
 
     def for_patch(self) -> "Inverse":
-        """Return the inverse of the change for bodies of PATCH requests."""
         return Inverse(self.change.for_patch())
 
 
@@ -189,16 +170,13 @@ class ChangeSequence:
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """The scopes that all changes share."""
         return self.changes[0].scopes
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """The fields of all changes."""
         return tuple(keys for change in self.changes for keys in change.touches)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Apply `up` of every change, the first one first."""
         try:
             for change in self.changes:
                 change.up(fields, form)
@@ -207,7 +185,6 @@ class ChangeSequence:
             raise error.moved(partial(_origin, before, upwards=True)) from None
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Apply `down` of every change, the last one first."""
         try:
             for change in reversed(self.changes):
                 change.down(fields, form)
@@ -216,18 +193,15 @@ class ChangeSequence:
             raise error.moved(partial(_origin, before, upwards=False)) from None
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the effect of every change, in the order of the direction."""
         made: object = flat
         for change in self.changes if upwards else reversed(self.changes):
             made = image.each(made, partial(change.effect, image=image, upwards=upwards))
         return made
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return the origin by all changes."""
         return _origin(self.changes if upwards else self.changes[::-1], place, upwards=upwards)
 
     def for_patch(self) -> "ChangeSequence":
-        """Return the sequence of the changes for bodies of PATCH requests."""
         return ChangeSequence(tuple(change.for_patch() for change in self.changes))
 
 
@@ -243,32 +217,25 @@ class Whole:
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """No scopes, since there is one body."""
         return ()
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """The empty keys, which stand for the whole body."""
         return ((),)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Convert the body to the newer version."""
         self.change.up(fields, form)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Convert the body to the older version."""
         self.change.down(fields, form)
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the schema of a whole body that the change leaves."""
         return held_effect(self.change, BODY[0], flat, image, upwards=upwards)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return the origin by the change."""
         return self.change.origin(place, upwards=upwards)
 
     def for_patch(self) -> "Whole":
-        """Return the change of the whole body for bodies of PATCH requests."""
         return Whole(self.change.for_patch())
 
 
@@ -287,14 +254,7 @@ def held_effect(
 def task_of(
     change: Change, scopes: tuple[Scope, ...] = (), *, upwards: bool, keeps: bool
 ) -> ConversionTask:
-    """Return a change in one direction, as a task.
-
-    Args:
-        change: The change.
-        scopes: What leads to the objects that the change is for.
-        upwards: Whether it leads to the newer version.
-        keeps: See `ConversionTask`.
-    """
+    """Return a change in one direction, as a task. `scopes` lead to the objects that it is for."""
     return ConversionTask(
         (*scopes, *change.scopes),
         change.touches,
@@ -324,7 +284,6 @@ class Elements:
     An array or object that is absent or null has none.
 
     Attributes:
-        scopes: The scopes that lead to the object with the array.
         array: The keys that lead from that object to the array, or to the object with free keys;
             without any, that is the object itself.
         depth: The number of nested arrays around the elements; 1 is an array of them, 0 an object
@@ -342,20 +301,15 @@ class Elements:
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """The field that holds the array."""
         return (self.array,)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Convert every element to the newer version."""
         self._change(fields, self.change.up, form)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Convert every element to the older version."""
         self._change(fields, self.change.down, form)
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the object with another schema for the elements or members."""
-
         def one(schema: object) -> object:
             return held_effect(self.change, _KEY, schema, image, upwards=upwards)
 
@@ -384,8 +338,6 @@ class Elements:
             return image.value(flat, self.array, change)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return the origin by the change, for a place in an element."""
-
         def of_element(inner: ErrorPlace) -> ErrorPlace:
             held = inner if isinstance(inner, Beside) else (*ELEMENT, *inner)
             return _in_element(self.change.origin(held, upwards=upwards))

@@ -8,18 +8,12 @@ from gateway.conversion.field_path import Scope, Tokens, depth_of, pointer
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A place of a message beside its body, such as some query parameters or header fields.
-
-    Attributes:
-        what: The term for one of them.
-        names: Their names; none for what has no name.
-    """
+    """A place of a message beside its body, such as some query parameters or header fields."""
 
     what: str
     names: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return the term for the place in messages."""
         names = ", ".join(f"'{name}'" for name in self.names)
         return f"the {self.what}{'s' if self.names[1:] else ''} {names}".rstrip()
 
@@ -55,16 +49,6 @@ class ConversionError(Exception):
         is_on_way: bool = False,
         rival: ErrorPlace | None = None,
     ) -> None:
-        """Make an error.
-
-        Args:
-            reason: The description of the error.
-            place: The place of the error.
-            cause: Further details for the log alone.
-            is_missing: Whether the error is that nothing is at the place.
-            is_on_way: Whether the error is that what is there, on the way to a field, is no object.
-            rival: What is to move to the place, where that is the error; else None.
-        """
         self._description, self.is_missing, self._rival = reason, is_missing, rival
         self.reason = reason if rival is None else f"{reason}, and {_term(rival)} is to become it"
         self.place = place
@@ -109,7 +93,6 @@ class ConversionError(Exception):
 
 
 def same_place(place: ErrorPlace) -> ErrorPlace:
-    """Return a place as it is: the origin of a step that moves nothing."""
     return place
 
 

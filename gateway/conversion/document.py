@@ -24,9 +24,7 @@ class LinkReceiver(Protocol):
     """What a document is sent in; see `gateway.conversion.message`."""
 
     @property
-    def link(self) -> Callable[[str], str]:
-        """Returns a URL as the receiver is to have it."""
-        ...
+    def link(self) -> Callable[[str], str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +97,7 @@ PLAIN: Final = JsonForm(_open, lambda value: value, _digits, _number, deepcopy, 
 def reach(
     fields: JsonObject, keys: Keys, form: JsonForm, *, keeps: bool = False
 ) -> JsonObject | None:
-    """Return the object that holds the last of `keys`, and open the objects on the way in place.
-
-    Return None if one of those objects is absent or null, or is none and `keeps` has it stay.
-
-    Raises:
-        ConversionError: A value on the way is not an object, and does not stay.
-    """
+    """Return the object that holds the last of `keys`, opening the objects on the way in place."""
     if len(keys) == 1:
         return fields
     for depth in range(len(keys) - 1):
@@ -148,9 +140,6 @@ def change_value(
     """Replace the value at `keys` by the result of `change`, unless it is absent or null.
 
     Args:
-        fields: The object that contains the field.
-        keys: The keys that lead to the field.
-        form: The form in which the object holds its values.
         change: Returns the new value for the open old one. It may raise ConversionError, with a
             place relative to the value.
         keeps: Whether what is no object on the way stays as it is.
@@ -183,9 +172,7 @@ def change_elements(
     """Return an array with each element replaced by the result of `change`; null stays null.
 
     Args:
-        value: The array, or null.
         depth: The number of further nested arrays around the elements.
-        form: The form in which the array holds its values.
         change: Returns the new value for the old one, which may be sealed. It may raise
             ConversionError, with a place relative to the element.
         keeps: Whether what is no array stays as it is.
@@ -216,8 +203,6 @@ def change_members(
     """Return an open object with each member replaced by the result of `change`.
 
     Args:
-        value: The object.
-        change: As for `change_elements`.
         keeps: Whether what is no object stays as it is.
 
     Raises:
@@ -274,7 +259,6 @@ def take(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
 
 
 def refuse(expected: str, found: Document, *keys: str | int) -> NoReturn:
-    """Raise ConversionError because the value at `keys` has another type than expected."""
     raise ConversionError(f"expected {expected}, found {kind(found)}", keys)
 
 
@@ -299,11 +283,6 @@ def within(error: ConversionError, document: Document, form: JsonForm) -> Conver
     """Return an error at the nearest places that a document has, its own or outer ones.
 
     Changes may have made the value that another one refuses, as a default does.
-
-    Args:
-        error: The error of a conversion of the document.
-        document: The document.
-        form: The form in which the document holds its values.
     """
 
     def nearest(place: ErrorPlace) -> ErrorPlace:

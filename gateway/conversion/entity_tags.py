@@ -33,11 +33,7 @@ _TOO_MANY = f"If-Match, If-None-Match and If-Range may have {_MOST} bytes in all
 
 @dataclass(frozen=True, slots=True)
 class EntityTags:
-    """Translates the entity tags of one route.
-
-    Attributes:
-        key: What tells the tags of this route from all others.
-    """
+    """Translates the entity tags of one route."""
 
     key: bytes
     # What ends the tags for clients, by coding.
@@ -60,7 +56,6 @@ class EntityTags:
         """Return a tag of the service for the client, or None if it is malformed.
 
         Args:
-            tag: The value of ETag.
             coding: The coding that the client prefers; None for no coding.
             weak: Whether equal bodies of the service may become bodies that are not equal byte for
                 byte, so that the tag is not strong.
@@ -89,10 +84,7 @@ class EntityTags:
         """Return the tag of a 304 for the client: the one that it has, in its coding.
 
         Args:
-            tag: The value of ETag in the answer of the service.
-            given: The values of If-None-Match.
             coding: The coding that the client prefers; None for no coding.
-            weak: As for `for_client`.
         """
         strong = not weak and not tag.strip(b" \t").startswith(b"W/")
         for value in given:
@@ -137,7 +129,6 @@ class EntityTags:
 
     @property
     def _none(self) -> bytes:
-        """A tag that no service has."""
         return b'"none%b"' % self.key
 
     def _given(self, prefix: bytes, opaque: bytes) -> bytes:

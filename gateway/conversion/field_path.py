@@ -45,9 +45,6 @@ class FieldPath(NamedTuple):
     """The path to a field, through the arrays and the objects with free keys that contain it.
 
     Attributes:
-        scopes: The arrays and the objects with free keys on the way, the outermost first.
-        keys: The keys that lead to the field from the innermost element or member, or from the
-            root.
         elements: The number of nested arrays at the field whose elements are meant; 0 means the
             field itself.
         members: Whether the members of the object in the field are meant, whose keys are free.
@@ -138,7 +135,6 @@ def is_array(scope: Scope) -> bool:
 
 
 def keys_of(scope: Scope) -> Keys:
-    """Return the keys that lead to the array or object of a scope."""
     return scope if isinstance(scope, tuple) else scope.keys
 
 
@@ -172,6 +168,5 @@ def depth_of(scopes: Iterable[Scope], place: Tokens) -> int | None:
 
 
 def common_keys(paths: Sequence[Keys]) -> Keys:
-    """Return the keys that several paths begin with."""
     shared = takewhile(lambda keys: len({*keys}) == 1, zip(*paths, strict=False))
     return tuple(keys[0] for keys in shared)

@@ -29,9 +29,7 @@ class OtherWay(Protocol):
     """A second route of a version; see `gateway.routing.snapshot.CutoverAlternative`."""
 
     @property
-    def route(self) -> "ServedRoute":
-        """The route."""
-        ...
+    def route(self) -> "ServedRoute": ...
 
 
 class LinkForm(StrEnum):
@@ -45,100 +43,64 @@ class ServedRoute(Protocol):
     """The properties of a route that links depend on; see `gateway.routing.snapshot.Route`."""
 
     @property
-    def version(self) -> Version | None:
-        """The version that clients get."""
-        ...
+    def version(self) -> Version | None: ...
 
     @property
-    def service_version(self) -> Version | None:
-        """The version that the service implements."""
-        ...
+    def service_version(self) -> Version | None: ...
 
     @property
-    def service(self) -> Service:
-        """The service."""
-        ...
+    def service(self) -> Service: ...
 
     @property
-    def upstream_path(self) -> Template | None:
-        """The path of requests to the service; None keeps the client's path."""
-        ...
+    def upstream_path(self) -> Template | None: ...
 
     @property
-    def request(self) -> Conversion | None:
-        """The conversion of requests."""
-        ...
+    def request(self) -> Conversion | None: ...
 
     @property
-    def response(self) -> Conversion | None:
-        """The conversion of responses."""
-        ...
+    def response(self) -> Conversion | None: ...
 
     @property
-    def link_form(self) -> LinkForm | None:
-        """The form of links to clients; None keeps that of the service."""
-        ...
+    def link_form(self) -> LinkForm | None: ...
 
     @property
-    def request_rewrite(self) -> VersionRewrite | None:
-        """The rewrite of version values in requests."""
-        ...
+    def request_rewrite(self) -> VersionRewrite | None: ...
 
     @property
-    def response_rewrite(self) -> VersionRewrite | None:
-        """The rewrite of version values in responses."""
-        ...
+    def response_rewrite(self) -> VersionRewrite | None: ...
 
     @property
-    def substitutes(self) -> Mapping[tuple[str, Version], "ServedRoute"]:
-        """The routes of operations that another service answers."""
-        ...
+    def substitutes(self) -> Mapping[tuple[str, Version], "ServedRoute"]: ...
 
     @property
-    def shadow(self) -> OtherWay | None:
-        """The route of the shadow."""
-        ...
+    def shadow(self) -> OtherWay | None: ...
 
     @property
-    def cutover(self) -> OtherWay | None:
-        """The route of the cutover."""
-        ...
+    def cutover(self) -> OtherWay | None: ...
 
 
 class PublicEndpoint(Protocol):
     """The properties of an endpoint that links depend on; see `routing.snapshot.Endpoint`."""
 
     @property
-    def api(self) -> str:
-        """The name of the API."""
-        ...
+    def api(self) -> str: ...
 
     @property
-    def template(self) -> Template:
-        """The template of the public path."""
-        ...
+    def template(self) -> Template: ...
 
     @property
-    def selector(self) -> Selector | None:
-        """The selector of the version."""
-        ...
+    def selector(self) -> Selector | None: ...
 
     @property
-    def routes(self) -> Mapping[Version | None, ServedRoute]:
-        """The route of each version."""
-        ...
+    def routes(self) -> Mapping[Version | None, ServedRoute]: ...
 
 
 class PublicRouter(Protocol):
     """A map from public paths to endpoints; see `gateway.base.path_templates.Router`."""
 
-    def find(self, path: str) -> tuple[PublicEndpoint, Mapping[str, str]] | None:
-        """Return the endpoint that matches a path, with the raw captures, or None."""
-        ...
+    def find(self, path: str) -> tuple[PublicEndpoint, Mapping[str, str]] | None: ...
 
-    def __iter__(self) -> Iterator[PublicEndpoint]:
-        """Yield the endpoints."""
-        ...
+    def __iter__(self) -> Iterator[PublicEndpoint]: ...
 
 
 class ServedPath(NamedTuple):
@@ -153,10 +115,6 @@ class LinkDirectory:
     """Finds endpoints by the paths and the authorities of services.
 
     Its maps are made when the first link needs them: most services write few links, or none.
-
-    Args:
-        router: The map from public paths to endpoints.
-        services: The services by name.
     """
 
     __slots__ = ("_maps", "_owners", "_public", "_reached", "router", "services")
@@ -170,11 +128,7 @@ class LinkDirectory:
         self._public: dict[object, Router[Template]] = {}
 
     def owner(self, authority: str) -> Service | None:
-        """Return the service that has an authority, of a target or as its `host`; None for none.
-
-        Args:
-            authority: A host and a port, in lower case.
-        """
+        """Return the service with a host and port, in lower case, of a target or as `host`."""
         if not self._owners:
             for service in self.services.values():
                 for own in authorities_of(service):
@@ -188,10 +142,8 @@ class LinkDirectory:
         """Return what a path of a service belongs to, with its raw captures; None for nothing.
 
         Args:
-            service: The service whose path it is.
             endpoint: The endpoint of the client's request.
             route: The route of the client's request.
-            path: The raw path.
         """
         mechanisms = mechanisms_of(endpoint)
         key = service.name, endpoint.api, route.version, route.service_version, mechanisms
@@ -223,7 +175,6 @@ class LinkDirectory:
         Args:
             endpoint: The endpoint that the client asked; others of its API with the same
                 mechanisms are looked at as well.
-            version: The version.
             path: The raw path of the request to the service.
             captures: The raw captures of the path that the client asked for.
         """
@@ -292,7 +243,6 @@ def _filled(template: str, version: str) -> Template:
 
 
 def mechanisms_of(endpoint: PublicEndpoint) -> frozenset[str]:
-    """Return the mechanisms by which an endpoint reads the version."""
     readers = () if endpoint.selector is None else endpoint.selector.readers
     return frozenset(reader.mechanism for reader in readers)
 
@@ -360,10 +310,6 @@ def in_form(link: str, form: LinkForm, scheme: str, authority: str, base: str) -
     """Return a link to the client's own host in a form; links to others stay.
 
     Args:
-        link: The link, which the client can ask for.
-        form: The form.
-        scheme: The scheme that the client used.
-        authority: The host and port that the client used.
         base: The path that the client asked for, from which relative paths start.
     """
     link_scheme, link_authority, path, query, fragment = split_url(link)
@@ -386,7 +332,6 @@ def split_url(link: str) -> tuple[str | None, str | None, str, str | None, str]:
 
 
 def query_and_fragment(query: str | None, fragment: str) -> str:
-    """Return what follows a path."""
     return fragment if query is None else f"?{query}{fragment}"
 
 
@@ -437,7 +382,6 @@ class MappedLink(NamedTuple):
     """A mapped link.
 
     Attributes:
-        text: The link for the other side.
         fits: Whether an endpoint has the link, or it is of another host.
     """
 
@@ -449,12 +393,7 @@ class LinkMapper(NamedTuple):
     """Maps the links of one request and of the answer to it.
 
     Attributes:
-        directory: Finds the endpoint of a service's path.
-        endpoint: The endpoint of the request.
-        route: The route that the request took.
         chosen_by: What chose the version of the request; None where the API has no versions.
-        captures: The raw captures of the path of the request.
-        path: The raw path of the request.
         target: The raw path that the service was asked for.
         authority: The host and port that the gateway was asked by.
         public_scheme: The scheme that the client used, `http` or `https`.

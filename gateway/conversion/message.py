@@ -27,9 +27,6 @@ class QueryStep(NamedTuple):
     """The change of a query between two adjacent versions.
 
     Attributes:
-        source: The version that the version step converts from.
-        target: The version that the version step converts to.
-        rewrites: The declared changes, in the order of the direction.
         dropped: The names of the parameters that the source has as a part of the operation.
         added: The parameters that the target has as a part of the operation.
     """
@@ -41,15 +38,12 @@ class QueryStep(NamedTuple):
     added: Sequence[ParameterLine] = ()
 
     def without(self, lines: ParameterLines) -> ParameterLines:
-        """Return the query without the parameters of the operation."""
         return [line for line in lines if line.key not in self.dropped] if self.dropped else lines
 
     def passed(self, lines: ParameterLines, spelling: Spelling = QUERY) -> ParameterLines:
-        """Return the query as the target has it; may raise ConversionError."""
         return [*self.added, *rewrite_lines(self.without(lines), self.rewrites, spelling)]
 
     def origin(self, place: ErrorPlace) -> ErrorPlace:
-        """Return where a place was before the version step."""
         if not isinstance(place, Beside) or place.what != QUERY.what:
             return place
         added = {line.key for line in self.added}
@@ -60,13 +54,7 @@ class QueryStep(NamedTuple):
 
 
 class QueryWalk(NamedTuple):
-    """The way of a query from the client's version to that of the service.
-
-    Attributes:
-        lines: The query of the client.
-        version_steps: The version steps, in the order of the way.
-        spelling: The syntax of queries, with the message of the client.
-    """
+    """The way of a query from the client's version to that of the service."""
 
     lines: ParameterLines
     version_steps: tuple[QueryStep, ...]
@@ -74,7 +62,7 @@ class QueryWalk(NamedTuple):
 
     @property
     def service(self) -> ParameterLines:
-        """The query as the service has it; reading it may raise ConversionError."""
+        """The query as the service has it; may raise ConversionError."""
         lines = self.lines
         for version_step in self.version_steps:
             lines = version_step.passed(lines, self.spelling)
@@ -100,7 +88,6 @@ class QueryWalk(NamedTuple):
         return lines
 
     def version_step(self, source: Version, target: Version) -> QueryStep:
-        """Return the step between two versions; one without a change where none is known."""
         for version_step in self.version_steps:
             if version_step.source == source and version_step.target == target:
                 return version_step
@@ -119,14 +106,9 @@ class Message:
     them. The query is that of the request, also in an answer, where no change alters it.
 
     Attributes:
-        method: The method of the client's request.
-        path: The path of the client's request.
         operation: The path of the endpoint, as the rules write it.
-        captures: The raw captures of the path, by name.
         target: The path that the service was asked for.
         status: The status of the answer; None for a request.
-        headers: The header fields of the message.
-        query: The query of the request.
         link: Returns a URL for the receiver of the message.
         way: The way of the query to the service.
         back: The steps of the queries of links, from the service's version to the client's.
@@ -155,11 +137,9 @@ class Message:
         return self._with(headers, query)
 
     def copied(self) -> "Message":
-        """Return a copy, which changes on its own."""
         return self._with([*self.headers], [*self.query])
 
     def restore(self) -> None:
-        """Undo all changes."""
         self.headers[:], self.query[:] = self._given
 
     def _with(self, headers: ParameterLines, query: ParameterLines) -> "Message":
@@ -187,22 +167,12 @@ def request_message(
     operation: str,
     captures: Mapping[str, str],
 ) -> Message:
-    """Return the message of a request, as the client has sent it.
-
-    Args:
-        method: The method.
-        path: The raw path.
-        query: The raw query; None without one.
-        fields: The names and the values of the header fields.
-        operation: The path of the endpoint, as the rules write it.
-        captures: The raw captures of the path, by name.
-    """
+    """Return the message of a request, as the client has sent it."""
     lines = [ParameterLine(name.lower(), name, value) for name, value in fields]
     return Message(method, path, operation, captures, headers=lines, query=parse_query(query))
 
 
 def message_of(form: JsonForm) -> Message | None:
-    """Return the message of a document, or None where nothing of it is known."""
     return form.message if isinstance(form.message, Message) else None
 
 

@@ -25,7 +25,6 @@ class QueryPart(NamedTuple):
     """A query parameter that belongs to an operation: a part of its path elsewhere, or a constant.
 
     Attributes:
-        name: The name of the parameter.
         capture: The name under which the value, or a part of it, is captured; None where the value
             is fixed.
         value: The fixed value, or what stands before the captured part.
@@ -39,12 +38,10 @@ class QueryPart(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The parameter as it is written."""
         captured = "" if self.capture is None else f"{{{self.capture}}}"
         return f"{self.name}={self.value}{captured}{self.suffix}"
 
     def filled(self, captured: str) -> str:
-        """Return the value with what is captured."""
         return f"{self.value}{captured}{self.suffix}"
 
     def read(self, value: str) -> str | None:
@@ -57,13 +54,7 @@ class QueryPart(NamedTuple):
 
 
 class OperationPattern(NamedTuple):
-    """An operation as one version has it: `POST /pay`, `/users/{id}`, `GET /find?id={id}`.
-
-    Attributes:
-        method: The method; None for all methods.
-        template: The path that the version's service is asked for.
-        query: The query parameters that belong to the operation.
-    """
+    """An operation as one version has it: `POST /pay`, `/users/{id}`, `GET /find?id={id}`."""
 
     method: str | None
     template: Template
@@ -77,7 +68,6 @@ class OperationPattern(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The pattern as it is written."""
         query = "&".join(part.text for part in self.query)
         path = f"{self.template.text}?{query}" if query else self.template.text
         return path if self.method is None else f"{self.method} {path}"
@@ -167,7 +157,6 @@ class Substitute(NamedTuple):
 
     Attributes:
         service: The service, which speaks the version that has the operation; None refuses.
-        status: The status of the refusal.
         detail: The sentence in the refusal that the rules give; empty for the usual one.
         code: The code in the refusal that the rules give; None for that of all such refusals.
         usual: The usual sentence.
@@ -195,7 +184,6 @@ class MappedOperation:
         newer: The operation in the newer version; None where that lacks it.
         older: The operation in the older version; None where that lacks it.
         statuses: The statuses of answers that differ: the older version's by the newer version's.
-        substitute: What answers where one version lacks it.
         body_in_newer: Whether the newer version's requests have a body and the older version's have
             none, or the reverse; None where that does not differ.
     """
@@ -207,7 +195,6 @@ class MappedOperation:
     body_in_newer: bool | None = None
 
     def side(self, *, newer: bool) -> OperationPattern | None:
-        """Return the operation as one of the two versions has it."""
         return self.newer if newer else self.older
 
 
@@ -215,8 +202,6 @@ def converted_status(statuses: Mapping[int, int], status: int, *, upwards: bool)
     """Return a status as the other version has it.
 
     Args:
-        statuses: The older version's status by the newer version's.
-        status: The status of an answer.
         upwards: Whether the answer is converted to the newer version; where several of its statuses
             are one in the older version, it is the first.
     """
@@ -229,10 +214,7 @@ class FoundOperation(NamedTuple):
     """The operation of a request.
 
     Attributes:
-        operation: The operation.
-        captures: What its path and its query capture, as a path holds it.
         rest: The query parameters that are not part of the operation.
-        template: Its path.
     """
 
     operation: MappedOperation
@@ -311,8 +293,6 @@ class OperationTable:
         """Return the methods for which an operation is declared at a path that is not refused.
 
         Args:
-            path: The path of a request.
-            query: The query of the request.
             within: Where given, the operations whose paths have more literal text alone count.
         """
         found = {method: self.find(method, path, query) for method in sorted(self._by_method)}
@@ -328,9 +308,6 @@ class OperationTable:
 
         A path such as `/orders/search` may be an operation of POST alone, although the path of
         another one, `GET /orders/{id}`, matches it too.
-
-        Args:
-            path: Returns the path of the URL.
         """
         found = None if self._without_get is None else self._without_get.find(path())
         return "GET" if found is None else found[0]
@@ -351,8 +328,6 @@ class OperationTable:
 
         Args:
             prefix: A path of the one version, without a slash at its end.
-            version: The one version.
-            other: The other version.
 
         Returns:
             The path, without a slash at its end; None if no operation is at or below the prefix.

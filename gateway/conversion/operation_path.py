@@ -35,17 +35,11 @@ class OperationPath(NamedTuple):
     """One request as the service gets it, and the conversions that are right for it.
 
     Attributes:
-        method: The method of the request to the service.
-        path: The path of the request to the service.
-        query: The raw query of the request to the service; None without one.
         version: The version that the request is in at the end.
-        request: The conversion of the request.
-        response: The conversion of the answer.
         operations: The operation of the request between each two versions on the way; None where
             none is declared for it.
         path_of: Returns the path for a version that it has in it.
         substitute: What answers, where the next version lacks the operation; else None.
-        query_hops: The changes of the query between each two versions on the way.
         meant: The method, as the service has it, that an OPTIONS request asks about; None for any
             other request, and where the versions do not have the operation otherwise.
     """
@@ -59,7 +53,7 @@ class OperationPath(NamedTuple):
     operations: tuple[MappedOperation | None, ...]
     path_of: Callable[[Version], str]
     substitute: Substitute | None = None
-    query_hops: tuple[QueryStep, ...] = ()
+    query_steps: tuple[QueryStep, ...] = ()
     meant: str | None = None
 
 
@@ -78,12 +72,8 @@ def find_operation_path(
     operation, whose changes do not apply to it.
 
     Args:
-        request: The conversion of requests, all operations included.
-        response: The conversion of their answers.
-        method: The method of the client's request.
         path: Returns the path that a service of a version is asked for, where no operation is
             declared for the request.
-        query: The raw query of the client's request.
         message: The client's request, or LINK; None where nothing more of it is known.
         meant: The method that an OPTIONS request asks about (Fetch, section 4.8); None where it
             names none, so that any will do.
@@ -98,7 +88,7 @@ def find_operation_path(
     version, asked = request.version_steps[0].source, path
     upwards = request.direction is Direction.UP
     choices: list[OperationChoice] = []
-    query_hops: list[QueryStep] = []
+    query_steps: list[QueryStep] = []
     substitute: Substitute | None = None
     for version_step in request.version_steps:
         before, added = lines, []
@@ -132,14 +122,14 @@ def find_operation_path(
         try:
             lines = rewrite_lines(lines, changes, QUERY.of(message))
         except ConversionError as error:
-            raise error.moved(partial(_sent, query_hops)) from None
+            raise error.moved(partial(_sent, query_steps)) from None
         dropped: frozenset[str] = frozenset()
         if found is not None and target is not None:
             dropped = frozenset(line.key for line in before) - {line.key for line in found.rest}
             added = target.written(found.captures, [])
             lines = added + lines
             asked = partial(target.path, found.captures)
-        query_hops.append(
+        query_steps.append(
             QueryStep(version_step.source, version_step.target, changes, dropped, tuple(added))
         )
         method, version = after, version_step.target
@@ -155,13 +145,12 @@ def find_operation_path(
         tuple(choice.operation for choice in way),
         asked,
         substitute,
-        tuple(query_hops),
+        tuple(query_steps),
         meant,
     )
 
 
 def _sent(version_steps: Sequence[QueryStep], place: ErrorPlace) -> ErrorPlace:
-    """Return where a place was in the query of the client."""
     for version_step in reversed(version_steps):
         place = version_step.origin(place)
     return place
@@ -256,9 +245,7 @@ def find_link(
 
     Args:
         conversion: The conversion from the version that has written the URL.
-        back: The conversion the other way.
         path: Returns the path of the URL for a version that it has in it.
-        query: The query of the URL.
 
     Raises:
         ConversionError: The URL does not fit the operations or the changes of queries.

@@ -18,7 +18,6 @@ class ParameterLine(NamedTuple):
 
     Attributes:
         key: The name in the form in which names are compared.
-        name: The name as it is written.
         value: The value as it is written; None for a query parameter without an equals sign.
     """
 
@@ -32,10 +31,6 @@ class Spelling(NamedTuple):
 
     Attributes:
         what: The term for a line in messages to clients.
-        key: Returns a written name in the form in which names are compared.
-        name: Returns a name as it is to be written.
-        read: Returns the decoded text of a written value.
-        write: Returns a value as it is to be written.
         message: The message that the lines are converted for, a
             `gateway.conversion.message.Message`; LINK for the query of a link, whose
             request is still to come; None where nothing of it is known.
@@ -49,7 +44,6 @@ class Spelling(NamedTuple):
     message: object = None
 
     def of(self, message: object) -> "Spelling":
-        """Return the same syntax for the lines of a message."""
         return self if message is None else self._replace(message=message)
 
 
@@ -94,13 +88,7 @@ ParameterLines = list[ParameterLine]
 
 
 class Rewrite(NamedTuple):
-    """A change of lines in one direction.
-
-    Attributes:
-        call: Returns the changed lines; may raise ConversionError.
-        change: The change.
-        upwards: Whether the direction is that of an upgrade.
-    """
+    """A change of lines in one direction."""
 
     call: Callable[[ParameterLines, Spelling], ParameterLines]
     change: "ParameterChange"
@@ -108,12 +96,7 @@ class Rewrite(NamedTuple):
 
 
 class MovedNames(NamedTuple):
-    """The names of parameters in two adjacent versions, where they differ.
-
-    Attributes:
-        newer: The names in the newer version; empty where only the older one has them.
-        older: The names in the older version; empty where only the newer one has them.
-    """
+    """The names of parameters in two adjacent versions, where they differ."""
 
     newer: tuple[str, ...]
     older: tuple[str, ...]
@@ -141,7 +124,6 @@ class Rewritten:
     """A change of a parameter whose value is written differently in the two versions.
 
     Attributes:
-        name: The name of the parameter in both versions.
         to_newer: Returns the newer version's value for the older version's; raises ValueError with
             a message that quotes no value.
         to_older: Returns the older version's value for the newer version's; raises ValueError with
@@ -154,15 +136,12 @@ class Rewritten:
 
     @property
     def moved(self) -> tuple[MovedNames, ...]:
-        """No names: the parameter has the same one in both versions."""
         return ()
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines with the value as the newer version writes it."""
         return self._rewrite(lines, spelling, self.to_newer)
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines with the value as the older version writes it."""
         return self._rewrite(lines, spelling, self.to_older)
 
     def _rewrite(
@@ -192,15 +171,12 @@ class Reversed:
 
     @property
     def moved(self) -> tuple[MovedNames, ...]:
-        """The names of the change, the other way round."""
         return tuple(MovedNames(older, newer) for newer, older in reversed(self.change.moved))
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines after `down` of the change."""
         return self.change.down(lines, spelling)
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines after `up` of the change."""
         return self.change.up(lines, spelling)
 
 
@@ -212,20 +188,16 @@ class ParameterSequence:
 
     @property
     def moved(self) -> tuple[MovedNames, ...]:
-        """The names of every change, the first one first."""
         return tuple(each for change in self.changes for each in change.moved)
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines after `up` of every change, the first one first."""
         return rewrite_lines(lines, in_direction(self.changes, upwards=True), spelling)
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines after `down` of every change, the last one first."""
         return rewrite_lines(lines, in_direction(self.changes, upwards=False), spelling)
 
 
 def in_direction(changes: Sequence[ParameterChange], *, upwards: bool) -> tuple[Rewrite, ...]:
-    """Return changes in one direction, in its order."""
     return tuple(
         Rewrite(each.up if upwards else each.down, each, upwards)
         for each in (changes if upwards else reversed(changes))
@@ -238,8 +210,6 @@ def rewrite_query(
     """Return a raw query after changes; None stands for a target without a query.
 
     Args:
-        query: The raw query.
-        rewrites: The changes.
         message: The message that has the query, or LINK; None where nothing of it is known.
 
     Raises:
@@ -251,7 +221,6 @@ def rewrite_query(
 
 
 def parse_query(query: str | None) -> ParameterLines:
-    """Return the parameters of a raw query; None has none."""
     lines: ParameterLines = []
     for pair in query.split("&") if query else ():
         name, sign, value = pair.partition("=")
@@ -273,7 +242,6 @@ def rewrite_fields(
 
 
 def parse_fields(fields: Iterable[tuple[bytes, bytes]]) -> ParameterLines:
-    """Return header field lines as lines to change."""
     return [
         ParameterLine(
             name.decode("latin-1").lower(), name.decode("latin-1"), value.decode("latin-1")
@@ -283,14 +251,12 @@ def parse_fields(fields: Iterable[tuple[bytes, bytes]]) -> ParameterLines:
 
 
 def write_fields(lines: ParameterLines) -> list[tuple[bytes, bytes]]:
-    """Return lines as header field lines."""
     return [(line.name.encode("latin-1"), (line.value or "").encode("latin-1")) for line in lines]
 
 
 def rewrite_lines(
     lines: ParameterLines, rewrites: Sequence[Rewrite], spelling: Spelling
 ) -> ParameterLines:
-    """Return lines after changes; may raise ConversionError."""
     given = lines
     try:
         for rewrite, _, _ in rewrites:

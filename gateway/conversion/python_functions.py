@@ -24,7 +24,6 @@ def load_function(name: str, given: Sequence[str] = ()) -> Callable[..., object]
     A module is imported once in a process, so what is changed in one takes effect at a restart.
 
     Args:
-        name: the module and the function.
         given: the parameters beside the value that the function may have.
 
     Raises:

@@ -23,8 +23,6 @@ NUMBER_TEXT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\
 
 
 class Type(StrEnum):
-    """The types that a scalar may have."""
-
     TEXT = "text"
     NUMBER = "number"
     BOOLEAN = "boolean"
@@ -47,11 +45,6 @@ def replace_scalar(
     An absent field stays absent, and null stays null.
 
     Args:
-        fields: The object that contains the field.
-        keys: The keys that lead to the field.
-        form: The form in which the object holds its values.
-        source: The type of the scalar before the replacement.
-        target: The type of the scalar after the replacement.
         convert: Returns the new value for the text of the old one, for a number its digits; may
             raise ValueError.
     """
@@ -84,9 +77,6 @@ def replace_number(
     An absent field stays absent, and null stays null.
 
     Args:
-        fields: The object that contains the field.
-        keys: The keys that lead to the field.
-        form: The form in which the object holds its values.
         convert: Returns the digits of the new number for those of the old one; may raise
             ValueError.
 

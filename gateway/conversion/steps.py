@@ -43,8 +43,6 @@ class ConversionTask(NamedTuple):
 
     Attributes:
         scopes: The scopes that lead to the objects to change.
-        touches: The fields of such an object that the change reads or writes.
-        step: The function that changes one object.
         whole: Whether the change applies to the whole body, held in the field BODY, instead of to
             objects in it.
         origin: Returns where a place of such an object was before the change.
@@ -64,8 +62,6 @@ class Steps(Generic[T]):
     """Steps that are applied one after the other.
 
     Attributes:
-        calls: The steps.
-        origins: The origin of each step.
         keeps: Whether what is neither an object nor an array, where there is to be one, stays.
     """
 
@@ -74,7 +70,6 @@ class Steps(Generic[T]):
     keeps: bool = False
 
     def origin(self, place: ErrorPlace) -> ErrorPlace:
-        """Return where a place was before the first step."""
         for origin in reversed(self.origins):
             place = origin(place)
         return place
@@ -93,9 +88,7 @@ class ArrayStep:
     change, and stays null.
 
     Attributes:
-        keys: The keys that lead to the array.
         depth: The number of further nested arrays around the objects.
-        steps: The steps to apply to each object.
     """
 
     keys: Keys
@@ -103,11 +96,9 @@ class ArrayStep:
     steps: Steps[ConversionStep]
 
     def origin(self, place: ErrorPlace) -> ErrorPlace:
-        """Return where a place was before the step."""
         return inside((self.keys, *((),) * self.depth), place, self.steps.origin)
 
     def __call__(self, fields: JsonObject, form: JsonForm) -> None:
-        """Change the elements of the array in the object `fields`."""
         keeps, key = self.steps.keeps, self.keys[-1]
         holder = reach(fields, self.keys, form, keeps=keeps)
         if holder is not None and key in holder:
@@ -125,9 +116,7 @@ class MembersStep:
     An object that is absent or null has no members.
 
     Attributes:
-        keys: The keys that lead to the object.
         depth: The number of nested arrays around the objects in each member.
-        steps: The steps to apply to each object.
     """
 
     keys: Keys
@@ -135,11 +124,9 @@ class MembersStep:
     steps: Steps[ConversionStep]
 
     def origin(self, place: ErrorPlace) -> ErrorPlace:
-        """Return where a place was before the step."""
         return inside((Members(self.keys), *((),) * self.depth), place, self.steps.origin)
 
     def __call__(self, fields: JsonObject, form: JsonForm) -> None:
-        """Change the members of the object at `keys` in the object `fields`."""
         keeps = self.steps.keeps
         holder = reach(fields, (*self.keys, ""), form, keeps=keeps)
         if holder is None:
@@ -158,22 +145,15 @@ class MembersStep:
 
 @dataclass(frozen=True, slots=True)
 class InsideStep:
-    """A step that changes one object, or nothing where the object is absent or null.
-
-    Attributes:
-        keys: The keys that lead to the object.
-        steps: The steps to apply to the object.
-    """
+    """A step that changes one object, or nothing where the object is absent or null."""
 
     keys: Keys
     steps: Steps[ConversionStep]
 
     def origin(self, place: ErrorPlace) -> ErrorPlace:
-        """Return where a place was before the step."""
         return inside((Inside(self.keys),), place, self.steps.origin)
 
     def __call__(self, fields: JsonObject, form: JsonForm) -> None:
-        """Change the object at `keys` in the object `fields`."""
         holder = reach(fields, (*self.keys, ""), form, keeps=self.steps.keeps)
         if holder is None:
             return
@@ -194,13 +174,11 @@ class EachObject:
     steps: Steps[ConversionStep]
 
     def origin(self, place: ErrorPlace) -> ErrorPlace:
-        """Return where a place was before the step."""
         tokens = () if isinstance(place, Beside) else place
         arrays = [*takewhile(lambda token: isinstance(token, int), tokens)]
         return inside(((),) * len(arrays), place, self.steps.origin)
 
     def convert(self, document: Document, form: JsonForm) -> Document:
-        """Return the changed body; an object or an array is open."""
         value, steps = form.open(document), self.steps.calls
         if isinstance(value, dict):
             try:
@@ -231,17 +209,13 @@ class EachObject:
 
 @dataclass(frozen=True, slots=True)
 class WholeBody:
-    """A step that changes a whole body, which may be any JSON value."""
-
     task: ConversionTask
 
     def origin(self, place: ErrorPlace) -> ErrorPlace:
-        """Return where a place was before the step."""
         held = place if isinstance(place, Beside) else (*BODY, *place)
         return _in_body(self.task.origin(held))
 
     def convert(self, document: Document, form: JsonForm) -> Document:
-        """Return the changed body."""
         held: JsonObject = {BODY[0]: document}
         try:
             self.task.step(held, form)
@@ -271,15 +245,9 @@ def change_object(steps: Steps[ConversionStep], form: JsonForm, value: Document)
 
 
 class BodyStep(Protocol):
-    """A step of a whole body."""
+    def convert(self, document: Document, form: JsonForm) -> Document: ...
 
-    def convert(self, document: Document, form: JsonForm) -> Document:
-        """Return the changed body; may raise ConversionError."""
-        ...
-
-    def origin(self, place: ErrorPlace) -> ErrorPlace:
-        """Return where a place was before the step."""
-        ...
+    def origin(self, place: ErrorPlace) -> ErrorPlace: ...
 
 
 def body_steps(tasks: Iterable[ConversionTask]) -> list[BodyStep]:

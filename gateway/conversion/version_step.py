@@ -42,8 +42,6 @@ class FormTypes:
 
     Attributes:
         in_newer: Whether the newer version takes forms, or the older one.
-        numbers: The names of numbers, and of lists of numbers.
-        booleans: The names of booleans, and of lists of booleans.
         lists: The names of lists, also where they occur once.
     """
 
@@ -56,7 +54,6 @@ class FormTypes:
         """Return the fields of a form with their types.
 
         Args:
-            fields: the fields, which are texts and lists of texts.
             keeps: whether a text that is not one of its type stays.
 
         Raises:
@@ -89,15 +86,11 @@ class FormTypes:
 
 
 class Direction(Enum):
-    """The direction of a conversion: up to a newer version, or down to an older one."""
-
     UP = "up"
     DOWN = "down"
 
 
 class MessageKind(Enum):
-    """The kinds of messages that changes apply to."""
-
     REQUEST = "requests"
     RESPONSE = "responses"
     ERROR = "errors"
@@ -111,28 +104,17 @@ class VersionLink:
     """A set of declared changes between two adjacent versions of an API.
 
     Attributes:
-        older: The older version.
-        newer: The next version after the older one.
         changes: The changes of bodies, in the order of an upgrade; a downgrade reverses it.
         statuses: The error statuses whose bodies the changes apply to.
-        on: The kinds of messages that the changes apply to.
-        methods: The methods of the requests that the link applies to; None applies it to all.
-        paths: The paths of the endpoints that the link applies to; None applies it to all.
-        query: The changes of query parameters.
-        headers: The changes of header fields.
-        operations: The operations that the link applies to; None applies it to all.
         status: The statuses of answers that differ: the older version's by the newer version's.
-        maps_links: Whether a change maps URLs in bodies.
         digest: The rules of the link, as a text that is equal for equal rules.
         varies: Whether equal bodies may become bodies that differ, since a change depends on the
             request or on a Python function.
         needs_message: Whether a change needs to know more of the message than its body.
-        shows_message: Whether a change of the query or of header fields needs to know the message.
         timeout: The longest time in seconds that the changes of one body may take; None sets no
             limit.
         body_in_newer: Whether only the newer version's requests have a body, or only the older
             version's; None where that does not differ.
-        keeps_unfit: Whether values of requests that do not fit stay as they are.
         forms: How a form of the version that takes forms becomes JSON for the other version; None
             where it stays a form.
         events: The names of server-sent events that differ: the older version's by the newer one's.
@@ -162,7 +144,6 @@ class VersionLink:
 
     @property
     def changes_bodies(self) -> bool:
-        """Whether bodies differ in any way."""
         return bool(self.changes or self.forms or self.events)
 
     @property
@@ -176,7 +157,6 @@ class VersionLink:
         A link of some operations applies to none that is not known to be one of them.
 
         Args:
-            method: The method of the request.
             status: The status of the response in the newer version; None for the request.
         """
         if self.operations is not None or (self.methods is not None and method not in self.methods):
@@ -188,17 +168,14 @@ class VersionLink:
         return status in self.statuses
 
     def for_patch(self) -> "VersionLink":
-        """Return the link for bodies of PATCH requests, which hold only the fields to change."""
         return replace(self, changes=tuple(change.for_patch() for change in self.changes))
 
     def tasks(self, direction: Direction, of_request: bool = False) -> Iterator[ConversionTask]:
-        """Yield the changes of bodies as tasks, in the order of a direction."""
         upwards, keeps = direction is Direction.UP, of_request and self.keeps_unfit
         for one in self.ordered(direction, of_request):
             yield task_of(one, upwards=upwards, keeps=keeps)
 
     def ordered(self, direction: Direction, of_request: bool = False) -> Iterable[Change]:
-        """Return the changes of bodies in the order of a direction."""
         changes: Iterable[Change] = self.changes
         if direction is Direction.DOWN:
             changes = reversed(self.changes)
@@ -237,16 +214,7 @@ def rewrites(
 
 
 class MessageStep(NamedTuple):
-    """A step at the begin or at the end of a link, which leaves the body as it is.
-
-    Attributes:
-        source: The version before the link.
-        target: The version after the link.
-        query: The changes of the query to apply here.
-        headers: The changes of the header fields to apply here.
-        is_first: Whether the step is the first one between the two versions.
-        is_last: Whether the step is the last one between the two versions.
-    """
+    """A step at the begin or at the end of a link, which leaves the body as it is."""
 
     source: Version
     target: Version
@@ -256,12 +224,10 @@ class MessageStep(NamedTuple):
     is_last: bool
 
     def origin(self, place: ErrorPlace) -> ErrorPlace:
-        """Return where a place was before the step."""
         place = place_before(place, self.headers, FIELDS)
         return place_before(place, self.query, QUERY)
 
     def convert(self, document: Document, form: JsonForm) -> Document:
-        """Convert the message of the form, if there is one, and return the body unchanged."""
         message = message_of(form)
         if message is not None:
             # Changes are shown the message as it was given, as they are where no body is converted.
@@ -290,7 +256,6 @@ class OperationChoice(NamedTuple):
     """What one request is between two adjacent versions.
 
     Attributes:
-        operation: The operation of the request; None where none is declared for it.
         methods: Its method in both versions, as far as links distinguish methods.
     """
 
@@ -302,9 +267,6 @@ class VersionStep(NamedTuple):
     """The part of a conversion between two adjacent versions.
 
     Attributes:
-        source: The version that the version step converts from.
-        target: The version that the version step converts to.
-        links: The links between the two, in the order of the direction.
         table: The operations as the source has them; None where none are declared.
         lacked: The operations, as the target has them, that the source lacks; None without any.
     """
@@ -316,13 +278,12 @@ class VersionStep(NamedTuple):
     lacked: OperationTable | None = None
 
     def choice(self, operation: MappedOperation | None, *methods: str) -> OperationChoice:
-        """Return what a request with these methods is."""
         known = frozenset().union(*(link.methods for link in self.links if link.methods))
         named = {"GET" if one == "HEAD" and one not in known else one for one in methods}
         return OperationChoice(operation, known & named)
 
     def chosen(self, choice: OperationChoice) -> Iterator[VersionLink]:
-        """Yield the links that apply to a request, for any method and operation."""
+        """Yield the links that apply to a request, each for any method and operation."""
         operation, methods = choice
         if operation is not None:
             statuses, body_in_newer = operation.statuses, operation.body_in_newer
@@ -335,7 +296,6 @@ class VersionStep(NamedTuple):
                 yield replace(link, methods=None, operations=None)
 
     def status(self, method: str, status: int) -> int:
-        """Return the status of an answer as the target has it."""
         upwards = self.source < self.target
         for link in self.links:
             if link.operations is None and (link.methods is None or method in link.methods):
@@ -346,7 +306,6 @@ class VersionStep(NamedTuple):
 
 
 def version_steps_of(links: tuple[VersionLink, ...], direction: Direction) -> Iterator[VersionStep]:
-    """Yield the version steps of links, which are in the order of the direction."""
     up = direction is Direction.UP
     for (older, newer), some in groupby(links, lambda link: (link.older, link.newer)):
         here = tuple(some)
@@ -365,11 +324,6 @@ def applying(
 
     That number is None where the body comes to all of them. An answer that is a 204 in a version on
     the way has no body there, and so none for the versions behind it but what changes make.
-
-    Args:
-        version_steps: The version steps.
-        method: The method of the request.
-        status: The status of an answer; None for a request.
     """
     found: list[VersionLink] = []
     lost: int | None = None
@@ -426,8 +380,6 @@ def making(
     that step makes leaves nothing out, so that it is a patch from the next step on.
 
     Args:
-        version_steps: The version steps, with the links that apply to the request.
-        newer: Whether the version steps lead to the newer version.
         patch: Whether the request becomes a PATCH.
     """
     made = False

@@ -517,7 +517,7 @@ def planned_message(
         sent = Message(method, path, operation, captures, "/", status, query=lines)
         spelling = QUERY.of(sent)
     way = QueryWalk(lines, steps, spelling)
-    back = () if status is None or plan.response is None else plan.response.query_hops("GET")
+    back = () if status is None or plan.response is None else plan.response.query_steps("GET")
     return Message(
         method,
         path,
@@ -535,8 +535,8 @@ def planned_message(
 
 def _query_steps(plan: Plan, method: str) -> tuple[QueryStep, ...]:
     if plan.operation_path is not None:
-        return plan.operation_path.query_hops
-    return () if plan.request is None else plan.request.query_hops(method)
+        return plan.operation_path.query_steps
+    return () if plan.request is None else plan.request.query_steps(method)
 
 
 async def convert_request(

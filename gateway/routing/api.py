@@ -8,9 +8,8 @@ from pydantic import Field
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import BodyTypes, Name, Reading, Some
 from gateway.conversion.changes.registry import ChangeConfig
-from gateway.conversion.declared.conversion import ConversionConfig
-from gateway.conversion.declared.groups import Part
-from gateway.conversion.declared.links import LinksBuilder
+from gateway.conversion.declared.conversion import ConversionConfig, Part
+from gateway.conversion.declared.links import DeclaredLinks
 from gateway.http.upstream.service import Service
 from gateway.lifecycle.lifecycle import VersionLifecycle, compile_lifecycles
 from gateway.routing.endpoint import ApiParts, EndpointModel, asked_paths
@@ -69,15 +68,15 @@ class ApiModel(VersionChoice):
             return None  # the mistakes in the labels are enough
         endings = self._lifecycles(versions, defaults, at, mistakes)
         conversions = None
-        if self.conversions or self.groups:
+        if versions and (self.conversions or self.groups):
 
             def check_paths(paths: Sequence[str], at: Location) -> None:
                 self._check_paths(paths, at, mistakes)
 
-            conversions = LinksBuilder(
+            conversions = DeclaredLinks(
                 self.conversions, self.groups, versions, services, at, check_paths, mistakes
             )
-        links = conversions.build() if conversions is not None and versions else {}
+        links = {} if conversions is None else conversions.links
         routes: Routes = {}
         schemas: dict[Version, str] = {}
         if self.versions is None:

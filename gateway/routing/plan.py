@@ -495,7 +495,7 @@ def _successor_path(
     if public is None:
         return None
     # The other parameters are left out, as in all links to a later version.
-    query = write_query([*operation_path.query_hops[-1].added])
+    query = write_query([*operation_path.query_steps[-1].added])
     return public if query is None else f"{public}?{query}"
 
 

@@ -152,7 +152,7 @@ def _unmoved(
     ours: Operation, other: Operation, operation_path: OperationPath | None
 ) -> tuple[Operation, Operation]:
     """Return both operations without the query parameters that are in the path of the other."""
-    hops = () if operation_path is None else operation_path.query_hops
+    hops = () if operation_path is None else operation_path.query_steps
     taken = frozenset().union(*(hop.dropped for hop in hops))
     added = frozenset(line.key for hop in hops for line in hop.added)
     return _without(ours, taken), _without(other, added)

@@ -139,7 +139,7 @@ def convert_message(
     """
     whole, making = asking.for_request(service_method), asking.made(service_method)
     assert whole is not None  # it converts the message
-    hops, parts = asking.query_hops(method), wanted["properties"]
+    hops, parts = asking.query_steps(method), wanted["properties"]
     assert isinstance(parts, dict)
     read_as = {**parts.get("body", {}), "components": wanted.get("components", {})}
 

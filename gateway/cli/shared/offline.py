@@ -13,7 +13,7 @@ from gateway.base.files import MAX_BYTES
 from gateway.base.mistakes import Mistakes
 from gateway.base.overrides import Overrides
 from gateway.cli.shared.arguments import CommandError
-from gateway.conversion.declared.groups import Part
+from gateway.conversion.declared.conversion import Part
 from gateway.http.limits import Limits
 from gateway.rollout.decisions import overrides_of
 from gateway.routing.snapshot import Snapshot

@@ -11,7 +11,8 @@ from gateway.base.mistakes import Location, Mistakes, place
 from gateway.base.path_templates import ANY, Router, Template, shared_path
 from gateway.conversion.changes.change_section import WHOLE, Upgrade
 from gateway.conversion.changes.value_kinds import ValueKinds
-from gateway.conversion.declared.groups import DeclaredChange, Part
+from gateway.conversion.declared.conversion import Part
+from gateway.conversion.declared.groups import DeclaredChange
 from gateway.conversion.operation import MappedOperation, OperationPattern, OperationTable
 from gateway.conversion.version_step import MessageKind, VersionLink
 from gateway.versions.version import Version

@@ -1,12 +1,47 @@
-"""The shape of an entry of `conversions:` in gateway.yaml: changes, and where they apply."""
+"""An entry of `conversions` in gateway.yaml: its model, and the link that it compiles to."""
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from types import MappingProxyType
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BeforeValidator, Discriminator, Field, JsonValue, Strict, Tag, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    JsonValue,
+    Strict,
+    Tag,
+    WithJsonSchema,
+)
 
+from gateway.base.mistakes import LOSSY, Location, Mistake, Mistakes
 from gateway.base.model import Method, NumberText, OneOrSome, SectionModel, Some, matching
+from gateway.conversion.changes.build_context import BodyContext, ParameterContext
+from gateway.conversion.changes.kept import kept_parameter
 from gateway.conversion.changes.registry import ChangeConfig, ParameterConfig
+from gateway.conversion.declared.groups import (
+    NO_GROUPS,
+    ChangeGroups,
+    DeclaredChange,
+    GroupConfigs,
+    compile_each,
+    declared_changes,
+    listed_changes,
+)
+from gateway.conversion.operation import MappedOperation
+from gateway.conversion.parameter_change import ParameterChange
+from gateway.conversion.version_step import BOTH, FormTypes, MessageKind, VersionLink
+from gateway.versions.version import Version
+
+_ON = {
+    "both": BOTH,
+    "requests": frozenset({MessageKind.REQUEST}),
+    "responses": frozenset({MessageKind.RESPONSE}),
+    "errors": frozenset({MessageKind.ERROR}),
+}
 
 ExampleOperation = Annotated[
     str,
@@ -145,6 +180,9 @@ class FormsConfig(SectionModel):
     """The fields of forms that are lists, also where they occur once. By default, those that
     are repeated are."""
 
+    def compile(self) -> FormTypes:
+        return FormTypes(self.version == "newer", self.numbers, self.booleans, self.lists)
+
 
 class ConversionConfig(SectionModel):
     """The reversible difference between two adjacent versions, or a part of it."""
@@ -182,3 +220,165 @@ class ConversionConfig(SectionModel):
     The default is refuse."""
     examples: tuple[ExampleConfig, ...] = ()
     """Bodies as both versions have them. `check` converts them both ways, and compares."""
+
+    def compile(
+        self,
+        older: Version,
+        newer: Version,
+        at: Location,
+        mistakes: Mistakes,
+        groups: ChangeGroups = NO_GROUPS,
+        operations: tuple[MappedOperation, ...] | None = None,
+    ) -> VersionLink:
+        """Return the link between two adjacent versions.
+
+        Args:
+            older: The older version.
+            newer: The newer version.
+            at: The location of the conversion.
+            mistakes: Collects the mistakes.
+            groups: The groups of changes that it may use.
+            operations: The operations that it applies to; None for all.
+        """
+        self._check(at, mistakes)
+        self._warn(at, mistakes, groups.configs)
+        keeps = self.unfit == "keep"
+        query = _parameters(self.query, (*at, "query"), mistakes)
+        used = declared_changes(self.changes, (*at, "changes"), groups.configs, ())
+        sections = [change.section for change in used]
+        beside = [one for entry in (*self.query, *self.headers) for one in entry.named().values()]
+        timeouts = [limit for section in sections if (limit := section.seconds()) is not None]
+        changes = compile_each(
+            [entry.named() for entry in self.changes],
+            (*at, "changes"),
+            mistakes,
+            lambda section, here: section.body_change(
+                BodyContext(here, mistakes, groups.changes, (older, newer))
+            ),
+        )
+        return VersionLink(
+            older,
+            newer,
+            tuple(changes),
+            statuses=frozenset(status for text in self.statuses for status in _statuses(text)),
+            on=_ON[self.on],
+            methods=None if self.methods is None else frozenset(self.methods),
+            paths=None if self.paths is None else frozenset(self.paths),
+            query=tuple(map(kept_parameter, query)) if keeps else query,
+            headers=_parameters(self.headers, (*at, "headers"), mistakes),
+            operations=operations,
+            status=compile_statuses(self.status, (*at, "status"), mistakes),
+            maps_links=any(change.maps_links for change in sections),
+            digest=self._digest(groups.configs, [change.code for change in sections]),
+            varies=any(change.varies for change in sections),
+            needs_message=any(change.needs_message for change in sections),
+            shows_message=any(change.needs_message for change in beside),
+            timeout=sum(timeouts) if timeouts else None,
+            forms=None if self.forms is None else self.forms.compile(),
+            events=self.events,
+            keeps_unfit=keeps,
+        )
+
+    def _check(self, at: Location, mistakes: Mistakes) -> None:
+        known = {"changes", "query", "headers", "operations", "status", "forms", "events"}
+        if not self.model_fields_set & known:
+            text = "'changes' is missing here; add it, empty where the bodies are the same"
+            mistakes.add(text, *at)
+        if self.on == "errors" and not self.statuses:
+            mistakes.add("needs the statuses of the errors; add statuses, such as [4xx]", *at, "on")
+        if self.on == "requests" and self.statuses:
+            mistakes.add("requests have no status; remove it, or on: requests", *at, "statuses")
+        if self.on in ("responses", "errors"):
+            for key, text in (
+                ("forms", f"{self.on} are no forms"),
+                ("unfit", "is for requests"),
+                ("query", f"{self.on} have no query"),
+            ):
+                if getattr(self, key) not in (None, (), "refuse"):
+                    mistakes.add(f"{text}; remove it, or on: {self.on}", *at, key)
+
+    def _warn(self, at: Location, mistakes: Mistakes, groups: GroupConfigs) -> None:
+        """Warn of every loss, also of those in groups, once where it is declared."""
+        parameters = (
+            DeclaredChange((*at, key, index, name), section)
+            for key, entries in (("query", self.query), ("headers", self.headers))
+            for index, entry in enumerate(entries)
+            for name, section in entry.named().items()
+        )
+        changes = listed_changes(self.changes, (*at, "changes"), groups, (*at[:-2], "groups"))
+        for change in (*changes, *parameters):
+            for loss in change.section.losses():
+                lossy = f"{LOSSY} version {self.between[loss.newer]}: {loss.text}"
+                # The same group may be used by several conversions between the same versions.
+                if Mistake(change.at, lossy) not in mistakes.warnings:
+                    mistakes.warn(lossy, *change.at)
+
+    def _digest(self, groups: GroupConfigs, code: list[str]) -> str:
+        rules = json.dumps(_written((self, groups)), sort_keys=True, default=str) + "".join(code)
+        return blake2b(rules.encode(), digest_size=16).hexdigest()
+
+
+class Part(NamedTuple):
+    """A part of a conversion: as it is declared, where, and the link that it became."""
+
+    config: ConversionConfig
+    at: Location
+    link: VersionLink
+    groups: GroupConfigs = MappingProxyType({})
+
+    def changes(self) -> Iterator[DeclaredChange]:
+        """Yield the changes of bodies, with those of the groups that are used."""
+        groups_at = (*self.at[:-2], "groups")
+        return declared_changes(self.config.changes, (*self.at, "changes"), self.groups, groups_at)
+
+
+def _parameters(
+    entries: Sequence[ParameterConfig], at: Location, mistakes: Mistakes
+) -> tuple[ParameterChange, ...]:
+    header = at[-1] == "headers"
+    return tuple(
+        compile_each(
+            [entry.named() for entry in entries],
+            at,
+            mistakes,
+            lambda section, here: section.parameter_change(
+                ParameterContext(here, mistakes, header=header)
+            ),
+        )
+    )
+
+
+def _written(value: object) -> object:
+    # As a file has it. pydantic's model_dump would first build a serializer for every model.
+    if isinstance(value, BaseModel):
+        return {name: _written(getattr(value, name)) for name in value.model_fields_set}
+    if isinstance(value, Mapping):
+        return {name: _written(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_written(one) for one in value]
+    return value
+
+
+def _statuses(text: str) -> range:
+    first = int(text.replace("x", "0"))
+    return range(first, first + 100 if "x" in text else first + 1)
+
+
+def compile_statuses(
+    configured: StatusConfig | Sequence[StatusConfig] | None, at: Location, mistakes: Mistakes
+) -> dict[int, int]:
+    """Return the older version's statuses by the newer version's, and warn of what is lost."""
+    several = configured if isinstance(configured, Sequence) else (configured,)
+    pairs = [pair for pair in several if pair is not None]
+    statuses = {pair.newer: pair.older for pair in pairs}
+    if len(statuses) < len(pairs):
+        mistakes.add("one status of the newer version stands twice; keep one of the two", *at)
+    for older in dict.fromkeys(statuses.values()):
+        same = [str(newer) for newer, each in statuses.items() if each == older]
+        if len(same) > 1:
+            mistakes.warn(
+                f"{LOSSY} the newer version: status {older} becomes {same[0]},"
+                f" whichever of {', '.join(same)} it was",
+                *at,
+            )
+    return statuses

@@ -1,16 +1,14 @@
-"""Groups: named changes of an object, and what of them each `use` stands for."""
+"""Groups: named changes of an object, and the changes that each `use` stands for."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from gateway.base.mistakes import Location, Mistakes, place
-from gateway.conversion.change import Change
+from gateway.conversion.change import Change, Whole
 from gateway.conversion.changes.build_context import BodyContext
 from gateway.conversion.changes.change_section import WHOLE, BodySection, ChangeSection, Upgrade
 from gateway.conversion.changes.registry import ChangeConfig
 from gateway.conversion.changes.use import UseConfig
-from gateway.conversion.declared.conversion import ConversionConfig
 from gateway.conversion.version_step import VersionLink
 
 GroupConfigs = Mapping[str, Sequence[ChangeConfig]]
@@ -139,15 +137,54 @@ def endless(groups: GroupConfigs) -> Iterator[str]:
             yield name
 
 
-class Part(NamedTuple):
-    """A part of a conversion: as it is declared, where, and the link that it became."""
+S = TypeVar("S", bound=ChangeSection)
+T = TypeVar("T")
 
-    config: ConversionConfig
-    at: Location
-    link: VersionLink
-    groups: GroupConfigs = MappingProxyType({})
 
-    def changes(self) -> Iterator[DeclaredChange]:
-        """Yield the changes of bodies, with those of the groups that are used."""
-        groups_at = (*self.at[:-2], "groups")
-        return declared_changes(self.config.changes, (*self.at, "changes"), self.groups, groups_at)
+def compile_each(
+    entries: Sequence[Mapping[str, S]],
+    at: Location,
+    mistakes: Mistakes,
+    build: Callable[[S, Location], T | None],
+) -> Iterator[T]:
+    """Yield the changes that can be made; each entry is to be exactly one."""
+    for index, named in enumerate(entries):
+        if len(named) != 1:
+            found = f"names {' and '.join(named)}" if named else "names no change"
+            text = f"{found}; an entry is one change, such as rename: {{ field: a, to: b }}"
+            mistakes.add(text, *at, index)
+            continue
+        ((name, section),) = named.items()
+        change = build(section, (*at, index, name))
+        if change is not None:
+            yield change
+
+
+class ChangeGroups(NamedTuple):
+    """The groups of an API, as they are declared, and the changes that they became."""
+
+    configs: GroupConfigs
+    changes: Mapping[str, tuple[Change, ...]]
+
+
+NO_GROUPS = ChangeGroups({}, {})
+
+
+def compile_groups(configs: GroupConfigs, at: Location, mistakes: Mistakes) -> ChangeGroups:
+    """Return the groups of an API; what is wrong with them goes to `mistakes`."""
+    changes: dict[str, tuple[Change, ...]] = dict.fromkeys(configs, ())
+    for name in endless(configs):
+        mistakes.add(
+            "uses itself for the same object, without end; add at, such as children[]", *at, name
+        )
+
+    def build(section: BodySection, here: Location) -> Change | None:
+        change = section.body_change(BodyContext(here, mistakes, changes))
+        if isinstance(change, Whole):
+            mistakes.add("is of the whole body here, and groups are of objects; add field", *here)
+        return change
+
+    for name, entries in configs.items():
+        named = [entry.named() for entry in entries]
+        changes[name] = tuple(compile_each(named, (*at, name), mistakes, build))
+    return ChangeGroups(configs, changes)

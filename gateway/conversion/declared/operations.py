@@ -1,15 +1,15 @@
-"""Operations of `conversions:` in gateway.yaml: from their texts to operations of the core."""
+"""`operations` of all conversions of an API, from their texts to mapped operations."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
-from gateway.base.mistakes import LOSSY, Location, Mistakes, place
+from gateway.base.mistakes import Location, Mistakes, place
 from gateway.base.path_templates import Router, Template
 from gateway.conversion.declared.conversion import (
     ConversionConfig,
     OperationConfig,
-    StatusConfig,
+    compile_statuses,
 )
 from gateway.conversion.operation import (
     MappedOperation,
@@ -27,37 +27,44 @@ _Identity = tuple[str | None, object, object]
 _Declared = dict[tuple[_Pair, bool], dict[_Identity, tuple[MappedOperation, Location]]]
 
 
-@dataclass(frozen=True, slots=True)
-class OperationsBuilder:
-    """Builds the operations of all conversions of an API; mistakes go to `mistakes`.
+class DeclaredOperations:
+    """The operations of all conversions of an API.
+
+    Args:
+        conversions: The conversions, each with its location.
+        services: The services by name.
+        mistakes: Collects the mistakes.
 
     Attributes:
-        conversions: the conversions as configured, each with its location.
-        services: the services by name.
-        mistakes: collects the mistakes.
+        applied: The operations that each conversion applies to; None for all.
     """
 
-    conversions: Sequence[tuple[ConversionConfig, Location]]
-    services: Mapping[str, Service]
-    mistakes: Mistakes
-    _declared: _Declared = field(init=False, default_factory=dict)
-    _refused: _Declared = field(init=False, default_factory=dict)
-    _built: dict[Location, MappedOperation] = field(init=False, default_factory=dict)
-    _narrowed: set[MappedOperation] = field(init=False, default_factory=set)
-    _further: dict[MappedOperation, list[MappedOperation]] = field(init=False, default_factory=dict)
-
-    def build(self) -> list[tuple[MappedOperation, ...] | None]:
-        """Return the operations that each conversion applies to; None for all."""
-        for config, at in self.conversions:
+    def __init__(
+        self,
+        conversions: Sequence[tuple[ConversionConfig, Location]],
+        services: Mapping[str, Service],
+        mistakes: Mistakes,
+    ) -> None:
+        self._conversions = conversions
+        self._services = services
+        self._mistakes = mistakes
+        self._declared: _Declared = {}
+        self._refused: _Declared = {}
+        self._built: dict[Location, MappedOperation] = {}
+        # Operations that are named for one method, and declared for all.
+        self._narrowed: set[MappedOperation] = set()
+        # Where the older version has several operations for one: the others, by the first.
+        self._further: dict[MappedOperation, list[MappedOperation]] = {}
+        for config, at in conversions:
             for here, entry in _entries(config, at):
                 if isinstance(entry, OperationConfig):
                     self._declare(entry, config.between, here)
-        for config, at in self.conversions:
+        for config, at in conversions:
             for here, entry in _entries(config, at):
                 if isinstance(entry, str):
                     self._name(entry, config.between, here)
         self._warn_of_narrow_refusals()
-        return [self._of(config, at) for config, at in self.conversions]
+        self.applied = [self._of(config, at) for config, at in conversions]
 
     def warn_unreached(self, paths: Iterable[Template]) -> None:
         """Warn of operations that no endpoint leads to.
@@ -68,10 +75,10 @@ class OperationsBuilder:
         shapes = {template.shape: template for template in paths}
         router = Router((template, template) for template in shapes.values())
         # Where there are two versions, each has paths of its own; a third one reads {version}.
-        between = {config.between for config, _ in self.conversions}
+        between = {config.between for config, _ in self._conversions}
         alone = {
             (at, key): label
-            for config, at in self.conversions
+            for config, at in self._conversions
             for label, key in zip(config.between, ("older", "newer"), strict=True)
             if len(between) == 1
         }
@@ -96,7 +103,7 @@ class OperationsBuilder:
                     text += f" where {found[0].text} has it"
                 else:
                     continue
-                self.mistakes.warn(f"warning: {text}", *written)
+                self._mistakes.warn(f"warning: {text}", *written)
                 if same:
                     break
 
@@ -105,7 +112,7 @@ class OperationsBuilder:
             return None
         for key in ("methods", "paths"):
             if getattr(config, key) is not None:
-                self.mistakes.add("operations say that as well; remove it", *at, key)
+                self._mistakes.add("operations say that as well; remove it", *at, key)
         return tuple(
             dict.fromkeys(
                 operation
@@ -134,7 +141,7 @@ class OperationsBuilder:
 
     def _declare(self, config: OperationConfig, pair: _Pair, at: Location) -> None:
         sides = {
-            key: self.mistakes.attempt(partial(parse_operation, text), *at, key)
+            key: self._mistakes.attempt(partial(parse_operation, text), *at, key)
             for key, text in (("newer", config.newer), ("older", config.older))
             if text is not None
         }
@@ -147,7 +154,7 @@ class OperationsBuilder:
             lacking = newer is None or older is None
             self._check_body(None if lacking else sides[config.request_body], at)
         substitute = self._substitute(config, at)
-        statuses = build_statuses(config.status, (*at, "status"), self.mistakes)
+        statuses = compile_statuses(config.status, (*at, "status"), self._mistakes)
         body_in_newer = None if config.request_body is None else config.request_body == "newer"
         operation = MappedOperation(newer, older, statuses, substitute, body_in_newer)
         for pattern, is_newer in ((newer, True), (older, False)):
@@ -175,13 +182,13 @@ class OperationsBuilder:
             # The older version has several for it. The first is the way back.
             self._further.setdefault(main, []).append(operation)
         else:
-            self.mistakes.add(
+            self._mistakes.add(
                 f"'{pattern.text}' is declared by {place(first)} already; keep one of the two", *at
             )
 
     def _name(self, text: str, pair: _Pair, at: Location) -> None:
         """Keep an operation that is named by what the newer version calls it."""
-        pattern = self.mistakes.attempt(partial(parse_operation, text), *at)
+        pattern = self._mistakes.attempt(partial(parse_operation, text), *at)
         if pattern is None:
             return
         known = self._declared.setdefault((pair, True), {})
@@ -208,7 +215,7 @@ class OperationsBuilder:
             side = operation.newer
             same = method in (None, pattern.method) and shape == pattern.template.shape
             if same and query and not pattern.query and side is not None:
-                self.mistakes.warn(
+                self._mistakes.warn(
                     f"warning: is not '{side.text}', which {place(first)} declares; write that, or"
                     f" declare '{pattern.text}' as both versions have it",
                     *at,
@@ -216,25 +223,25 @@ class OperationsBuilder:
 
     def _check_both(self, newer: OperationPattern, older: OperationPattern, at: Location) -> None:
         if (newer.method is None) != (older.method is None):
-            self.mistakes.add("one side has a method; write one on both sides, or on none", *at)
+            self._mistakes.add("one side has a method; write one on both sides, or on none", *at)
         for name in sorted(newer.captures ^ older.captures):
             key, other = ("older", "newer") if name in older.captures else ("newer", "older")
-            self.mistakes.add(
+            self._mistakes.add(
                 f"'{{{name}}}' is not captured by {other}; both sides have the same captures",
                 *at,
                 key,
             )
         tails = [_tail(pattern) for pattern in (newer, older)]
         if tails[0] != tails[1]:
-            self.mistakes.add("a rest of the path ('{name*}') is the same on both sides", *at)
+            self._mistakes.add("a rest of the path ('{name*}') is the same on both sides", *at)
 
     def _check_body(self, pattern: OperationPattern | None, at: Location) -> None:
         if pattern is None:
             text = "goes with an operation that both versions have; remove it"
-            self.mistakes.add(text, *at, "request_body")
+            self._mistakes.add(text, *at, "request_body")
         elif pattern.method in _BODILESS:
             text = f"{pattern.method or 'a path for all methods'} has no body that can be made;"
-            self.mistakes.add(
+            self._mistakes.add(
                 f"{text} write a method such as POST, or remove it", *at, "request_body"
             )
 
@@ -254,7 +261,7 @@ class OperationsBuilder:
                 own, side = ("newer", "older") if key[1] else ("older", "newer")
                 pattern = operation.side(newer=key[1])
                 assert pattern is not None  # it is refused at this side
-                self.mistakes.warn(
+                self._mistakes.warn(
                     f"warning: links to {pattern.template.text} do not become those of the {side}"
                     f" version by {place(first)}, as {method} is refused here; leave {method} out",
                     *at,
@@ -264,15 +271,15 @@ class OperationsBuilder:
     def _substitute(self, config: OperationConfig, at: Location) -> Substitute | None:
         lacking = [key for key in ("newer", "older") if getattr(config, key) is None]
         if len(lacking) == 2:
-            self.mistakes.add("names no operation; add newer, older, or both", *at)
+            self._mistakes.add("names no operation; add newer, older, or both", *at)
             return None
         if not lacking:
             for key in ("service", "refuse"):
                 if getattr(config, key) is not None:
-                    self.mistakes.add("goes with an operation that one version lacks", *at, key)
+                    self._mistakes.add("goes with an operation that one version lacks", *at, key)
             return None
         if (config.service is None) == (config.refuse is None):
-            self.mistakes.add(
+            self._mistakes.add(
                 f"the {lacking[0]} version lacks it; add service: NAME, or refuse:"
                 " { status: 410 }",
                 *at,
@@ -281,30 +288,10 @@ class OperationsBuilder:
         if config.refuse is not None:
             refuse = config.refuse
             return Substitute(None, refuse.status, refuse.detail, refuse.code)
-        service = self.mistakes.look_up(
-            config.service or "", self.services, "service", *at, "service"
+        service = self._mistakes.look_up(
+            config.service or "", self._services, "service", *at, "service"
         )
         return None if service is None else Substitute(service)
-
-
-def build_statuses(
-    configured: StatusConfig | Sequence[StatusConfig] | None, at: Location, mistakes: Mistakes
-) -> dict[int, int]:
-    """Return the older version's statuses by the newer version's, and warn of what is lost."""
-    several = configured if isinstance(configured, Sequence) else (configured,)
-    pairs = [pair for pair in several if pair is not None]
-    statuses = {pair.newer: pair.older for pair in pairs}
-    if len(statuses) < len(pairs):
-        mistakes.add("one status of the newer version stands twice; keep one of the two", *at)
-    for older in dict.fromkeys(statuses.values()):
-        same = [str(newer) for newer, each in statuses.items() if each == older]
-        if len(same) > 1:
-            mistakes.warn(
-                f"{LOSSY} the newer version: status {older} becomes {same[0]},"
-                f" whichever of {', '.join(same)} it was",
-                *at,
-            )
-    return statuses
 
 
 def _entries(

@@ -25,8 +25,6 @@ _LIKE_UTF_8 = (b"utf8", b"us-ascii", b"ascii")
 
 
 class BodyFormat(Enum):
-    """The formats of bodies."""
-
     JSON = "JSON"
     MERGE_PATCH = "JSON Merge Patch"
     JSON_PATCH = "JSON Patch"
@@ -117,7 +115,6 @@ def described(
     """Return what the header fields of a message say of its body.
 
     Args:
-        fields: the header fields.
         media_types: how media types are read; see `Endpoint.media_types`.
     """
     types: list[bytes] = []
@@ -160,13 +157,7 @@ def is_empty_form(method: str, body_format: BodyFormat) -> bool:
 def passes(
     fields: Iterable[tuple[bytes, bytes]], media_types: Mapping[str, str], status: int
 ) -> bool:
-    """Return whether the body of an answer passes as it is, by its media type.
-
-    Args:
-        fields: the header fields of the answer.
-        media_types: how media types are read; see `Endpoint.media_types`.
-        status: the status of the answer.
-    """
+    """Return whether the body of an answer passes as it is, by its media type."""
     found, _, _ = described(fields, media_types)
     if found is BodyFormat.PASSED:
         return True
@@ -178,19 +169,14 @@ def passes(
 
 
 class ElementCount:
-    """Counts the elements, members, lines or fields of a body, as its pieces come.
-
-    Args:
-        most: how many it may have.
-        body_format: the format of the body.
-    """
+    """Counts the elements, members, lines or fields of a body, as its pieces come."""
 
     def __init__(self, most: int, body_format: BodyFormat = BodyFormat.JSON) -> None:
         self._left = most
         self._marks = _MARKS.get(body_format, _JSON_MARKS)
 
     def exceeds(self, piece: bytes) -> bool:
-        """Count a piece; return whether there may be too many with it."""
+        """Count a piece; return whether the body may have too many with it."""
         # Each of them follows one of the marks; some marks are in texts. In steps, since other
         # threads wait during each; and no further than needed.
         for begin in range(0, len(piece), _STEP):
@@ -205,7 +191,6 @@ def is_in_ranges(fields: Iterable[tuple[bytes, bytes]], ranges: Collection[str])
     """Return whether one of the media ranges, such as `text/csv` or `image/*`, has the body's type.
 
     Args:
-        fields: the header fields of the message.
         ranges: the media ranges, in lower case.
     """
     types = [value for name, value in fields if name.lower() == _TYPE] if ranges else []

@@ -46,12 +46,6 @@ def convert_form(
 ) -> bytes:
     """Return a converted form, or the JSON that it becomes: the very object if nothing alters it.
 
-    Args:
-        body: the form.
-        conversion: the conversion.
-        message: the message that has the form; None where nothing of it is known.
-        step: is called between the steps.
-
     Raises:
         ConversionError: the body does not fit the declared changes, would need a value that a
             form cannot hold (null, or an object), or is not UTF-8 and becomes JSON.
@@ -208,16 +202,7 @@ def _is_text(body: bytes) -> bool:
 
 
 def typed(fields: Document, links: Sequence[VersionLink], *, of_request: bool = False) -> Document:
-    """Return the document that the fields of a form become at the first of these links.
-
-    Args:
-        fields: the fields.
-        links: the links.
-        of_request: whether a link may keep what does not fit.
-
-    Raises:
-        ConversionError: a text is not one of its type, or there are no fields.
-    """
+    """Return the document that the fields of a form become at the first of these links."""
     for link in links:
         if link.older == links[0].older and link.forms is not None:
             if not isinstance(fields, dict):

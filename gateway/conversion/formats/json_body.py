@@ -68,7 +68,7 @@ _RARE = re.compile(rb"-0(?![.0-9eE])|(?<![0-9])[0-9]{%d}" % (_MOST_DIGITS + 1))
 
 
 class NotJsonError(ConversionError):
-    """A body is not JSON."""
+    pass
 
 
 class _NotCompactError(Exception):
@@ -86,11 +86,8 @@ def convert(  # noqa: C901  # one walk in one frame, for speed
     """Return a converted JSON body: the very object that is given if no change alters it.
 
     Args:
-        body: the body.
-        conversion: the conversion.
         message: the message that has the body, converted with it as far as the conversion needs
             it; None where nothing of it is known.
-        step: is called between the steps.
         of_places: whether a null stands for a place; see `JsonForm`.
 
     Raises:

@@ -52,11 +52,8 @@ def convert_patch(
     """Return a converted JSON Patch: the very object that is given if no change alters it.
 
     Args:
-        body: the JSON Patch.
-        conversion: the conversion of the body of a PATCH request.
         message: the message that has the patch, which is not changed; None where nothing of it is
             known.
-        step: is called between the steps.
 
     Raises:
         ConversionError: the body is not a JSON Patch, or an operation has no equal in the other

@@ -26,7 +26,6 @@ _NO_MARKS = bytes(sorted({*range(256)} - {*b'"[{]}'}))
 
 
 def stripped(text: memoryview) -> memoryview:
-    """Return a text without the white space around it."""
     rest = b""
     while text and not (rest := bytes(text[:_PIECE]).lstrip(_BLANKS)):
         text = text[_PIECE:]
@@ -70,7 +69,6 @@ def _last_comma(window: bytes, depth: int, quoted: bool) -> int | None:
     """Return where the last comma stands in a window on the text that is in no element, or None.
 
     Args:
-        window: the window.
         depth: how many elements are open at its end.
         quoted: whether its end is within a text.
     """

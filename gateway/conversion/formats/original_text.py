@@ -40,7 +40,6 @@ class RepeatedValue(NamedTuple):
     """The value of one of several members with the same key; it cannot be opened.
 
     Attributes:
-        value: The value.
         members: The number of members with the key.
     """
 
@@ -92,7 +91,6 @@ class OddMembers(NamedTuple):
     """The members of an object, of which several may have the same key.
 
     Attributes:
-        members: the members, in their order.
         keys: the texts of those keys that an encoder would write otherwise.
     """
 
@@ -101,12 +99,9 @@ class OddMembers(NamedTuple):
 
 
 def odd_members(text: bytes, written: bytes, members: Mapping[str, Any]) -> OddMembers | None:
-    """Return the members of an object, or None if a parser finds all of them as they are written.
+    """Return the members of an object, or None if the parser found all of them as written.
 
-    Args:
-        text: the object, which is valid JSON.
-        written: its members, written again with their values as they are in the text.
-        members: its members, as a parser found them.
+    `text` is the object, valid JSON; `written` is what the encoder writes for the parsed `members`.
     """
     if b"\\" not in text:
         if text.count(b":") == written.count(b":"):
@@ -117,24 +112,13 @@ def odd_members(text: bytes, written: bytes, members: Mapping[str, Any]) -> OddM
 
 
 def refuse_repeated(text: bytes, written: bytes, members: Mapping[str, Any]) -> None:
-    """Raise ConversionError if an object has a key more than once.
-
-    Args:
-        text: the object, which is valid JSON.
-        written: its members, written again with their values as they are in the text.
-        members: its members, as a parser found them.
-    """
+    """Raise ConversionError if an object has a key more than once; see `odd_members`."""
     if not _same_colons(text, written) and len(_scan(text.decode(), members)[0]) > len(members):
         raise repeated()
 
 
 def refuse_repeated_within(text: bytes, parsed: Document) -> None:
-    """Raise ConversionError if an object has a key more than once, at any depth.
-
-    Args:
-        text: a value, which is valid JSON.
-        parsed: the value, completely parsed.
-    """
+    """Raise ConversionError if an object in `text` has a key more than once, at any depth."""
     if not isinstance(parsed, dict | list):
         return
     try:
@@ -202,7 +186,6 @@ class _Opened(NamedTuple):
 
     Attributes:
         value: the open value, which changes alter in place; held so that its id stays unique.
-        text: its text.
         given: its members as they were opened, or its elements; None where opening the text once
             more costs less than to keep them.
         keys: the texts of those of its keys that the encoder would write otherwise.
@@ -218,7 +201,6 @@ class OriginalText:
     """Opens and closes the values of one body.
 
     Args:
-        step: is called between the steps.
         small: whether the body is so small that one step encodes it.
     """
 
@@ -228,21 +210,11 @@ class OriginalText:
         self._known: dict[int, _Opened] = {}
 
     def forget(self) -> None:
-        """Forget what was opened, before another body."""
         self._known.clear()
 
     def form(
         self, leaves: JsonForm, parse: Callable[[Document], Document], message: Any, of_places: bool
     ) -> JsonForm:
-        """Return the form of the body.
-
-        Args:
-            leaves: reads and makes the scalars of the form.
-            parse: see `JsonForm`.
-            message: see `JsonForm`.
-            of_places: see `JsonForm`.
-        """
-
         def parse_open(value: Document) -> Document:
             return parse(_plain(value))
 
@@ -250,7 +222,6 @@ class OriginalText:
         return JsonForm(self.open, self.close, *given)
 
     def open(self, value: Document) -> Document:
-        """Return an open value; see `JsonForm.open`."""
         if type(value) is not Raw:
             if isinstance(value, RepeatedValue):
                 raise repeated()
@@ -277,7 +248,6 @@ class OriginalText:
         return Number(str(value, "ascii")) if kind is int or kind is float else opened
 
     def close(self, value: Document) -> Document:
-        """Return a closed value; see `JsonForm.close`."""
         made = self.text(value)
         return Raw(made) if type(made) is bytes else made
 

@@ -34,11 +34,6 @@ class ConvertedStream(ABC):
 
     It raises ConversionError for a document that cannot be converted, and DecodedTooLargeError for
     a part that is too large, as soon as that is known.
-
-    Args:
-        convert: Returns one converted document; it may raise either.
-        most: The maximum number of bytes of a part of the stream that has one document.
-        part: What such a part is called, with its article.
     """
 
     def __init__(self, convert: DocumentConversion, most: int, part: str) -> None:
@@ -50,7 +45,6 @@ class ConvertedStream(ABC):
 
     @property
     def held(self) -> int:
-        """The number of bytes that are held back."""
         return len(self._begun)
 
     def feed(self, data: bytes, step: Step = no_step) -> bytes:
@@ -71,11 +65,11 @@ class ConvertedStream(ABC):
 
     @abstractmethod
     def _feed(self, data: bytes, step: Step) -> bytes:
-        """Return what the data completes, converted; see `feed`."""
+        pass
 
     @abstractmethod
     def finish(self, step: Step = no_step) -> bytes:
-        """Return what is left at the end of the stream, converted; see `feed`."""
+        """Return what is left at the end of the stream, converted."""
 
     def _bound(self, part: bytes | bytearray) -> None:
         """Raise DecodedTooLargeError for a part, perhaps an incomplete one, that is too large."""
@@ -95,8 +89,6 @@ def converted_within(
 
 
 class JsonLineStream(ConvertedStream):
-    """Converts the lines of a stream, each as it becomes complete."""
-
     def __init__(self, convert: DocumentConversion, most: int) -> None:
         super().__init__(convert, most, "a line")
 
@@ -113,7 +105,6 @@ class JsonLineStream(ConvertedStream):
         return done.getvalue()
 
     def finish(self, step: Step = no_step) -> bytes:
-        """Return the converted last line, which has no end."""
         last, self._begun = bytes(self._begun), bytearray()
         return self._line(last, step)
 
@@ -219,8 +210,6 @@ class TextEnds:
 
 
 class JsonSequenceStream(ConvertedStream):
-    """Converts the texts of a stream, each as it becomes complete."""
-
     def __init__(self, convert: DocumentConversion, most: int) -> None:
         super().__init__(convert, most, "a document")
         self._ends = TextEnds()
@@ -237,7 +226,6 @@ class JsonSequenceStream(ConvertedStream):
         return done.getvalue()
 
     def finish(self, step: Step = no_step) -> bytes:
-        """Return the last text, which has no end."""
         text, self._begun, self._ends = bytes(self._begun), bytearray(), TextEnds()
         self._bound(text)
         return converted_within(text, _AROUND, self._convert, step)
@@ -364,7 +352,6 @@ class EventStream(ConvertedStream):
     """Converts the events of a stream, each as it becomes complete.
 
     Args:
-        convert: Returns one converted document; it may raise ConversionError.
         most: The maximum number of bytes of an event.
         lines: The maximum number of lines of an event.
         conversion: The conversion that the names of events have; None where none differs.

@@ -99,12 +99,6 @@ def converted(
 ) -> bytes:
     """Return a converted body in its encoding: the very object that is given if nothing alters it.
 
-    Args:
-        encoding: the encoding.
-        body: the body.
-        convert: converts a body of UTF-8; returns the object that it is given if nothing alters it.
-        step: is called between the steps.
-
     Raises:
         UnicodeDecodeError: the body is not in the encoding.
     """

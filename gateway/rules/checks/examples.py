@@ -10,8 +10,7 @@ import msgspec
 from gateway.base.mistakes import ConfigError, Issue, Location, Mistakes
 from gateway.conversion.chain import BodyConversion, Conversion, compose
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.declared.conversion import ExampleConfig, ExampleMessageConfig
-from gateway.conversion.declared.groups import Part
+from gateway.conversion.declared.conversion import ExampleConfig, ExampleMessageConfig, Part
 from gateway.conversion.document import MISSING
 from gateway.conversion.formats import json_body
 from gateway.conversion.message import Message, QueryWalk
@@ -180,7 +179,7 @@ def _complaint(example: ExampleConfig, applied: _Applied, direction: Direction) 
         given, wanted = wanted, given
     conversion = applied.body(direction)
     query, fields = parse_query(given[1].query), _fields(given[1])
-    hops = applied.conversion.query_hops(applied.method or "POST")
+    hops = applied.conversion.query_steps(applied.method or "POST")
     way = QueryWalk(parse_query(example.older_message.query), hops)
     message = Message(
         applied.method or "POST", status=applied.status, headers=fields, query=query, way=way

@@ -11,7 +11,8 @@ from pathlib import Path
 from gateway.base.files import read_regular
 from gateway.base.mistakes import Location, Mistakes, suggest
 from gateway.conversion.changes.change_section import Upgrade
-from gateway.conversion.declared.groups import DeclaredChange, Part
+from gateway.conversion.declared.conversion import Part
+from gateway.conversion.declared.groups import DeclaredChange
 from gateway.conversion.schema import Schema
 from gateway.conversion.version_step import VersionLink
 from gateway.routing.snapshot import Api

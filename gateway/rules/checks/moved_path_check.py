@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gateway.base.mistakes import Location, Mistakes
 from gateway.conversion.chain import compose
-from gateway.conversion.declared.groups import Part
+from gateway.conversion.declared.conversion import Part
 from gateway.conversion.operation import MappedOperation, OperationPattern
 from gateway.routing.snapshot import Api
 from gateway.verify.located_operation import LocatedOperation, find_operation

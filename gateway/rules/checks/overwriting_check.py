@@ -10,7 +10,7 @@ from typing import NamedTuple
 from gateway.base.mistakes import Mistakes
 from gateway.base.path_templates import shared_path
 from gateway.conversion.changes.change_section import Upgrade
-from gateway.conversion.declared.groups import Part
+from gateway.conversion.declared.conversion import Part
 from gateway.conversion.schema import Schema
 from gateway.conversion.version_step import VersionLink
 from gateway.routing.endpoint import asked_paths

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from gateway.base.mistakes import Location, Mistakes, suggest
 from gateway.conversion.changes.to_header import CarrySection
-from gateway.conversion.declared.groups import Part
+from gateway.conversion.declared.conversion import Part
 from gateway.conversion.version_step import MessageKind, VersionLink
 from gateway.rules.checks.bodies import AskedOperation, renamed, swapped
 from gateway.verify.openapi.openapi import statuses_of

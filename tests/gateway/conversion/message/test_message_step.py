@@ -124,7 +124,7 @@ def test_a_conversion_needs_a_message_where_a_link_does() -> None:
     assert body is not None
     assert body.links == conversion.links
     assert (body.needs_message, conversion.needs_message) == (True, True)
-    assert [len(version_step.rewrites) for version_step in conversion.query_hops("HEAD")] == [0, 1]
+    assert [len(version_step.rewrites) for version_step in conversion.query_steps("HEAD")] == [0, 1]
     assert Conversion((bare,), Direction.UP).for_request("GET") is None
 
 
