@@ -42,7 +42,7 @@ ABOUT_BYTES = DIGESTS | {b"accept-ranges", b"content-encoding", b"content-length
 
 # A converted representation has no byte ranges, so a request must not select by them, codings that
 # the gateway would have to undo, and digests and signatures that it would have to drop. Entity tags
-# are translated (`gateway.conversion.links`).
+# are translated (`gateway.routing.links`).
 SELECTING = frozenset(
     b"accept-encoding accept-signature if-range range want-content-digest want-digest"
     b" want-repr-digest".split()

@@ -1,7 +1,8 @@
-"""URLs as browsers read them, which differ from RFC 3986 in some bytes."""
+"""URLs as browsers read them, which differ from RFC 3986 in some bytes, and hosts."""
 
 import re
 from functools import lru_cache
+from ipaddress import ip_address
 from urllib.parse import unquote
 
 # How a browser finds the authority (https://url.spec.whatwg.org/#concept-basic-url-parser): it
@@ -64,3 +65,12 @@ def _spelling(character: str) -> str:
     # A plus is a blank, and a percent sign stands for itself where no byte follows it.
     plain = {" ": r"\+| ", "+": r"(?!)", "%": "%(?![0-9A-Fa-f]{2})"}
     return f"(?:{plain.get(character, re.escape(character))}|{coded})"
+
+
+def is_address(host: str) -> bool:
+    """Return whether a host, without brackets, is an IP address and no name."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

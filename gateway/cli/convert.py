@@ -15,7 +15,6 @@ from gateway.cli.shared.arguments import rules_file
 from gateway.cli.shared.offline import read_body
 from gateway.conversion.chain import Conversion, compose
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.links import LinkMapper
 from gateway.conversion.message import Message, QueryWalk
 from gateway.conversion.operation_path import OperationPath, find_operation_path
 from gateway.conversion.parameter_change import QUERY, parse_query
@@ -23,6 +22,7 @@ from gateway.conversion.parameter_change import parse_fields as parse_lines
 from gateway.proxy.answer_links import map_offline_fields, offline_link
 from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.offline_message import OfflineConversion, OfflineMessage, offline_link_mapper
+from gateway.routing.links import LinkMapper
 from gateway.routing.snapshot import Api, Endpoint, Snapshot
 from gateway.rules.load import load_file
 from gateway.versions.version import Version

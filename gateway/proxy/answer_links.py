@@ -13,11 +13,11 @@ from gateway.base import headers
 from gateway.base.errors import Fault, FaultCode, FaultError, method_not_allowed
 from gateway.base.headers import FieldLines, HeaderFields
 from gateway.base.path_templates import has_dot_segment
-from gateway.conversion.links import LinkMapper, MappedLink, map_link_field
 from gateway.http.client.client_request import LONGEST_AUTHORITY, is_authority
 from gateway.http.cookie import map_cookie
 from gateway.http.upstream.upstream import failure
 from gateway.proxy.exchange import Exchange
+from gateway.routing.links import LinkMapper, MappedLink, map_link_field
 from gateway.routing.options import client_methods, methods_elsewhere
 from gateway.routing.plan import Plan
 from gateway.versions.version import Version

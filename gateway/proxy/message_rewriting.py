@@ -39,7 +39,6 @@ from gateway.conversion.formats.body_format import (
     is_stream,
     passes,
 )
-from gateway.conversion.links import LinkMapper
 from gateway.conversion.message import Message, QueryStep, QueryWalk
 from gateway.conversion.parameter_change import (
     QUERY,
@@ -61,6 +60,7 @@ from gateway.proxy.body import body_conversion
 from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.exchange import Exchange
 from gateway.rollout.shadow import SAFE
+from gateway.routing.links import LinkMapper
 from gateway.routing.plan import Plan, written_target
 
 _VIA: Final = (b"Via", b"1.1 " + headers.PSEUDONYM)

@@ -15,7 +15,6 @@ from gateway.conversion.formats.body_format import (
     described,
     passes,
 )
-from gateway.conversion.links import LinkMapper, served_path
 from gateway.conversion.message import Message
 from gateway.conversion.parameter_change import parse_fields, write_fields, write_query
 from gateway.proxy.body.conversion_room import ConversionRoom
@@ -27,7 +26,8 @@ from gateway.proxy.message_rewriting import (
     sent_conversion,
 )
 from gateway.proxy.shadow.replay import CapturedAnswer
-from gateway.routing.snapshot import Endpoint, Route, Snapshot
+from gateway.routing.links import LinkMapper
+from gateway.routing.snapshot import Endpoint, Route, Snapshot, served_path
 
 _JSON = (b"Content-Type", b"application/json")
 _TYPE = frozenset({b"content-type"})

@@ -12,7 +12,6 @@ from gateway.base.headers import BOUNDED, FieldLines, ends_here
 from gateway.base.request import ANONYMOUS_CONTEXT, RequestContext, RequestHead
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
-from gateway.conversion.links import LinkDirectory, PublicEndpoint
 from gateway.conversion.message import Message, request_message
 from gateway.conversion.operation_path import OperationPath, find_operation_path
 from gateway.conversion.parameter_change import QUERY, parse_query, write_query
@@ -20,7 +19,7 @@ from gateway.lifecycle.lifecycle import EndpointLifecycle, Successor
 from gateway.rollout.cutover import CutoverRoute
 from gateway.rollout.shadow import DRY_RUN, VALIDATE
 from gateway.routing.options import PREFLIGHT, answering, is_preflight
-from gateway.routing.snapshot import Endpoint, Route, ShadowAlternative, Snapshot
+from gateway.routing.snapshot import Endpoint, LinkDirectory, Route, ShadowAlternative, Snapshot
 from gateway.versions.reader import Reader, VersionRewrite
 from gateway.versions.selection import NEWEST, UNNAMED, Selected
 from gateway.versions.version import Version
@@ -434,7 +433,7 @@ def _is_literal(readings: Sequence[tuple[Reader, tuple[str, ...]]], label: str) 
 
 def successor_paths(
     directory: LinkDirectory,
-    endpoint: PublicEndpoint,
+    endpoint: Endpoint,
     lifecycle: EndpointLifecycle,
     head: RequestHead,
     captures: Mapping[str, str],
@@ -468,7 +467,7 @@ def successor_paths(
 
 def _successor_path(
     directory: LinkDirectory,
-    endpoint: PublicEndpoint,
+    endpoint: Endpoint,
     successor: Successor,
     head: RequestHead,
     captures: Mapping[str, str],

@@ -5,6 +5,8 @@ A reload builds a new snapshot and swaps one reference. A request uses one snaps
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 
@@ -15,14 +17,13 @@ from gateway.base.addresses import Network, trusts
 from gateway.base.headers import FieldFates, FieldLines
 from gateway.base.notify import NO_NOTIFY, Notify
 from gateway.base.overrides import VersionKey
-from gateway.base.path_templates import Router, Template
+from gateway.base.path_templates import Router, Template, parse_template
 from gateway.conversion.chain import Conversion
 from gateway.conversion.entity_tags import EntityTags
-from gateway.conversion.links import LinkDirectory, LinkForm
 from gateway.conversion.version_step import VersionLink
 from gateway.http.limits import DEFAULT_LIMITS, Limits
 from gateway.http.trace_parent import TRACE_FIELDS, Tracing
-from gateway.http.upstream.service import Service
+from gateway.http.upstream.service import CLIENT_HOST, TARGET_HOST, Service
 from gateway.lifecycle.brownout import VersionBrownout
 from gateway.lifecycle.lifecycle import EndpointLifecycle, VersionLifecycle
 from gateway.rollout.cutover import VersionCutover
@@ -46,6 +47,13 @@ class SchemaCheck(NamedTuple):
     percent: float
     schema: str
     gated: bool = False
+
+
+class LinkForm(StrEnum):
+    """How the links of a version are written: with scheme and host, or from the path on."""
+
+    ABSOLUTE = "absolute"
+    RELATIVE = "relative"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +208,203 @@ class Endpoint:
         if self.methods is None:
             return [*methods]
         return [*dict.fromkeys((*(one for one in methods if one in self.methods), "OPTIONS"))]
+
+
+class ServedPath(NamedTuple):
+    """An endpoint, one route of it, and the path by which the service is asked there."""
+
+    endpoint: Endpoint
+    route: Route
+    path: Template
+
+
+class LinkDirectory:
+    """Finds endpoints by the paths and the authorities of services.
+
+    Its maps are made when the first link needs them: most services write few links, or none.
+    """
+
+    __slots__ = ("_maps", "_owners", "_public", "_reached", "router", "services")
+
+    def __init__(self, router: Router[Endpoint], services: Mapping[str, Service]) -> None:
+        self.router = router
+        self.services = services
+        self._owners: dict[str, str] = {}
+        self._reached: dict[str, list[Endpoint]] = {}
+        self._maps: dict[object, Router[ServedPath]] = {}
+        self._public: dict[object, Router[Template]] = {}
+
+    def owner(self, authority: str) -> Service | None:
+        """Return the service with a host and port, in lower case, of a target or as `host`."""
+        if not self._owners:
+            for service in self.services.values():
+                for own in authorities_of(service):
+                    self._owners.setdefault(with_port(own.lower()), service.name)
+        name = self._owners.get(authority)
+        return None if name is None else self.services[name]
+
+    def find(
+        self, service: Service, endpoint: Endpoint, route: Route, path: str
+    ) -> tuple[ServedPath, Mapping[str, str]] | None:
+        """Return what a path of a service belongs to, with its raw captures; None for nothing.
+
+        Args:
+            endpoint: The endpoint of the client's request.
+            route: The route of the client's request.
+        """
+        mechanisms = mechanisms_of(endpoint)
+        key = service.name, endpoint.api, route.version, route.service_version, mechanisms
+        known = self._maps.get(key)
+        if known is None:
+            known = self._maps[key] = Router(
+                (served.path, served)
+                for served in self._served(service, endpoint, route, mechanisms)
+            )
+        found = known.find(path)
+        if found is None:
+            return None
+        served, captures = found
+        own = served_path(endpoint, route)
+        if route.service.name == service.name and own.shape == served.path.shape:
+            # Of several endpoints of one mechanism, the one that the client asked.
+            return ServedPath(endpoint, route, own), _renamed(captures, own)
+        return served, captures
+
+    def public(
+        self,
+        endpoint: Endpoint,
+        version: Version,
+        path: str,
+        captures: Mapping[str, str],
+    ) -> str | None:
+        """Return the public path of what the service of a version is asked for by a path.
+
+        Args:
+            endpoint: The endpoint that the client asked; others of its API with the same
+                mechanisms are looked at as well.
+            path: The raw path of the request to the service.
+            captures: The raw captures of the path that the client asked for.
+        """
+        mechanisms = mechanisms_of(endpoint)
+        key = endpoint.api, version, mechanisms
+        known = self._public.get(key)
+        if known is None:
+            shapes: dict[object, tuple[Template, Template]] = {}
+            for other in self.router:
+                route = other.routes.get(version)
+                if other.api == endpoint.api and route and mechanisms_of(other) == mechanisms:
+                    asked = _filled((route.upstream_path or other.template).text, str(version))
+                    shapes.setdefault(asked.shape, (asked, other.template))
+            known = self._public[key] = Router((asked, to) for asked, to in shapes.values())
+        found = known.find(path)
+        if found is None:
+            return None
+        template, taken = found
+        filled = {**captures, **taken, "version": str(version)}
+        if any(name not in filled for name in template.captures):
+            return None
+        return template.fill(filled)
+
+    def _served(
+        self,
+        service: Service,
+        endpoint: Endpoint,
+        route: Route,
+        mechanisms: frozenset[str],
+    ) -> Iterator[ServedPath]:
+        """Yield what the paths of a service belong to for a client, each shape of a path once."""
+        ranked: list[tuple[int, ServedPath]] = []
+        for other in self._endpoints(service):
+            same = other.api == endpoint.api
+            taken = _route_of(other, service, route, same_api=same)
+            if taken is not None:
+                rank = 0 if same and mechanisms_of(other) == mechanisms else 1 if same else 2
+                ranked.append((rank, ServedPath(other, taken, served_path(other, taken))))
+        ranked.sort(key=lambda pair: pair[0])
+        seen: set[object] = set()
+        for _, served in ranked:
+            if served.path.shape not in seen:
+                seen.add(served.path.shape)
+                yield served
+
+    def _endpoints(self, service: Service) -> Iterable[Endpoint]:
+        if not self._reached:
+            for endpoint in self.router:
+                names = {route.service.name for route in _all_routes(endpoint.routes.values())}
+                for name in names:
+                    self._reached.setdefault(name, []).append(endpoint)
+        return self._reached.get(service.name, ())
+
+
+def served_path(endpoint: Endpoint, route: Route) -> Template:
+    """Return the path by which a route asks its service, with the version filled in."""
+    template = route.upstream_path or endpoint.template
+    if "version" not in template.captures:
+        return template
+    return _filled(template.text, str(route.service_version))
+
+
+@lru_cache(maxsize=1024)
+def _filled(template: str, version: str) -> Template:
+    return parse_template(template.replace("{version}", version))
+
+
+def mechanisms_of(endpoint: Endpoint) -> frozenset[str]:
+    readers = () if endpoint.selector is None else endpoint.selector.readers
+    return frozenset(reader.mechanism for reader in readers)
+
+
+def with_port(authority: str, scheme: str = "http") -> str:
+    """Return an authority with its port, which is that of the scheme where it names none."""
+    host, colon, port = authority.rpartition(":")
+    if colon and not port.endswith("]"):
+        return authority if port else host + _PORTS[scheme]
+    return authority + _PORTS[scheme]
+
+
+_PORTS = {"http": ":80", "https": ":443"}
+
+
+def authorities_of(service: Service) -> Iterator[str]:
+    """Yield the authorities of a service: those of its targets, and its `host`."""
+    for target in service.targets:
+        yield target.authority
+    if service.host not in (CLIENT_HOST, TARGET_HOST):
+        yield service.host
+
+
+def _all_routes(routes: Iterable[Route]) -> Iterator[Route]:
+    for route in routes:
+        yield route
+        yield from route.substitutes.values()
+        for other in (route.cutover, route.shadow):
+            if other is not None:
+                yield other.route
+                yield from other.route.substitutes.values()
+
+
+def _route_of(
+    endpoint: Endpoint, service: Service, route: Route, *, same_api: bool
+) -> Route | None:
+    """Return the route by which a client that takes `route` gets to a service at an endpoint."""
+    named = [one for one in (endpoint.routes.get(route.version),) if one is not None]
+    for one in _all_routes(named):
+        if one.service.name == service.name and (
+            not same_api or one.service_version == route.service_version
+        ):
+            return one
+    if same_api:
+        return None
+    # Of another API, whose versions are others: the one that the service itself speaks.
+    return next(
+        one
+        for one in endpoint.routes.values()
+        if one.service.name == service.name and one.version == one.service_version
+    )
+
+
+def _renamed(captures: Mapping[str, str], template: Template) -> Mapping[str, str]:
+    return dict(zip(template.captures, captures.values(), strict=True))
 
 
 class Api(NamedTuple):

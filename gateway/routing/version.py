@@ -12,7 +12,6 @@ from gateway.base.dates import format_date
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import NumberText, SectionModel
 from gateway.conversion.chain import compose
-from gateway.conversion.links import LinkForm
 from gateway.conversion.version_step import VersionLink
 from gateway.http.upstream.service import Service
 from gateway.lifecycle.brownout import Brownout
@@ -20,7 +19,13 @@ from gateway.lifecycle.lifecycle import Lifecycle, VersionLifecycle
 from gateway.rollout.cutover import Cutover
 from gateway.rollout.shadow import Shadow
 from gateway.routing.errors import Errors
-from gateway.routing.snapshot import CutoverAlternative, Route, SchemaCheck, ShadowAlternative
+from gateway.routing.snapshot import (
+    CutoverAlternative,
+    LinkForm,
+    Route,
+    SchemaCheck,
+    ShadowAlternative,
+)
 from gateway.versions.version import Version
 
 _LIVE = "live"

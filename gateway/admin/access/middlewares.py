@@ -20,7 +20,7 @@ from gateway.admin.access.connections import REQUEST_SECONDS, AdminConnection, P
 from gateway.admin.access.problems import AccessDeniedError, AdminProblemError, Handler, problem
 from gateway.admin.access.rights import PRINCIPAL, KnownBy, Principal, changes, needed_right
 from gateway.admin.access.sessions import check_form, login_page, set_form_cookie
-from gateway.conversion.links import is_address
+from gateway.base.urls import is_address
 from gateway.findings.operator import Operator
 from gateway.store.state import StateBusyError, StateError, StateUnsureError, UnknownReplicaError
 

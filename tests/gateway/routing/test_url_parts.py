@@ -2,14 +2,14 @@
 
 import pytest
 
-from gateway.conversion.links import (
-    LinkForm,
+from gateway.base.urls import is_address
+from gateway.routing.links import (
     in_form,
-    is_address,
     query_and_fragment,
     resolved,
     split_url,
 )
+from gateway.routing.snapshot import LinkForm
 
 ABSOLUTE, RELATIVE = LinkForm.ABSOLUTE, LinkForm.RELATIVE
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.conversion.links import LinkMapper, MappedLink, map_link_field
+from gateway.routing.links import LinkMapper, MappedLink, map_link_field
 from gateway.routing.plan import Plan, plan
 from gateway.rules.load import load
 from tests.gateway.world import head

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from gateway.conversion.links import LinkMapper
+from gateway.routing.links import LinkMapper
 from gateway.routing.plan import Plan, plan
 from gateway.rules.load import load
 from tests.gateway.world import head
