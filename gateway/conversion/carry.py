@@ -36,7 +36,7 @@ from gateway.conversion.parameter_change import (
     write_query,
 )
 from gateway.conversion.scalars import BOOLEAN, NUMBER, NUMBER_TEXT, TEXT, WORDS, Type
-from gateway.conversion.schema import Flat, SchemaImage, listed, union
+from gateway.conversion.schema import JSON_TYPES, Flat, SchemaImage, listed, union
 from gateway.conversion.steps import BODY
 from gateway.versions.version import Version
 
@@ -348,7 +348,11 @@ class Carry:
             if body["type"] != "object":
                 return image.refused(body, "expected an object") if upwards else body
             if not upwards:
-                return image.take(body, self.field).rest
+                rest, carried, _ = image.take(body, self.field)
+                for one in image.alternatives(carried):
+                    if one["type"] not in (*JSON_TYPES[self.kind], "null"):
+                        image.refused(one, f"expected a {self.kind}")
+                return rest
             image.refusals.append("a text of the message may not fit")
             value: object = {"type": "string" if self.kind is TEXT else str(self.kind)}
             if not isinstance(self.default, Missing):

@@ -106,8 +106,8 @@ class ParameterChange(Protocol):
     """One declared change of a query parameter or header field between two adjacent versions."""
 
     @property
-    def moved(self) -> tuple[MovedNames, ...]:
-        """The names that differ between the versions."""
+    def names(self) -> tuple[MovedNames, ...]:
+        """The names that it reads or writes, by version."""
         ...
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
@@ -135,8 +135,8 @@ class Rewritten:
     to_older: Callable[[str], str]
 
     @property
-    def moved(self) -> tuple[MovedNames, ...]:
-        return ()
+    def names(self) -> tuple[MovedNames, ...]:
+        return (MovedNames((self.name,), (self.name,)),)
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         return self._rewrite(lines, spelling, self.to_newer)
@@ -170,8 +170,8 @@ class Reversed:
     change: ParameterChange
 
     @property
-    def moved(self) -> tuple[MovedNames, ...]:
-        return tuple(MovedNames(older, newer) for newer, older in reversed(self.change.moved))
+    def names(self) -> tuple[MovedNames, ...]:
+        return tuple(MovedNames(older, newer) for newer, older in reversed(self.change.names))
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         return self.change.down(lines, spelling)
@@ -187,8 +187,8 @@ class ParameterSequence:
     changes: tuple[ParameterChange, ...]
 
     @property
-    def moved(self) -> tuple[MovedNames, ...]:
-        return tuple(each for change in self.changes for each in change.moved)
+    def names(self) -> tuple[MovedNames, ...]:
+        return tuple(each for change in self.changes for each in change.names)
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         return rewrite_lines(lines, in_direction(self.changes, upwards=True), spelling)
@@ -286,7 +286,7 @@ def _before(
     names: tuple[str, ...], rewrites: Sequence[Rewrite], spelling: Spelling
 ) -> tuple[str, ...]:
     for _, change, upwards in reversed(rewrites):
-        for newer, older in change.moved[:: -1 if upwards else 1]:
+        for newer, older in change.names[:: -1 if upwards else 1]:
             made, given = (newer, older) if upwards else (older, newer)
             # Where only one version has it, the sender may have it all the same.
             keys = {spelling.key(name) for name in made if given}

@@ -659,7 +659,9 @@ class SchemaImage(Schemas):
 
         return self.value(flat, keys, of)
 
-    def value(self, flat: Flat, keys: Keys, effect: Effect, *, nulls: bool = False) -> object:
+    def value(
+        self, flat: Flat, keys: Keys, effect: Effect, *, nulls: bool = False, parts: bool = False
+    ) -> object:
         """Return an object with an effect on the value of a field.
 
         Args:
@@ -667,6 +669,7 @@ class SchemaImage(Schemas):
             keys: lead to the field; where it is absent, it stays so.
             effect: of the value.
             nulls: whether the effect is of null too, which else stays.
+            parts: whether the effect notes the parts of the value that it looks for.
         """
         key, *inner = keys
         schema = field_of(flat, key)
@@ -699,8 +702,31 @@ class SchemaImage(Schemas):
             for one in self.alternatives(schema)
         )
 
-    def take(self, flat: Flat, keys: Keys) -> Taken:
-        """Take a field out of an object, and objects on the way that become empty by that."""
+    def field(self, flat: Flat, key: str) -> object:
+        """Return the schema of a field of an object; False where it has no such field."""
+        return field_of(flat, key)
+
+    def looks(self, *fields: Keys) -> None:
+        """Note fields that the change looks for; see `field_use`."""
+
+    def makes(self, keys: Keys, schema: object) -> None:
+        """Note the values that the change leaves in a field."""
+
+    def seeks(
+        self, key: str, *, prefix: str | None = None, but: frozenset[str] = frozenset()
+    ) -> None:
+        """Note a field, or fields with a prefix, that the change looks for and need not take."""
+
+    def seeks_anywhere(self, *keys: str) -> None:
+        """Note keys that the change looks for at any depth."""
+
+    def take(self, flat: Flat, keys: Keys, *, keep: bool = False) -> Taken:
+        """Take a field out of an object, and objects on the way that become empty by that.
+
+        With `keep`, the object still has the field afterwards.
+        """
+        if keep:
+            return Taken(flat, *self.take(flat, keys)[1:])
         key, *inner = keys
         schema, required = field_of(flat, key), requires(flat, key)
         if schema is False:

@@ -116,7 +116,7 @@ def name_pairs(conversion: Conversion, method: str, kind: MessageKind) -> tuple[
 
 def _moved(link: VersionLink) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     for rewritten in link.headers:
-        yield from rewritten.moved
+        yield from (each for each in rewritten.names if {*each.newer} != {*each.older})
     for change in link.changes:
         yield from carried_names(change)
 

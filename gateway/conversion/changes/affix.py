@@ -6,8 +6,7 @@ from typing import Literal
 
 from gateway.base.model import SectionModel
 from gateway.conversion.changes.build_context import BuildContext, ParameterContext
-from gateway.conversion.changes.change_section import Loss, Upgrade
-from gateway.conversion.changes.value_kinds import NUMBER, TEXT
+from gateway.conversion.changes.change_section import Loss
 from gateway.conversion.changes.value_rewrite import (
     FormWays,
     RewriteSection,
@@ -64,10 +63,6 @@ class AffixConfig(RewriteSection):
     """How the newer version writes the value; without it, as a text without prefix and suffix."""
     older: AffixFormConfig = AffixFormConfig()
     """How the older version writes the value; without it, as a text without prefix and suffix."""
-
-    def upgrade(self) -> Upgrade:
-        kinds = {"text": TEXT, "number": NUMBER}
-        return Upgrade.in_place(self.field, kinds[self.older.type], kinds[self.newer.type])
 
     def losses(self) -> Iterable[Loss]:
         return ()

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache, partial
 from typing import Literal
@@ -10,14 +10,10 @@ from typing import Literal
 from gateway.conversion.change import Change
 from gateway.conversion.changes.build_context import BodyContext, BuildContext
 from gateway.conversion.changes.change_section import (
-    WHOLE,
     BodySection,
     ChangeSection,
-    KeyRewriting,
     Loss,
-    Upgrade,
 )
-from gateway.conversion.changes.value_kinds import TEXT
 from gateway.conversion.changes.value_rewrite import FormWays, RewriteSection
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.document import Document, JsonForm, JsonObject, reach
@@ -139,6 +135,7 @@ class KeyCase:
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
         write = self.to_newer if upwards else self.to_older
         but = frozenset(map(self._older_name, self.but)) if upwards else self.but
+        image.seeks_anywhere(*sorted(but))
 
         def rewritten(schema: object) -> object:
             return image.each(schema, of, key=(self, upwards))
@@ -282,9 +279,6 @@ class CaseConfig(_CasesSection, RewriteSection):
 
     keyword = "case"
 
-    def upgrade(self) -> Upgrade:
-        return Upgrade.in_place(self.field, TEXT, TEXT)
-
     def losses(self) -> Iterable[Loss]:
         return self._kept(f"'{self.field}' is kept where it is", in_patch=True)
 
@@ -302,11 +296,6 @@ class KeyCaseConfig(_CasesSection, BodySection):
     """The field whose value has the keys; without it, the whole object has them."""
     but: tuple[str, ...] = ()
     """The newer version's keys of objects whose own keys are data and stay, such as metadata."""
-
-    def upgrade(self) -> Upgrade:
-        field = WHOLE if self.field is None else self.field
-        rewriting = KeyRewriting(field, *self._both, frozenset(self.but))
-        return replace(Upgrade.in_place(field), rewriting=rewriting)
 
     def losses(self) -> Iterable[Loss]:
         return self._kept("a key is kept where it is", in_patch=False)

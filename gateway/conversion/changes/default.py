@@ -13,9 +13,7 @@ from gateway.conversion.changes.change_section import (
     ChangeSection,
     Loss,
     ParameterSection,
-    Upgrade,
 )
-from gateway.conversion.changes.value_kinds import ValueKinds
 from gateway.conversion.conversion_error import ErrorPlace
 from gateway.conversion.document import (
     MISSING,
@@ -23,7 +21,6 @@ from gateway.conversion.document import (
     JsonForm,
     JsonObject,
     get,
-    kind,
     put,
     take,
 )
@@ -43,6 +40,7 @@ from gateway.conversion.schema import (
     field_of,
     listed,
     requires,
+    type_of,
     union,
     with_field,
 )
@@ -89,6 +87,9 @@ class Default:
             return flat if self.keep else image.take(flat, self.field).rest
         if self.value is MISSING:
             return flat
+        if self.keep:
+            image.looks(self.field)
+        image.makes(self.field, True if self.keep else {"type": type_of(self.value)})
         return self._filled(flat, self.field, image)
 
     def _filled(self, flat: Flat, keys: Keys, image: SchemaImage) -> object:
@@ -132,8 +133,8 @@ class Added:
     keep: bool = False
 
     @property
-    def moved(self) -> tuple[MovedNames, ...]:
-        return () if self.keep else (MovedNames((self.name,), ()),)
+    def names(self) -> tuple[MovedNames, ...]:
+        return (MovedNames((self.name,), (self.name,) if self.keep else ()),)
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         key = spelling.key(self.name)
@@ -163,20 +164,12 @@ class _DefaultSection(ChangeSection):
             )
         return (Loss(False, f"'{self.field}' is left out"),)
 
-    @property
-    def taken(self) -> tuple[str, ...]:
-        """What an upgrade looks for."""
-        return (self.field,) if self.keep else ()
-
 
 class _RemoveSection(ChangeSection):
     """What `remove` of a body and of parameters have in common."""
 
     field: str
     """The name, in the older version, of what the newer version lacks."""
-
-    def upgrade(self) -> Upgrade:
-        return Upgrade(takes=(self.field,), makes=(), reads={}, leaves={})
 
     def losses(self) -> Iterable[Loss]:
         return (Loss(True, f"'{self.field}' is left out"),)
@@ -189,9 +182,6 @@ class DefaultParameterConfig(_DefaultSection, ParameterSection):
 
     value: str | None = None
     """The value where the older version's message has none; without it, none is added."""
-
-    def upgrade(self) -> Upgrade:
-        return Upgrade(takes=self.taken, makes=(self.field,), reads={}, leaves={})
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange:
         return _added(self.field, self.value, context, keep=self.keep)
@@ -216,15 +206,6 @@ class DefaultConfig(_DefaultSection, BodySection):
 
     value: JsonValue
     """The JSON value of the field in documents that come from the older version."""
-
-    def upgrade(self) -> Upgrade:
-        known = {self.field: ValueKinds(frozenset({kind(self.value)}))}
-        return Upgrade(
-            takes=self.taken,
-            makes=(self.field,),
-            reads={},
-            leaves={} if self.value is None or self.keep else known,
-        )
 
     def body_change(self, context: BodyContext) -> Change | None:
         path = context.path(self.field, "field")

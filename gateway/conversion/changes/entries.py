@@ -8,17 +8,14 @@ from typing import ClassVar
 from gateway.base.model import NonEmptyText
 from gateway.conversion.change import Change, FieldChange, Inverse
 from gateway.conversion.changes.build_context import BodyContext
-from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
-from gateway.conversion.changes.value_kinds import ARRAY, OBJECT
+from gateway.conversion.changes.change_section import BodySection, Loss
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace, is_within
 from gateway.conversion.document import Document, JsonForm, JsonObject, change_value, refuse
-from gateway.conversion.field_path import spell
 from gateway.conversion.schema import (
     Flat,
     SchemaImage,
     an_array,
     an_object,
-    elements_of,
     field_of,
     properties_of,
     rest_of,
@@ -80,11 +77,15 @@ class Entries(FieldChange):
         if flat["type"] != "array":
             return image.refused(flat, f"expected an array, found {flat['type']}")
         values: list[object] = []
-        for one in image.alternatives(elements_of(flat)):
-            if one["type"] == "object":
-                name = self.key if self.value is None else self.value
-                taken = image.take(one, (name,))
-                values.append(taken.rest if self.value is None else taken.value)
+
+        def read(element: Flat) -> object:
+            if element["type"] == "object":
+                rest, _, _ = image.take(element, (self.key,))
+                value = rest if self.value is None else image.take(element, (self.value,)).value
+                values.append(value)
+            return element
+
+        image.elements(flat, lambda elements: image.each(elements, read))
         made: Flat = {"type": "object", "additionalProperties": union(values)}
         return image.refused(
             flat, "an element may lack its key, or have that of another", wide(made)
@@ -154,21 +155,6 @@ class _EntriesSection(BodySection):
 
     def losses(self) -> Iterable[Loss]:
         return ()
-
-    def upgrade(self) -> Upgrade:
-        member, element = f"{self.field}.*", f"{self.field}[]"
-        value = element if self.value is None else f"{element}.{spell(self.value)}"
-        of_map = (self.field, member)
-        of_list = tuple(dict.fromkeys((self.field, element, value, f"{element}.{spell(self.key)}")))
-        before, after = (of_map, of_list) if self.inverse else (of_list, of_map)
-        kinds = (OBJECT, ARRAY) if self.inverse else (ARRAY, OBJECT)
-        return Upgrade(
-            takes=before,
-            makes=after,
-            reads={self.field: kinds[0]},
-            leaves={self.field: kinds[1]},
-            moves={value: member} if self.inverse else {member: value},
-        )
 
     def body_change(self, context: BodyContext) -> Change | None:
         if self.key == self.value:

@@ -1,14 +1,13 @@
 """`envelope` and `extract`: a bare value in one version, in an object in the other."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
 from gateway.conversion.change import Change, FieldChange, Inverse, Whole
 from gateway.conversion.changes.build_context import BodyContext
-from gateway.conversion.changes.change_section import WHOLE, BodySection, Loss, Upgrade
-from gateway.conversion.changes.value_kinds import ARRAY, OBJECT, ValueKinds
+from gateway.conversion.changes.change_section import BodySection, Loss
 from gateway.conversion.conversion_error import (
     ConversionError,
     ErrorPlace,
@@ -95,10 +94,10 @@ class Envelope(FieldChange):
         if flat["type"] != "object":
             return image.refused(flat, f"expected an object, found {flat['type']}")
         rest, value, required = image.take(flat, self.into)
+        left = rest if self.count is None else image.take(rest, self.count).rest
         made = value if required else image.refused(flat, "the value may be missing", value)
         if not self.strict:
             return made
-        left = rest if self.count is None else image.take(rest, self.count).rest
         if properties_of(left) or rest_of(left) is not False:
             return image.refused(flat, "the envelope may have other fields", made)
         return made
@@ -142,33 +141,6 @@ class _EnvelopeSection(BodySection):
             of = "the envelope" if self.field is None else f"'{self.field}'"
             yield Loss(newer, f"the other fields of {of} are left out")
 
-    def _upgrade(self, reads: ValueKinds | None, leaves: ValueKinds | None) -> Upgrade:
-        if self.field is None:
-            return replace(Upgrade.in_place(WHOLE), count=self.count or "")
-        return Upgrade.in_place(self.field, reads, leaves)
-
-    def _fields(self, key: str) -> tuple[str, ...]:
-        """Return the fields of the envelope that the change knows.
-
-        There are none for the whole body: it may be an array, whose elements have other fields of
-        the same names.
-        """
-        if self.field is None:
-            return ()
-        keys = (key,) if self.count is None else (key, self.count)
-        return tuple(map(self._inside, keys))
-
-    def _moves(self, target: str, source: str) -> Mapping[str, str]:
-        """Return where the value comes from; elements have no names of their own."""
-        return {} if (self.field or "").endswith("[]") else {target: source}
-
-    def _inside(self, key: str) -> str:
-        return key if self.field is None else f"{self.field}.{key}"
-
-    @property
-    def _bare(self) -> ValueKinds | None:
-        return None if self.count is None else ARRAY
-
     def _change(
         self, into: str, key: str, context: BodyContext, way: Callable[[Envelope], Change]
     ) -> Change | None:
@@ -195,11 +167,6 @@ class EnvelopeConfig(_EnvelopeSection):
     into: str
     """The field of the envelope that holds the value, such as data."""
 
-    def upgrade(self) -> Upgrade:
-        moves = self._moves(self.field or WHOLE, self._inside(self.into))
-        one = self._upgrade(OBJECT, self._bare)
-        return replace(one, takes=(*one.takes, *self._fields(self.into)), moves=moves)
-
     def losses(self) -> Iterable[Loss]:
         return self._loss(newer=True)
 
@@ -214,11 +181,6 @@ class ExtractConfig(_EnvelopeSection):
 
     key: str
     """The field of the envelope that holds the value, such as data, or id."""
-
-    def upgrade(self) -> Upgrade:
-        moves = self._moves(self._inside(self.key), self.field or WHOLE)
-        one = self._upgrade(self._bare, OBJECT)
-        return replace(one, makes=(*one.makes, *self._fields(self.key)), moves=moves)
 
     def losses(self) -> Iterable[Loss]:
         return self._loss(newer=False)

@@ -10,8 +10,7 @@ from pydantic import JsonValue
 
 from gateway.conversion.change import Change, FieldChange, Inverse
 from gateway.conversion.changes.build_context import BodyContext
-from gateway.conversion.changes.change_section import WHOLE, BodySection, Loss, Nesting, Upgrade
-from gateway.conversion.changes.value_kinds import OBJECT
+from gateway.conversion.changes.change_section import BodySection, Loss
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.document import MISSING, Document, JsonForm, JsonObject, reach, refuse
 from gateway.conversion.field_path import Keys, is_array
@@ -90,12 +89,17 @@ class Flatten(FieldChange):
             holder[name] = value
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        image.looks(())
         way = self._gathered if upwards else self._scattered
         return image.reach(flat, self.field[:-1], partial(way, image))
 
     def _gathered(self, image: SchemaImage, holder: Flat) -> object:
         length, members, made = len(self.prefix), dict[str, object](), holder
         required: list[str] = []
+        image.seeks(f"{self.prefix}*", prefix=self.prefix, but=self.but)
+        for name in sorted(self.but):
+            image.seeks(name)
+        image.makes(self.field[-1:], {"type": "object"})
         for name, member in properties_of(holder).items():
             if self._is_flat(name):
                 members[name[length:]] = member
@@ -121,8 +125,7 @@ class Flatten(FieldChange):
 
     def _scattered(self, image: SchemaImage, holder: Flat) -> object:
         key = self.field[-1]
-        schema = field_of(holder, key)
-        rest = image.take(holder, (key,)).rest if schema is not False else holder
+        rest, schema, _ = image.take(holder, (key,))
         free = rest_of(rest) is not False
         if free or any(map(self._is_flat, properties_of(rest))):
             image.refusals.append("a field may become a member on the way back")
@@ -131,7 +134,7 @@ class Flatten(FieldChange):
             if one["type"] == "null" and not self.in_patch:
                 found.append(rest)
             elif one["type"] != "object":
-                image.refusals.append(f"expected an object, found {one['type']}")
+                image.refused(one, f"expected an object, found {one['type']}")
             else:
                 found.append(self._beside(image, rest, one))
         return union(found)
@@ -192,13 +195,6 @@ class _FlattenSection(BodySection):
     """The object where the other version has no members of it: `{}` or null. Without it, none."""
 
     inverse: ClassVar[bool] = False
-
-    def upgrade(self) -> Upgrade:
-        nesting = Nesting(self.field, self.prefix, frozenset(self.but), not self.inverse)
-        one = replace(Upgrade.in_place(WHOLE), nesting=nesting)
-        if self.inverse:
-            return replace(one, takes=(self.field, WHOLE), reads={self.field: OBJECT})
-        return replace(one, makes=(WHOLE, self.field), leaves={self.field: OBJECT})
 
     def losses(self) -> Iterator[Loss]:
         back = "absent" if self._default is MISSING else json.dumps(self.default)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from gateway.conversion.change import Change, ChangeSequence, FieldChange
 from gateway.conversion.changes.build_context import BodyContext, ParameterContext
-from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
+from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection
 from gateway.conversion.changes.rename import Rename, Renamed
-from gateway.conversion.changes.value_kinds import BOOLEAN
 from gateway.conversion.document import JsonForm, JsonObject
 from gateway.conversion.parameter_change import (
     ParameterChange,
@@ -52,15 +51,6 @@ class InvertConfig(BodySection, ParameterSection):
     """The name that the newer version has for the field, query parameter or header field."""
     to: str | None = None
     """The name that the older version has for it; without it, the name is the same."""
-
-    def upgrade(self) -> Upgrade:
-        older = self.field if self.to is None else self.to
-        return Upgrade(
-            takes=(older,),
-            makes=(self.field,),
-            reads={older: BOOLEAN},
-            leaves={self.field: BOOLEAN},
-        )
 
     def losses(self) -> Iterable[Loss]:
         return ()

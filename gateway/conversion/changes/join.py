@@ -13,11 +13,9 @@ from gateway.conversion.changes.change_section import (
     ChangeSection,
     Loss,
     ParameterSection,
-    Upgrade,
 )
 from gateway.conversion.changes.join_steps import Join
 from gateway.conversion.changes.recombined import ParameterValues, Recombined
-from gateway.conversion.changes.value_kinds import TEXT
 from gateway.conversion.parameter_change import ParameterChange
 
 
@@ -72,14 +70,6 @@ class _JoinSection(_PartsSection):
     into: str
     """The field or parameter of the older version that holds the text."""
 
-    def upgrade(self) -> Upgrade:
-        return Upgrade(
-            takes=(self.into,),
-            makes=self.fields,
-            reads={self.into: TEXT},
-            leaves=dict.fromkeys(self.fields, TEXT),
-        )
-
     def losses(self) -> Iterable[Loss]:
         return self._loss(self.into, self.fields, newer=True)
 
@@ -91,14 +81,6 @@ class _SplitSection(_PartsSection):
     """The field or parameter of the newer version that holds the text."""
     into: Annotated[tuple[str, ...], Field(min_length=2)]
     """The fields or parameters of the older version that hold the parts, in their order."""
-
-    def upgrade(self) -> Upgrade:
-        return Upgrade(
-            takes=self.into,
-            makes=(self.field,),
-            reads=dict.fromkeys(self.into, TEXT),
-            leaves={self.field: TEXT},
-        )
 
     def losses(self) -> Iterable[Loss]:
         return self._loss(self.field, self.into, newer=False)

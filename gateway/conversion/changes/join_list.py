@@ -18,9 +18,7 @@ from gateway.conversion.changes.change_section import (
     ChangeSection,
     Loss,
     ParameterSection,
-    Upgrade,
 )
-from gateway.conversion.changes.value_kinds import ARRAY, OBJECT, TEXT
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace, is_within
 from gateway.conversion.document import Document, JsonForm, JsonObject, change_value, refuse
 from gateway.conversion.parameter_change import (
@@ -119,8 +117,8 @@ class Repeated:
     separator: str
 
     @property
-    def moved(self) -> tuple[MovedNames, ...]:
-        return ()
+    def names(self) -> tuple[MovedNames, ...]:
+        return (MovedNames((self.name,), (self.name,)),)
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         key, made = spelling.key(self.name), list[ParameterLine]()
@@ -176,11 +174,6 @@ class _TextsSection(_SeparatedSection, BodySection):
     """The text between the key and the value of each element, which makes the list an object of
     texts, as in `color=red;size=5`. Without it, there are no keys."""
 
-    def upgrade(self) -> Upgrade:
-        parts = ARRAY if self.pairs is None else OBJECT
-        kinds = (parts, TEXT) if self.inverse else (TEXT, parts)
-        return Upgrade.in_place(self.field, *kinds)
-
     def body_change(self, context: BodyContext) -> Change | None:
         path = context.path(self.field, "field")
         if path is None:
@@ -209,9 +202,6 @@ class SplitListConfig(_TextsSection):
 
 class _RepeatedSection(_SeparatedSection, ParameterSection):
     """What `join_list` and `split_list` of parameters have in common."""
-
-    def upgrade(self) -> Upgrade:
-        return Upgrade.in_place(self.field)
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange:
         change = Repeated(context.name(self.field, "field"), self.separator)

@@ -124,7 +124,7 @@ class Join:
             def of(one: Flat) -> object:
                 return self._parts_effect(one, image) if upwards else self._text_inside(one, image)
 
-            return image.value(flat, self.whole, of)
+            return image.value(flat, self.whole, of, parts=not upwards)
         return self._split(flat, image) if upwards else self._joined_effect(flat, image)
 
     def _parts_effect(self, flat: Flat, image: SchemaImage) -> object:
@@ -150,10 +150,11 @@ class Join:
 
     def _part(self, image: SchemaImage, value: object) -> bool:
         """Return whether a part may be null; note what is no text."""
-        types = {one["type"] for one in image.alternatives(value)}
-        if types - {"string", "null"}:
-            image.refusals.append("a part may be no string")
-        return "null" in types
+        found = image.alternatives(value)
+        for one in found:
+            if one["type"] not in ("string", "null"):
+                image.refused(one, "a part may be no string")
+        return any(one["type"] == "null" for one in found)
 
     def _split(self, flat: Flat, image: SchemaImage) -> object:
         rest, value, required = image.take(flat, self.whole)
@@ -166,7 +167,7 @@ class Join:
             elif one["type"] == "string":
                 made = self._with_parts(rest, image, required=True)
             else:
-                made = image.refused(flat, f"expected a string, found {one['type']}")
+                made = image.refused(one, f"expected a string, found {one['type']}")
             found.append(made)
         return union(found)
 

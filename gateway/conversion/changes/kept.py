@@ -96,8 +96,8 @@ class KeptParameter:
     change: ParameterChange
 
     @property
-    def moved(self) -> tuple[MovedNames, ...]:
-        return self.change.moved
+    def names(self) -> tuple[MovedNames, ...]:
+        return self.change.names
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         try:
@@ -176,7 +176,7 @@ def kept_parameter(change: ParameterChange) -> ParameterChange:
             to_newer = _otherwise(change.to_newer, change.newer_unfit)
             to_older = _otherwise(change.to_older, change.older_unfit)
             return replace(change, to_newer=to_newer, to_older=to_older)
-        case Recombined() if not change.moved:  # an amount beside its currency
+        case Recombined() if {*change.newer} == {*change.older}:  # an amount beside its currency
             return KeptParameter(change)
         case _:
             return change

@@ -10,7 +10,7 @@ from gateway.base.model import SectionModel
 from gateway.conversion.change import Change, FieldChange
 from gateway.conversion.changes.affix import AffixForm
 from gateway.conversion.changes.build_context import BodyContext
-from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
+from gateway.conversion.changes.change_section import BodySection, Loss
 from gateway.conversion.changes.value_rewrite import FormRewriting
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.document import Document, JsonForm, JsonObject, change_value, refuse
@@ -113,9 +113,6 @@ class KeysConfig(BodySection):
     """How the newer version writes the keys; without it, without prefix and suffix."""
     older: KeyFormConfig = KeyFormConfig()
     """How the older version writes the keys; without it, without prefix and suffix."""
-
-    def upgrade(self) -> Upgrade:
-        return Upgrade.in_place(self.field)
 
     def losses(self) -> Iterable[Loss]:
         return ()

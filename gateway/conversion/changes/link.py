@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from gateway.conversion.change import Change, FieldChange
 from gateway.conversion.changes.build_context import BodyContext
-from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
-from gateway.conversion.changes.value_kinds import TEXT
+from gateway.conversion.changes.change_section import BodySection, Loss
 from gateway.conversion.document import JsonForm, JsonObject, reach, refuse
 from gateway.conversion.schema import Flat, SchemaImage, wide
 
@@ -49,9 +48,6 @@ class LinkConfig(BodySection):
     @property
     def maps_links(self) -> bool:
         return True
-
-    def upgrade(self) -> Upgrade:
-        return Upgrade.in_place(self.field, TEXT, TEXT)
 
     def losses(self) -> Iterable[Loss]:
         return ()

@@ -12,8 +12,8 @@ from pydantic import AfterValidator, Field, JsonValue
 from gateway.base.model import OneOrSome, SectionModel
 from gateway.conversion.change import Change, FieldChange
 from gateway.conversion.changes.build_context import BodyContext, BuildContext, ParameterContext
-from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
-from gateway.conversion.changes.value_kinds import one_of, spelt
+from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection
+from gateway.conversion.changes.field_use import spelt
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, JsonForm, JsonObject, Number, kind, reach
 from gateway.conversion.parameter_change import ParameterChange, Rewritten
@@ -205,19 +205,6 @@ class MapConfig(BodySection, ParameterSection):
     """What is done with other values: refuse them, or keep them. The default is refuse."""
     default: WordsConfig | None = None
     """The words that every other value becomes; without them, `unknown` decides."""
-
-    def upgrade(self) -> Upgrade:
-        """Return the upgrade: it reads and leaves the words that are named, if others are refused.
-
-        A word for every other value makes each readable.
-        """
-        if self.unknown == "keep":
-            return Upgrade.in_place(self.field)
-        read = [older for _, older in (*self._pairs, *self._pairs_back)]
-        left = [newer for newer, _ in (*self._pairs, *self._pairs_back)]
-        if "newer" not in self._otherwise:
-            return Upgrade.in_place(self.field, one_of(read), one_of(left))
-        return Upgrade.in_place(self.field, None, one_of([*left, self._otherwise["newer"]]))
 
     def losses(self) -> Iterator[Loss]:
         older = dict(self._pairs)

@@ -11,10 +11,9 @@ from pydantic import Field
 from gateway.base.model import NumberText
 from gateway.conversion.change import Change, FieldChange, Inverse
 from gateway.conversion.changes.build_context import BodyContext, BuildContext, ParameterContext
-from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
+from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection
 from gateway.conversion.changes.recombined import ParameterValues, Recombined
 from gateway.conversion.changes.scale import Scale
-from gateway.conversion.changes.value_kinds import NUMBER, TEXT
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.document import (
     Document,
@@ -132,6 +131,7 @@ class Money:
             step(fields, form)
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+        image.looks(self.currency)
         change = partial(_amount_effect, older=self.older, image=image, upwards=upwards)
         with image.keeping(values=True) if self.keeps else nullcontext():
             return image.inside(
@@ -243,7 +243,6 @@ def _refused(text: str) -> str:
 
 
 KEYS = "*"
-_KINDS = {"text": TEXT, "number": NUMBER, "integer": NUMBER}
 
 
 class MoneyConfig(BodySection, ParameterSection):
@@ -262,17 +261,6 @@ class MoneyConfig(BodySection, ParameterSection):
     """The amount in the older version: an integer of minor units, or a decimal text or number."""
     unknown: Annotated[int, Field(ge=0, le=18), NumberText] | None = None
     """The decimal places where the currency is unknown; without it, the amount is refused."""
-
-    def upgrade(self) -> Upgrade:
-        if self.currency == KEYS:
-            return Upgrade.in_place(self.field)
-        return Upgrade(
-            takes=(self.field, self.currency),
-            makes=(self.field, self.currency),
-            reads={self.field: _KINDS[self.older]},
-            leaves={self.field: _KINDS[self.newer]},
-            moves={self.currency: self.currency},
-        )
 
     def losses(self) -> Iterable[Loss]:
         return ()

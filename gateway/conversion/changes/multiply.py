@@ -13,8 +13,7 @@ from pydantic import AfterValidator, Field
 from gateway.base.model import NumberText, SectionModel
 from gateway.conversion.change import Change, FieldChange
 from gateway.conversion.changes.build_context import BodyContext, BuildContext, ParameterContext
-from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
-from gateway.conversion.changes.value_kinds import ValueKinds
+from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection
 from gateway.conversion.document import JsonForm, JsonObject
 from gateway.conversion.parameter_change import ParameterChange, Rewritten
 from gateway.conversion.scalars import replace_number
@@ -130,7 +129,6 @@ class Multiply(FieldChange):
         return made if safe else image.refused(flat, "a product may have too many digits", made)
 
 
-_KINDS = ValueKinds(frozenset({"a number", "a string"}))
 # What a float holds of any decimal number without a change.
 _DIGITS = 15
 Places = Annotated[int, Field(ge=0, le=18), NumberText]
@@ -169,9 +167,6 @@ class _FactorSection(BodySection, ParameterSection):
     inexact: Literal["refuse", "round"] = "refuse"
     """What is done with a number that would have more digits: it is refused, or rounded, and
     halfway is away from zero. The default is refuse."""
-
-    def upgrade(self) -> Upgrade:
-        return Upgrade.in_place(self.field, _KINDS, _KINDS)
 
     def losses(self) -> Iterator[Loss]:
         for newer, product in zip((False, True), (self._older, self._newer), strict=True):

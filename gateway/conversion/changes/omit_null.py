@@ -4,13 +4,14 @@ import json
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from pydantic import JsonValue
 
 from gateway.conversion.change import Change, Inverse
 from gateway.conversion.changes.build_context import BodyContext
-from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
+from gateway.conversion.changes.change_section import BodySection, Loss
 from gateway.conversion.conversion_error import ErrorPlace
 from gateway.conversion.document import (
     PLAIN,
@@ -27,7 +28,6 @@ from gateway.conversion.scalars import is_same_number
 from gateway.conversion.schema import (
     Flat,
     SchemaImage,
-    field_of,
     listed,
     requires,
     same,
@@ -77,7 +77,7 @@ class OmitNull:
         if self.in_patch:
             return flat
         if upwards:
-            return image.reach(flat, self.field[:-1], self._filled)
+            return image.reach(flat, self.field[:-1], partial(self._filled, image))
         taken = image.take(flat, self.field)
         values = image.alternatives(taken.value)
         if not any(map(self._may_be, values)):
@@ -87,11 +87,12 @@ class OmitNull:
             return with_field(flat, self.field[0], others, required=False)
         return union((image.value(flat, self.field, self._others, nulls=True), taken.rest))
 
-    def _filled(self, holder: Flat) -> object:
+    def _filled(self, image: SchemaImage, holder: Flat) -> object:
         key = self.field[-1]
+        before = image.field(holder, key)
         if requires(holder, key):
             return holder
-        schema = union((field_of(holder, key), listed([self.value])))
+        schema = union((before, listed([self.value])))
         return with_field(holder, key, schema, required=True)
 
     def _may_be(self, flat: Flat) -> bool:
@@ -140,9 +141,6 @@ class _NullSection(BodySection):
     """The value in place of null: a text, number or boolean, `[]` or `{}`."""
 
     inverse: ClassVar[bool] = False
-
-    def upgrade(self) -> Upgrade:
-        return Upgrade.in_place(self.field)
 
     def losses(self) -> Iterator[Loss]:
         value = json.dumps(self.value, ensure_ascii=False)

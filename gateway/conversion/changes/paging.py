@@ -9,7 +9,7 @@ from pydantic import Field
 
 from gateway.base.model import NonEmptyText, NumberText, PositiveInt, SectionModel
 from gateway.conversion.changes.build_context import ParameterContext
-from gateway.conversion.changes.change_section import Loss, ParameterSection, Upgrade
+from gateway.conversion.changes.change_section import Loss, ParameterSection
 from gateway.conversion.changes.default import Added
 from gateway.conversion.changes.recombined import ParameterValues, Recombined, Unfit
 from gateway.conversion.parameter_change import (
@@ -120,22 +120,22 @@ class UsualSize:
     A link to no part of the list stays as short as its service writes it.
 
     Attributes:
-        names: The parameters of the newer version, that of the size behind the other one.
+        parameters: The parameters of the newer version, that of the size behind the other one.
         value: The size.
     """
 
-    names: tuple[str, ...]
+    parameters: tuple[str, ...]
     value: str
 
     @property
-    def moved(self) -> tuple[MovedNames, ...]:
+    def names(self) -> tuple[MovedNames, ...]:
         return ()
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        keys = {spelling.key(name) for name in self.names}
+        keys = {spelling.key(name) for name in self.parameters}
         if spelling.message is LINK and not any(line.key in keys for line in lines):
             return lines
-        return Added(self.names[1], self.value, keep=True).up(lines, spelling)
+        return Added(self.parameters[1], self.value, keep=True).up(lines, spelling)
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:  # as asked
         return lines
@@ -221,9 +221,6 @@ class PagingConfig(ParameterSection):
     """The size of pages where a request names none: of both versions, or of each, such as
     `{ newer: 20, older: 10 }`, and then the service is always asked for a size. Without it, a page
     without a size is refused."""
-
-    def upgrade(self) -> Upgrade:
-        return Upgrade(takes=self.older.names, makes=self.newer.names, reads={}, leaves={})
 
     def losses(self) -> Iterator[Loss]:
         return iter(())

@@ -14,12 +14,10 @@ from gateway.base.model import Seconds, matching
 from gateway.conversion.change import Change, Whole
 from gateway.conversion.changes.build_context import BodyContext, BuildContext, ParameterContext
 from gateway.conversion.changes.change_section import (
-    WHOLE,
     BodySection,
     ChangeSection,
     Loss,
     ParameterSection,
-    Upgrade,
 )
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace, is_within
 from gateway.conversion.document import Document, JsonForm, JsonObject, reach, refuse
@@ -133,8 +131,8 @@ class PythonParameter:
     downwards: PythonFunction
 
     @property
-    def moved(self) -> tuple[MovedNames, ...]:
-        return ()
+    def names(self) -> tuple[MovedNames, ...]:
+        return (MovedNames((self.name,), (self.name,)),)
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         return self._rewritten("up", spelling).up(lines, spelling)
@@ -244,9 +242,6 @@ class PythonParameterConfig(_FunctionsSection, ParameterSection):
     field: str
     """The query parameter or header field, which has the same name in both versions."""
 
-    def upgrade(self) -> Upgrade:
-        return Upgrade.in_place(self.field)
-
     def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
         name, functions = context.name(self.field, "field"), self._functions(context)
         return None if functions is None else PythonParameter(name, *functions)
@@ -280,9 +275,6 @@ class PythonConfig(_FunctionsSection, BodySection):
 
     def seconds(self) -> float | None:
         return self.timeout
-
-    def upgrade(self) -> Upgrade:
-        return Upgrade.in_place(WHOLE if self.field is None else self.field)
 
     def body_change(self, context: BodyContext) -> Change | None:
         path = None if self.field is None else context.path(self.field, "field")

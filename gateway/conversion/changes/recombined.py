@@ -40,9 +40,8 @@ class Recombined:
     older_unfit: Unfit | None = None
 
     @property
-    def moved(self) -> tuple[MovedNames, ...]:
-        same = set(self.newer) == set(self.older)
-        return () if same else (MovedNames(self.newer, self.older),)
+    def names(self) -> tuple[MovedNames, ...]:
+        return (MovedNames(self.newer, self.older),)
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         return _recombined(lines, spelling, self.older, self.to_newer)

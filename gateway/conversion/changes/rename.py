@@ -12,7 +12,6 @@ from gateway.conversion.changes.change_section import (
     ChangeSection,
     Loss,
     ParameterSection,
-    Upgrade,
 )
 from gateway.conversion.changes.default import Added, Default
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace, moved_back
@@ -82,7 +81,7 @@ class Renamed:
     older: str
 
     @property
-    def moved(self) -> tuple[MovedNames, ...]:
+    def names(self) -> tuple[MovedNames, ...]:
         return (MovedNames((self.newer,), (self.older,)),)
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
@@ -155,15 +154,6 @@ class RenameSection(ChangeSection):
     """The name that the newer version has for the field, query parameter or header field."""
     to: str
     """The name that the older version has for the field, query parameter or header field."""
-
-    def upgrade(self) -> Upgrade:
-        return Upgrade(
-            takes=(self.to,),
-            makes=(self.field,),
-            reads={},
-            leaves={},
-            moves={self.field: self.to},
-        )
 
     def losses(self) -> Iterator[Loss]:
         if "default" in self.model_fields_set:

@@ -10,8 +10,7 @@ from pydantic import Field
 from gateway.base.model import NumberText
 from gateway.conversion.change import Change, FieldChange
 from gateway.conversion.changes.build_context import BodyContext, ParameterContext
-from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
-from gateway.conversion.changes.value_kinds import ValueKinds
+from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection
 from gateway.conversion.document import JsonForm, JsonObject
 from gateway.conversion.parameter_change import ParameterChange, Rewritten
 from gateway.conversion.scalars import replace_number
@@ -77,9 +76,6 @@ def _incremented(digits: str) -> str:
     return rest[:-1] + str(int(rest[-1]) + 1) + "0" * (len(digits) + 1 - len(rest))
 
 
-_KINDS = ValueKinds(frozenset({"a number", "a string"}))
-
-
 class RoundConfig(BodySection, ParameterSection):
     """Round a number, or a text that is one, to the digits of the older version."""
 
@@ -89,15 +85,6 @@ class RoundConfig(BodySection, ParameterSection):
     """The field, query parameter or header field, which has the same name in both versions."""
     digits: Annotated[int, Field(ge=0, le=18), NumberText]
     """The digits after the decimal point in the older version; halfway is away from zero."""
-
-    def upgrade(self) -> Upgrade:
-        return Upgrade(
-            takes=(self.field,),
-            makes=(self.field,),
-            reads={self.field: _KINDS},
-            leaves={},
-            moves={self.field: self.field},
-        )
 
     def losses(self) -> Iterable[Loss]:
         places = "1 digit" if self.digits == 1 else f"{self.digits} digits"

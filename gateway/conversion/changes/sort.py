@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from gateway.base.model import NonEmptyText
 from gateway.conversion.changes.build_context import ParameterContext
-from gateway.conversion.changes.change_section import Loss, ParameterSection, Upgrade
+from gateway.conversion.changes.change_section import Loss, ParameterSection
 from gateway.conversion.changes.recombined import ParameterValues, Recombined
 from gateway.conversion.parameter_change import ParameterChange
 
@@ -128,11 +128,6 @@ class SortConfig(ParameterSection):
     """The field that a word orders by where a request names no field, or "" for the usual order of
     the service. Without it, such a request is refused."""
 
-    def upgrade(self) -> Upgrade:
-        return Upgrade(
-            takes=self._names(self.older), makes=self._names(self.newer), reads={}, leaves={}
-        )
-
     def losses(self) -> Iterator[Loss]:
         return iter(())
 
@@ -153,6 +148,3 @@ class SortConfig(ParameterSection):
             lambda values: newer.write(older.read(values)),
             lambda values: older.write(newer.read(values)),
         )
-
-    def _names(self, form: str) -> tuple[str, ...]:
-        return (self.field,) if form == "sign" else (self.field, self.order)

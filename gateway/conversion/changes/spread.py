@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gateway.conversion.change import Change, Inverse
 from gateway.conversion.changes.build_context import BodyContext
-from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
+from gateway.conversion.changes.change_section import BodySection, Loss
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.document import (
     MISSING,
@@ -93,8 +93,8 @@ class Spread:
             return self._spread(flat, image, upwards=upwards)
 
     def _spread(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        rest, value, required = image.take(flat, self.field)
         if not upwards:
+            rest, value, required = image.take(flat, self.field, keep=self.keep)
 
             def write(element: Flat) -> object:
                 if image.may_have(element, self.target):
@@ -103,7 +103,7 @@ class Spread:
 
             if value is False:
                 return flat
-            return image.inside(flat if self.keep else rest, self.inner, write)
+            return image.inside(rest, self.inner, write)
         found: list[object] = []
 
         def read(element: Flat) -> object:
@@ -204,11 +204,6 @@ class SpreadConfig(_SpreadSection):
     """The field of each element in the older version, such as `lines[].currency`, or of one object,
     such as `price.currency`."""
 
-    def upgrade(self) -> Upgrade:
-        makes = () if self.keep else (self.field,)
-        moves = {self.field: self.into}
-        return Upgrade(takes=(self.into,), makes=makes, reads={}, leaves={}, moves=moves)
-
     def losses(self) -> Iterator[Loss]:
         return self._losses(self.field, self.into, newer=True)
 
@@ -227,11 +222,6 @@ class CollectConfig(_SpreadSection):
     such as `price.currency`."""
     into: str
     """The field of the older version that holds the value, such as currency."""
-
-    def upgrade(self) -> Upgrade:
-        takes = () if self.keep else (self.into,)
-        moves = {self.field: self.into}
-        return Upgrade(takes=takes, makes=(self.field,), reads={}, leaves={}, moves=moves)
 
     def losses(self) -> Iterator[Loss]:
         return self._losses(self.into, self.field, newer=False)

@@ -13,8 +13,7 @@ from pydantic import Field
 from gateway.base.dates import time_zone
 from gateway.base.model import NonEmptyText, NumberText, SectionModel
 from gateway.conversion.changes.build_context import BuildContext
-from gateway.conversion.changes.change_section import Loss, Upgrade
-from gateway.conversion.changes.value_kinds import NUMBER, TEXT, ValueKinds
+from gateway.conversion.changes.change_section import Loss
 from gateway.conversion.changes.value_rewrite import (
     FormWays,
     RewriteSection,
@@ -384,9 +383,6 @@ class TimeConfig(RewriteSection):
     text: bool = False
     """Whether unix time is a text of digits in bodies, and no number. The default is false."""
 
-    def upgrade(self) -> Upgrade:
-        return Upgrade.in_place(self.field, self._kinds(self.older), self._kinds(self.newer))
-
     def losses(self) -> Iterator[Loss]:
         try:
             newer, older = self._form(newer=True), self._form(newer=False)
@@ -410,9 +406,6 @@ class TimeConfig(RewriteSection):
         if isinstance(self.zone, str):
             return self.zone
         return self.zone.newer if newer else self.zone.older
-
-    def _kinds(self, form: str) -> ValueKinds:
-        return NUMBER if form in _UNIX_FIGURES and not self.text else TEXT
 
     def _form(self, *, newer: bool) -> "MomentForm":
 

@@ -10,12 +10,9 @@ from pydantic import JsonValue
 from gateway.conversion.carry import VALUE, Carry, HeaderPlace, LinkPlace, Place, QueryPlace
 from gateway.conversion.change import Change, Inverse, Whole
 from gateway.conversion.changes.build_context import BodyContext, ParameterContext
-from gateway.conversion.changes.change_section import BodySection, Loss, Upgrade
-from gateway.conversion.changes.value_kinds import BOOLEAN, NUMBER, TEXT
+from gateway.conversion.changes.change_section import BodySection, Loss
 from gateway.conversion.document import MISSING
 from gateway.conversion.scalars import Type
-
-_KINDS = {"text": TEXT, "number": NUMBER, "boolean": BOOLEAN}
 
 
 class CarrySection(BodySection):
@@ -43,12 +40,6 @@ class CarrySection(BodySection):
     @property
     def needs_message(self) -> bool:
         return True
-
-    def upgrade(self) -> Upgrade:
-        if self.inverse:
-            reads = {self.field: _KINDS[self.type]}
-            return Upgrade(takes=(self.field,), makes=(), reads=reads, leaves={})
-        return Upgrade(takes=(), makes=(self.field,), reads={}, leaves={})
 
     def losses(self) -> Iterator[Loss]:
         if "default" in self.model_fields_set:

@@ -9,9 +9,8 @@ from pydantic import Field
 from gateway.base.model import NumberText
 from gateway.conversion.change import Change, FieldChange, Inverse
 from gateway.conversion.changes.build_context import BodyContext, BuildContext, ParameterContext
-from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
+from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection
 from gateway.conversion.changes.scale import Scale
-from gateway.conversion.changes.value_kinds import BOOLEAN, NUMBER, TEXT
 from gateway.conversion.document import JsonForm, JsonObject
 from gateway.conversion.field_path import Keys, Scope
 from gateway.conversion.parameter_change import ParameterChange, Rewritten
@@ -86,7 +85,6 @@ _RETYPED: Mapping[tuple[Type, Type], Callable[[str], str | bool]] = {
 
 
 TypeName = Literal["text", "number", "boolean", "integer"]
-_KINDS = {"text": TEXT, "number": NUMBER, "integer": NUMBER, "boolean": BOOLEAN}
 
 
 class TypeConfig(BodySection, ParameterSection):
@@ -102,9 +100,6 @@ class TypeConfig(BodySection, ParameterSection):
     """The type of the value in the older version: text, number, boolean or integer."""
     scale: Annotated[int, Field(ge=1, le=18), NumberText] | None = None
     """The decimal places that an integer counts, such as 2 for cents; for `integer` only."""
-
-    def upgrade(self) -> Upgrade:
-        return Upgrade.in_place(self.field, _KINDS[self.older], _KINDS[self.newer])
 
     def losses(self) -> Iterable[Loss]:
         return ()

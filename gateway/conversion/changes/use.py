@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
 from gateway.base.mistakes import suggest
 from gateway.base.model import Name, Some
 from gateway.conversion.change import Change, task_of
 from gateway.conversion.changes.build_context import BodyContext
-from gateway.conversion.changes.change_section import WHOLE, BodySection, Loss, Upgrade
+from gateway.conversion.changes.change_section import BodySection, Loss
+from gateway.conversion.changes.field_use import WHOLE, FieldUse
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.document import JsonForm, JsonObject
 from gateway.conversion.field_path import Keys, Scope, is_array, keys_of, parse_scopes
@@ -129,8 +130,9 @@ class UseConfig(BodySection):
     at: Some[str] | None = None
     """The places of the objects: `item`, `items[]`, `prices.*`; without it, the object itself."""
 
-    def upgrade(self) -> Upgrade:
-        return Upgrade.in_place(WHOLE)
+    @cached_property
+    def field_use(self) -> FieldUse:
+        return FieldUse(takes=(WHOLE,), makes=(WHOLE,))  # its group is not at hand
 
     def losses(self) -> Iterable[Loss]:
         return ()

@@ -12,14 +12,11 @@ from typing import ClassVar, Literal
 from gateway.conversion.change import Change, FieldChange, Inverse, Whole
 from gateway.conversion.changes.build_context import BodyContext, ParameterContext
 from gateway.conversion.changes.change_section import (
-    WHOLE,
     BodySection,
     ChangeSection,
     Loss,
     ParameterSection,
-    Upgrade,
 )
-from gateway.conversion.changes.value_kinds import ARRAY
 from gateway.conversion.conversion_error import (
     Beside,
     ConversionError,
@@ -41,7 +38,6 @@ from gateway.conversion.schema import (
     an_array,
     counts_of,
     elements_of,
-    field_of,
     requires,
     union,
     with_field,
@@ -135,7 +131,7 @@ class Wrap(FieldChange):
 
         def filled(holder: Flat) -> object:
             key, empty = self.field[-1], an_array(False, 0, 0)
-            schema = union((field_of(holder, key), empty))
+            schema = union((image.field(holder, key), empty))
             return (
                 with_field(holder, key, schema, required=True)
                 if not requires(holder, key)
@@ -160,7 +156,7 @@ class Wrap(FieldChange):
         key = self.field[-1]
         required = requires(holder, key)
         found: list[object] = []
-        for flat in image.alternatives(field_of(holder, key)):
+        for flat in image.alternatives(image.field(holder, key)):
             if flat["type"] == "null":
                 found.append(flat)
                 continue
@@ -172,12 +168,14 @@ class Wrap(FieldChange):
                 required = required and self.empty is not Nothing.ABSENT
                 found += [{"type": "null"}] if self.empty is Nothing.NULL else []
                 found += [an_array(False, 0, 0)] if self.empty is Nothing.LIST else []
+            only: object = False
             if most != 0 and (least < 2 or self.many is Several.FIRST):
-                found.append(self._only(flat, image))
+                only = self._only(flat, image)
+                found.append(only)
             if (most is None or most > 1) and self.many is not Several.FIRST:
                 keeps = self.many is Several.KEEP
                 several = {**flat, "minItems": max(2, least)}
-                found.append(several if keeps else image.refused(flat, "several elements"))
+                found.append(several if keeps else image.refused(flat, "several elements", only))
         if not found:
             return holder
         return with_field(holder, key, union(found), required=required)
@@ -232,8 +230,8 @@ class FirstValue:
     strict: bool = False
 
     @property
-    def moved(self) -> tuple[MovedNames, ...]:
-        return ()
+    def names(self) -> tuple[MovedNames, ...]:
+        return (MovedNames((self.name,), (self.name,)),)
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         key = spelling.key(self.name)
@@ -272,18 +270,6 @@ class _BodyListSection(_ListSection, BodySection):
     The default is first."""
     empty: Literal["null", "absent", "list"] = "null"
     """What an empty list becomes: null, no field, or the list that it is. The default is null."""
-
-    def upgrade(self) -> Upgrade:
-        if self.field is None:
-            # Changes are of the elements of a body that is a list, as of a body that is not.
-            return replace(Upgrade.in_place(WHOLE), moves={WHOLE: WHOLE})
-        reads, leaves = (None, ARRAY) if self.inverse else (ARRAY, None)
-        one = Upgrade.in_place(self.field, reads, leaves)
-        if self.many == "keep" or self.field.endswith("*"):
-            return one
-        element = f"{self.field}[]"
-        moves = {element: self.field} if self.inverse else {self.field: element}
-        return replace(one, moves=moves)
 
     def losses(self) -> Iterator[Loss]:
         named = "the body" if self.field is None else f"'{self.field}'"
@@ -327,9 +313,6 @@ class _ParameterListSection(_ListSection, ParameterSection):
     """The parameter, which has the same name in both versions."""
     many: Literal["first", "refuse"] = "first"
     """What several values become: the first of them, or a refusal. The default is first."""
-
-    def upgrade(self) -> Upgrade:
-        return Upgrade.in_place(self.field)
 
     def losses(self) -> Iterator[Loss]:
         if self.many == "first":

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from gateway.base.mistakes import Location, Mistakes, place
 from gateway.base.path_templates import ANY, Router, Template, shared_path
-from gateway.conversion.changes.change_section import WHOLE, Upgrade
-from gateway.conversion.changes.value_kinds import ValueKinds
+from gateway.conversion.changes.change_section import ParameterSection
+from gateway.conversion.changes.field_use import WHOLE, FieldUse, ValueKinds
 from gateway.conversion.declared.conversion import Part
-from gateway.conversion.declared.groups import DeclaredChange
 from gateway.conversion.operation import MappedOperation, OperationPattern, OperationTable
 from gateway.conversion.version_step import MessageKind, VersionLink
 from gateway.versions.version import Version
@@ -175,21 +174,24 @@ def _uses_of(
     parts: Sequence[Part], key: str, spelling: Callable[[str], str] = str
 ) -> Iterator[_Use]:
     for part in parts:
-        changes = part.changes() if key == "changes" else _parameters(part, key)
-        for change in changes:
-            upgrade = change.upgrade()
+        uses: Iterable[tuple[Location, FieldUse, str]] = (
+            ((change.at, change.field_use, change.use) for change in part.changes())
+            if key == "changes"
+            else ((at, section.parameter_use, "") for at, section in _parameters(part, key))
+        )
+        for at, one, use in uses:
             yield _Use(
-                change.at,
-                tuple(spelling(field) for field in upgrade.takes if field != WHOLE),
-                tuple(spelling(field) for field in upgrade.makes if field != WHOLE),
-                change.use,
+                at,
+                tuple(spelling(field) for field in one.takes if field != WHOLE),
+                tuple(spelling(field) for field in one.makes if field != WHOLE),
+                use,
             )
 
 
-def _parameters(part: Part, key: str) -> Iterator[DeclaredChange]:
+def _parameters(part: Part, key: str) -> Iterator[tuple[Location, ParameterSection]]:
     for index, entry in enumerate(getattr(part.config, key)):
         for name, section in entry.named().items():
-            yield DeclaredChange((*part.at, key, index, name), section)
+            yield (*part.at, key, index, name), section
 
 
 def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes: Mistakes) -> None:
@@ -301,8 +303,8 @@ def _find_unreadable(parts: Sequence[Part], mistakes: Mistakes) -> None:
     held: _Known = {}
     for part in parts:
         for change in part.changes():
-            upgrade, here = change.upgrade(), change.at
-            for field, read in upgrade.reads.items():
+            use, here = change.field_use, change.at
+            for field, read in use.reads.items():
                 found, other = held.get(field, (read, here))
                 if not found.meets(read):
                     mistakes.add(
@@ -310,19 +312,19 @@ def _find_unreadable(parts: Sequence[Part], mistakes: Mistakes) -> None:
                         f" this takes {read}; {_ORDER}{change.use}",
                         *here,
                     )
-            held = _still_known(held, upgrade)
-            held |= {field: (left, here) for field, left in upgrade.leaves.items()}
+            held = _still_known(held, use)
+            held |= {field: (left, here) for field, left in use.leaves.items()}
 
 
 def _find_misnamed(parts: Sequence[Part], mistakes: Mistakes) -> None:
     """Report links with a parameter that is of the other version, where a change renames it."""
-    renamed = [change.upgrade() for part in parts for change in _parameters(part, "query")]
+    renamed = [one.parameter_use for part in parts for _, one in _parameters(part, "query")]
     for change in (change for part in parts for change in part.changes()):
         if change.section.linked is None:
             continue
         version, name = change.section.linked
-        for upgrade in renamed:
-            own, others, other = upgrade.makes, upgrade.takes, "older"
+        for use in renamed:
+            own, others, other = use.makes, use.takes, "older"
             if version == "older":
                 own, others, other = others, own, "newer"
             if name in others and name not in own and own:
@@ -334,15 +336,15 @@ def _find_misnamed(parts: Sequence[Part], mistakes: Mistakes) -> None:
                 )
 
 
-def _still_known(held: _Known, upgrade: Upgrade) -> _Known:
+def _still_known(held: _Known, use: FieldUse) -> _Known:
     """Return what is known of fields that an upgrade only moves, or does not touch."""
-    touched = (*upgrade.takes, *upgrade.makes)
+    touched = (*use.takes, *use.makes)
     known = {
         field: known
         for field, known in held.items()
         if not any(_within(field, each) for each in touched)
     }
-    known |= {to: held[source] for to, source in upgrade.moves.items() if source in held}
+    known |= {to: held[source] for to, source in use.moves.items() if source in held}
     return known
 
 

@@ -6,7 +6,8 @@ from typing import NamedTuple, TypeVar
 from gateway.base.mistakes import Location, Mistakes, place
 from gateway.conversion.change import Change, Whole
 from gateway.conversion.changes.build_context import BodyContext
-from gateway.conversion.changes.change_section import WHOLE, BodySection, ChangeSection, Upgrade
+from gateway.conversion.changes.change_section import BodySection, ChangeSection
+from gateway.conversion.changes.field_use import FieldUse
 from gateway.conversion.changes.registry import ChangeConfig
 from gateway.conversion.changes.use import UseConfig
 from gateway.conversion.version_step import VersionLink
@@ -39,25 +40,11 @@ class DeclaredChange(NamedTuple):
         context = BodyContext(self.at, Mistakes(), {}, (link.older, link.newer))
         return self.section.body_change(context) if isinstance(self.section, BodySection) else None
 
-    def upgrade(self) -> Upgrade:
-        """Return the upgrade, with the names that the fields have from outside."""
-        one, named = self.section.upgrade(), self._named
-        if not self.place:
-            return one
-        nesting, rewriting = one.nesting, one.rewriting
-        return Upgrade(
-            takes=tuple(map(named, one.takes)),
-            makes=tuple(map(named, one.makes)),
-            reads={named(field): kinds for field, kinds in one.reads.items()},
-            leaves={named(field): kinds for field, kinds in one.leaves.items()},
-            moves={named(target): named(source) for target, source in one.moves.items()},
-            nesting=nesting and nesting._replace(field=named(nesting.field)),
-            rewriting=rewriting and rewriting._replace(field=named(rewriting.field)),
-        )
-
     @property
-    def _named(self) -> Callable[[str], str]:
-        return lambda field: self.place if field == WHOLE else f"{self.place}.{field}"
+    def field_use(self) -> FieldUse:
+        """What it does with fields, by the names that they have from outside."""
+        section = self.section
+        return section.field_use.at(self.place) if isinstance(section, BodySection) else FieldUse()
 
 
 def declared_changes(

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from gateway.base.mistakes import Mistakes
 from gateway.conversion.chain import compose
-from gateway.conversion.changes.change_section import WHOLE, ChangeSection, Upgrade
+from gateway.conversion.changes.change_section import ChangeSection
+from gateway.conversion.changes.field_use import WHOLE, FieldUse, SoughtField
 from gateway.conversion.changes.rename import RenameSection
 from gateway.conversion.field_path import FieldPath, parse_path, spell
 from gateway.conversion.operation import MappedOperation
@@ -100,60 +101,32 @@ _OBJECTS = re.compile(r"(?:\[\]|(?<!\\)\.\*)+\Z")
 _LAST = re.compile(r"(?:\\.|[^.\\])+\Z", re.DOTALL)
 
 
-class SoughtField(NamedTuple):
-    """A field that a change looks for.
-
-    Attributes:
-        name: as gateway.yaml has it; of the members beside an object, their prefix and `*`.
-        prefix: that of members beside an object; None for one field.
-        but: the fields that begin so as well, and are no such members.
-        anywhere: whether it is a key that may be at any place.
-    """
-
-    name: str
-    prefix: str | None = None
-    but: frozenset[str] = frozenset()
-    anywhere: bool = False
-
-    def presence(self, fields: BodyFields) -> Presence | None:
-        """Return whether bodies may have it; None for the whole body, which is always there."""
-        if self.anywhere:
-            there = fields.has_anywhere(self.name)
-            return Presence.DECLARED if there else Presence.UNDECLARED
-        path = _path(self.name)
-        if path is None:
-            return None
-        if self.prefix is None:
-            return fields.look_up(path)
-        return fields.look_up_prefixed(path, self.prefix, self.but)
-
-    def assume(self, fields: BodyFields) -> None:
-        """Let bodies have it."""
-        path = _path(self.name)
-        if path is not None and self.prefix is None and not self.anywhere:
-            fields.assume(path)
+def presence_of(one: SoughtField, fields: BodyFields) -> Presence | None:
+    """Return whether bodies may have a field; None for the whole body, which is always there."""
+    if one.anywhere:
+        return Presence.DECLARED if fields.has_anywhere(one.name) else Presence.UNDECLARED
+    path = _path(one.name)
+    if path is None:
+        return None
+    if one.prefix is None:
+        return fields.look_up(path)
+    return fields.look_up_prefixed(path, one.prefix, one.but)
 
 
-def sought(upgrade: Upgrade, *, upwards: bool) -> Iterator[SoughtField]:
+def assume(one: SoughtField, fields: BodyFields) -> None:
+    """Let bodies have a field."""
+    path = _path(one.name)
+    if path is not None and one.prefix is None and not one.anywhere:
+        fields.assume(path)
+
+
+def sought(use: FieldUse, *, upwards: bool) -> Iterator[SoughtField]:
     """Yield the fields that a change looks for on the way to a version, each once."""
-    nesting = upgrade.nesting
-    if nesting is not None and nesting.newer == upwards:
-        outer = _LAST.sub("", nesting.field)
-        yield SoughtField(f"{outer}{nesting.prefix}*", nesting.prefix, nesting.but)
-        yield from (SoughtField(f"{outer}{name}") for name in sorted(nesting.but))
-        return
-    if upwards:
-        names = dict.fromkeys((*upgrade.takes, *upgrade.moves.values()))
-    else:
-        names = dict.fromkeys((*upgrade.makes, *upgrade.moves))
-    if upgrade.count and WHOLE in (upgrade.moves if upwards else upgrade.moves.values()):
-        names[upgrade.count] = None
+    names = (*use.takes, *use.moves.values()) if upwards else (*use.makes, *use.moves)
     # Where its elements or members are looked for, the list or map is as well.
     holders = {name[:-2] for name in names if name.endswith(("[]", ".*"))}
-    yield from (SoughtField(name) for name in names if name not in holders)
-    if upgrade.rewriting is not None:
-        for name in sorted(upgrade.rewriting.but):
-            yield SoughtField(upgrade.rewriting.to_older(name) if upwards else name, anywhere=True)
+    found = (SoughtField(name) for name in names if name not in holders)
+    yield from dict.fromkeys((*found, *use.beside.get(upwards, ())))
 
 
 class LostField(NamedTuple):
@@ -170,10 +143,10 @@ class LostField(NamedTuple):
     target: str
 
 
-def lost(fields: BodyFields, upgrade: Upgrade, *, upwards: bool) -> Iterator[LostField]:
+def lost(fields: BodyFields, use: FieldUse, *, upwards: bool) -> Iterator[LostField]:
     """Yield the fields in whose place a change moves others, and which it does not take."""
-    taken = upgrade.takes if upwards else upgrade.makes
-    for newer, older in upgrade.moves.items():
+    taken = use.takes if upwards else use.makes
+    for newer, older in use.moves.items():
         target, source = (newer, older) if upwards else (older, newer)
         to, way = _path(target), _path(source)
         if to is not None and way is not None and target not in taken:
@@ -192,18 +165,17 @@ def _path(name: str) -> FieldPath | None:
     return parse_path(inner)
 
 
-def renamed(section: ChangeSection, upgrade: Upgrade, *, upwards: bool) -> str:
+def renamed(section: ChangeSection, use: FieldUse, *, upwards: bool) -> str:
     """Return the name that a rename gives what it looks for; empty for any other change.
 
     Args:
         section: the change.
-        upgrade: its upgrade, with the names from outside of a group.
+        use: what it does with fields, by their names from outside of a group.
         upwards: whether messages are converted to the newer version.
     """
     if not isinstance(section, RenameSection):
         return ""
-    (name,) = upgrade.makes if upwards else upgrade.takes
-    return name
+    return next(iter(use.makes if upwards else use.takes), "")
 
 
 def swapped(missing: str, there: str, *, upwards: bool) -> str:

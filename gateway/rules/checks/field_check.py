@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gateway.base.files import read_regular
 from gateway.base.mistakes import Location, Mistakes, suggest
-from gateway.conversion.changes.change_section import Upgrade
+from gateway.conversion.changes.field_use import FieldUse, SoughtField
 from gateway.conversion.declared.conversion import Part
 from gateway.conversion.declared.groups import DeclaredChange
 from gateway.conversion.schema import Schema
@@ -19,9 +19,10 @@ from gateway.routing.snapshot import Api
 from gateway.rules.checks.bodies import (
     AskedOperation,
     LostField,
-    SoughtField,
     asked_operations,
+    assume,
     lost,
+    presence_of,
     renamed,
     sought,
     swapped,
@@ -248,10 +249,10 @@ class _Walk:
         fields = BodyFields(schema)
         for part in parts:
             for change in self._changes(part):
-                upgrade, own = change.upgrade(), change.section.upgrade()
+                use, own = change.field_use, change._replace(place="").field_use
                 missing: list[SoughtField] = []
-                for one, inner in zip(self._sought(upgrade), self._sought(own), strict=True):
-                    if (presence := one.presence(fields)) is None:
+                for one, inner in zip(self._sought(use), self._sought(own), strict=True):
+                    if (found_as := presence_of(one, fields)) is None:
                         continue
                     used = _used_at(change)
                     new = _LookUp(
@@ -259,22 +260,22 @@ class _Walk:
                         (used, change.place),
                         change.at,
                         change.use,
-                        renamed(change.section, upgrade, upwards=self.upwards),
+                        renamed(change.section, use, upwards=self.upwards),
                     )
                     found = self.look_ups.setdefault((used, change.at, one.name), new)
-                    found.presences.add(presence)
-                    if presence is not Presence.DECLARED:
+                    found.presences.add(found_as)
+                    if found_as is not Presence.DECLARED:
                         found.names |= set(fields.names())
-                        found.taken |= one.presence(BodyFields(schema)) is Presence.DECLARED
+                        found.taken |= presence_of(one, BodyFields(schema)) is Presence.DECLARED
                         missing.append(one)
-                for clash in lost(fields, upgrade, upwards=self.upwards):
+                for clash in lost(fields, use, upwards=self.upwards):
                     self.clashes.setdefault((_used_at(change), change.at), (change, clash))
                 for one in missing:  # so that it is reported once, and not by changes after it
-                    one.assume(fields)
+                    assume(one, fields)
                 fields.apply(change.change(part.link), change.place, upwards=self.upwards)
 
-    def _sought(self, upgrade: Upgrade) -> Iterator[SoughtField]:
-        return sought(upgrade, upwards=self.upwards)
+    def _sought(self, use: FieldUse) -> Iterator[SoughtField]:
+        return sought(use, upwards=self.upwards)
 
     def _changes(self, part: Part) -> Iterable[DeclaredChange]:
         changes = list(part.changes())
@@ -302,7 +303,7 @@ class _Walk:
         """Return whether the neighbouring version has a field that this one lacks."""
         one = SoughtField(path)
         bodies = (BodyFields(body.schema) for body in self.neighbours)
-        return any(one.presence(fields) is Presence.DECLARED for fields in bodies)
+        return any(presence_of(one, fields) is Presence.DECLARED for fields in bodies)
 
     def _report_clash(self, change: DeclaredChange, lost: LostField, mistakes: Mistakes) -> None:
         mistakes.warn(

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from gateway.base.mistakes import Mistakes
 from gateway.base.path_templates import shared_path
-from gateway.conversion.changes.change_section import Upgrade
+from gateway.conversion.changes.field_use import FieldUse
 from gateway.conversion.declared.conversion import Part
 from gateway.conversion.schema import Schema
 from gateway.conversion.version_step import VersionLink
 from gateway.routing.endpoint import asked_paths
 from gateway.routing.snapshot import Api, Endpoint
-from gateway.rules.checks.bodies import sought
+from gateway.rules.checks.bodies import presence_of, sought
 from gateway.verify.located_operation import LocatedOperation
 from gateway.verify.openapi.body_fields import BodyFields, Presence
 from gateway.versions.version import Version
@@ -146,12 +146,12 @@ class _Check(NamedTuple):
         for part, sent in parts:
             changes = list(part.changes())
             for change in changes if self._upwards else reversed(changes):
-                upgrade = change.upgrade()
+                use = change.field_use
                 # The fields of the service's version.
-                fields = upgrade.takes if self._upwards else upgrade.makes
+                fields = use.takes if self._upwards else use.makes
                 # A PATCH leaves what it does not name, and replaces arrays (RFC 7396).
                 in_array = any("[]" in name for name in fields)
-                if body is None or _is_there(upgrade, body, upwards=self._upwards):
+                if body is None or _is_there(use, body, upwards=self._upwards):
                     for loss in change.section.overwritten():
                         whole = sent != "PATCH" or loss.in_patch or in_array
                         if loss.newer == self._upwards and whole:
@@ -160,7 +160,7 @@ class _Check(NamedTuple):
                     body.apply(change.change(part.link), change.place, upwards=self._upwards)
 
 
-def _is_there(upgrade: Upgrade, body: BodyFields, *, upwards: bool) -> bool:
+def _is_there(use: FieldUse, body: BodyFields, *, upwards: bool) -> bool:
     """Return whether bodies may have one of the fields that a change looks for."""
-    fields = list(sought(upgrade, upwards=upwards))
-    return not fields or any(one.presence(body) in (None, Presence.DECLARED) for one in fields)
+    fields = list(sought(use, upwards=upwards))
+    return not fields or any(presence_of(one, body) in (None, Presence.DECLARED) for one in fields)

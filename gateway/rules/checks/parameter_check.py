@@ -89,11 +89,11 @@ def _listed(part: Part, key: str, *, upwards: bool) -> Iterator[_LookUp]:
     entries = list(enumerate(getattr(part.config, key)))
     for index, entry in entries if upwards else reversed(entries):
         for name, section in entry.named().items():
-            upgrade = section.upgrade()
-            wanted, left = upgrade.takes, upgrade.makes
+            use = section.parameter_use
+            wanted, left = use.takes, use.makes
             if not upwards:
                 wanted, left = left, wanted
-            given = renamed(section, upgrade, upwards=upwards)
+            given = renamed(section, use, upwards=upwards)
             yield _LookUp((*part.at, key, index, name), wanted, left, renamed=given)
 
 

@@ -73,7 +73,6 @@ def test_there_and_back(page: int, size: int | None, other: PagingForm) -> None:
 )
 def test_the_usual_size(message: object, asked: str, wanted: str) -> None:
     usual = UsualSize(("offset", "limit"), "10")
-    assert usual.moved == ()
     lines = usual.up(parse_query(asked), QUERY.of(message))
     assert write_query(lines) == wanted
     assert usual.down(lines, QUERY.of(message)) == lines

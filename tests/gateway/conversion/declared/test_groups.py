@@ -3,7 +3,6 @@
 from typing import Any
 
 from gateway.conversion.changes.registry import ChangeConfig
-from gateway.conversion.changes.value_kinds import TEXT
 from gateway.conversion.declared.groups import declared_changes, endless, listed_changes
 from gateway.rules.load import check
 
@@ -30,7 +29,7 @@ def test_each_use_stands_for_the_changes_of_its_group() -> None:
     )
     found = list(declared_changes(entries, ("here",), groups, ("there",)))
     inner = [("there", "node", index, *one.named()) for index, one in enumerate(groups["node"])]
-    assert [(one.used, one.at, one.upgrade().takes) for one in found] == [
+    assert [(one.used, one.at, one.field_use.takes) for one in found] == [
         ((), ("here", 0, "default"), ()),
         *(
             (("here", number, "use"), at, (f"{place}{field}".removesuffix("."),))
@@ -40,8 +39,8 @@ def test_each_use_stands_for_the_changes_of_its_group() -> None:
     ]
     assert found[0].use == ""
     assert found[1].use == " (of a group, used by here[1].use)"
-    assert found[1].upgrade().reads == {"i[].x.size": TEXT}
-    assert found[2].upgrade().moves == {"i[].x.a": "i[].x.b"}
+    assert found[1].field_use.reads["i[].x.size"].types == {"a string"}
+    assert found[2].field_use.moves == {"i[].x.a": "i[].x.b"}
 
 
 def test_each_change_is_listed_once_where_it_is_written() -> None:

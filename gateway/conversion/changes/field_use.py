@@ -1,0 +1,418 @@
+"""What a change does with fields, derived from its effect on the schema of any object.
+
+`check` and the search for changes that clash go by it: which fields an upgrade and a downgrade look
+for, which values they can read, what they leave, and which values only move. Effects run on an
+object of which nothing is known; every field that they ask for is noted, and the schema of its
+value bears its name, so that a value which comes to another field is recognised there.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from gateway.conversion.change import Change, Whole
+from gateway.conversion.document import Number
+from gateway.conversion.field_path import Keys, spell
+from gateway.conversion.parameter_change import MovedNames, ParameterChange
+from gateway.conversion.scalars import Scalar
+from gateway.conversion.schema import (
+    MADE,
+    TYPES,
+    WIDE,
+    Effect,
+    Flat,
+    SchemaImage,
+    Taken,
+    Width,
+    union,
+)
+
+WHOLE = ""
+"""The name, among those of fields, of the object that holds them all."""
+_NAME = "x-field"
+_BOOLEANS = ({"false", "true"}, {"0", "1"})
+_KINDS = {
+    "string": "a string",
+    "number": "a number",
+    "integer": "a number",
+    "boolean": "a boolean",
+    "array": "an array",
+    "object": "an object",
+}
+
+_ALL = len({*_KINDS.values()})
+
+
+@dataclass(frozen=True, slots=True)
+class ValueKinds:
+    """The values that a field may have besides null, which is always possible.
+
+    Attributes:
+        types: what JSON calls their types.
+        words: all of the values, where they are known.
+    """
+
+    types: frozenset[str]
+    words: frozenset[Scalar] | None = None
+
+    def meets(self, other: "ValueKinds") -> bool:
+        """Whether some value is among both."""
+        if self.words is not None and other.words is not None:
+            return bool(self.words & other.words)
+        return bool(self.types & other.types)
+
+    def __str__(self) -> str:
+        return " or ".join(sorted(map(spelt, self.words) if self.words else self.types))
+
+
+def spelt(word: Scalar) -> str:
+    """Return a scalar as a text."""
+    if word is None:
+        return "null"
+    if isinstance(word, bool):
+        return "true" if word else "false"
+    return word.digits if isinstance(word, Number) else word
+
+
+class SoughtField(NamedTuple):
+    """A field that a change looks for.
+
+    Attributes:
+        name: as gateway.yaml has it; of the members beside an object, their prefix and `*`.
+        prefix: that of members beside an object; None for one field.
+        but: the fields that begin so as well, and are no such members.
+        anywhere: whether it is a key that may be at any place.
+    """
+
+    name: str
+    prefix: str | None = None
+    but: frozenset[str] = frozenset()
+    anywhere: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldUse:
+    """What a change does with fields, by their names in gateway.yaml.
+
+    Attributes:
+        takes: the fields of the older version that an upgrade looks for.
+        makes: the fields of the newer version that a downgrade looks for.
+        reads: the values that an upgrade can read, for the fields where not every value will do.
+        leaves: the values that an upgrade leaves, for the fields where that is known.
+        moves: for a field whose value is moved, the field that it is moved from. The value stays,
+            but for what is taken out of it or made in it.
+        beside: what else each direction looks for, an upgrade (True) or a downgrade.
+    """
+
+    takes: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()
+    reads: Mapping[str, ValueKinds] = field(default_factory=dict)
+    leaves: Mapping[str, ValueKinds] = field(default_factory=dict)
+    moves: Mapping[str, str] = field(default_factory=dict)
+    beside: Mapping[bool, tuple[SoughtField, ...]] = field(default_factory=dict)
+
+    def at(self, place: str) -> "FieldUse":
+        """Return the same with the names that fields have from outside the object at a place."""
+        if not place:
+            return self
+
+        def named(name: str) -> str:
+            return place if name == WHOLE else f"{place}.{name}"
+
+        return FieldUse(
+            takes=tuple(map(named, self.takes)),
+            makes=tuple(map(named, self.makes)),
+            reads={named(name): kinds for name, kinds in self.reads.items()},
+            leaves={named(name): kinds for name, kinds in self.leaves.items()},
+            moves={named(target): named(source) for target, source in self.moves.items()},
+            beside={
+                upwards: tuple(
+                    one if one.anywhere else one._replace(name=named(one.name)) for one in some
+                )
+                for upwards, some in self.beside.items()
+            },
+        )
+
+
+def field_use(change: Change) -> FieldUse:
+    """Return what a change does with fields."""
+    up, down = _traced(change, upwards=True), _traced(change, upwards=False)
+    # What one direction leaves as it is, such as digits that are rounded downwards alone, has the
+    # same name in both versions.
+    takes = [*up.looked, *(name for name in down.looked if down.stays(name, up))]
+    makes = [*down.looked, *(name for name in up.looked if up.stays(name, down))]
+    reads = {
+        name: kinds
+        for name in dict.fromkeys(takes)
+        if (kinds := (up if name in up.looked else down).readable(name, down)) is not None
+    }
+    leaves = {name: kinds for name in up.left if (kinds := up.kinds(name)) is not None}
+    moves = {**{source: target for target, source in down.moves.items()}, **up.moves}
+    moves |= {name: name for name in down.looked if down.stays(name, up)}
+    beside = {True: tuple(up.beside), False: tuple(down.beside)}
+    return FieldUse(
+        takes=tuple(dict.fromkeys(takes)),
+        makes=tuple(dict.fromkeys(makes)),
+        reads=reads,
+        leaves=leaves,
+        moves=moves,
+        beside=beside,
+    )
+
+
+def parameter_use(change: ParameterChange) -> FieldUse:
+    """Return what a change does with parameters."""
+    takes, makes = (
+        _looked_for(way)
+        for way in (change.names, [MovedNames(*pair[::-1]) for pair in reversed(change.names)])
+    )
+    return FieldUse(takes=takes, makes=makes)
+
+
+def _looked_for(way: Iterable[MovedNames]) -> tuple[str, ...]:
+    """Return the names that changes, in their order, look for and have not made themselves."""
+    found: dict[str, None] = {}
+    made = set[str]()
+    for newer, older in way:
+        found |= dict.fromkeys(name for name in older if name not in made)
+        made |= {*newer}
+    return tuple(found)
+
+
+def _traced(change: Change, *, upwards: bool) -> "_Trace":
+    trace = _Trace()
+    effect: Effect = partial(change.effect, image=trace, upwards=upwards)
+    if isinstance(change, Whole):
+        effect({_NAME: WHOLE})
+        if WHOLE in trace.looked:
+            trace.of_body()
+        return trace
+    given: Flat = {"type": "object", "additionalProperties": True, _NAME: WHOLE}
+    made = trace.inside(given, change.scopes, effect)
+    if made is not given and not trace.noted:
+        trace.looks(())
+    return trace
+
+
+class _Trace(SchemaImage):
+    """The fields that the effect of a change asks for, in one direction.
+
+    Attributes:
+        looked: those that it looks for.
+        left: the schemas of the values that it leaves, by name.
+        refused_types: the types of values that it refuses, by name, and whether it takes some.
+        moves: the field that a value comes from, by the field that it comes to.
+        beside: what it looks for that is not one field.
+        noted: how often it has noted something.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.looked: dict[str, None] = {}
+        self.left: dict[str, object] = {}
+        self.refused_types: dict[str, dict[str, bool]] = {}
+        self.moves: dict[str, str] = {}
+        self.beside: list[SoughtField] = []
+        self._place = WHOLE
+        self._running: list[object] = []
+        self.noted = 0
+
+    def stays(self, name: str, other: "_Trace") -> bool:
+        """Whether this direction replaces a value, and the other one does not look at it."""
+        return name in self.left and name not in other.looked and name not in other.left
+
+    def of_body(self) -> None:
+        """Let the fields of a body that is replaced be sought alone.
+
+        It may be an array, whose elements may have fields of the same names.
+        """
+        self.beside += (SoughtField(name) for name in self.looked if name != WHOLE)
+        self.looked, self.left, self.refused_types = {WHOLE: None}, {}, {}
+        ends = (one.removeprefix("[]") for pair in self.moves.items() for one in pair)
+        self.moves = dict(zip(ends, ends, strict=True))
+
+    def kinds(self, name: str) -> ValueKinds | None:
+        """Return the values that are left in a field; None where they may be any."""
+        flats = [one for one in self.alternatives(self.left[name]) if one["type"] != "null"]
+        if not flats or any(one.get(WIDE) == Width.TYPES for one in flats):
+            return None
+        types = frozenset(_KINDS[one["type"]] for one in flats)
+        if len(types) == _ALL:
+            return None
+        words: frozenset[Scalar] | None = None
+        if all("enum" in one for one in flats):
+            words = frozenset(_scalar(word) for one in flats for word in one["enum"])
+        # What booleans become is shorter by its type.
+        of_booleans = words is not None and {*map(spelt, words)} in _BOOLEANS
+        return ValueKinds(types, None if of_booleans else words)
+
+    def readable(self, name: str, back: "_Trace") -> ValueKinds | None:
+        """Return the values of a field that this direction can read; None for all of them.
+
+        Of a type of which some are refused, those are readable that the way back leaves.
+        """
+        refused = self.refused_types.get(name)
+        if not refused:
+            return None
+        types = frozenset(_KINDS[one] for one in TYPES if one != "null" and refused.get(one, True))
+        left = back.kinds(name) if name in back.left else None
+        partly = {_KINDS[one] for one, some in refused.items() if some and one in _KINDS}
+        if left is not None and left.types <= types & partly:
+            return left
+        return None if len(types) == _ALL else ValueKinds(types)
+
+    def looks(self, *fields: Keys) -> None:
+        for keys in fields:
+            self._look(self._named(_spelt(keys)))
+
+    def seeks(
+        self, key: str, *, prefix: str | None = None, but: frozenset[str] = frozenset()
+    ) -> None:
+        self.beside.append(SoughtField(self._named(key), prefix, but))
+
+    def seeks_anywhere(self, *keys: str) -> None:
+        self.beside += (SoughtField(key, anywhere=True) for key in keys)
+
+    def makes(self, keys: Keys, schema: object) -> None:
+        self._leave(self._named(_spelt(keys)), schema)
+
+    def field(self, flat: Flat, key: str) -> object:
+        name = self._of(flat, (key,))
+        self._look(name)
+        return {_NAME: name}
+
+    def each(self, schema: object, effect: Effect, key: object = None) -> object:
+        if key is None:
+            return super().each(schema, effect)
+        if key in self._running:  # the places inside are those of the same objects
+            return schema
+        self._running.append(key)
+        try:
+            return super().each(schema, effect)
+        finally:
+            self._running.pop()
+
+    def alternatives(self, schema: object) -> list[Flat]:
+        found = super().alternatives(schema)
+        name = schema.get(_NAME) if isinstance(schema, dict) else None
+        return found if name is None else [{**flat, _NAME: name} for flat in found]
+
+    def refused(self, flat: object, reason: str, made: object = False) -> object:
+        if isinstance(flat, dict) and _NAME in flat:
+            types = self.refused_types.setdefault(flat[_NAME], {})
+            types[flat["type"]] = made is not False
+        return made
+
+    def value(
+        self, flat: Flat, keys: Keys, effect: Effect, *, nulls: bool = False, parts: bool = False
+    ) -> object:
+        name = self._of(flat, keys)
+        mark = self.moves.get(name, name)
+        before, changed, stays = self.noted, False, False
+        replaced: list[object] = []
+        with self._within(name):
+            for one in self.alternatives({_NAME: mark}):
+                if one["type"] != "null" or nulls:
+                    made = effect(one)
+                    changed = changed or (made is not one and made is not False)
+                    stays = stays or made is one
+                    replaced.append(made)
+        inside = self.noted > before
+        if any(not _keeps(made, mark) for made in replaced) or (changed and not inside):
+            if not parts:
+                self._look(name)
+            self._leave(name, {"anyOf": [made for made in replaced if made is not False]})
+            self.moves.pop(name, None)
+            for made in () if stays else replaced:
+                self._moved(name, made)
+        return {**flat} if changed else flat
+
+    def _look(self, name: str) -> None:
+        self.noted += 1
+        if name not in self.left:
+            self.looked[name] = None
+
+    def _leave(self, name: str, schema: object) -> None:
+        self.noted += 1
+        self.left[name] = schema
+
+    def elements(self, flat: Flat, convert: Callable[[object], object]) -> object:
+        if flat["type"] != "array":
+            return self._astray(flat)
+        return self._through(f"{self._place}[]", flat, convert)
+
+    def members(self, flat: Flat, convert: Callable[[object], object]) -> Flat:
+        return self._through(self._named("*"), flat, convert)
+
+    def may_have(self, flat: Flat, keys: Keys) -> bool:
+        return False
+
+    def take(self, flat: Flat, keys: Keys, *, keep: bool = False) -> Taken:
+        name = self._named(_spelt(keys))
+        if not keep:
+            self._look(name)
+        value: object = {_NAME: self.moves.get(name, name)}
+        if name in self.left and name not in self.moves:
+            value = self.left[name]
+        return Taken({**flat}, value, False)
+
+    def put(self, schema: object, keys: Keys, value: object, *, required: bool) -> object:
+        name = self._named(_spelt(keys))
+        self._moved(name, value)
+        source = value.get(_NAME) if isinstance(value, dict) else None
+        made = value if source is None else self.left.get(source, True)
+        self._leave(name, union((self.left.get(name, False), made)))
+        return {**schema} if isinstance(schema, dict) else schema
+
+    def _through(self, name: str, flat: Flat, convert: Callable[[object], object]) -> Flat:
+        given: Flat = {_NAME: name}
+        with self._within(name):
+            made = convert(given)
+        return flat if _keeps(made, name) else {**flat}
+
+    def _moved(self, name: str, made: object) -> None:
+        """Note the fields whose values come to a field, or into its elements or members."""
+        for one in made.get("anyOf", [made]) if isinstance(made, dict) else ():
+            if not isinstance(one, dict):
+                continue
+            source = one.get(_NAME)
+            if source is not None and source != name:
+                self.moves[name] = source
+            for key, inner in (("items", "[]"), ("additionalProperties", ".*")):
+                if isinstance(one.get(key), dict) and _NAME not in one:
+                    self._moved(f"{name}{inner}", one[key])
+
+    @contextmanager
+    def _within(self, name: str) -> Iterator[None]:
+        before, self._place = self._place, name
+        try:
+            yield
+        finally:
+            self._place = before
+
+    def _of(self, flat: Flat, keys: Keys) -> str:
+        # An object that holds a whole body, or an element, is no part of documents.
+        holds = MADE in flat and _NAME not in flat
+        return self._place if holds else self._named(_spelt(keys))
+
+    def _named(self, name: str) -> str:
+        return ".".join(filter(None, (self._place, name)))
+
+
+def _keeps(made: object, name: str) -> bool:
+    members = made.get("anyOf", [made]) if isinstance(made, dict) else [made]
+    return all(
+        one is False or (isinstance(one, dict) and one.get(_NAME) == name) for one in members
+    )
+
+
+def _spelt(keys: Iterable[str]) -> str:
+    return ".".join(map(spell, keys))
+
+
+def _scalar(word: object) -> Scalar:
+    if isinstance(word, str | bool | None):
+        return word
+    return Number(str(word))
