@@ -8,6 +8,9 @@ from hypothesis import settings
 settings.register_profile("tests", deadline=None)
 settings.load_profile("tests")
 
+# Until all tests are collected, nearly all new objects stay.
+gc.disable()
+
 
 def pytest_collection_finish() -> None:
     """Have no collection of garbage go over the tests themselves: a reload waits for each of them.
@@ -15,6 +18,7 @@ def pytest_collection_finish() -> None:
     Some ten thousand tests and all modules that they import are a million objects that stay.
     """
     gc.freeze()
+    gc.enable()
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -13,6 +13,7 @@ import pytest
 
 from gateway.findings.operator import Operator
 from gateway.observe import log
+from gateway.process import reloader
 from tests.gateway.kit import (
     ROOT,
     Program,
@@ -21,6 +22,7 @@ from tests.gateway.kit import (
     Stack,
     StartGateway,
     StartUpstream,
+    execute_program,
     rules,
     start_program,
 )
@@ -28,6 +30,16 @@ from tests.gateway.operating import MakeOperator, make_operator
 
 # A shell has its jobs in the background ignore Ctrl-C, and so would the programs that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Each Reloader would collect the garbage of all tests, which takes a third of a second.
+_collect = reloader._collect
+reloader._collect = lambda: None
+
+
+@pytest.fixture
+def collecting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let reloaders collect garbage, as they do outside of tests."""
+    monkeypatch.setattr(reloader, "_collect", _collect)
 
 
 @pytest.fixture
@@ -42,17 +54,26 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def gateway(tmp_path: Path) -> Iterator[StartGateway]:
     """Start gateways of the test's own: the text of gateway.yaml, then environment variables."""
     with ExitStack() as stack:
+        yield partial(_start_gateway, start_program, stack, tmp_path)
 
-        def start(rules: str, **variables: str) -> Program:
-            folder = tmp_path / f"gateway{len(list(tmp_path.iterdir()))}"
-            folder.mkdir()
-            config = folder / "gateway.yaml"
-            config.write_text(rules)
-            program = start_program(stack, folder, "gateway", **variables)
-            program.config = config
-            return program
 
-        yield start
+@pytest.fixture
+def executed_gateway(tmp_path: Path) -> Iterator[StartGateway]:
+    """Start gateways as `gateway` does, but as new processes whose memory can be measured."""
+    with ExitStack() as stack:
+        yield partial(_start_gateway, execute_program, stack, tmp_path)
+
+
+def _start_gateway(
+    start: Callable[..., Program], stack: ExitStack, parent: Path, rules: str, **variables: str
+) -> Program:
+    folder = parent / f"gateway{len(list(parent.iterdir()))}"
+    folder.mkdir()
+    config = folder / "gateway.yaml"
+    config.write_text(rules)
+    program = start(stack, folder, "gateway", **variables)
+    program.config = config
+    return program
 
 
 @pytest.fixture(scope="session")

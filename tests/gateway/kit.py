@@ -8,13 +8,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from gateway.findings.refused_rules import rules_hash
+from tests.fork_server import Process, fork_server
 
 ROOT = Path(__file__).parents[2]
 # A busy machine takes long to start a program; nothing else comes near.
@@ -29,7 +30,7 @@ DEFAULTS = {"GATEWAY_WORKERS": "1", "GATEWAY_SHADOW_LOAD": "1"}
 class Program:
     """A started program: where it listens, and what it has logged since so many bytes of log."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
     output: Path
     config: Path | None = None
     port: int = 0
@@ -112,22 +113,47 @@ def free_port() -> int:
 
 
 def start_program(stack: ExitStack, folder: Path, program: str, **variables: str) -> Program:
-    """Start `python -m program` in a folder on a free port; return it once it listens."""
+    """Start `python -m program` in a folder on a free port; return it once it listens.
+
+    It is forked from a process that has imported it.
+    """
+    return _start(stack, folder, program, variables, fork_server().start)
+
+
+def execute_program(stack: ExitStack, folder: Path, program: str, **variables: str) -> Program:
+    """Start a program as `start_program` does, but as a new process that shares no memory."""
+    return _start(stack, folder, program, variables, _execute)
+
+
+def _execute(
+    program: str, folder: Path, environment: Mapping[str, str], output: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", program],
+        cwd=folder,
+        env=environment,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        process_group=0,  # Ctrl-C is for who started it
+    )
+
+
+def _start(
+    stack: ExitStack,
+    folder: Path,
+    program: str,
+    variables: Mapping[str, str],
+    start: Callable[[str, Path, Mapping[str, str], IO[bytes]], Process],
+) -> Program:
     folder.mkdir(exist_ok=True, parents=True)
     prefixes = ("GATEWAY_", "BACKEND_", "PERSON_", "USERS", "NAME_SEPARATOR")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
     ports = {"gateway": ("GATEWAY_PORT", "GATEWAY_ADMIN_PORT"), "users_service": ("USERS_PORT",)}
     free = dict.fromkeys(ports.get(program, (f"{program.upper()}_PORT",)), "0")
     output = folder / f"{program}.log"
+    environment = {**kept, "PYTHONPATH": str(ROOT), **DEFAULTS, **free, **variables}
     with output.open("wb") as stream:
-        process = subprocess.Popen(
-            [sys.executable, "-m", program],
-            cwd=folder,
-            env={**kept, "PYTHONPATH": str(ROOT), **DEFAULTS, **free, **variables},
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            process_group=0,  # Ctrl-C is for who started it
-        )
+        process = start(program, folder, environment, stream)
     stack.callback(process.wait)
     stack.callback(process.kill)
     started = Program(process, output)

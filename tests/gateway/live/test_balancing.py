@@ -97,7 +97,7 @@ async def test_target_down_has_the_reason(
     reloaded: StartGateway, upstream: StartUpstream, reply: bytes, reason: str
 ) -> None:
     target = await upstream(reply)
-    more = "health: { path: /readyz, interval: 0.05, timeout: 0.2, down_after: 1 }"
+    more = "health: { path: /readyz, interval: 0.05, timeout: 1, down_after: 1 }"
     program = reloaded(house([target.port], more))
     (down, *_) = await asyncio.to_thread(wait_for, lambda: program.log("target_down"))
     assert (down["service"], down["target"]) == ("s", f"127.0.0.1:{target.port}")

@@ -192,10 +192,12 @@ async def test_health_is_on_the_admin_port_and_nowhere_else(
     ]
 
 
-async def test_an_idle_gateway_is_small(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_an_idle_gateway_is_small(
+    executed_gateway: StartGateway, upstream: StartUpstream
+) -> None:
     """Before its first request and after a few thousand."""
     scripted = await upstream(OK)
-    program = gateway(rules(scripted.port))
+    program = executed_gateway(rules(scripted.port))
     process = psutil.Process(program.process.pid)
     sizes = [process.memory_info().rss]
     async with connect(program) as client:

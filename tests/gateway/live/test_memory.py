@@ -77,7 +77,9 @@ async def drain(reader: Reader, *, slowly: bool = False) -> int:
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
-async def test_a_large_answer(framing: str, gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_a_large_answer(
+    framing: str, executed_gateway: StartGateway, upstream: StartUpstream
+) -> None:
     chunked = framing == "chunked"
     line = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: %d" % TOTAL
 
@@ -87,7 +89,7 @@ async def test_a_large_answer(framing: str, gateway: StartGateway, upstream: Sta
         await feed(writer, chunked=chunked)
         await reader.read()
 
-    program = gateway(rules((await upstream(script)).port))
+    program = executed_gateway(rules((await upstream(script)).port))
     async with connect(program) as client:
         with watch(program) as peak:
             client.send(ask())
@@ -99,7 +101,7 @@ async def test_a_large_answer(framing: str, gateway: StartGateway, upstream: Sta
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
 async def test_a_large_request(
-    framing: str, gateway: StartGateway, upstream: StartUpstream
+    framing: str, executed_gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     chunked = framing == "chunked"
     line = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {TOTAL}"
@@ -110,7 +112,7 @@ async def test_a_large_request(
         writer.write(OK)
         await reader.read()
 
-    program = gateway(rules((await upstream(script)).port))
+    program = executed_gateway(rules((await upstream(script)).port))
     async with connect(program) as client:
         with watch(program) as peak:
             client.send(ask("PUT /plain", line))

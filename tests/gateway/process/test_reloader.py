@@ -336,6 +336,7 @@ def live(*kinds: type[object]) -> int:
     return sum(isinstance(each, kinds) for each in gc.get_objects())
 
 
+@pytest.mark.usefixtures("collecting")
 async def test_reloads_of_large_rules_free_the_former_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

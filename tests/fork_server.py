@@ -1,0 +1,191 @@
+"""Starts programs by fork from a process that has imported them: importing takes a second of CPU.
+
+A pytest process starts one server, at the first program. The server imports what the programs
+import, runs no thread and no event loop, and forks a child per program, which takes over the
+arguments, environment, folder and output of its own and runs `python -m program` from there. What
+differs from a program that is executed: modules are imported already, pages of memory are shared
+with the server, and the parent is the server. Tests of imports and of memory execute the program.
+"""
+
+import atexit
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Protocol
+
+# All that a program may import, besides its own `__main__`.
+_MODULES = (
+    "backend_v1.app",
+    "backend_v2.app",
+    "users_service.app",
+    "gateway.app",
+    "gateway.admin.page.page_app",
+    "gateway.cli",
+    "gateway.findings.webhook_client",
+    "gateway.process.supervisor",
+    "gateway.store.sqlite",
+    "prometheus_client",
+    "sqlalchemy",
+)
+_LARGEST = 1 << 20
+
+
+class Process(Protocol):
+    """What tests use of a `subprocess.Popen`."""
+
+    pid: int
+
+    @property
+    def returncode(self) -> int | None: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int) -> None: ...
+    def terminate(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+class ForkedProcess:
+    """A program that the server has forked; behaves as a `subprocess.Popen`."""
+
+    def __init__(self, program: str, status: socket.socket) -> None:
+        self._program = program
+        self._status = status
+        self.returncode: int | None = None
+        self.pid = int(status.recv(64))
+
+    def poll(self) -> int | None:
+        """Return the exit status, or None while the program runs."""
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit status once the program has ended."""
+        if self.returncode is None:
+            if not select.select([self._status], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self._program, timeout or 0)
+            ended = self._status.recv(64)
+            self._status.close()
+            self.returncode = int(ended or -signal.SIGKILL)  # the server is gone, and all with it
+        return self.returncode
+
+    def send_signal(self, sig: int) -> None:
+        """Send a signal, unless the program has ended."""
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, sig)
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+
+class ForkServer:
+    """The client of a fork server, which lives as long as this process."""
+
+    def __init__(self) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        root = Path(__file__).parents[1]
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.fork_server", str(theirs.fileno())],
+                cwd=root,
+                env={**os.environ, "PYTHONPATH": str(root)},
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                process_group=0,
+            )
+
+    def start(
+        self, program: str, folder: Path, environment: Mapping[str, str], output: IO[bytes]
+    ) -> ForkedProcess:
+        """Run `python -m program` in a folder, in a process group of its own."""
+        status, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        asked = json.dumps([program, str(folder), dict(environment)]).encode()
+        with theirs:
+            socket.send_fds(self._control, [asked], [output.fileno(), theirs.fileno()])
+        return ForkedProcess(program, status)
+
+    def stop(self) -> None:
+        """End the server."""
+        self._control.close()
+        self._process.wait()
+
+
+@cache
+def fork_server() -> ForkServer:
+    """Return the server of this process; the first call starts it."""
+    server = ForkServer()
+    atexit.register(server.stop)
+    return server
+
+
+def _serve(control: socket.socket) -> None:
+    """Fork programs until the client leaves; returns in each child as the program to run."""
+    running: dict[int, socket.socket] = {}
+    woken, wake = socket.socketpair()
+    wake.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+    while True:
+        ready, _, _ = select.select([control, woken], [], [])
+        if woken in ready:
+            woken.recv(4096)
+            while running and (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                with running.pop(ended[0]) as status, suppress(OSError):
+                    status.send(b"%d" % os.waitstatus_to_exitcode(ended[1]))
+        if control in ready:
+            asked, numbers, _, _ = socket.recv_fds(control, _LARGEST, 2)
+            if not asked:
+                return
+            status = socket.socket(fileno=numbers[1])
+            if pid := os.fork():
+                os.close(numbers[0])
+                status.send(b"%d" % pid)
+                running[pid] = status
+                continue
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for each in (control, woken, wake, status, *running.values()):
+                each.close()
+            program, folder, environment = json.loads(asked)
+            _become(program, folder, environment, numbers[0])
+
+
+def _become(program: str, folder: str, environment: dict[str, str], output: int) -> None:
+    """Run a program in this process, and end with its exit status."""
+    os.setpgid(0, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(output)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+    sys.path[:] = [folder, *environment["PYTHONPATH"].split(os.pathsep), *sys.path[1:]]
+    sys.argv = [program]
+    sys.modules.pop("__main__")
+    runpy.run_module(program, run_name="__main__", alter_sys=True)
+    sys.exit()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # as `gateway.__main__` has it
+    for module in _MODULES:
+        import_module(module)
+    _serve(socket.socket(fileno=int(sys.argv[1])))
