@@ -108,18 +108,8 @@ class Merging:
         for api, name, floor in await connection.execute(sa.select(floors)):
             self._floors[api, name] = floor
         version = usage.c.api, usage.c.version
-        latest = sa.func.max(usage.c.last), sa.func.max(usage.c.served)
-        found = await connection.execute(
-            sa.select(*version, sa.func.count(), *latest).group_by(*version)
-        )
-        rows: Counter[VersionKey] = Counter()
-        known = []
-        for api, name, count, last, served in found:
-            rows[api, name] = count
-            known.append({"api": api, "version": name, "last": last, "served": served})
-        # A judge of the release before has not written it.
-        await connection.execute_each(_ADD_CALLED, known)
-        return rows
+        found = await connection.execute(sa.select(*version, sa.func.count()).group_by(*version))
+        return Counter({(api, name): count for api, name, count in found})
 
     async def _usage(
         self, connection: PostgresConnection, rows: Counter[VersionKey], totals: Totals

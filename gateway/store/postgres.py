@@ -29,7 +29,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.util import greenlet_spawn
 
 from gateway.store.state import StateError, StateUnreachableError, StateUnsureError
-from gateway.store.tables import REVISION, create_tables, upgrade_tables
+from gateway.store.tables import OLDEST, REVISION, create_tables, upgrade_tables
 
 # SQLSTATEs that pass: the server starts, stops, is a standby that takes no changes, or has no
 # connection or no room left.
@@ -522,8 +522,13 @@ class PostgresDatabase:
         version = sa.select(sa.column("version_num", sa.Text)).select_from(
             sa.table("alembic_version", schema=SCHEMA)
         )
-        found = await connection.execute(version)
-        return str(found.scalar_one_or_none() or "")
+        found = str((await connection.execute(version)).scalar_one_or_none() or "")
+        if "" < found < OLDEST:
+            raise StateError(
+                f"{self.name}: written by an unreleased gateway (schema {found}); name another"
+                " database in 'state'"
+            )
+        return found
 
     async def _check_newer(self, connection: PostgresConnection, revision: str) -> None:
         if revision == REVISION:

@@ -24,7 +24,9 @@ from gateway.base.files import open_regular, write_in_place, write_whole
 from gateway.observe import log
 from gateway.store.state import StateError, StateLostError
 from gateway.store.tables import (
+    OLDEST,
     REVISION,
+    create_tables,
     read_history,
     read_rows,
     upgrade_tables,
@@ -276,14 +278,20 @@ class SqliteFile:
                 f"{self.name}: written by a newer gateway (schema {revision or schema};"
                 f" this one knows {REVISION}); run that one, or name another file in 'state'"
             )
+        if "" < revision < OLDEST:
+            raise StateError(
+                f"{self.name}: written by an unreleased gateway (schema {revision}); {_ANOTHER}"
+            )
         if self._read_only:
             if revision < REVISION:
                 raise StateError(
                     f"{self.name}: written by an older gateway; start this one with it first"
                 )
             return
-        if revision < REVISION:
-            _upgrade(connection, schema)
+        if not revision:
+            _create(connection, schema)
+        elif revision < REVISION:
+            upgrade_tables(connection)
         # A file that cannot be written is refused now, not at the first write.
         with connection.begin_nested() as probe:
             write_rows(connection, StateRows(documents={"probe": None}))
@@ -358,14 +366,15 @@ def _lock(path: Path) -> int:
     return lock
 
 
-def _upgrade(connection: Connection, schema: int) -> None:
+def _create(connection: Connection, schema: int) -> None:
+    """Create the tables, with the content of those of schemas 1 to 3 if there are any."""
     former = _FORMER_COLUMNS if schema in _STEPS else {}
     for step in range(schema, _ALEMBIC) if former else ():
         for statement in _STEPS[step]:
             connection.exec_driver_sql(statement)
     for table in former:
         connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO former_{table}")
-    upgrade_tables(connection)
+    create_tables(connection)
     for table, columns in former.items():
         connection.exec_driver_sql(f"INSERT INTO {table} SELECT {columns} FROM former_{table}")  # noqa: S608  # names from above
         connection.exec_driver_sql(f"DROP TABLE former_{table}")

@@ -24,7 +24,7 @@ from gateway.store import migrations, sqlite
 from gateway.store.local import LocalState
 from gateway.store.sqlite import SqliteFile
 from gateway.store.state import Membership, StateError, StateLostError
-from gateway.store.tables import REVISION, metadata
+from gateway.store.tables import REVISION, metadata, upgrade_tables
 from gateway.usage.delta import CounterDelta, Delta, UsageDelta
 from gateway.usage.history import History, HistoryQuery, Resolution, whole_history
 from gateway.usage.totals import StateRows, Totals
@@ -148,16 +148,34 @@ def test_a_file_that_is_no_state_is_refused(
     assert refused(other, read_only=read_only) == text
 
 
-async def test_a_file_of_a_later_release_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("revision", "reason"),
+    [
+        (
+            "0007",
+            (
+                f"written by a newer gateway (schema 0007; this one knows {REVISION}); run that one, or"
+                " name another file in 'state'"
+            ),
+        ),
+        (
+            "0005",
+            (
+                "written by an unreleased gateway (schema 0005); move it away, or name another file in"
+                " 'state'"
+            ),
+        ),
+    ],
+)
+async def test_a_file_of_a_later_or_an_unreleased_gateway_is_refused(
+    tmp_path: Path, revision: str, reason: str
+) -> None:
     path = tmp_path / "state.db"
     await put(path, StateRows())
     with closing(sqlite3.connect(path)) as database:
-        database.execute("UPDATE alembic_version SET version_num = '0007'")
+        database.execute("UPDATE alembic_version SET version_num = ?", (revision,))
         database.commit()
-    assert refused(path) == (
-        f"written by a newer gateway (schema 0007; this one knows {REVISION}); run that one, or"
-        " name another file in 'state'"
-    )
+    assert refused(path) == reason
 
 
 @pytest.mark.parametrize("schema", [1, 2, 3])
@@ -194,11 +212,12 @@ def test_the_newest_revision_is_the_expected_one() -> None:
     assert max(path.stem[1:5] for path in folder.glob("m*.py")) == REVISION
 
 
-async def test_the_revisions_make_the_tables(tmp_path: Path) -> None:
+async def test_a_new_file_has_the_described_tables(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     await put(path, StateRows())
     engine = create_engine(f"sqlite:///{path}")
     with engine.connect() as connection:
+        upgrade_tables(connection)  # there is nothing to upgrade
         assert not compare_metadata(MigrationContext.configure(connection), metadata)
     engine.dispose()
 
