@@ -70,7 +70,6 @@ class SignOn(SectionModel):
     may."""
 
     def compile(self, mistakes: Mistakes) -> "TrustedSignOn":
-        """Return the sign-on with its networks parsed."""
         networks = [
             mistakes.attempt(partial(parse_network, text), "admin", "sign_on", "proxies", index)
             for index, text in enumerate(self.proxies)
@@ -109,7 +108,6 @@ class Admin(SectionModel):
     restart."""
 
     def compile(self, folder: Path, mistakes: Mistakes) -> "AdminAccess":
-        """Return who may use the admin port; relative paths start from the folder."""
         if not (self.tokens or self.sign_on or self.tls):
             mistakes.add("is empty; add tokens, sign_on or tls, or remove it", "admin")
         holders: dict[bytes, TokenHolder] = {}
@@ -137,7 +135,6 @@ class Right(StrEnum):
     OPERATE = "operate"
 
     def includes(self, other: "Right") -> bool:
-        """Return whether this right has the other one in it."""
         return self is other or self is Right.OPERATE
 
 
@@ -150,7 +147,6 @@ class TokenHolder(NamedTuple):
 
 
 def token_digest(text: str) -> bytes:
-    """Return the SHA-256 of the text of a token."""
     return sha256(text.encode(errors="surrogateescape")).digest()
 
 
@@ -172,8 +168,6 @@ class TrustedSignOn(NamedTuple):
 
 
 class TlsFiles(NamedTuple):
-    """The paths of a certificate and its key, both PEM files."""
-
     certificate: str
     key: str
 
@@ -208,7 +202,6 @@ class AdminAccess(NamedTuple):
 
     @property
     def open(self) -> bool:
-        """Whether no credentials are configured."""
         return not self.tokens and self.sign_on is None
 
     def holder(self, text: str) -> TokenHolder | None:

@@ -47,7 +47,6 @@ class ApiKey(SectionModel):
     def compile(
         self, hash_key: bytes, at: Location, mistakes: Mistakes
     ) -> Callable[[str], str] | None:
-        """Return the function from an API key to its owner, or to its hash if it is not listed."""
         if (self.header is None) == (self.query is None):
             mistakes.add(
                 "an API key is in either a header or the query; write { header: X-Api-Key } or"
@@ -120,7 +119,6 @@ class ClientSource(SectionModel):
         at: Location,
         mistakes: Mistakes,
     ) -> "NameSource | None":
-        """Return the source, or None after a mistake; see `Clients.compile`."""
         known = ClientSource.model_fields
         if sum(getattr(self, name) is not None for name in known) != 1:
             mistakes.add(f"needs exactly one of {', '.join(known)}", *at)
@@ -171,7 +169,6 @@ class Clients(SectionModel):
     def compile(
         self, trusted: tuple[Network, ...], folder: Path, mistakes: Mistakes
     ) -> "ClientNaming":
-        """Return the rules by which clients are named; `trusted` has the trusted proxies."""
         # A secret of any length becomes a key that BLAKE2 accepts.
         key = b"" if self.hash is None else blake2b(self.hash.encode()).digest()
         sources = [
@@ -199,8 +196,6 @@ class Clients(SectionModel):
 
 
 class Proof(Enum):
-    """The proof of a client's name."""
-
     CREDENTIAL = "the credential of a known owner"
     POSSESSION = "an API key whose owner is unknown"
     NETWORK = "the network of the connection"
@@ -232,7 +227,6 @@ def header_value(name: str) -> NameReader:
 
 
 def query_value(parameter: str) -> NameReader:
-    """Return the reader of the first query parameter with a name."""
     return lambda head, peer: next(iter(parameter_values(head.query, parameter)), None)
 
 
@@ -264,7 +258,6 @@ class ClientNaming:
     so that it never counts as the name of a client that proved it.
 
     Attributes:
-        sources: The sources of names, in order of preference.
         key: The key by which every name is replaced by its hash; empty keeps plain names.
         verifies: Whether any source checks credentials.
     """
@@ -278,7 +271,6 @@ class ClientNaming:
         object.__setattr__(self, "verifies", verifies)
 
     def name(self, head: RequestHead, peer: str) -> str:
-        """Return the name of the client, or ANONYMOUS."""
         for read, proof in self.sources:
             found = read(head, peer)
             if found:

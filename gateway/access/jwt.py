@@ -51,7 +51,6 @@ class Jwt(SectionModel):
 
     @property
     def is_verified(self) -> bool:
-        """Whether tokens are verified."""
         return self.key is not None or self.key_file is not None
 
     def compile(self, folder: Path) -> Callable[[str], str | None]:

@@ -94,7 +94,7 @@ class Notifier:
         state, notify = self._operator.state, self._operator.rules.notify
         stored, now = await state.read_document(DOCUMENT)
         observers: list[Observe] = [self._own_events]
-        if state.judges:
+        if state.leads:
             observers.append(await self._shared_events(read_document(stored), now))
         dropped = 0
 
@@ -118,7 +118,7 @@ class Notifier:
         """Send due messages, if this gateway is the leader; raises StateError."""
         state, webhooks = self._operator.state, self._operator.rules.notify.webhooks
         self._operator.webhooks.clear()
-        if not state.judges:
+        if not state.leads:
             return
         stored, now = await state.read_document(DOCUMENT)
         document = read_document(stored)

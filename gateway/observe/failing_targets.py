@@ -21,10 +21,7 @@ class FailingTarget(msgspec.Struct, array_like=True, frozen=True):
     """A target that fails, or gets no requests, in one process.
 
     Attributes:
-        service: the name of the service.
-        target: the address of the target.
         state: how it is unwell.
-        since: when that began, in seconds since 1970.
         error: what failed at last.
     """
 
@@ -40,12 +37,7 @@ ReportTargets = Callable[[list[FailingTarget]], None]
 
 
 class TargetWatch:
-    """Reports the targets that fail, and logs when one begins to and when one is well again.
-
-    Args:
-        balancer: a function that returns the balancer of a service.
-        report: takes the targets.
-    """
+    """Reports the targets that fail, and logs when one begins to and when one is well again."""
 
     def __init__(self, balancer: Callable[[Service], Balancer], report: ReportTargets) -> None:
         self._balancer = balancer
@@ -53,7 +45,6 @@ class TargetWatch:
         self._known: dict[tuple[str, str], FailingTarget] = {}
 
     async def run(self, services: Callable[[], Iterable[Service]]) -> None:
-        """Look at the targets of the services of the moment, until cancelled."""
         while True:
             self.look(services(), time.monotonic(), time.time())
             await asyncio.sleep(_INTERVAL)
@@ -62,9 +53,7 @@ class TargetWatch:
         """Report and log what has changed since the last look.
 
         Args:
-            services: those of the rules.
             now: the time of the balancers, in seconds.
-            clock: the time in seconds since 1970.
         """
         found: dict[tuple[str, str], FailingTarget] = {}
         for service in services:
@@ -118,9 +107,6 @@ class FailingService(msgspec.Struct, array_like=True, frozen=True):
     """A service with targets that fail.
 
     Attributes:
-        service: its name.
-        targets: the number of its targets.
-        failing: the number of those that fail.
         since: when the latest of them began to, in seconds since 1970.
         listed: the first few of them to fail.
     """
@@ -133,7 +119,6 @@ class FailingService(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Whether each of its targets fails."""
         return self.failing >= self.targets
 
 
@@ -144,7 +129,6 @@ def failing_services(
 
     Args:
         targets: the targets that fail, once for each process in which they do.
-        services: those of the rules, by name.
         ahead: by how many seconds the time of the fleet is ahead of theirs.
     """
     found: dict[str, dict[str, FailingTarget]] = {}

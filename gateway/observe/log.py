@@ -45,9 +45,6 @@ _FULL = errno.ENOSPC, errno.EDQUOT
 class LogOutput:
     """Writes lines to a descriptor, which may be a file, a pipe, a terminal or a socket.
 
-    Args:
-        descriptor: where to write.
-
     Attributes:
         most: the maximum size in bytes of one write. A write of that size to a pipe is never mixed
             with those of other processes.
@@ -77,7 +74,6 @@ class LogOutput:
         Args:
             text: the lines, which together have at most `most` bytes unless they are only one.
             kind: what the lines are about, "request" or "event".
-            lines: how many they are.
         """
         rest = text if self._waiting else self._send(text, kind)
         if not rest:
@@ -187,7 +183,6 @@ class JsonLines(logging.Handler):
     """A logging handler that writes the records of Python loggers as JSON lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record; its traceback becomes a field of the line."""
         fields: dict[str, object] = {"logger": record.name, "message": record.getMessage()}
         if record.exc_info and record.exc_info[0]:
             fields["traceback"] = "".join(traceback.format_exception(*record.exc_info))
@@ -195,17 +190,12 @@ class JsonLines(logging.Handler):
 
 
 def configure() -> None:
-    """Configure Python's logging to write JSON lines to standard output."""
     logging.basicConfig(level=logging.INFO, handlers=[JsonLines()], force=True)
     logging.getLogger("alembic").setLevel(logging.WARNING)  # or it names each of its plugins
 
 
 def count_dropped(deliver: Deliver) -> None:
-    """Count the lines that are dropped as they cannot be written, and log their number.
-
-    Args:
-        deliver: takes the counts.
-    """
+    """Count the lines that are dropped as they cannot be written, and log their number."""
 
     def report(dropped: Counter[str]) -> None:
         counts = [CounterDelta("log_dropped", (kind,), lines) for kind, lines in dropped.items()]
@@ -216,7 +206,6 @@ def count_dropped(deliver: Deliver) -> None:
 
 
 def finish() -> None:
-    """Write the lines that wait, as far as they are read soon."""
     output().finish()
 
 
@@ -248,7 +237,6 @@ def fitting(line: object, text: bytes) -> bytes:
 
 
 def now() -> str:
-    """Return the time as lines have it."""
     return _text(int(time.time() * 1000))
 
 

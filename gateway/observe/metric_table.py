@@ -13,9 +13,6 @@ class MetricRow(NamedTuple):
 
     Attributes:
         name: as Prometheus shows it; that of a counter ends in `_total`.
-        type: the type, by the names of Prometheus.
-        labels: the names of the labels, in the order in which values are given.
-        help: what is measured.
         values: the values of the last label, where they are few.
         counted: whether serving processes count it with `Recorder.count`.
         lasting: whether the stored state keeps it across restarts.

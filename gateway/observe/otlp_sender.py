@@ -56,8 +56,6 @@ class OtlpSender:
     """Sends spans to one collector.
 
     Args:
-        replica: the name of this gateway.
-        tracing: has the address of the collector.
         ended: called in a thread of the SDK with the number of spans that were sent or given up.
     """
 

@@ -46,7 +46,6 @@ class SpanExport:
 
     Args:
         tracing: returns where spans go; None if nothing is traced.
-        deliver: takes the counts of spans that are dropped.
         connect: returns a new sender; called in a thread, since it imports the SDK of OpenTelemetry
             with the first spans, which takes 9 MB and a tenth of a second.
     """
@@ -94,7 +93,6 @@ class SpanExport:
                 await asyncio.sleep(0)
 
     async def finish(self) -> None:
-        """Wait a moment for the last spans to be sent."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_AT_END):
                 await self._idle.wait()
@@ -157,11 +155,6 @@ class TracingModel(SectionModel):
     their caller. Without it, OTEL_TRACES_SAMPLER_ARG applies, or all are traced."""
 
     def compile(self, environment: Mapping[str, str], mistakes: Mistakes) -> Tracing | None:
-        """Return where spans go, by the configuration or else by the environment.
-
-        Returns:
-            None if nothing is traced.
-        """
         if environment.get(_DISABLED, "").strip().lower() == "true":
             return None
         named = environment.get(_OF_TRACES) or _under(environment.get(_OF_ALL))

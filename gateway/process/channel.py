@@ -152,7 +152,6 @@ class Channel:
         return _decoder.decode(content)
 
     async def close(self) -> None:
-        """Close the channel after all that was sent."""
         self._writer.close()
         try:
             await self._writer.wait_closed()

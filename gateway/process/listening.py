@@ -21,21 +21,11 @@ class ListenError(Exception):
 
 
 def is_worker(environment: Mapping[str, str]) -> bool:
-    """Return whether this process was started by a supervisor."""
     return LISTENERS in environment
 
 
 def listening_sockets(host: str, port: int, count: int) -> list[socket.socket]:
-    """Return sockets that listen on one address together; the kernel spreads connections.
-
-    Args:
-        host: an address or a host name.
-        port: 0 for any that is free.
-        count: how many.
-
-    Raises:
-        ListenError: the address cannot be listened on, or only part of it.
-    """
+    """Return sockets that listen on one address together; the kernel spreads connections."""
     try:
         return _sockets(host, port, count)
     except UnicodeError:  # a label of the name is empty or too long
@@ -81,12 +71,7 @@ class Acceptor:
 
     @classmethod
     async def open(cls, protocol: Callable[[], asyncio.Protocol], listener: socket.socket) -> Self:
-        """Accept from a listening socket, which is closed with the acceptor.
-
-        Args:
-            protocol: makes the protocol of a new connection.
-            listener: the socket.
-        """
+        """Accept from a listening socket, which is closed with the acceptor."""
         loop, made = asyncio.get_running_loop(), cls()
         with suppress(OSError):  # no descriptor is free: fewer are accepted in a turn
             while len(made._servers) < _A_TURN - 1:
@@ -98,6 +83,5 @@ class Acceptor:
         return made
 
     def close(self) -> None:
-        """Stop accepting connections."""
         for server in self._servers:
             server.close()

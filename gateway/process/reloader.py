@@ -46,22 +46,17 @@ class Reloader:
     file system may not answer for long, and requests go on meanwhile.
 
     Args:
-        path: the file.
         environment: the variables that it may use.
         interval: between two looks, in seconds; None does not look.
         content: what to load in place of the file.
 
     Attributes:
-        folder: where the file is; relative paths in it start there.
         environment: the variables that it may use.
         content: the text of the rules in force.
         former: the text of the rules before those; None if there were none.
-        latest: the rules in force.
         since: when they took effect, in seconds since 1970.
         refused: the text of the file on disk that cannot be used, with its mistakes; None if it is
             in force.
-        loaded: how often rules were loaded again.
-        rejected: how often rules could not be used.
 
     Raises:
         ConfigError: the first rules cannot be used.

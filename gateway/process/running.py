@@ -29,7 +29,6 @@ class LongTask:
     """A task that is meant to run until it is stopped, or until its work is done.
 
     Attributes:
-        name: of the task, and of every run of it.
         done: set when it was stopped or its work is done.
     """
 
@@ -92,7 +91,6 @@ class Tasks:
         return task
 
     def stop(self) -> None:
-        """Stop all tasks."""
         for task in self._tasks:
             task.stop()
         self._tasks = set()
@@ -128,7 +126,6 @@ def run_with(serve: Callable[[Settings], Coroutine[None, None, None]]) -> int:
 
 
 def on_hangup(act: Callable[[], None]) -> None:
-    """Call a function on SIGHUP."""
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, act)
 
 

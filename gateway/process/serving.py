@@ -44,13 +44,8 @@ class Serving:
     """Answers requests by the rules and the overrides in force, and counts them.
 
     Args:
-        reloader: has the rules.
-        overrides: in force.
-        deliver: takes the deltas of what was counted.
         export: takes spans for their export; returns False if it has no room.
-        tasks: runs what has to run beside the requests.
         shadow_load: the share of a processor above which no comparison of a shadow begins.
-        report: takes the targets that fail.
     """
 
     def __init__(
@@ -113,9 +108,6 @@ class Serving:
 
         Args:
             listeners: the socket to accept from, and those of the other workers.
-            stop: set to stop.
-            grace: in seconds.
-            announce: called when requests are accepted.
         """
         own, *others = listeners
         acceptor = await Acceptor.open(self._server, own)
@@ -145,11 +137,7 @@ class Serving:
         self._recorder.flush()
 
     async def stand_in(self, numbers: Iterable[int]) -> None:
-        """Accept from these sockets of other workers as well, and from no others.
-
-        Args:
-            numbers: their descriptors.
-        """
+        """Accept from these sockets of other workers as well, and from no others."""
         wanted = self._other_listeners.keys() & numbers
         for number in self._standing_in.keys() - wanted:
             self._standing_in.pop(number).close()

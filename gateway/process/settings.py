@@ -94,11 +94,7 @@ class Settings(BaseModel, frozen=True):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
-        """Read the settings; a variable that is absent or empty leaves its default.
-
-        Raises:
-            SettingError: a value cannot be used.
-        """
+        """Read the settings; a variable that is absent or empty leaves its default."""
         variables = {field: _PREFIX + field.upper() for field in cls.model_fields}
         found = {
             field: environment[name] for field, name in variables.items() if environment.get(name)
@@ -119,7 +115,6 @@ def unknown_variables(environment: Mapping[str, str], used: Container[str]) -> d
     """Return the variables that are named like settings and set nothing, each with a hint.
 
     Args:
-        environment: the environment variables.
         used: the names of those that the rules use.
     """
     fields = [field.upper() for field in Settings.model_fields]

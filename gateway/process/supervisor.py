@@ -67,7 +67,6 @@ class _RunningWorker:
 
     Attributes:
         applied: the number of the overrides in force in it.
-        failing: the targets that fail in it.
     """
 
     process: asyncio.subprocess.Process
@@ -77,7 +76,6 @@ class _RunningWorker:
     failing: list[FailingTarget] = field(default_factory=list)
 
     async def set_applied(self, number: int) -> None:
-        """Set the number of the overrides in force."""
         async with self.changed:
             self.applied = number
             self.changed.notify_all()
@@ -93,12 +91,7 @@ class Supervisor:
 
     Args:
         listeners: the listening sockets, one a worker.
-        environment: of the workers.
-        tasks: runs one task a worker.
-        deliver: takes the workers' deltas.
-        export: takes the workers' spans.
         rules: the text of the rules in force.
-        overrides: in force.
         unheard: the file that workers make while this process takes nothing of what they count;
             None where nothing outlives the processes.
     """
@@ -130,7 +123,6 @@ class Supervisor:
 
     @property
     def ready(self) -> int:
-        """Return how many workers serve."""
         return len(self._ready)
 
     @property
@@ -147,7 +139,6 @@ class Supervisor:
             await event.wait()
 
     def reload(self, rules: bytes) -> None:
-        """Send every worker the text of a new configuration to load."""
         self._rules = LoadRules(rules)
         _send(self._running.values(), self._rules)
 

@@ -59,7 +59,6 @@ class SupervisorWatchdog:
         self._silent = self._ended = False
 
     def reported(self) -> None:
-        """Note that a heartbeat was sent."""
         self._in_time = 0 if self._unanswered else self._in_time + 1
         self._unanswered += 1
         if self._unanswered < _UNANSWERED or self._silent or self._ended:
@@ -74,7 +73,6 @@ class SupervisorWatchdog:
                 log.event("mark_not_kept", "warning", reason=reason)
 
     def answered(self) -> None:
-        """Note that a heartbeat was answered."""
         self._unanswered = 0
         if not self._silent or self._in_time < _IN_TIME:
             return
@@ -101,9 +99,6 @@ class SupervisorLostError(Exception):
 class Worker:
     """The worker's end of the channel to its supervisor.
 
-    Args:
-        environment: the variables that the supervisor set.
-
     Attributes:
         listeners: the sockets of all workers, its own first.
     """
@@ -116,11 +111,7 @@ class Worker:
         self._watchdog = SupervisorWatchdog(None if mark is None else Path(mark))
 
     async def join(self) -> tuple[bytes, Overrides, float]:
-        """Open the channel; return the rules' text, the overrides and the clock to begin with.
-
-        Raises:
-            SupervisorLostError: the supervisor has ended.
-        """
+        """Open the channel; return the rules' text, the overrides and the clock to begin with."""
         self._channel = await Channel.over(self._end)
         first = [await self._channel.receive() for _ in range(3)]
         match first:
@@ -130,7 +121,6 @@ class Worker:
                 raise SupervisorLostError
 
     def report_ready(self) -> None:
-        """Report that this worker serves."""
         self._channel.send(Ready())
 
     async def report_alive(self) -> None:
@@ -141,7 +131,6 @@ class Worker:
             self._watchdog.reported()
 
     def deliver(self, delta: Delta) -> None:
-        """Send a delta of counts."""
         self._channel.send(Counted(delta))
 
     def trace(self, spans: Sequence[Span]) -> bool:
@@ -149,7 +138,6 @@ class Worker:
         return self._channel.send(Traced([*spans]))
 
     def report_targets(self, failing: list[FailingTarget]) -> None:
-        """Send which targets fail in this worker."""
         self._channel.send(FailingTargets(failing))
 
     async def listen(
@@ -162,8 +150,6 @@ class Worker:
         """Dispatch the supervisor's messages; return when the supervisor has ended.
 
         Args:
-            load: takes the text of new rules.
-            apply: puts overrides in force.
             set_ahead: takes by how many seconds the dates of the rules are ahead of the clock.
             stand_in: takes the descriptors of the listening sockets that have no worker.
         """
@@ -185,7 +171,6 @@ class Worker:
         self._watchdog.end()
 
     async def leave(self) -> None:
-        """Close the channel after all that was sent."""
         await self._channel.close()
 
 
@@ -195,11 +180,7 @@ def run() -> int:
 
 
 async def work(settings: Settings) -> None:
-    """Serve as one of several workers, until asked to stop or the supervisor has ended.
-
-    Raises:
-        ConfigError: the rules cannot be used in this process.
-    """
+    """Serve as one of several workers, until asked to stop or the supervisor has ended."""
     stop = stop_on_signals()
     on_hangup(lambda: None)  # its supervisor loads the rules
     worker = Worker(os.environ)

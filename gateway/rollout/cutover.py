@@ -62,9 +62,6 @@ class Cutover(SectionModel):
         """Return the cutover of one version; None after a mistake in its percentages.
 
         Args:
-            key: The API and the label of the version.
-            at: The location of the cutover.
-            mistakes: Collects the mistakes.
             compared: Whether a shadow compares responses, as a limit of differences needs.
         """
         if (self.percent is None) == (self.steps is None):
@@ -93,10 +90,8 @@ class VersionCutover:
     """The cutover of one version.
 
     Attributes:
-        key: The API and the label of the version whose clients are moved.
         via: The label of the version whose service answers the moved clients.
         percent: The percentage of clients or requests to move in the end, from 0 to 100.
-        sticky: The unit that is moved.
         gates: The limits that hold the cutover or roll it back; None leaves that to the operator.
         steps: The ascending percentages of the cutover, of which the last is `percent`; without
             steps, the cutover begins at `percent`.
@@ -147,7 +142,6 @@ def in_force(cutover: VersionCutover, overrides: Overrides) -> float:
 
 
 def first(cutover: VersionCutover) -> float:
-    """Return the percentage that a cutover begins with."""
     return cutover.steps[0] if cutover.steps else cutover.percent
 
 

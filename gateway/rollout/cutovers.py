@@ -36,7 +36,6 @@ class CutoverState(NamedTuple):
     """The current state of a cutover.
 
     Attributes:
-        percent: The percentage of clients or requests that are moved now.
         decided_by: The origin of the percentage; HELD and ROLLED_BACK are decisions of the gates.
         why: The reason for the percentage, as a text for operators.
         since: The time at which the percentage was set, in seconds; evidence from before that time
@@ -57,7 +56,6 @@ class CutoverState(NamedTuple):
 
 
 def ordered(percent: float, now: float) -> CutoverState:
-    """Return the state of a cutover whose percentage an operator sets now."""
     return CutoverState(percent, DecidedBy.OPERATOR, "an operator has set it", now)
 
 
@@ -76,8 +74,6 @@ def advance(
     - Gates of a dry run have no effect.
 
     Args:
-        cutover: The configuration of the cutover.
-        state: The current state; None where the cutover has none yet.
         evidence: The measurements since `state.since`, within the window of the gates.
         now: The time in seconds, of the same clock as `since`.
     """
@@ -112,7 +108,6 @@ def advance(
 def outlook(
     cutover: VersionCutover, state: CutoverState, evidence: GateEvidence, now: float
 ) -> str:
-    """Return a text for operators about the next change of a cutover."""
     if state.decided_by is DecidedBy.OPERATOR:
         return "stays until it is cleared"
     if state.decided_by is DecidedBy.ROLLED_BACK:
@@ -143,7 +138,6 @@ def _without(cutover: VersionCutover, evidence: GateEvidence, more: str) -> str:
 
 
 def _inconclusive_action(gates: GateLimits, evidence: GateEvidence) -> GateAction:
-    """Return what is done about a step that cannot be judged."""
     if gates.inconclusive is GateAction.ROLL_BACK and missing(gates, evidence) is None:
         return GateAction.HOLD  # a healthy route leaves doubt, too
     return gates.inconclusive
@@ -272,9 +266,6 @@ def decide(
     """Decide the next state of a cutover.
 
     Args:
-        cutover: the configuration.
-        state: the current state; None if it has none yet.
-        evidence: the measurements since then.
         order: the percentage or the wish of an operator; None if the gates decide.
         now: the time in seconds, of the same clock as `state.since`.
     """
@@ -338,10 +329,6 @@ class Cutovers:
         """Decide the state of every cutover, by the gates.
 
         Args:
-            draft: takes the changes.
-            cutovers: the configuration.
-            counted: returns the counts of a cutover.
-            at: the time.
             forget_after: the age in seconds from which on a state without a configured cutover is
                 forgotten.
         """
@@ -399,7 +386,6 @@ class Cutovers:
     def current(
         self, cutover: VersionCutover, evidence: GateEvidence, at: Moment
     ) -> CurrentCutover:
-        """Return a cutover as people see it."""
         state = self._state(cutover, at)
         dated = state._replace(since=at.date_of(state.since))
         # Since a rollback, gates have seen nothing; people ask why it was made.
@@ -418,7 +404,6 @@ class Cutovers:
         return known.since(begin, now, cutover, percent, counted(cutover.key), set_at)
 
     def reset_shadow(self, key: VersionKey) -> None:
-        """Follow the deletion of the counts of the shadow of a version."""
         if key in self._evidence:
             self._evidence[key].reset_shadow()
 

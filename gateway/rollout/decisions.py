@@ -26,7 +26,6 @@ class ChangeRequest(NamedTuple):
     Attributes:
         who: the name of the person, as the command or the request gives it, or GATEWAY.
         origin: the address that the request came from; empty for the gateway.
-        why: the reason; empty if none was given.
         seen: the state that the person saw, in a word; in another state, nothing is changed. Empty
             if that does not matter.
     """
@@ -37,11 +36,7 @@ class ChangeRequest(NamedTuple):
     seen: str = ""
 
     def check_seen(self, current: str, text: str) -> None:
-        """Compare the state that the person saw with the current one, described by `text`.
-
-        Raises:
-            ChangedMeanwhileError: they differ.
-        """
+        """Compare the state that the person saw with the current one, described by `text`."""
         if self.seen not in ("", current):
             raise ChangedMeanwhileError(text)
 
@@ -80,10 +75,6 @@ class Draft:
 
     Attributes:
         documents: JSON values by name, as they will be.
-        overrides: the overrides in these documents.
-        changed: the names of the documents that change.
-        entries: additions to the audit log.
-        events: to be logged.
     """
 
     def __init__(self, documents: Mapping[str, object], now: float) -> None:
@@ -95,11 +86,9 @@ class Draft:
         self.events: list[Event] = []
 
     def __bool__(self) -> bool:
-        """Return whether there is anything to store."""
         return bool(self.changed or self.entries)
 
     def put(self, name: str, document: object) -> None:
-        """Replace a document."""
         if self.documents.get(name) != document:
             self.documents = {**self.documents, name: document}
             self.changed.add(name)
@@ -107,12 +96,10 @@ class Draft:
     def record(
         self, request: ChangeRequest, what: str, key: VersionKey, before: str = "", after: str = ""
     ) -> None:
-        """Add an entry to the audit log."""
         who, origin, why, _ = request
         self.entries.append(AuditEntry(self._now, who, origin, what, *key, why, before, after))
 
     def announce(self, name: str, level: str = "info", **fields: object) -> None:
-        """Add an event."""
         self.events.append(Event(name, level, fields))
 
     def pause(self, key: VersionKey, request: ChangeRequest, *, paused: bool) -> None:
@@ -143,10 +130,8 @@ class Draft:
         """Set the percentage of a cutover.
 
         Args:
-            key: the version that is cut over.
             percent: from 0 to 100; None for the configured one.
             why: the reason if the request has none.
-            request: who requests it.
             configured: the configured percentage; None if there is no such cutover.
         """
         request = request if request.why else request._replace(why=why)
@@ -181,7 +166,6 @@ def _percent_text(percent: float | None, configured: float | None) -> str:
 
 
 def overrides_document(overrides: Overrides) -> dict[str, object]:
-    """Return overrides as a JSON value."""
     return {
         "paused": sorted(overrides.paused),
         "percents": [

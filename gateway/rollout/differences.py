@@ -39,7 +39,6 @@ class ComparedAnswer(NamedTuple):
     """The parts of a response that are compared.
 
     Attributes:
-        status: The HTTP status that a client of this version gets.
         headers: The values of the header fields to compare, line by line, by lower-case name.
         body: The body as a JSON document, or as bytes where it is not JSON.
         fault: Why the gateway refused or failed the request, without any value of it; empty where
@@ -61,7 +60,6 @@ class Difference(NamedTuple):
     """A field in which two responses differ.
 
     Attributes:
-        field: The name of the field.
         old: The value in the old response where the field differs first, or MISSING.
         new: The value in the new response at the same place, or MISSING.
     """

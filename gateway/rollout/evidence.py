@@ -44,14 +44,12 @@ class CellTotals:
 
     Attributes:
         cells: the outcomes by cell of clients; see `Cutover.cell_of`.
-        outcomes: the outcomes of all clients.
     """
 
     cells: dict[int, RouteOutcomes] = field(default_factory=dict)
     outcomes: RouteOutcomes = field(default_factory=RouteOutcomes)
 
     def add_to(self, cell: int, more: RouteOutcomes) -> None:
-        """Add other outcomes of a cell."""
         self.outcomes = self.outcomes.plus(more)
         known = self.cells.get(cell)
         self.cells[cell] = more if known is None else known.plus(more)
@@ -63,7 +61,6 @@ class RouteTotals(CellTotals):
 
     Attributes:
         fields: the number of responses that violate the document of the version, by field.
-        operations: the outcomes by operation.
     """
 
     fields: Counter[str] = field(default_factory=Counter)
@@ -136,10 +133,6 @@ class CutoverEvidence:
 
         Args:
             begin: The earliest time, in monotonic seconds.
-            now: The time, by the same clock.
-            cutover: The cutover.
-            percent: Its percentage.
-            counted: The counts until now.
             set_at: The time at which the percentage was set, by the same clock.
         """
         gates = cutover.gates or GateLimits()
@@ -202,7 +195,6 @@ class CutoverEvidence:
         return self._before[1]
 
     def reset_shadow(self) -> None:
-        """Set the counts of the shadow to zero."""
         totals = [(at, total._replace(compared=0, differing=0)) for at, total in self._totals]
         self._totals = deque(totals)
 
@@ -242,8 +234,6 @@ class CutoverEvidence:
 
 
 class _Latest:
-    """The latest outcomes of a route."""
-
     def __init__(self, before: RouteOutcomes = NOTHING) -> None:
         # Outcomes from before are those since a mark below zero.
         self._marks = deque([NOTHING.minus(before)], maxlen=2)

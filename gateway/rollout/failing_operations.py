@@ -55,8 +55,6 @@ class CountedOperation(NamedTuple):
     """What was counted of an operation until some time.
 
     Attributes:
-        old: The outcomes on the old route.
-        new: The same on the new route.
         cells: The same on the new route, by cell of clients.
     """
 
@@ -70,7 +68,6 @@ class Failing(NamedTuple):
 
     Attributes:
         operation: The operation, as `POST /orders`; empty for all of them together.
-        measure: One of KINDS.
         new: The number of those that failed so, and of all of them, on the new route.
         lone: The number of failures that are left out, since one client may have made them.
         old: The same as `new` on the old route at the same time.
@@ -99,12 +96,10 @@ def failing(
     """Yield each way in which requests of an operation failed on the new route.
 
     Args:
-        operation: The operation.
         counted: What was counted until now.
         earlier: The same some seconds ago.
         known: The outcomes on the old route for as long as it is known, by cell.
         limits: By how much the share of each measure may exceed that on the old route.
-        window: The seconds of the window.
     """
     for measure, limit in limits.items():
         among = sum(each.total(measure) for each in known.values())
@@ -146,8 +141,6 @@ def worst_operation(
     """Return the operation that fails in one way beyond a limit; None if none does.
 
     Args:
-        found: What failed.
-        measure: One of KINDS.
         limit: By how much its share may exceed that on the old route, from 0 to 1.
         minimum: The number of requests that a share is computed from; missing ones count as good.
     """
@@ -162,7 +155,6 @@ def _since(now: RouteOutcomes, then: RouteOutcomes, measure: str) -> tuple[int, 
 
 
 def _strength(failing: Failing, limit: float, minimum: int) -> float:
-    """Return how strongly an operation contradicts the limit, without its worst clients."""
     count, total = (each - failing.lone for each in failing.new)
     bad, among = failing.usual
     if not among or count / max(total, minimum) <= limit + bad / among:

@@ -43,9 +43,7 @@ class GateLimits:
         window: The seconds back to which the evidence reaches.
         minimum: The minimum number of responses that a share or a mean is judged by.
         overdue: The seconds after which a request counts although it is still under way.
-        then: The reaction when a limit is exceeded: HOLD or ROLL_BACK.
         inconclusive: The reaction when a step has lasted its time and too little was seen.
-        dry_run: Whether the gates are judged and reported, and have no effect.
     """
 
     differences: float | None = None
@@ -66,7 +64,6 @@ class ViolatedField(NamedTuple):
     Attributes:
         name: The method, the endpoint and the place in the body, as a text.
         old: The number of validated answers on the old route that violate it there.
-        new: The same on the new route.
     """
 
     name: str
@@ -92,15 +89,12 @@ class GateEvidence(NamedTuple):
     """The measurements of a cutover within the window of its gates.
 
     Attributes:
-        old: The outcomes of the requests on the old route.
-        new: The outcomes of the requests on the new route.
         compared: The number of requests whose old and new responses were compared.
         differing: The number of those whose responses differ.
         before: The outcomes of the moved clients on the old route, before they were moved. A client
             that is refused everywhere does not count against the new route.
         cells: The outcomes on the old route by cell of clients; see `Cutover.cell_of`.
         served_old: The outcomes on the old route since the percentage was set.
-        served_new: The same on the new route.
         old_ceased: Whether the old route has served nobody within the window, and before that so
             long ago that durations have changed since for other reasons.
         outlasts: Whether the percentage was set before the window, so that `served_old` and
@@ -135,14 +129,10 @@ class GateResult:
     Attributes:
         gate: The gate: `errors`, `violations`, `latency` or `differences`.
         measure: What is compared: one of MEASURES or of VIOLATIONS, `mean` or `share`.
-        outcome: The result.
         new: The share or the mean in seconds on the new route; None where nothing was seen.
         old: The same on the old route; of differences, always None.
         limit: The maximum of the difference or the ratio of both; of differences, of the share.
         new_count: The number of requests of the measure on the new route; of a mean, of requests.
-        new_requests: The number of requests on the new route.
-        old_count: The number of requests of the measure on the old route; of a mean, of requests.
-        old_requests: The number of requests on the old route.
         window: The seconds back to which the gates look; the text says so where the evidence is
             of a longer time, since there is little in the window.
         text: What was compared, as a sentence for operators.
@@ -281,9 +271,6 @@ class Gates(SectionModel):
         """Return the limits of the gates.
 
         Args:
-            key: The API and the label of the version.
-            at: The location of the gates.
-            mistakes: Collects the mistakes.
             compared: Whether a shadow compares responses, as a limit of differences needs.
         """
         if self.differences is not None and not compared:

@@ -42,8 +42,6 @@ def worst_moved(seen: GateEvidence, measure: str, limit: float, looks: int) -> M
     They are asked about once a whole window has passed since they were moved.
 
     Args:
-        seen: The evidence.
-        measure: One of `gates.MEASURES` or of `gates.VIOLATIONS`.
         limit: By how much their share may exceed that of before.
         looks: How many measures are compared; chance has as many tries for each cell.
     """
@@ -91,11 +89,8 @@ def compare_shares(
     nothing is judged without answers of the old route.
 
     Args:
-        gates: The gates.
-        seen: The evidence.
         beyond: How strongly the evidence has to contradict a limit.
         span: The time of the evidence, as a text; empty for the window.
-        measures: What is compared.
     """
     span = span or within(gates)
     if gates.errors is not None:
@@ -115,8 +110,6 @@ def compare_shares(
 
 
 class _Comparison(NamedTuple):
-    """The comparisons of one gate."""
-
     gate: str
     gates: GateLimits
     limit: float
@@ -128,10 +121,8 @@ class _Comparison(NamedTuple):
         """Return the result of a comparison.
 
         Args:
-            measure: What is compared.
             kind: What the share is of, as a text.
             what: What those do that are counted, as a text.
-            more: The end of the text.
         """
         limit, seen, new = self.limit, self.seen, self.seen.new
         old = _old(seen, measure, self.gates.minimum)
@@ -221,10 +212,8 @@ def judged(
 
     Args:
         excess: How strongly what was seen contradicts the limit, compared with these outcomes.
-        old: The old route.
         before: The moved clients before they were moved; None if too little is known of them.
         weight: By how much the evidence is weaker then, as clients differ from each other.
-        beyond: How strongly the evidence has to contradict the limit.
         few: Whether too little was seen to be sure that the limit is kept.
     """
     found = excess(old)
@@ -241,12 +230,10 @@ def share(count: float, total: int) -> float | None:
 
 
 def percent(part: float | None) -> str:
-    """Return a share as a text."""
     return "none seen" if part is None else f"{part * 100:.3g}%"
 
 
 def within(gates: GateLimits) -> str:
-    """Return the window as a text."""
     return f"within {gates.window:g} s"
 
 

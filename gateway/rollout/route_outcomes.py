@@ -43,7 +43,6 @@ def outcome_of(status: int, code: str | None, *, aborted: bool) -> int:
 
     Args:
         status: The status that the client got; 0 for none.
-        code: The code of the fault of the request; None where it had none.
         aborted: Whether the response ended before it was complete.
     """
     if code in _CONVERSION:
@@ -64,19 +63,14 @@ class RouteOutcomes(NamedTuple):
     Research Methodology 13:152): requests under way count, and no single one can dominate it.
 
     Attributes:
-        requests: The number of requests.
         overdue: The number of those that took longer than the gates allow.
         ends: The number of ended requests by outcome, as in OUTCOMES.
         seconds: The sum of the durations, each up to the time at which a request is overdue.
-        squares: The sum of the squares of the same durations.
         writes: The number of ended requests that write, of which there may be few beside those that
             read.
         failed_writes: The number of those whose outcome is in FAILED.
         checked: The number of answers that were validated by the OpenAPI document of the version,
             a sample of all.
-        violating: The number of those that violate it.
-        checked_writes: The number of validated answers to requests that write.
-        violating_writes: The number of those that violate the document.
     """
 
     requests: int = 0
@@ -92,11 +86,9 @@ class RouteOutcomes(NamedTuple):
     violating_writes: int = 0
 
     def plus(self, other: "RouteOutcomes") -> "RouteOutcomes":
-        """Return the sum of both."""
         return self._with(add, other)
 
     def minus(self, earlier: "RouteOutcomes") -> "RouteOutcomes":
-        """Return what was counted after an earlier sum."""
         return self._with(sub, earlier)
 
     def _with(self, operate: Callable[[Any, Any], Any], other: "RouteOutcomes") -> "RouteOutcomes":

@@ -61,7 +61,6 @@ class DryRun(SectionModel):
     tried. A service that does not know the mark would carry the request out."""
 
     def compile(self, at: Location, mistakes: Mistakes) -> "DryRunMark":
-        """Return the mark."""
         if (self.header is None) == (self.query is None):
             mistakes.add("needs either header or query; write one of the two", *at)
         if self.header is not None and self.header.lower().encode() in SPOKEN_FOR | OURS:
@@ -112,7 +111,6 @@ class Shadow(SectionModel):
     """The largest body that is compared, in bytes. The default is 65536."""
 
     def compile(self, key: VersionKey, at: Location, mistakes: Mistakes) -> "VersionShadow":
-        """Return the shadow of one version."""
         places = (
             mistakes.attempt(partial(parse_ignored, text), *at, "ignore", index)
             for index, text in enumerate(self.ignore)
@@ -140,8 +138,6 @@ class DryRunMark(NamedTuple):
     dry run into a write.
 
     Attributes:
-        name: The name of the header field or the query parameter.
-        value: Its value.
         in_query: Whether it is a query parameter; otherwise it is a header field.
         methods: The methods of the requests that the service can try.
         paths: The paths of the endpoints whose requests it can try; None where it can try all.
@@ -183,8 +179,6 @@ class VersionShadow(NamedTuple):
 
     Attributes:
         key: The API and the label of the version that clients get.
-        percent: The percentage of requests to repeat, from 0 to 100.
-        ignored: The known differences, which are not reported.
         headers: The names of the header fields to compare, in lower case.
         methods: The methods of the requests that may be repeated.
         noise: Whether requests are repeated to the version's own service as well, to find the

@@ -40,7 +40,6 @@ def share_above(new: tuple[int, int], old: tuple[int, int], margin: float) -> fl
 
     Args:
         new: The count and the total of the new sample.
-        old: The count and the total of the old sample.
         margin: How far the new share may lie above the old one, from 0 to 1.
     """
     (count, total), (usual, among) = new, old
@@ -73,7 +72,6 @@ def mean_above(
 
     Args:
         new: The number, the sum and the sum of squares of the new sample.
-        old: The same of the old sample.
         factor: The ratio that the means may have.
     """
     (after, error, degrees), (before, other, others) = _mean(*new), _mean(*old)
@@ -97,7 +95,6 @@ def design_effect(clusters: Iterable[tuple[float, int]], variance: float) -> flo
 
     Args:
         clusters: The sum and the number of the elements of each cluster.
-        variance: The variance of the elements.
     """
     seen = [(total, number) for total, number in clusters if number]
     if len(seen) < 2 or variance <= 0:

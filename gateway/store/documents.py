@@ -27,7 +27,6 @@ SHARED = (OVERRIDES, CUTOVERS, EVIDENCE, RESETS, DEPUTY, REVISION_NAME)
 
 
 def select_shared() -> sa.Select[tuple[str, str]]:
-    """Return the query for these documents."""
     names: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{name}'") for name in SHARED]
     return sa.select(documents.c.name, documents.c.document).where(documents.c.name.in_(names))
 
@@ -43,7 +42,6 @@ _LOCK = Statement(sa.text(f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})"))
 
 
 def revision_of(found: Mapping[str, object]) -> int:
-    """Return the number of the last change of the overrides."""
     revision = found.get(REVISION_NAME)
     return revision if isinstance(revision, int) else 0
 
@@ -84,10 +82,9 @@ async def read_documents(connection: PostgresConnection, *names: str) -> dict[st
 
 
 async def write_document(connection: PostgresConnection, name: str, document: object) -> None:
-    """Insert or replace a document."""
     await connection.fetch(_WRITE, name=name, document=encoded(document))
 
 
-async def count_anew(connection: PostgresConnection, now: float) -> None:
+async def restart_counting(connection: PostgresConnection, now: float) -> None:
     """Note that some of the counts before now are missing."""
     await write_document(connection, "since", now)

@@ -36,11 +36,11 @@ from gateway.store.documents import (
     EVIDENCE,
     RESETS,
     REVISION_NAME,
-    count_anew,
     lock,
     open_draft,
     read_documents,
     read_shared,
+    restart_counting,
     revision_of,
     select_shared,
     write_document,
@@ -49,7 +49,7 @@ from gateway.store.documents import (
 from gateway.store.leader import (
     KEEP_GONE,
     NO_LEASE,
-    Judge,
+    Leader,
     Lease,
     delete_shadow,
     mark_gone,
@@ -61,7 +61,7 @@ from gateway.store.leader import (
 from gateway.store.local_cache import LastOverrides, LastStart, StartRecord
 from gateway.store.outbox import Outbox
 from gateway.store.postgres import (
-    LOCK_JUDGE,
+    LOCK_LEADER,
     PostgresConnection,
     PostgresDatabase,
     Statement,
@@ -77,10 +77,10 @@ from gateway.store.replicas import (
     DEPUTY,
     DatabaseHealth,
     FleetClock,
-    elsewhere,
     encode_failing,
     fleet_view,
     lost,
+    not_here,
 )
 from gateway.store.state import (
     LAG_SECONDS,
@@ -104,7 +104,7 @@ from gateway.store.tables import batches, documents, leases, replicas
 from gateway.usage.delta import Delta
 from gateway.usage.history import HistoryQuery, HistoryView, whole_history
 
-# Seconds between two heartbeats, two attempts to listen, and two judgements while batches wait.
+# Seconds between two heartbeats, two attempts to listen, and two rounds while batches wait.
 _INTERVAL, _LISTEN_AGAIN, _CATCH_UP = 1.0, 5.0, 0.05
 # A clock that is off by fewer seconds is not corrected in counts.
 _TOLERATED = 1.0
@@ -120,15 +120,9 @@ class Report(NamedTuple):
     """The report of a replica in its heartbeat.
 
     Attributes:
-        start: the id of this start.
-        replica: its name.
-        rules: the hash of the configuration in force.
-        admin: the address of its admin port; empty while it has none.
         applied: the revision of the overrides in force.
         heard: its last confirmed heartbeat, in seconds since 1970 by the database; 0 for none.
         before: the start whose place it takes.
-        refused: why the configuration on disk is not in force; empty if it is.
-        failing: the services with failing targets in it.
     """
 
     start: str
@@ -143,7 +137,7 @@ class Report(NamedTuple):
 
 
 class HeartbeatReply(NamedTuple):
-    """The shared documents, the lease of the judge, and the time of the database."""
+    """The shared documents, the lease of the leader, and the time of the database."""
 
     documents: Mapping[str, object]
     lease: Lease
@@ -170,7 +164,7 @@ async def send_heartbeat(
         if report.before is not None:
             lacking = await _take_place(connection, report.before, now) or lacking
         if lacking:
-            await count_anew(connection, now)
+            await restart_counting(connection, now)
             log.event("state_went_back", "error", reason=lacking)
         content = None if batch is None else batch.content
         handed = {"of": report.start, "number": outbox.sequence, "content": content}
@@ -268,7 +262,7 @@ class FleetState(State):
         of_start = file.with_name(f"{file.name}.{self.replica}")
         self._last_start = LastStart(of_start, name, self._start)
         self._outbox = Outbox(self._clock.now)
-        self._judge = Judge(self._start, membership, self._clock)
+        self._leader = Leader(self._start, membership, self._clock)
         self._lease = NO_LEASE
         self._lock, self._notified = asyncio.Lock(), asyncio.Event()
         self._documents: Mapping[str, object] = {}
@@ -276,9 +270,9 @@ class FleetState(State):
         self._applied, self._changed, self._prepared = -1, 0.0, False
         self.unheard = self._last_start.unheard
         self.tasks = {
-            "state": self._beat_on,
+            "state": self._send_heartbeats,
             "overrides": self._listen,
-            "cutovers": self._judge_on,
+            "cutovers": self._lead_on,
         }
 
     @classmethod
@@ -314,13 +308,11 @@ class FleetState(State):
         return state
 
     @property
-    def judges(self) -> bool:
-        """Whether this replica acts for all of them now."""
+    def leads(self) -> bool:
         return self.stale_since is None and not self.failover.rank
 
     @property
     def failover(self) -> FailoverRank:
-        """When it acts for all while the database is away."""
         if self._lease.start == self._start or not self._health.heard:
             return FailoverRank(0, self._lease.token)
         rank = 1 if self._documents.get(DEPUTY) == self._start else 2
@@ -328,22 +320,18 @@ class FleetState(State):
 
     @property
     def in_force(self) -> Overrides:
-        """The overrides in force."""
         return self._overrides
 
     @property
     def stale_since(self) -> float | None:
-        """Since when the database has not been reached; None if it is reached."""
         return self._health.stale_since
 
     @property
     def stale_reason(self) -> str:
-        """Why the database is not reached; empty if it is."""
         return self._health.stale_reason
 
     @property
     def now(self) -> float:
-        """The time of the database, which continues while that is away."""
         return self._clock.now()
 
     @property
@@ -351,17 +339,14 @@ class FleetState(State):
         return Moment(time.monotonic(), self._clock.now())
 
     def follow(self, apply: Apply, set_ahead: SetAhead) -> None:
-        """Set the functions that take overrides and the time of the database to all processes."""
         super().follow(apply, set_ahead)
         self._clock.follow(set_ahead)
 
     def absorb(self, delta: Delta) -> None:
-        """Add the counts of a process of this gateway."""
         self.totals.absorb(delta)
         self._outbox.absorb(delta)
 
     async def close(self) -> None:
-        """Hand in what is left, and leave."""
         try:
             if self._prepared:
                 async with self._lock:
@@ -381,11 +366,10 @@ class FleetState(State):
     async def view(
         self, key: VersionKey | None = None, replica: str | None = None, *, clients: bool = True
     ) -> StateView:
-        """Return the sums of the fleet, or the counts of this replica since its start."""
         if replica == self.replica:
             return self._own_view()
         if replica is not None:
-            raise UnknownReplicaError(elsewhere(replica, await self.fleet(), self.replica))
+            raise UnknownReplicaError(not_here(replica, await self.fleet(), self.replica))
         try:
             async with self._health.reading():
                 return await read_fleet(self._database, key, clients=clients)
@@ -393,7 +377,6 @@ class FleetState(State):
             return self._own_view(DataGap(None, self._health.missed(error)))
 
     async def version(self, key: VersionKey) -> VersionReading:
-        """Return all data of one version; while the database is away, those of this replica."""
         try:
             async with self._health.reading():
                 return await read_version(self._database, key)
@@ -406,7 +389,6 @@ class FleetState(State):
             return VersionReading(view, days, minutes, None)
 
     async def history(self, query: HistoryQuery) -> HistoryView:
-        """Answer a query for all replicas; while the database is away, for this one."""
         try:
             async with self._health.reading(), self._database.transaction() as (connection, now):
                 return await read_history(connection, query, now)
@@ -415,25 +397,21 @@ class FleetState(State):
             return self.totals.history.view(query, self._clock.now(), self.replica)
 
     async def audit(self) -> list[AuditEntry]:
-        """Return the latest changes, the latest last."""
         async with self._health.reading(), self._database.transaction() as (connection, _):
             return await read_audit(connection)
 
     def cutover(self, key: VersionKey) -> CurrentCutover:
-        """Return a cutover as of the last heartbeat."""
         evidence = published_evidence(self._documents.get(EVIDENCE)).get(key, GateEvidence())
         cutover = self._cutovers_configured[key]
         return self._loaded(self._documents).current(cutover, evidence, self._moment)
 
     async def fleet(self) -> FleetView:
-        """Return the replicas."""
         async with self._health.reading(), self._database.transaction() as (connection, now):
             rows, lease = await read_replicas(connection), await read_lease(connection)
-        judge = "" if lease.is_free(now) else lease.start
-        return fleet_view(rows, now, judge, revision_of(self._documents), self._changed)
+        leader = "" if lease.is_free(now) else lease.start
+        return fleet_view(rows, now, leader, revision_of(self._documents), self._changed)
 
     async def forget(self, replica: str, request: ChangeRequest) -> None:
-        """Forget a lost replica."""
         async with self._draft() as (draft, connection):
             for row in lost(replica, await read_replicas(connection), self._clock.now()):
                 await mark_gone(connection, row.start, self._clock.now())
@@ -450,12 +428,10 @@ class FleetState(State):
         log.event("shadow_reset", api=key[0], version=key[1])
 
     async def read_document(self, name: str) -> tuple[object, float]:
-        """Return a document, or None, and the time of the database."""
         async with self._database.transaction() as (connection, now):
             return (await read_documents(connection, name)).get(name), now
 
     async def change_document(self, name: str, change: Callable[[object], object]) -> None:
-        """Replace a document by the result of a function, while no other replica does so."""
         async with self._database.transaction() as (connection, _):
             await lock(connection)
             found = (await read_documents(connection, name)).get(name)
@@ -489,22 +465,21 @@ class FleetState(State):
             since = insert(documents).on_conflict_do_nothing()
             await connection.execute(since, {"name": "since", "document": repr(now)})
         self._prepared = True
-        await self._beat()
+        await self._send_heartbeat()
 
     async def _leave(self) -> None:
-        """Leave the fleet, and give up the lease."""
         async with self._database.transaction() as (connection, now):
             await mark_gone(connection, self._start, now)
-            await connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({LOCK_JUDGE})"))
+            await connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({LOCK_LEADER})"))
             lease = await read_lease(connection)
             if lease.start == self._start:
                 await write_lease(connection, lease._replace(renewed=0.0))
 
-    async def _beat_on(self) -> None:
+    async def _send_heartbeats(self) -> None:
         while True:
             async with self._lock:
                 try:
-                    await (self._beat() if self._prepared else self._join())
+                    await (self._send_heartbeat() if self._prepared else self._join())
                 except StateError as error:
                     self._health.missed(error)
                 except TimeoutError:
@@ -517,7 +492,7 @@ class FleetState(State):
                     await self._notified.wait()
             self._notified.clear()
 
-    async def _beat(self) -> None:
+    async def _send_heartbeat(self) -> None:
         reply = await send_heartbeat(self._database, self._report(), self._outbox, self._clock)
         self._health.reached(reply.now)
         self._last_start.take_place()
@@ -531,15 +506,15 @@ class FleetState(State):
                 await self._database.listen(self._notified.set)
             await asyncio.sleep(_LISTEN_AGAIN)
 
-    async def _judge_on(self) -> None:
+    async def _lead_on(self) -> None:
         while True:
             may = not self.failover.rank or self._lease.is_free(self._clock.now())
             if may and self._prepared and self.stale_since is None:
                 try:
-                    await self._judge.judge(self._database)
+                    await self._leader.lead(self._database)
                 except StateError as error:
                     log.event("not_judged", "warning", reason=str(error))
-            await asyncio.sleep(_CATCH_UP if self._judge.behind else _INTERVAL)
+            await asyncio.sleep(_CATCH_UP if self._leader.behind else _INTERVAL)
 
     async def _note(self, *, last: bool = False) -> None:
         await self._last.keep()

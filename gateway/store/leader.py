@@ -29,15 +29,15 @@ from gateway.rollout.decisions import BY_GATEWAY, Draft
 from gateway.store.documents import (
     EVIDENCE,
     RESETS,
-    count_anew,
     open_draft,
     read_documents,
+    restart_counting,
     write_document,
     write_draft,
 )
 from gateway.store.outbox import decode
 from gateway.store.postgres import (
-    LOCK_JUDGE,
+    LOCK_LEADER,
     PostgresConnection,
     PostgresDatabase,
     Statement,
@@ -83,7 +83,7 @@ _IntervalKey = tuple[str, str, str, int]
 class Merging:
     """Merges totals; it remembers names and floors instead of reading them each time.
 
-    So a replica that becomes the judge again needs another Merging.
+    So a replica that becomes the leader again needs another Merging.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,6 @@ class Merging:
         self._intervals: dict[_IntervalKey, IntervalRow] = {}
 
     async def merge(self, connection: PostgresConnection, totals: Totals) -> None:
-        """Add totals to the sums."""
         if self._rows is None:
             self._rows = await self._load(connection)
         await self._usage(connection, self._rows, totals)
@@ -180,7 +179,6 @@ class Merging:
 
 
 async def delete_shadow(connection: PostgresConnection, key: VersionKey) -> None:
-    """Delete the counts of the shadow of a version."""
     shadow = counts.c.kind.in_(SHADOW_KINDS)
     of_version = sa.func.starts_with(counts.c.labels, labels_begin(key))
     await connection.execute(sa.delete(counts).where(shadow, of_version))
@@ -194,7 +192,6 @@ def labels_begin(key: VersionKey) -> str:
 
 
 def samples_name(place: tuple[str, str, str]) -> str:
-    """Return the name of the document with the samples of a kind, API and version."""
     return f"samples {encoded(place)}"
 
 
@@ -288,22 +285,22 @@ _Reset = tuple[str, str, int]
 # The maximum number of bytes of batches, and one more batch, that are added in one transaction:
 # some thousand rows.
 _MAX_BYTES = 256 * 1024
-# The time-out of a judgement in seconds. A batch is large after a long time without the database.
+# The time-out of a round in seconds. A batch is large after a long time without the database.
 _PATIENCE = 60.0
 # Within this many seconds, a replica has reported that it loaded another configuration.
 _REPORTED = 5.0
 # The number of entries of the audit log that are kept.
 _KEEP_AUDIT = 10_000
-# Old rows are removed with every so many judgements.
+# Old rows are removed with every so many rounds.
 _TIDY = 600
 
 
 class Lease(NamedTuple):
-    """The lease of a judge.
+    """The lease of the leader.
 
     Attributes:
-        start: the start of the replica that judges; empty if none ever did.
-        token: the number of judges until now.
+        start: the start of the replica that leads; empty if there never was one.
+        token: the number of leaders until now.
         renewed: when it was last renewed, in seconds since 1970 by the database; 0 if it was
             given up.
     """
@@ -313,14 +310,14 @@ class Lease(NamedTuple):
     renewed: float
 
     def is_free(self, now: float) -> bool:
-        """Return whether another replica may judge."""
+        """Return whether another replica may become the leader."""
         return not 0 <= now - self.renewed <= LEASE_SECONDS
 
     def acquired(self, start: str, now: float) -> "Lease | None":
         """Return the lease acquired or renewed by a start; None if another replica holds it.
 
-        A judge whose own lease is over acquires it with another token: what it has in memory may
-        be from before another judge.
+        A leader whose own lease is over acquires it with another token: what it has in memory may
+        be from before another leader.
         """
         if self.is_free(now):
             return Lease(start, self.token + 1, now)
@@ -337,7 +334,7 @@ def _waiting() -> sa.Select[tuple[str, int, float, str | None, int, bytes, int]]
     before = (sa.func.sum(size).over(order_by=order) - size).label("before")
     sized = sa.select(*order, batches.c.content, before).subquery()
     first = sized.c.before < _MAX_BYTES
-    once = sa.select(sa.literal_column("1")).subquery()  # also before there ever was a judge
+    once = sa.select(sa.literal_column("1")).subquery()  # also before there ever was a leader
     return (
         sa.select(*_LEASE, sized.c.start, sized.c.sequence, sized.c.content, replicas.c.merged)
         .select_from(once)
@@ -373,7 +370,7 @@ def _renewal() -> Insert:
 
 
 _LEASE = leases.c.start, leases.c.token, leases.c.renewed
-_TRY_LOCK = Statement(sa.text(f"SELECT pg_try_advisory_xact_lock({LOCK_JUDGE})"))
+_TRY_LOCK = Statement(sa.text(f"SELECT pg_try_advisory_xact_lock({LOCK_LEADER})"))
 _READ_LEASE = Statement(sa.select(*_LEASE).where(leases.c.name == _NAME))
 _WRITE_LEASE = Statement(_renewal())
 _READ_REPLICAS = Statement(sa.select(replicas).where(replicas.c.gone.is_(None)))
@@ -390,9 +387,7 @@ class _Waiting(NamedTuple):
     merged: int | None
 
 
-class _Held(NamedTuple):
-    """The memory of a judge while its lease lasts."""
-
+class _LeaderMemory(NamedTuple):
     token: int
     merging: Merging
     seen: Totals
@@ -400,34 +395,29 @@ class _Held(NamedTuple):
     resets: dict[VersionKey, int]
 
 
-class Judge:
-    """Judges while this replica has the lease.
-
-    Args:
-        start: the id of this start of the replica.
-        membership: the replica.
-        clock: the clock of the database.
+class Leader:
+    """Leads while this replica has the lease.
 
     Attributes:
-        behind: whether more batches wait than the last judgement added.
+        behind: whether more batches wait than the last round added.
     """
 
     def __init__(self, start: str, membership: Membership, clock: FleetClock) -> None:
         self._start = start
         self._membership = membership
         self._clock = clock
-        self._held: _Held | None = None
-        self._judgements = 0
+        self._memory: _LeaderMemory | None = None
+        self._rounds = 0
         self.behind = False
 
-    async def judge(self, database: PostgresDatabase) -> bool:
-        """Judge, if no other replica does; return whether that was so.
+    async def lead(self, database: PostgresDatabase) -> bool:
+        """Run a round if no other replica leads; return whether that was so.
 
         Raises:
             StateError: nothing was changed.
         """
         try:
-            if self._held is None:  # the judge before may be suspended, with its locks
+            if self._memory is None:  # the leader before may be suspended, with its locks
                 await database.end_silent()
             async with database.transaction(_PATIENCE) as transaction:
                 connection, now = transaction
@@ -435,39 +425,39 @@ class Judge:
                 found = await connection.fetch(_WAITING) if locked else []
                 lease = _lease_of(found).acquired(self._start, now)
                 if lease is None or not locked:
-                    self._held = None
+                    self._memory = None
                     return False
                 waiting = [_Waiting(*row) for _, _, _, *row in found if row[0] is not None]
-                draft = await self._judge(transaction, lease, waiting)
+                draft = await self._run_round(transaction, lease, waiting)
         except BaseException:
-            self._held = None
+            self._memory = None
             raise
         log_events(draft.events)
         return True
 
-    async def _judge(
+    async def _run_round(
         self, transaction: Transaction, lease: Lease, waiting: list[_Waiting]
     ) -> Draft:
         connection, now = transaction
-        held, is_new = self._held, False
-        if held is None or held.token != lease.token:
+        memory, is_new = self._memory, False
+        if memory is None or memory.token != lease.token:
             log.event("judge", token=lease.token)
-            held, is_new = _Held(lease.token, Merging(), Totals(), Cutovers(), {}), True
+            memory, is_new = _LeaderMemory(lease.token, Merging(), Totals(), Cutovers(), {}), True
         # Before the lock for changes, since it may take a while.
-        await self._merge(connection, held, waiting, now)
+        await self._merge(connection, memory, waiting, now)
         draft = await open_draft(connection, now)
-        self._held = held
+        self._memory = memory
         resets = shadow_resets(draft.documents)
         if is_new:
-            held.resets.update(resets)
+            memory.resets.update(resets)
         at = Moment(time.monotonic(), self._clock.now())
-        held.cutovers.load(draft.documents, at, report=report_lost_cutover)
-        _follow_resets(held, resets)
+        memory.cutovers.load(draft.documents, at, report=report_lost_cutover)
+        _follow_resets(memory, resets)
         rows = await read_replicas(connection)
-        configured, counted = self._membership.rules().cutovers, held.seen.route_counts
-        held.cutovers.decide(draft, configured, counted, at, self._forget_after(rows))
-        draft.put(EVIDENCE, evidence_document(held.cutovers, configured, counted, at))
-        for row in await self._over(connection, rows, now):
+        configured, counted = self._membership.rules().cutovers, memory.seen.route_counts
+        memory.cutovers.decide(draft, configured, counted, at, self._forget_after(rows))
+        draft.put(EVIDENCE, evidence_document(memory.cutovers, configured, counted, at))
+        for row in await self._to_forget(connection, rows, now):
             await mark_gone(connection, row.start, now)
             draft.record(BY_GATEWAY, "replica forgotten", (row.replica, ""), "lost", "forgotten")
         draft.put(DEPUTY, deputy(rows, self._start, now))
@@ -476,23 +466,23 @@ class Judge:
         last = {each.start: each.sequence for each in waiting}  # they are in order
         ended = {"starts": [*last], "until": [*last.values()]}
         await connection.fetch(_DONE, **_values(lease), **ended)
-        self._judgements += 1
-        if self._judgements % _TIDY == 1:
+        self._rounds += 1
+        if self._rounds % _TIDY == 1:
             await _tidy(connection, now)
         return draft
 
-    async def _over(
+    async def _to_forget(
         self, connection: PostgresConnection, rows: list[ReplicaRow], now: float
     ) -> list[ReplicaRow]:
         """Return the rows of replicas that were lost for long enough to be forgotten."""
         lost_for = self._membership.rules().forget_after
-        over = [row for row in rows if row.is_over(now, lost_for)]
+        over = [row for row in rows if row.is_expired(now, lost_for)]
         # If its clock was set, counting begins anew with the next heartbeat.
         if not over or self._clock.differs(now):
             return []
         since = (await read_documents(connection, "since")).get("since")
         began = float(since) if isinstance(since, int | float) else 0.0
-        return [row for row in over if row.is_over(now, lost_for, began)]
+        return [row for row in over if row.is_expired(now, lost_for, began)]
 
     def _forget_after(self, rows: list[ReplicaRow]) -> float:
         """Return the age from which on the state of a cutover that is not configured is forgotten.
@@ -504,7 +494,11 @@ class Judge:
         return _REPORTED if all(row.rules == own for row in rows) else inf
 
     async def _merge(
-        self, connection: PostgresConnection, held: _Held, waiting: list[_Waiting], now: float
+        self,
+        connection: PostgresConnection,
+        memory: _LeaderMemory,
+        waiting: list[_Waiting],
+        now: float,
     ) -> None:
         self.behind = sum(len(each.content) for each in waiting) >= _MAX_BYTES
         marks: dict[str, int] = {}
@@ -518,17 +512,17 @@ class Judge:
                 counted = decode(content)
             except msgspec.DecodeError as error:
                 log.event("batch_lost", "error", start=start, sequence=sequence, reason=str(error))
-                await count_anew(connection, now)
+                await restart_counting(connection, now)
                 continue
             if counted.lost:
-                await count_anew(connection, now)
+                await restart_counting(connection, now)
             totals.merge(counted.totals)
             outcomes += counted.outcomes
         if waiting:
-            await held.merging.merge(connection, totals)
+            await memory.merging.merge(connection, totals)
         for (kind, labels), times in totals.counts.items():
-            held.seen.count(kind, labels, times)
-        held.seen.absorb(Delta(self._clock.now(), outcomes=outcomes))
+            memory.seen.count(kind, labels, times)
+        memory.seen.absorb(Delta(self._clock.now(), outcomes=outcomes))
 
 
 def shadow_resets(documents: Mapping[str, object]) -> dict[VersionKey, int]:
@@ -537,22 +531,20 @@ def shadow_resets(documents: Mapping[str, object]) -> dict[VersionKey, int]:
     return {(api, version): times for api, version, times in msgspec.convert(found, list[_Reset])}
 
 
-def _follow_resets(held: _Held, resets: Mapping[VersionKey, int]) -> None:
+def _follow_resets(memory: _LeaderMemory, resets: Mapping[VersionKey, int]) -> None:
     for key, times in resets.items():
-        if held.resets.get(key) != times:
-            held.resets[key] = times
-            held.seen.reset_shadow(key)
-            held.cutovers.reset_shadow(key)
+        if memory.resets.get(key) != times:
+            memory.resets[key] = times
+            memory.seen.reset_shadow(key)
+            memory.cutovers.reset_shadow(key)
 
 
 async def read_lease(connection: PostgresConnection) -> Lease:
-    """Return the lease of the judge."""
     rows = await connection.fetch(_READ_LEASE)
     return Lease(*rows[0]) if rows else NO_LEASE
 
 
 async def write_lease(connection: PostgresConnection, lease: Lease) -> None:
-    """Replace the lease of the judge."""
     await connection.fetch(_WRITE_LEASE, **_values(lease))
 
 
@@ -571,7 +563,6 @@ async def read_replicas(connection: PostgresConnection) -> list[ReplicaRow]:
 
 
 async def mark_gone(connection: PostgresConnection, start: str, now: float) -> None:
-    """Mark a start of a replica as gone."""
     await connection.execute(sa.update(replicas).where(replicas.c.start == start).values(gone=now))
 
 

@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     # Its SQLAlchemy takes memory that a gateway without a file does not need.
     from gateway.store.sqlite import SqliteFile
 
-# Seconds between two judgements, and between two writes: a gateway that is killed loses the counts
+# Seconds between two decisions, and between two writes: a killed gateway loses the counts
 # since its last write.
-_JUDGE, _WRITE = 1.0, 2.0
+_DECIDE, _WRITE = 1.0, 2.0
 # A write that takes longer, in seconds, counts as failed. SQLite waits less for another process
 # that has locked the file.
 _PATIENCE = 10.0
@@ -64,9 +64,7 @@ class LocalState(State):
     disk.
 
     Args:
-        membership: this gateway.
         file: the state file; None keeps the state in memory.
-        rows: the content of the file.
     """
 
     def __init__(
@@ -94,40 +92,33 @@ class LocalState(State):
         self._given_up: list[Draft] = []
         self._started = time.time()
         self._ahead = self._started - passed()
-        self.tasks = {"state": self._write_on, "cutovers": self._judge_on}
+        self.tasks = {"state": self._write_on, "cutovers": self._decide_on}
 
     @property
-    def judges(self) -> bool:
-        """Always."""
+    def leads(self) -> bool:
         return True
 
     @property
     def failover(self) -> FailoverRank:
-        """The first."""
         return FailoverRank(0, 0)
 
     @property
     def in_force(self) -> Overrides:
-        """The overrides in force."""
         return self._overrides
 
     @property
     def stale_since(self) -> float | None:
-        """Since when the file could not be written; None if it is."""
         return self._stale_since
 
     @property
     def stale_reason(self) -> str:
-        """Why the file could not be written; empty if it is."""
         return self._stale_reason
 
     @property
     def now(self) -> float:
-        """The time of this machine."""
         return time.time()
 
     def absorb(self, delta: Delta) -> None:
-        """Add the counts of a process of this gateway."""
         self.totals.absorb(delta)
 
     async def close(self) -> None:
@@ -143,7 +134,6 @@ class LocalState(State):
     async def view(
         self, key: VersionKey | None = None, replica: str | None = None, *, clients: bool = True
     ) -> StateView:
-        """Return all counts."""
         if replica not in (None, self.replica):
             raise UnknownReplicaError(
                 f"no replica is called '{replica}'; this gateway, {self.replica}, keeps its state"
@@ -154,7 +144,6 @@ class LocalState(State):
         return StateView(self.totals, now, now - LAG_SECONDS, None, ())
 
     async def version(self, key: VersionKey) -> VersionReading:
-        """Return all data of one version."""
         view = await self.view(key)
         days, minutes = [await self.history(query) for query in whole_history(key)]
         latest = (each for each in reversed(self._audit) if (each.api, each.version) == key)
@@ -177,21 +166,18 @@ class LocalState(State):
         return found.view(query, now)
 
     def cutover(self, key: VersionKey) -> CurrentCutover:
-        """Return a cutover as people see it."""
         cutover, at = self._cutovers_configured[key], _moment()
         evidence = self._cutovers.evidence(cutover, self.totals.route_counts, at)
         return self._cutovers.current(cutover, evidence, at)
 
     async def audit(self) -> list[AuditEntry]:
-        """Return the latest changes, the latest last."""
         return list(self._audit)
 
     async def fleet(self) -> FleetView:
-        """Return this gateway alone."""
         itself = ReplicaView(
             self.replica,
             "heard",
-            judges=True,
+            leads=True,
             version=__version__,
             rules=self._membership.rules_hash(),
             admin=self.admin,
@@ -205,13 +191,11 @@ class LocalState(State):
         return FleetView([itself], [])
 
     async def forget(self, replica: str, request: ChangeRequest) -> None:
-        """Refuse: there is no other replica."""
         raise UnknownReplicaError(
             f"no replica is called '{replica}'; this gateway, {self.replica}, is alone"
         )
 
     async def reset_shadow(self, key: VersionKey, request: ChangeRequest) -> None:
-        """Delete the counts of the shadow of a version."""
         async with self._changing:
             draft = Draft(self._documents, time.time())
             draft.record(request, "shadow reset", key)
@@ -224,7 +208,6 @@ class LocalState(State):
         log.event("shadow_reset", api=key[0], version=key[1])
 
     async def read_document(self, name: str) -> tuple[object, float]:
-        """Return a document, or None, and the time."""
         return self._documents.get(name), time.time()
 
     async def change_document(self, name: str, change: Callable[[object], object]) -> None:
@@ -253,18 +236,18 @@ class LocalState(State):
         if self._apply is not None:
             await self._apply(self._overrides)
 
-    async def _judge_on(self) -> None:
+    async def _decide_on(self) -> None:
         while True:
             self._check_clock()
             try:
                 async with self._changing:
-                    await self._judge()
+                    await self._decide()
             except TimeoutError:
                 reason = "a worker has not acknowledged the overrides"
                 log.event("cutover_late", "error", reason=reason)
-            await asyncio.sleep(_JUDGE)
+            await asyncio.sleep(_DECIDE)
 
-    async def _judge(self) -> None:
+    async def _decide(self) -> None:
         draft, before = Draft(self._documents, time.time()), self._overrides
         counted = self.totals.route_counts
         self._cutovers.decide(draft, self._cutovers_configured, counted, _moment())

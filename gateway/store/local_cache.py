@@ -30,7 +30,6 @@ class CacheFile:
     one in a network may not.
 
     Args:
-        path: of the file.
         event: the event to log when it cannot be written, once until it can.
     """
 
@@ -43,7 +42,6 @@ class CacheFile:
 
     @property
     def busy(self) -> bool:
-        """Whether a write goes on."""
         return self._writing is not None and not self._writing.done()
 
     async def write(self, call: Callable[[], None]) -> bool:
@@ -64,7 +62,6 @@ class CacheFile:
         return bool(done)
 
     def report(self, reason: str) -> None:
-        """Log that the file cannot be written."""
         if not self.failing:
             log.event(self._event, "warning", reason=f"{self._path}: {reason}")
         self.failing = True
@@ -79,7 +76,6 @@ class LastOverrides:
     """A file with the overrides that were read last, for a start without the database.
 
     Args:
-        path: of the file.
         database: the name of the database; overrides of another one are not used.
     """
 
@@ -108,7 +104,6 @@ class LastOverrides:
             self._unwritten = None
 
     def write(self, documents: dict[str, object]) -> None:
-        """Replace the content of the file."""
         content = msgspec.json.encode(_Cached(self._database, documents))
         try:
             write_whole(self._path, content)
@@ -122,7 +117,6 @@ class StartRecord(msgspec.Struct, frozen=True):
     """A record of the start before.
 
     Attributes:
-        database: the name of its database.
         start: the id of the last start that the database may have a row of.
         heard: its last confirmed heartbeat that was noted, in seconds since 1970 by the database; 0
             for none.
@@ -143,9 +137,7 @@ class LastStart:
     place of the one before.
 
     Args:
-        path: of the file.
         database: the name of the database; the place of a start with another is not taken.
-        start: the id of this start.
 
     Attributes:
         before: the start before, whose process has ended; None if none is known, or once this one
@@ -171,7 +163,6 @@ class LastStart:
         Args:
             heard: the last confirmed heartbeat; written now and then.
             cut_off: whether the database may lack counts of this start.
-            last: whether the start ends.
         """
         if last or heard - self._heard > _NOTE_AGAIN:
             self._heard = heard

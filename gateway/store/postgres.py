@@ -159,7 +159,7 @@ _DIALECT = dialect()  # type: ignore[no-untyped-call]  # it leaves them out
 SCHEMA = "gateway"
 # Advisory locks are numbers that all programs of a database share: "vgw", and which lock.
 _LOCK_MIGRATION = 0x76677701
-LOCK_JUDGE = 0x76677702
+LOCK_LEADER = 0x76677702
 LOCK_CHANGE = 0x76677703
 _CHANNEL = "gateway_overrides"
 NOTIFY = f"SELECT pg_notify('{_CHANNEL}', '')"
@@ -212,7 +212,6 @@ class Statement:
     """A statement that is compiled once, and that connections keep prepared.
 
     Attributes:
-        text: as the driver takes it.
         name: the name of the prepared statement. It depends on the text, so that it never stands
             for another statement, whoever prepared it.
     """
@@ -265,12 +264,10 @@ class PostgresConnection:
         await self._run(self._driver.execute(script))
 
     async def roll_back(self) -> None:
-        """End the transaction with nothing done."""
         if not self._connection.invalidated:
             await self.run("ROLLBACK")
 
     async def fetch(self, statement: Statement, **values: object) -> list[Sequence[Any]]:
-        """Execute a statement; return its rows."""
         arguments = statement.arguments(values)
         prepared = await self._prepare(statement)
         if prepared is not None:
@@ -280,7 +277,6 @@ class PostgresConnection:
     async def execute_each(
         self, statement: Statement, rows: Iterable[Mapping[str, object]]
     ) -> None:
-        """Execute a statement with the parameters of each row."""
         given = [statement.arguments(row) for row in rows]
         if not given:
             return
@@ -296,10 +292,8 @@ class PostgresConnection:
         """Yield the rows of a query in parts, between which other tasks run.
 
         Args:
-            statement: the query.
             at_once: the number of rows that are fetched at a time; None for all, if they are
                 bounded.
-            values: its parameters.
         """
         prepared, arguments = await self._prepare(statement), statement.arguments(values)
         if prepared is None:
@@ -315,7 +309,6 @@ class PostgresConnection:
                 return  # without another round trip
 
     async def run_sync(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Return the result of a function of a connection."""
         return await greenlet_spawn(function, self._connection, *arguments)
 
     async def _prepare(self, statement: Statement) -> Any:
@@ -354,7 +347,6 @@ class PostgresDatabase:
     """The database of a URL; it connects when it is used.
 
     Args:
-        url: of the database.
         keeps: whether connections keep statements prepared, for a gateway that asks every second.
 
     Attributes:
@@ -374,7 +366,7 @@ class PostgresDatabase:
                 "prepared_statement_cache_size": 0,
                 "prepared_statement_name_func": str,  # no name: ""
             },
-            pool_size=2,  # the heartbeat, and the judge beside it
+            pool_size=2,  # the heartbeat, and the leader beside it
             max_overflow=3,  # an operator who changes something, and two who read
             pool_timeout=_CONNECT,
             hide_parameters=True,
@@ -384,12 +376,7 @@ class PostgresDatabase:
         self._keeps = keeps
 
     async def prepare(self) -> None:
-        """Bring the schema to the newest revision, once for all replicas that start together.
-
-        Raises:
-            StateUnreachableError: the database cannot be reached now.
-            StateError: it cannot be used.
-        """
+        """Bring the schema to the newest revision, once for all replicas that start together."""
         async with self.transaction() as (connection, _):
             revision = await self._revision(connection)
             if revision >= REVISION:
@@ -427,7 +414,6 @@ class PostgresDatabase:
         """Begin a transaction; commit it unless an error is raised.
 
         Args:
-            seconds: the time-out of all of it.
             snapshot: whether all statements only read, and see the database at one moment.
 
         Raises:
@@ -476,7 +462,7 @@ class PostgresDatabase:
 
     async def end_silent(self) -> None:
         """End transactions of gateways that went silent within a statement; raises StateError."""
-        locks = {"judge": LOCK_JUDGE, "change": LOCK_CHANGE}
+        locks = {"judge": LOCK_LEADER, "change": LOCK_CHANGE}
         async with self.transaction() as (connection, _):
             await connection.execute(_END_SILENT, {"silent": _IDLE, "of": SCHEMA, **locks})
 
@@ -508,7 +494,6 @@ class PostgresDatabase:
             connection.terminate()
 
     async def close(self) -> None:
-        """Close all connections."""
         with suppress(SQLAlchemyError, OSError):
             await greenlet_spawn(self._engine.dispose)
 

@@ -66,7 +66,6 @@ async def read_version(database: PostgresDatabase, key: VersionKey) -> VersionRe
 async def read_history(
     connection: PostgresConnection, query: HistoryQuery, now: float
 ) -> HistoryView:
-    """Return the intervals of a query at a time."""
     found = History(bounded=False)
     asked = {"by": query.by.value, "api": query.api, "label": query.version}
     times = {"since": ceil(query.since(now)), "callers": ceil(query.callers_since(now))}
@@ -76,7 +75,6 @@ async def read_history(
 
 
 async def read_audit(connection: PostgresConnection) -> list[AuditEntry]:
-    """Return the latest changes, the latest last."""
     return [AuditEntry(*row) for row in await connection.fetch(_LATEST_AUDIT)][::-1]
 
 
@@ -84,10 +82,6 @@ async def read_stored_fleet(
     url: str, query: HistoryQuery | None
 ) -> tuple[StateView, Mapping[str, object], HistoryView | None]:
     """Return the content of the database of a fleet, without being one of its replicas.
-
-    Args:
-        url: of the database.
-        query: the wanted history.
 
     Returns:
         The sums, the document with the overrides, and the history.
@@ -119,7 +113,7 @@ async def _read(
         try:
             counted = decode(content)
         except msgspec.DecodeError:
-            totals.since = now  # the judge reports it
+            totals.since = now  # the leader reports it
             continue
         totals.merge(counted.totals)
         if counted.lost:

@@ -31,10 +31,10 @@ from gateway.store.state import (
 from gateway.usage.totals import Totals
 
 DEPUTY = "deputy"
-"""The document with the start of the replica that acts if judge and database are gone together."""
+"""The document with the start of the replica that acts if leader and database are gone together."""
 # The maximum number of services with failing targets that a replica reports.
 _FAILING = 100
-# The maximum number of operators that read at a time, as heartbeats and judgements need
+# The maximum number of operators that read at a time, as heartbeats and rounds of the leader need
 # connections, too; and for how many seconds others wait.
 _READERS = 2
 _PATIENCE = 10.0
@@ -49,12 +49,10 @@ class ReplicaRow(NamedTuple):
     """A row of the table `replicas`: one start of a replica; see also `ReplicaView`.
 
     Attributes:
-        start: the id of the start.
         sequence: the number of the last batch that it handed in.
         merged: the number of the last batch that is in the sums.
         applied: the revision of the overrides that are in force there.
         gone: when it left, was forgotten, or its next start took its place; None before.
-        failing: the services with failing targets there, as JSON.
     """
 
     start: str
@@ -79,7 +77,7 @@ class ReplicaRow(NamedTuple):
         # A heartbeat in the future is from before the clock of the database was set back.
         return not -SILENT_SECONDS <= now - self.heard <= SILENT_SECONDS
 
-    def is_over(self, now: float, lost_for: float, since: float = -inf) -> bool:
+    def is_expired(self, now: float, lost_for: float, since: float = -inf) -> bool:
         """Return whether this replica has been lost for so many seconds.
 
         `since` is when counting began, as it does anew if the clock of the database is set: the
@@ -102,10 +100,10 @@ def _heard(rows: Iterable[ReplicaRow], now: float) -> list[ReplicaRow]:
     return [row for row in present(rows) if not row.is_lost(now)]
 
 
-def deputy(rows: Sequence[ReplicaRow], judge: str, now: float) -> str:
-    """Return the start of the oldest replica that is heard beside the judge; empty for none."""
+def deputy(rows: Sequence[ReplicaRow], leader: str, now: float) -> str:
+    """Return the start of the oldest replica that is heard beside the leader; empty for none."""
     heard = sorted(_heard(rows, now), key=lambda row: row.started)
-    return next((row.start for row in heard if row.start != judge), "")
+    return next((row.start for row in heard if row.start != leader), "")
 
 
 def state_view(totals: Totals, rows: Iterable[ReplicaRow], now: float) -> StateView:
@@ -117,14 +115,13 @@ def state_view(totals: Totals, rows: Iterable[ReplicaRow], now: float) -> StateV
 
 
 def fleet_view(
-    rows: Sequence[ReplicaRow], now: float, judge: str, revision: int, changed: float
+    rows: Sequence[ReplicaRow], now: float, leader: str, revision: int, changed: float
 ) -> FleetView:
     """Return the replicas for operators.
 
     Args:
-        rows: all starts of replicas.
         now: the time of the database, in seconds since 1970.
-        judge: the start that judges; empty if none does.
+        leader: its start; empty if there is none.
         revision: the number of the last change of the overrides.
         changed: the time of that change, in seconds since 1970.
     """
@@ -132,7 +129,7 @@ def fleet_view(
         ReplicaView(
             replica=row.replica,
             presence="lost" if row.is_lost(now) else "heard",
-            judges=row.start == judge,
+            leads=row.start == leader,
             version=row.version,
             rules=row.rules,
             admin=row.admin,
@@ -173,7 +170,7 @@ def warnings(rows: Sequence[ReplicaRow], now: float, revision: int, changed: flo
     return found
 
 
-def elsewhere(replica: str, fleet: FleetView, here: str) -> str:
+def not_here(replica: str, fleet: FleetView, here: str) -> str:
     """Return the reason why the replica `here` cannot answer for another one."""
     known = {each.replica: each for each in fleet.replicas}
     if replica in known:
@@ -264,25 +261,18 @@ class FleetClock:
 
     @property
     def ahead(self) -> float:
-        """By how many seconds the clock of this machine is behind."""
         return self.now() - time.time()
 
     def now(self) -> float:
-        """Return the time, in seconds since 1970."""
         return passed() + self._ahead
 
 
 class DatabaseHealth:
     """Whether the database is reached, by the heartbeats and the readers of a replica.
 
-    Args:
-        name: of the database.
-        clock: returns its time, in seconds since 1970.
-
     Attributes:
         heard: the last confirmed heartbeat, by the database; 0 for none.
         stale_since: since when the database has not been reached; None if it is reached.
-        stale_reason: why; empty if it is reached.
         behind: whether it may lack more than the counts between two heartbeats.
     """
 

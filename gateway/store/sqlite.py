@@ -77,11 +77,9 @@ class SqliteFile:
     """An open state file.
 
     Args:
-        path: of the file, which is created if it does not exist.
         read_only: whether another process may be writing to it.
 
     Attributes:
-        name: the path, for log lines and messages.
         unheard: the file that a worker makes while its counts are not taken.
 
     Raises:
@@ -125,7 +123,6 @@ class SqliteFile:
         await self._in_thread(lambda: self._write(changes))
 
     async def history(self, query: HistoryQuery, now: float) -> History:
-        """Return the intervals of a query at a time; raises StateError."""
         return await self._in_thread(
             lambda: self._read(partial(read_history, query=query, now=now))
         )
@@ -401,9 +398,6 @@ class WrittenMark:
     The state file itself does not show that it is an old copy, nor what was lost with a gateway
     that could not write it any more.
 
-    Args:
-        path: of the state file.
-
     Attributes:
         unheard: the file that a worker makes while its counts are not taken.
     """
@@ -445,7 +439,6 @@ class WrittenMark:
             self._write(_Mark(writes, unwritten))
 
     def close(self, writes: int) -> None:
-        """Note the number of writes at the end."""
         if self._noted is not None and self._noted.writes != writes:
             self._write(msgspec.structs.replace(self._noted, writes=writes))
 

@@ -57,7 +57,6 @@ class DataGap(NamedTuple):
 
     Attributes:
         replica: the replica that is not heard; None if it is the database.
-        since: its last heartbeat, in seconds since 1970.
     """
 
     replica: str | None
@@ -68,11 +67,9 @@ class StateView(NamedTuple):
     """The sums at a time.
 
     Attributes:
-        totals: the sums.
         now: the time in seconds since 1970, by the clock of the store.
         counted: the time up to which the sums are complete.
         replica: the name of the replica if these are its own counts; None for those of all.
-        gaps: what the sums may lack.
     """
 
     totals: Totals
@@ -86,7 +83,6 @@ class VersionReading(NamedTuple):
     """All data of one version at a time.
 
     Attributes:
-        view: the sums.
         days: its history by the day, by the start of each, in seconds since 1970.
         minutes: its history by the minute, likewise; callers may be missing.
         latest: its latest change in the audit log; None if there is none, or it is not known.
@@ -102,23 +98,17 @@ class ReplicaView(NamedTuple):
     """A replica; times in seconds since 1970.
 
     Attributes:
-        replica: its name.
         presence: `heard`, or `lost`.
-        judges: whether it judges cutovers.
-        version: the version of the gateway.
+        leads: whether it is the leader.
         rules: the hash of the configuration in force.
-        admin: the address of its admin port.
-        started: its start.
-        heard: its last heartbeat.
         lag: the age of that heartbeat, in seconds.
         behind: the number of its batches that are not in the sums yet.
         refused: the reason why its configuration on disk is not in force; empty if it is.
-        failing: the services with failing targets there.
     """
 
     replica: str
     presence: str
-    judges: bool
+    leads: bool
     version: str
     rules: str
     admin: str
@@ -141,9 +131,9 @@ class FailoverRank(NamedTuple):
     """When a replica acts for all while the store is away.
 
     Attributes:
-        rank: 0 for the last judge, 1 for its deputy, 2 for all others. A replica that has not
-            reached the store since its start cannot know the judge, and acts for itself: 0.
-        term: the token of the last judge, which all replicas know; 0 for none.
+        rank: 0 for the last leader, 1 for its deputy, 2 for all others. A replica that has not
+            reached the store since its start cannot know the leader, and acts for itself: 0.
+        term: the token of the last leader, which all replicas know; 0 for none.
     """
 
     rank: int
@@ -154,8 +144,6 @@ class Membership(NamedTuple):
     """A gateway as the store sees it.
 
     Attributes:
-        replica: its name.
-        rules: returns the configuration in force.
         rules_hash: returns the hash of its text.
         refused: returns the reason why the configuration on disk is not in force; empty if it is.
         overrides_file: the file for the overrides that a replica of a fleet read last.
@@ -174,9 +162,6 @@ class State(ABC):
     Each method that changes something returns when the change is in force in this gateway.
 
     Attributes:
-        replica: the name of this gateway.
-        totals: the counts of this gateway.
-        admin: the address of its admin port, once it has one.
         failing: returns the services with failing targets in this gateway.
         unheard: the file that a worker makes while its counts are not taken; None without a disk.
         tasks: coroutines that have to run while the gateway serves, by name.
@@ -199,7 +184,7 @@ class State(ABC):
 
     @property
     @abstractmethod
-    def judges(self) -> bool:
+    def leads(self) -> bool:
         """Whether this gateway acts for all replicas now."""
 
     @property
@@ -231,7 +216,6 @@ class State(ABC):
         """Set the functions that take changes to every process of this gateway.
 
         Args:
-            apply: applies overrides.
             set_ahead: takes by how many seconds the clock of the store is ahead of this machine's;
                 called at once, and whenever that changes.
         """
@@ -252,7 +236,6 @@ class State(ABC):
         """Return the sums of all replicas, or of one.
 
         Args:
-            key: the version; None for all.
             replica: the name of the only replica; None for all.
             clients: whether the rows of clients and all counts are needed, which are many. Without
                 them, the view has the last call of each version, and violations alone.
@@ -323,13 +306,7 @@ class State(ABC):
         await self._order(key, Wish.CLEAR, request)
 
     async def record(self, request: ChangeRequest, what: str, about: str) -> None:
-        """Add an act to the audit log that changes nothing in the state.
-
-        Args:
-            request: who did it, and why.
-            what: the act.
-            about: its object; empty for none.
-        """
+        """Add an act to the audit log that changes nothing in the state."""
         note = (about, "")
         await self._change(lambda draft, *_: draft.record(request, what, note), applies=False)
 
@@ -340,7 +317,6 @@ class State(ABC):
         """Store a change as a whole, then put it in force.
 
         Args:
-            change: drafts it.
             key: the version whose cutover changes.
             applies: whether overrides may have changed.
         """
@@ -363,17 +339,14 @@ def log_events(events: Sequence[Event]) -> None:
 
 
 def report_lost_overrides(reason: str) -> None:
-    """Log that the stored overrides cannot be read."""
     log.event("overrides_lost", "error", reason=reason)
 
 
 def report_lost_cutover(reason: str) -> None:
-    """Log that a stored cutover cannot be read."""
     log.event("cutovers_lost", "error", reason=reason)
 
 
 def extra_missing(location: str, error: ModuleNotFoundError) -> StateError:
-    """Return the error that a store needs an extra of this distribution."""
     name, extra = ("PostgreSQL", "postgresql") if "://" in location else (location, "state")
     return StateError(
         f"{name}: 'state' needs {error.name}, which is not installed; install"

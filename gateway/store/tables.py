@@ -135,7 +135,6 @@ def create_tables(connection: sa.Connection) -> None:
 
 
 def upgrade_tables(connection: sa.Connection) -> None:
-    """Bring a database of an earlier release to the newest revision."""
     # Alembic takes 10 MB, and few starts need it.
     from gateway.store.migrations import upgrade
 
@@ -190,14 +189,12 @@ def write_rows(connection: sa.Connection, changes: StateRows) -> None:
 
 
 def write_audit(connection: sa.Connection, rows: Sequence[AuditRow]) -> None:
-    """Add entries to the audit log."""
     names = [column.name for column in _AUDIT]
     if rows:
         connection.execute(sa.insert(audit), [dict(zip(names, row, strict=True)) for row in rows])
 
 
 def read_history(connection: sa.Connection, query: HistoryQuery, now: float) -> History:
-    """Return the intervals of a query at a time."""
     known = history.c.start >= query.callers_since(now)
     callers = sa.case((known, history.c.callers), else_=sa.literal(b"", sa.LargeBinary))
     found = sa.select(*ALL_BUT_CALLERS, callers).where(
@@ -238,7 +235,6 @@ def cut_history(connection: sa.Connection, series: Iterable[tuple[str, str, str]
 def replace_rows(
     connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[object, ...]]
 ) -> None:
-    """Insert rows of a table in place of those with the same keys."""
     if not rows:
         return
     if connection.dialect.name == "sqlite":
@@ -254,7 +250,6 @@ def replace_rows(
 
 
 def encoded(document: object) -> str:
-    """Return a document or labels as JSON."""
     return msgspec.json.encode(document).decode()
 
 

@@ -30,11 +30,8 @@ class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
     """The requests of one client for one version at one endpoint.
 
     Attributes:
-        api: the name of the API.
         version: the label of the version; empty if the API has no versions.
         endpoint: the path template of the endpoint.
-        client: the name of the client; empty for requests without one.
-        count: the number of all requests, including the refused and failed ones.
         refused: the number of requests refused before a plan was made, or for the client's fault.
         failed: the number of requests that failed with status 5xx or whose answer broke off.
         served: the number of requests that were not refused.
@@ -61,7 +58,6 @@ class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
         status: the status of the response; 0 if it never began.
         error: what went wrong, as `error.type` of the conventions; empty if nothing did.
         buckets: the number of requests by duration, per upper bound in BOUNDS and above the last.
-        seconds: the sum of the durations of all requests, in seconds.
         converted: the number of requests of which a body was converted.
     """
 
@@ -80,15 +76,11 @@ class UpstreamDelta(msgspec.Struct, array_like=True, frozen=True):
     """The requests to one target of a service, for one version, that ended alike.
 
     Attributes:
-        api: the name of the API.
         version: the label of the version that clients asked for; empty if the API has none.
-        target: the address of the target.
         method: of the requests to the service: one of METHODS, or OTHER.
         status: the status of the service's answer; 0 if there was none.
-        error: as in TrafficDelta.
         buckets: the number of requests by the time to the head of the answer, or until it was no
             longer waited for; as in TrafficDelta.
-        seconds: the sum of these times.
     """
 
     api: str
@@ -107,7 +99,6 @@ class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
     Attributes:
         kind: the kind of the counter, see `metric_table.MetricRow.kind`.
         labels: the values of the labels that the row of the kind has.
-        count: the increment.
     """
 
     kind: str
@@ -134,7 +125,6 @@ class CutoverDelta(msgspec.Struct, array_like=True):
     Requests are counted in it until it is handed on.
 
     Attributes:
-        api: the name of the API.
         version: the label of the version that is cut over.
         route: the route, `old` or `new`.
         cell: the cell of the clients of these requests; see `Cutover.cell_of`.
@@ -144,13 +134,9 @@ class CutoverDelta(msgspec.Struct, array_like=True):
         seconds: the sum of the durations, each up to the time at which a request is overdue.
         squares: the sum of the squares of the same durations.
         buckets: the number of ended requests by duration, as in TrafficDelta.
-        whole: the sum of the whole durations of the ended requests, in seconds.
         writes: the number of ended requests that write.
         failed_writes: the number of those that were refused or failed.
         checked: the number of answers that were validated by the document of the version.
-        violating: the number of those that violate it.
-        checked_writes: the number of validated answers to requests that write.
-        violating_writes: the number of those that violate the document.
         fields: how many answers violate the document at a field; see `ViolatedField.name`.
         operations: the outcomes by operation, as `POST /orders`; not of all requests where there
             are very many.
@@ -181,9 +167,6 @@ class LatencyDelta(msgspec.Struct, array_like=True, frozen=True):
     """How long answers took on one route of a shadow, `old` or `new`.
 
     Attributes:
-        api: the name of the API.
-        version: the label of the version.
-        route: the route.
         buckets: the number of answers by the index of their bucket in `gateway.usage.delta`.
     """
 
@@ -198,8 +181,6 @@ class SampleDelta(msgspec.Struct, array_like=True, frozen=True):
 
     Attributes:
         kind: the kind of the counter, as in CounterDelta.
-        api: the name of the API.
-        version: the label of the version.
         document: the case, as a JSON value; samples with the same one are alike.
         request: a request that showed it: its `request_id`, `method` and `path`.
     """
@@ -215,7 +196,6 @@ class Delta(msgspec.Struct, array_like=True, frozen=True):
     """All counts of a process since its last delta.
 
     Attributes:
-        at: when, in seconds since 1970.
         lost: whether counts from before it are lost, so that nobody knows all of them.
     """
 
@@ -242,7 +222,6 @@ LATENCY_BUCKETS = 150
 
 
 def latency_bucket(seconds: float) -> int:
-    """Return the index of the bucket of a time."""
     if seconds <= _SHORTEST_LATENCY:
         return 0
     return min(ceil(log(seconds / _SHORTEST_LATENCY, _LATENCY_FACTOR)), LATENCY_BUCKETS - 1)

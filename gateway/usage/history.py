@@ -31,7 +31,6 @@ class Resolution(StrEnum):
 
     @property
     def seconds(self) -> int:
-        """The length of an interval."""
         return 60 if self is Resolution.MINUTE else 86_400
 
     @property
@@ -41,7 +40,6 @@ class Resolution(StrEnum):
 
     @property
     def callers(self) -> int:
-        """The number of hashes that a sketch of callers keeps."""
         return 32 if self is Resolution.MINUTE else 256
 
     def start(self, at: float) -> int:
@@ -93,7 +91,6 @@ class Distinct:
             del found[self._kept :]
 
     def merge(self, other: "Distinct") -> None:
-        """Add the names of another sketch."""
         self.add(_unpacked(other.content))
 
     @property
@@ -129,13 +126,10 @@ class Interval:
     """The requests for one version in one minute or one day; additive.
 
     Attributes:
-        requests: the number of all requests, the refused and failed ones included.
         errors: of these, the number that failed with status 5xx or whose answer broke off.
         refused: of these, the number that the gateway refused.
-        seconds: the sum of the durations of all requests.
         buckets: the number of requests up to each duration in `delta.BOUNDS`, and above the last;
             zeros if a release with other bounds has counted.
-        callers: the sketch of the callers.
     """
 
     __slots__ = ("buckets", "callers", "errors", "refused", "requests", "seconds")
@@ -158,7 +152,6 @@ class Interval:
         self.buckets = _unpacked(buckets if len(buckets) == len(_NO_BUCKETS) else _NO_BUCKETS)
 
     def add_counts(self, requests: int, errors: int, refused: int) -> None:
-        """Add numbers of requests."""
         self.requests += requests
         self.errors += errors
         self.refused += refused
@@ -170,7 +163,6 @@ class Interval:
         self.seconds += seconds
 
     def add(self, other: "Interval") -> None:
-        """Add the other requests of another interval."""
         self.add_counts(other.requests, other.errors, other.refused)
         self.add_durations(other.buckets, other.seconds)
         self.callers.merge(other.callers)
@@ -208,7 +200,6 @@ class HistoryQuery(NamedTuple):
     """A query for intervals.
 
     Attributes:
-        by: their resolution.
         api: the API of the versions; None for all.
         span: how far they reach back, in seconds; None for as far as they are kept.
         version: the label of the only version; None for all of the API, or of all.
@@ -243,7 +234,6 @@ class HistoryView(NamedTuple):
     """The answer to a query.
 
     Attributes:
-        query: the query.
         series: intervals with requests by version and by start, in ascending order; a version may
             have none.
         now: the time in seconds since 1970, by the clock of the intervals.
@@ -263,7 +253,6 @@ class History:
     jumps deletes nothing.
 
     Args:
-        rows: its initial content.
         bounded: whether all versions together are bounded as well.
     """
 
@@ -273,7 +262,6 @@ class History:
         self.add(rows)
 
     def absorb(self, delta: Delta) -> None:
-        """Add the counts of a process."""
         names: dict[VersionKey, set[str]] = {}
         counts: dict[VersionKey, list[int]] = {}
         for usage in delta.usages:
@@ -317,7 +305,6 @@ class History:
             self._cut(key[2], intervals)
 
     def rows(self) -> list[IntervalRow]:
-        """Return all intervals."""
         return [
             IntervalRow(api, version, by.value, start, *interval.numbers())
             for (api, version, by), intervals in self._series.items()
@@ -325,7 +312,6 @@ class History:
         ]
 
     def take(self) -> list[IntervalRow]:
-        """Remove and return all intervals."""
         rows = self.rows()
         self._series = {}
         return rows
@@ -395,9 +381,6 @@ def usage_trend(callers: Sequence[float]) -> UsageTrend | None:
 
     The slope is the median of the slopes between all pairs of days, so that a few unusual days,
     such as holidays, do not change it.
-
-    Args:
-        callers: The number of callers of each whole day, the last day last.
     """
     latest = callers[-_MAX_DAYS:]
     if len(latest) < _MIN_DAYS:

@@ -55,7 +55,6 @@ class ClientUsage:
     served: float = 0.0
 
     def add(self, more: "ClientUsage") -> None:
-        """Add other usage."""
         self.first = min(self.first or more.first, more.first)
         self.last = max(self.last, more.last)
         self.served = max(self.served, more.served)
@@ -84,7 +83,6 @@ class TopClients:
         self._limit = 2 * KEPT
 
     def put(self, key: RowKey, row: ClientUsage) -> None:
-        """Add a stored row."""
         self.rows[key] = row
         self._note(row)
 
@@ -173,12 +171,9 @@ class StateRows:
     """All rows of a store, or the rows that replace those of the same key.
 
     Attributes:
-        usage: rows of usage.
         gone: the keys of the rows of usage to delete.
         floors: the floor of each version's TopClients, by API and version.
-        counts: rows of counts.
         uncounted: the keys of the counts to delete.
-        documents: JSON values by name.
         audit: rows of the audit log to add; of a store, the latest ones.
         history: additions to intervals; none of a store.
     """
@@ -193,7 +188,6 @@ class StateRows:
     history: list[IntervalRow] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        """Return whether there is any row."""
         usage = self.usage or self.gone or self.floors
         counts = self.counts or self.uncounted or self.history
         return bool(usage or counts or self.documents or self.audit)
@@ -208,7 +202,6 @@ class Occurrences:
     last: float = 0.0
 
     def add(self, more: "Occurrences") -> None:
-        """Add other occurrences."""
         self.first = min(self.first or more.first, more.first)
         self.last = max(self.last, more.last)
         self.count += more.count
@@ -220,14 +213,12 @@ class Durations:
 
     Attributes:
         buckets: the number up to each duration in `delta.BOUNDS`, and above the last.
-        seconds: the sum of all durations.
     """
 
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     seconds: float = 0.0
 
     def add(self, buckets: list[int], seconds: float) -> None:
-        """Add the durations of other requests."""
         for index, count in enumerate(buckets):
             self.buckets[index] += count
         self.seconds += seconds
@@ -235,18 +226,12 @@ class Durations:
 
 @dataclass(slots=True)
 class TrafficTotal:
-    """The outcomes of requests since this process started.
-
-    Attributes:
-        endings: their durations by how they ended.
-        converted: the number of requests with a converted body.
-    """
+    """The outcomes of requests since this process started."""
 
     endings: dict[EndingKey, Durations] = field(default_factory=dict)
     converted: int = 0
 
     def add(self, more: TrafficDelta | UpstreamDelta) -> None:
-        """Add other outcomes."""
         key = more.method, more.status, more.error
         if key not in self.endings and len(self.endings) >= MAX_ENDINGS:
             key = OVERFLOW
@@ -306,7 +291,6 @@ class Totals:
         upstream: the requests to services by API, version and target, since this process started.
         outcomes: by API, version and route of a cutover, since this process started.
         samples: the latest distinct ones of each kind, API and version.
-        history: by the minute and by the day.
         latencies: by API, version and route of a shadow, since this process started; the number of
             responses by the index of their bucket in `gateway.usage.delta`.
         task_failed: the last failure of each task, by the monotonic clock.
@@ -336,7 +320,6 @@ class Totals:
         self._counted: set[CountKey] = set()
 
     def clients_of(self, api: str, version: str) -> TopClients:
-        """Return the clients of a version, added if it has none yet."""
         found = self.clients.get((api, version))
         if found is None:
             found = self.clients[api, version] = TopClients()
@@ -411,7 +394,6 @@ class Totals:
         return RouteCounts(old, new, compared + validated, differing + invalid)
 
     def reset_shadow(self, key: VersionKey) -> None:
-        """Delete the counts of the shadow of a version."""
         of_shadow = (each for each in self.counts if each[0] in SHADOW_KINDS)
         for counted in [each for each in of_shadow if each[1][:2] == key]:
             del self.counts[counted]
@@ -452,13 +434,11 @@ class Totals:
         self._counted |= set(changes.uncounted)
 
     def mark_all(self) -> None:
-        """Make the next call of `changes` return all rows."""
         for clients in self.clients.values():
             clients.changed.update(clients.rows)
         self._counted.update(self.counts)
 
     def count(self, kind: str, labels: tuple[str, ...], more: Occurrences) -> None:
-        """Add to a count."""
         key = kind, labels
         if key not in self.counts:
             if self._names[kind, labels[:-1]] >= MAX_NAMES and kind not in BOUNDED_KINDS:
@@ -469,13 +449,11 @@ class Totals:
         self._counted.add(key)
 
     def put_count(self, kind: str, labels: tuple[str, ...], times: Occurrences) -> None:
-        """Add a stored count."""
         self.counts[kind, labels] = times
         self._names[kind, labels[:-1]] += 1
 
 
 def usage_row(api: str, version: str, key: RowKey, row: ClientUsage) -> UsageRow:
-    """Return the stored row of the usage of one endpoint by one client."""
     return (
         *(api, version, *key),
         *(row.count, row.refused, row.failed, row.slack, row.first, row.last, row.served),

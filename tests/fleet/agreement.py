@@ -48,7 +48,7 @@ class Agreement:
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
-        self._over = threading.Event()
+        self._to_forget = threading.Event()
         self._behind: dict[str, int] = {}
         self._connection: asyncpg.Connection | None = None
         self._thread = threading.Thread(target=lambda: asyncio.run(self._watch()))
@@ -61,7 +61,7 @@ class Agreement:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._to_forget.set()
         self._thread.join()
 
     async def _watch(self) -> None:
@@ -69,7 +69,7 @@ class Agreement:
         timeout = aiohttp.ClientTimeout(total=_PATIENCE)
         async with aiohttp.ClientSession(timeout=timeout) as session:
             for look, name in enumerate(cycle(self._fleet.replicas)):
-                if self._over.is_set():
+                if self._to_forget.is_set():
                     break
                 next_one = loop.time() + _TICK
                 names = [*self._fleet.replicas]

@@ -59,7 +59,7 @@ class Load:
         self._fleet = fleet
         self.fragile = Fragile()
         fleet.service.answer = self.fragile.answer
-        self._over = threading.Event()
+        self._to_forget = threading.Event()
         self._down: set[str] = set()
         self._back: dict[str, float] = {}
         self._times: dict[str, list[float]] = {name: [] for name in NAMES}
@@ -85,13 +85,13 @@ class Load:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._to_forget.set()
         for thread in self._threads:
             thread.join()
 
     def _run(self, name: str) -> None:
         for path in cycle(("/v1/person", "/climb/v1", "/fragile/v1")):
-            if self._over.is_set():
+            if self._to_forget.is_set():
                 return
             program, began = self._fleet.replicas[name], time.monotonic()
             connection = HTTPConnection("127.0.0.1", program.port, timeout=20)
@@ -106,7 +106,7 @@ class Load:
                     self.wrong.append(f"{name}: {error!r}")
             finally:
                 connection.close()
-            self._over.wait(0.02)
+            self._to_forget.wait(0.02)
 
 
 def test_nothing_is_lost_doubled_or_undone(

@@ -63,7 +63,7 @@ async def test_counts_that_a_worker_lost_are_missed(
         assert await since(state) > 2 * DAY
         assert await answers(state) == set()
         state.absorb(msgspec.structs.replace(delta(), usages=[], counts=[], samples=[], lost=True))
-        await state._beat()
+        await state._send_heartbeat()
         assert await since(state) == 0
         assert await answers(state) == {"unknown"}
         assert await judged(state)
@@ -71,7 +71,7 @@ async def test_counts_that_a_worker_lost_are_missed(
         assert await answers(state) == {"unknown"}
         settled = (await state.view(KEY)).totals.since
         state.absorb(delta())
-        await state._beat()
+        await state._send_heartbeat()
         assert await judged(state)
         assert (await state.view(KEY)).totals.since == settled
 
@@ -80,22 +80,22 @@ async def test_another_of_the_same_name_does_not_make_up_for_one_that_is_cut_off
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """Nor one on the same disk, while the first runs; once that is over, its next start does."""
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
+    not_here = tmp_path / "elsewhere"
+    not_here.mkdir()
     async with opened(database, tmp_path, "a") as (first,), opened(database, tmp_path, "b") as (b,):
         execute(AGED.format(60, "a"))
-        for folder in (elsewhere, tmp_path):
+        for folder in (not_here, tmp_path):
             async with opened(database, folder, "a"):
-                await b._beat()
+                await b._send_heartbeat()
                 assert [gap.replica for gap in (await b.view(KEY)).gaps] == ["a"]
         # It comes back, and is killed.
-        await first._beat()
+        await first._send_heartbeat()
         assert (await b.view(KEY)).gaps == ()
         execute(AGED.format(60, "a"))
         await first._note()
         first._last_start.close()
         async with opened(database, tmp_path, "a"):
-            await b._beat()
+            await b._send_heartbeat()
             assert (await b.view(KEY)).gaps == ()
             assert [each.replica for each in (await b.fleet()).replicas] == ["a", "b"]
 
@@ -111,14 +111,14 @@ async def test_what_a_replica_took_along_when_it_was_cut_off_is_missed(
             with monkeypatch.context() as patch:
                 patch.setattr(postgres.PostgresDatabase, "transaction", unreachable)
                 with pytest.raises(StateUnreachableError):
-                    await first._beat()
+                    await first._send_heartbeat()
                 first._health.missed(StateUnreachableError("gone"))
                 first.absorb(delta())
                 await ended(first)
                 for _ in range(1, starts):
                     await ended(await FleetState.open(*membership(database, "a", tmp_path)))
             execute(AGED.format(60, "a"))
-            await b._beat()
+            await b._send_heartbeat()
             assert [gap.replica for gap in (await b.view(KEY)).gaps] == ["a"]
             assert await since(b) > 2 * DAY
             async with opened(database, tmp_path, "a"):
@@ -138,8 +138,8 @@ async def test_what_was_handed_in_after_all_is_not_missed(
     for _ in range(2):
         await state._note()
         noted.append(b'"cut_off":true' in (tmp_path / "a.json.a").read_bytes())
-        await state._beat()
-    await state._beat()
+        await state._send_heartbeat()
+    await state._send_heartbeat()
     await ended(state)
     assert noted == [True, True]
     async with opened(database, tmp_path, "a") as (again,):
@@ -173,19 +173,19 @@ async def test_a_clock_of_the_database_that_is_set_is_noticed(
     """Also where the beat that noticed it was not confirmed."""
     async with opened(database, tmp_path, "a") as (state,):
         count_long(execute)
-        await state._beat()
+        await state._send_heartbeat()
         assert await since(state) > 2 * DAY
         # To this replica it is the same whether the database goes ahead or its own time goes back.
         monkeypatch.setattr("gateway.store.fleet.passed", lambda: passed() - by)
         monkeypatch.setattr("gateway.store.replicas.passed", lambda: passed() - by)
         execute("ALTER TABLE gateway.replicas RENAME TO hidden")
         with pytest.raises(Exception, match="relation"):
-            await state._beat()
+            await state._send_heartbeat()
         execute("ALTER TABLE gateway.hidden RENAME TO replicas")
-        await state._beat()
+        await state._send_heartbeat()
         assert await since(state) < 60
         count_long(execute)
-        await state._beat()
+        await state._send_heartbeat()
         assert await since(state) > 2 * DAY
 
 
@@ -202,7 +202,7 @@ async def test_a_clock_of_the_database_that_is_set_forgets_no_replica(
         for _ in range(3):  # before it is noticed, and after
             assert await judged(state)
             assert [each.presence for each in (await state.fleet()).replicas] == ["heard", "lost"]
-            await state._beat()
+            await state._send_heartbeat()
 
 
 FULL = """
@@ -225,12 +225,12 @@ async def test_a_full_disk_of_the_database_loses_nothing(
 
     async with opened(database, tmp_path, "a", "b") as (one, other):
         await one.set_percent(KEY, 25.0, ANN)
-        await other._beat()
+        await other._send_heartbeat()
         for table in ("replicas", "usage"):
             execute(FULL.format(table))
             one.absorb(delta(count=2))
             if table == "replicas":
-                await refused(one._beat)
+                await refused(one._send_heartbeat)
                 # One that starts meanwhile goes by what was heard last.
                 await ended(other)
                 again = await FleetState.open(*membership(database, "b", tmp_path))
@@ -238,14 +238,14 @@ async def test_a_full_disk_of_the_database_loses_nothing(
                 assert again.in_force.percents == {KEY: 25.0}
                 again.absorb(delta(count=3))
             else:
-                await one._beat()
+                await one._send_heartbeat()
                 await refused(lambda: judged(one))
             execute(FREED)
-            await one._beat()
-            await one._beat()
+            await one._send_heartbeat()
+            await one._send_heartbeat()
             if table == "replicas":
                 await again._join()
-                await again._beat()
+                await again._send_heartbeat()
             assert await judged(one)
         assert await counted(one) == {"acme": 7}
         await again.close()

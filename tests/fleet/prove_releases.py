@@ -227,7 +227,7 @@ async def test_the_former_release_goes_on_beside_this_one(
             await former.beat("acme", 2)
             assert await heard(new) == {"former": "heard", "new": "heard"}
             new.absorb(delta("acme", 4))
-            await new._beat()
+            await new._send_heartbeat()
             # What waits of both counts before it is merged; the former one merges both.
             assert await counted(new) == {"acme": 7}
             assert await former.judge()
@@ -244,12 +244,12 @@ async def test_the_former_release_goes_on_beside_this_one(
             await former.beat("zed", 16)
             assert former.documents["overrides"]["paused"] == [[*KEY]]
             await former.set_percent(30)
-            await new._beat()
+            await new._send_heartbeat()
             assert new.in_force == Overrides(frozenset({KEY}), {KEY: 30.0})
             assert [each.who for each in await new.audit()] == ["ann", "bob"]
             end_lease()
             new.absorb(delta("acme", 32))
-            await new._beat()
+            await new._send_heartbeat()
             assert await former.judge()
             assert not await judged(new)
             found = (await new.view(KEY)).totals

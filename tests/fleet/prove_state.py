@@ -95,7 +95,7 @@ def is_stale(state: FleetState) -> bool:
 
 
 async def judged(state: FleetState) -> bool:
-    return await state._judge.judge(state._database)
+    return await state._leader.lead(state._database)
 
 
 async def counted(state: FleetState) -> dict[str | None, int]:
@@ -110,15 +110,15 @@ async def test_each_batch_is_in_the_sums_once(database: str, tmp_path: Path) -> 
         other.absorb(delta("zed", 1))
         batch = one._outbox.batch()
         assert batch is not None
-        await one._beat()
+        await one._send_heartbeat()
         # The commit was made, and its answer was lost: the same batch is handed in again,
         # before it is added to the sums and after.
         for _ in range(2):
             one._outbox._sent = batch
-            await one._beat()
+            await one._send_heartbeat()
             assert await counted(one) == {"acme": 3}
             assert await judged(one)
-        await other._beat()
+        await other._send_heartbeat()
         for state in (one, other):
             assert await counted(state) == {"acme": 7, "zed": 1}
         assert await judged(one)
@@ -147,7 +147,7 @@ async def test_the_sums_are_bounded(
             state = states[number % 2]
             state.absorb(delta(f"client{number}", label=f"/field{number}"))
             state.absorb(delta("acme", 5))
-            await state._beat()
+            await state._send_heartbeat()
             assert await judged(states[0])
         for state in states:
             found = (await state.view(KEY)).totals
@@ -167,18 +167,18 @@ async def test_one_judges_and_the_next_when_it_is_gone(
     async with opened(database, tmp_path, "a", "b") as (one, other):
         assert await judged(one)
         assert not await judged(other)
-        await one._beat()
-        await other._beat()
-        assert (one.judges, other.judges) == (True, False)
+        await one._send_heartbeat()
+        await other._send_heartbeat()
+        assert (one.leads, other.leads) == (True, False)
         with monkeypatch.context() as patch:
             patch.setattr(one._health, "stale_since", 5.0)
-            assert not one.judges
+            assert not one.leads
             assert (one.failover, other.failover) == ((0, 1), (1, 1))
         # It sleeps; its lease is over, another judges, and it wakes.
         execute("UPDATE gateway.leases SET renewed = renewed - 60")
         assert await judged(other)
         assert not await judged(one)
-        assert one._judge._held is None
+        assert one._leader._memory is None
         assert execute("SELECT token FROM gateway.leases") == ["2"]
         # One that leaves orderly is followed at once.
         await other.close()
@@ -213,12 +213,12 @@ async def test_a_change_is_in_force_elsewhere_with_the_next_beat(
         await one.set_percent(KEY, 25.0, ANN)
         await one.pause(KEY, ANN)
         assert one.in_force == Overrides(frozenset({KEY}), {KEY: 25.0})
-        await other._beat()
-        await other._beat()
+        await other._send_heartbeat()
+        await other._send_heartbeat()
         assert applied == [one.in_force]
         assert other.cutover(KEY).state.percent == 25
         await other.clear_percent(KEY, ANN)
-        await one._beat()
+        await one._send_heartbeat()
         assert one.in_force == Overrides(frozenset({KEY}), {})
         changes = [(entry.what, entry.before, entry.after) for entry in await one.audit()]
         assert changes == [
@@ -233,13 +233,13 @@ async def test_a_change_of_this_moment_is_no_reason_for_a_warning(
 ) -> None:
     """Replicas report what they have applied with their next send_heartbeat."""
     async with opened(database, tmp_path, "a", "b") as (one, other):
-        await other._beat()
+        await other._send_heartbeat()
         await one.set_percent(KEY, 25.0, ANN)
         assert (await one.fleet()).warnings == []
         one._changed -= 5
         assert "b has not applied the last change of the overrides" in (await one.fleet()).warnings
-        await other._beat()
-        await other._beat()
+        await other._send_heartbeat()
+        await other._send_heartbeat()
         assert not any("b has not" in each for each in (await one.fleet()).warnings)
 
 
@@ -251,20 +251,20 @@ async def test_what_was_set_stands_while_any_replica_has_the_cutover(
     async with opened(database, tmp_path, "a") as (one,):
         _, other = membership(database, "b", tmp_path, without)
         judging = await FleetState.open(database, other._replace(rules_hash=lambda: "other"))
-        await one._beat()
+        await one._send_heartbeat()
         await one.set_percent(KEY, 0.0, ANN)
         assert await judged(judging)
         monkeypatch.setattr(leader, "_REPORTED", 0.0)
         for _ in range(3):
             assert await judged(judging)
-            await one._beat()
+            await one._send_heartbeat()
             assert one.in_force.percents == {KEY: 0.0}
         assert one.cutover(KEY).state.percent == 0
         # Nobody has it any more.
         one._membership = one._membership._replace(rules_hash=lambda: "other")
-        await one._beat()
+        await one._send_heartbeat()
         assert await judged(judging)
-        await one._beat()
+        await one._send_heartbeat()
         assert one.in_force.percents == {}
         await judging.close()
 
@@ -303,7 +303,7 @@ async def test_an_act_that_changes_nothing_is_in_the_audit_log(
 async def test_a_shadow_begins_anew(database: str, tmp_path: Path) -> None:
     async with opened(database, tmp_path, "a", "b") as (one, other):
         one.absorb(delta())
-        await one._beat()
+        await one._send_heartbeat()
         await judged(one)
         await other.reset_shadow(KEY, ANN)
         found = (await one.view(KEY)).totals
@@ -320,13 +320,13 @@ async def test_a_replica_that_is_not_heard_is_lost_until_it_is_forgotten(
     async with opened(database, tmp_path, "a", "b") as (one, other):
         assert (await one.view(KEY)).gaps == ()
         execute(silent.format(60))
-        await one._beat()
+        await one._send_heartbeat()
         assert [gap.replica for gap in (await one.view(KEY)).gaps] == ["b"]
         await one.forget("b", ANN)
         assert (await one.view(KEY)).gaps == ()
         # It was cut off and comes back: what it counted is added.
         other.absorb(delta("late"))
-        await other._beat()
+        await other._send_heartbeat()
         assert [each.replica for each in (await one.fleet()).replicas] == ["a", "b"]
         assert await counted(one) == {"late": 1}
         execute(silent.format(8 * 86_400))
@@ -346,7 +346,7 @@ async def test_whose_rules_are_refused_is_known_to_all(database: str, tmp_path: 
             refused = {each.replica: each.refused for each in (await here.fleet()).replicas}
             assert refused == {"a": "", "b": wrong[0]}
             wrong[0] = ""
-            await other._beat()
+            await other._send_heartbeat()
             assert not any(each.refused for each in (await here.fleet()).replicas)
         finally:
             await other.close()
@@ -358,11 +358,11 @@ async def test_what_fails_in_a_replica_is_known_to_all(database: str, tmp_path: 
         service = FailingService("s", 2, 1, 3.5, [TargetError("h:1", 3.5, "a \0 refused")])
         met = [service] * 101
         other.failing = lambda: met
-        await other._beat()
+        await other._send_heartbeat()
         failing = {each.replica: each.failing for each in (await here.fleet()).replicas}
         assert failing == {"a": [], "b": [service] * 100}
         met.clear()
-        await other._beat()
+        await other._send_heartbeat()
         assert not any(each.failing for each in (await here.fleet()).replicas)
 
 
@@ -395,7 +395,7 @@ async def test_a_second_costs_few_calls(database: str, tmp_path: Path) -> None:
         costs = []
         for _ in range(5):
             one.absorb(msgspec.structs.replace(delta("acme", 10_000), samples=[]))
-            costs.append(await calls(one._beat(), judged(one)))
+            costs.append(await calls(one._send_heartbeat(), judged(one)))
         assert min(costs) < 1600
 
 
@@ -404,13 +404,13 @@ async def test_a_pooler_that_forgets_statements_costs_one_beat(
 ) -> None:
     async with opened(database, tmp_path, "a") as (one,):
         one.absorb(delta(count=3))
-        await one._beat()
+        await one._send_heartbeat()
         await forget_statements(one._database)
         with pytest.raises(StateUnreachableError, match=r"a pooler .* forgets statements"):
-            await one._beat()
+            await one._send_heartbeat()
         for _ in range(2):
             one.absorb(delta(count=4))
-            await one._beat()
+            await one._send_heartbeat()
             assert await judged(one)
             await forget_statements(one._database)
         assert await counted(one) == {"acme": 11}
@@ -421,7 +421,7 @@ async def test_such_a_pooler_keeps_nobody_from_a_start_or_from_what_is_done_once
 ) -> None:
     async with opened(database, tmp_path, "a") as (one,):
         one.absorb(delta())
-        await one._beat()
+        await one._send_heartbeat()
 
     prepare, check = PostgresDatabase.prepare, PostgresDatabase.check
 
@@ -466,10 +466,10 @@ async def test_the_history_is_of_all_replicas(database: str, tmp_path: Path) -> 
         for state in (one, other):
             state.absorb(delta("acme", 3))
             state.absorb(delta(state.replica, 1))
-            await state._beat()
+            await state._send_heartbeat()
         assert await judged(one)
         other.absorb(delta("acme", 2))
-        await other._beat()
+        await other._send_heartbeat()
         assert await judged(one)
         for by in Resolution:
             view = await other.history(HistoryQuery(by, KEY[0]))
@@ -491,10 +491,10 @@ async def test_what_is_known_of_a_version(
     async with opened(database, tmp_path, "a", "b") as (one, other):
         for state in (one, other):
             state.absorb(msgspec.structs.replace(delta(state.replica), at=time.time()))
-            await state._beat()
+            await state._send_heartbeat()
         assert await judged(one)
         other.absorb(delta("waits"))
-        await other._beat()
+        await other._send_heartbeat()
         await other.pause(KEY, ANN)
         await other.record(ANN, "something else", "orders")
         found = await one.version(KEY)
@@ -517,11 +517,11 @@ async def test_what_is_known_of_a_version(
 async def test_documents_are_changed_one_after_the_other(database: str, tmp_path: Path) -> None:
     """And the replica that judges is the one that acts for all."""
     async with opened(database, tmp_path, "a", "b") as (one, other):
-        assert (one.judges, other.judges) == (False, False)
+        assert (one.leads, other.leads) == (False, False)
         assert await judged(one)
         for state in (one, other):
-            await state._beat()
-        assert (one.judges, other.judges) == (True, False)
+            await state._send_heartbeat()
+        assert (one.leads, other.leads) == (True, False)
         await asyncio.gather(
             *(
                 state.change_document("notifications", lambda found: [*(found or []), 1])  # type: ignore[misc]  # a list
@@ -566,7 +566,7 @@ async def test_releases_one_apart_share_the_database(
         async with opened(database, tmp_path, "b") as (new,):
             for state in (old, new):
                 state.absorb(delta())
-                await state._beat()
+                await state._send_heartbeat()
                 await judged(state)
                 await state.pause(KEY, ANN)
             assert await counted(old) == await counted(new) == {"acme": 2}
@@ -717,21 +717,21 @@ async def test_a_database_from_a_backup_does_not_hide_what_it_lacks(
         for late in (False, True):
             async with opened(database, tmp_path, "b") as (other,):
                 other.absorb(delta())
-                await other._beat()
+                await other._send_heartbeat()
                 for state in (one, other):
-                    await state._beat()
+                    await state._send_heartbeat()
                 before = execute(since)
                 execute("DELETE FROM gateway.replicas")
                 execute("DELETE FROM gateway.batches")
                 if not late:
                     execute("INSERT INTO gateway.replicas SELECT * FROM gateway.kept")
-                await (other if late else one)._beat()
+                await (other if late else one)._send_heartbeat()
                 (after,) = execute(since)
                 assert float(after) > float(before[0])
-                await one._beat()
-                await other._beat()
+                await one._send_heartbeat()
+                await other._send_heartbeat()
                 (settled,) = execute(since)
-            await one._beat()
+            await one._send_heartbeat()
             assert execute(since) == [settled]
         assert abs((await one.view(KEY)).totals.since - float(settled)) < 1e-3
 
@@ -743,7 +743,7 @@ async def test_counts_that_cannot_be_read_are_missed(
     async with opened(database, tmp_path, "a") as (state,):
         began = (await state.view(KEY)).totals.since
         state.absorb(delta())
-        await state._beat()
+        await state._send_heartbeat()
         execute("UPDATE gateway.batches SET content = 'from another release'")
         found = await state.view(KEY)
         assert found.totals.since == found.now
@@ -763,13 +763,13 @@ async def test_a_database_that_takes_no_changes_is_waited_for(
             await state._database.close()  # connections have the setting from their start
             if value == "on":
                 with pytest.raises(StateUnreachableError, match="does not serve now"):
-                    await state._beat()
+                    await state._send_heartbeat()
                 with pytest.raises(StateUnreachableError):
                     await state.pause(KEY, ANN)
                 second = await FleetState.open(*membership(database, "a", tmp_path))
                 assert is_stale(second)
                 await second._database.close()
-        await state._beat()
+        await state._send_heartbeat()
         assert await counted(state) == {"acme": 1}
 
 
@@ -785,8 +785,8 @@ async def test_a_server_that_has_said_that_it_ends_is_waited_for(
             driver = connection._driver
         driver._protocol.data_received(ending)
         with pytest.raises(StateUnreachableError, match="the connection broke off"):
-            await state._beat()
-        await state._beat()
+            await state._send_heartbeat()
+        await state._send_heartbeat()
         assert await counted(state) == {"acme": 1}
 
         ended: list[str] = []
@@ -827,9 +827,9 @@ async def test_a_change_of_a_database_from_a_backup_is_in_force(
     async with opened(database, tmp_path, "a", "b") as (one, other):
         applied = followed(other)
         await one.set_percent(KEY, 25.0, ANN)
-        await other._beat()
+        await other._send_heartbeat()
         back = "UPDATE gateway.documents SET document = {} WHERE name = '{}'"
         execute(back.format("'0'", "revision"))
         await one.set_percent(KEY, 0.0, ANN)
-        await other._beat()
+        await other._send_heartbeat()
         assert [each.percents for each in applied] == [{KEY: 25.0}, {KEY: 0.0}]

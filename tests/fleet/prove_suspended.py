@@ -8,14 +8,14 @@ import asyncpg
 import pytest
 
 from gateway.store.leader import read_replicas
-from gateway.store.postgres import LOCK_CHANGE, LOCK_JUDGE, PostgresConnection, PostgresDatabase
+from gateway.store.postgres import LOCK_CHANGE, LOCK_LEADER, PostgresConnection, PostgresDatabase
 from gateway.store.replicas import ReplicaRow
 from gateway.store.state import StateError
 from tests.fleet.prove_state import ANN, KEY, counted, delta, judged, opened
 
 # What a process had done.
 HELD = {
-    "judging": f"SELECT pg_advisory_xact_lock({LOCK_JUDGE})",
+    "judging": f"SELECT pg_advisory_xact_lock({LOCK_LEADER})",
     "changing": f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})",
     "reporting": "UPDATE gateway.replicas SET merged = merged",
 }
@@ -29,7 +29,7 @@ async def test_its_locks_are_free_again(
     """The server itself ends those that are silent between two statements, and no others."""
     async with opened(database, tmp_path, "a") as (one,):
         one.absorb(delta())  # which the judge notes in the row of the replica
-        await one._beat()
+        await one._send_heartbeat()
         suspended = await asyncpg.connect(database, statement_cache_size=0)
         honest = await asyncpg.connect(database, statement_cache_size=0)
         try:
@@ -58,7 +58,7 @@ async def test_one_that_reads_goes_on_when_it_wakes(database: str, tmp_path: Pat
     """It holds nobody up: neither the server ends it, nor a new judge."""
     async with opened(database, tmp_path, "a") as (one,):
         one.absorb(delta())
-        await one._beat()
+        await one._send_heartbeat()
         reader = await asyncpg.connect(database, statement_cache_size=0)
         shared = PostgresDatabase(database)
         try:
@@ -80,7 +80,7 @@ async def test_many_who_read_hold_no_beat_up(
 ) -> None:
     async with opened(database, tmp_path, "a") as (one,):
         one.absorb(delta(count=3))
-        await one._beat()
+        await one._send_heartbeat()
         go_on, reading = asyncio.Event(), asyncio.Semaphore(0)
 
         async def slow(connection: PostgresConnection) -> list[ReplicaRow]:
@@ -92,7 +92,7 @@ async def test_many_who_read_hold_no_beat_up(
         readers = [asyncio.ensure_future(counted(one)) for _ in range(8)]
         await reading.acquire()
         await reading.acquire()
-        await one._beat()
+        await one._send_heartbeat()
         assert await judged(one)
         await one.set_percent(KEY, 50.0, ANN)
         go_on.set()

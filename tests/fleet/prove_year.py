@@ -132,7 +132,7 @@ class Year:
         """Have all replicas hand in what they counted."""
         for state in self.states:
             with self._transactions.are(1):
-                await state._beat()
+                await state._send_heartbeat()
 
     async def judge(self) -> None:
         """Have one replica judge; the lease of the day before is over."""
@@ -141,7 +141,7 @@ class Year:
 
     async def _succeed(self, state: FleetState) -> None:
         # One that was not the judge looks after sessions of its predecessor first.
-        is_new = state._judge._held is None
+        is_new = state._leader._memory is None
         with self._transactions.are(1 + is_new):
             assert await judged(state)
 

@@ -63,7 +63,7 @@ def fleet_report(view: FleetView) -> FleetReport:
             ReplicaReport(
                 replica=each.replica,
                 presence=each.presence,
-                judges=each.judges,
+                judges=each.leads,
                 version=each.version,
                 rules=each.rules,
                 admin=each.admin,

@@ -44,4 +44,4 @@ async def test_the_time_is_that_of_the_database(
 
 async def test_a_replica_acts_for_itself_while_it_cannot_know_the_judge(stale: FleetState) -> None:
     assert stale.stale_since is not None
-    assert (stale.judges, stale.failover) == (False, (0, 0))
+    assert (stale.leads, stale.failover) == (False, (0, 0))

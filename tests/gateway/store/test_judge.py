@@ -32,7 +32,7 @@ def test_one_replica_judges_and_the_next_after_it(
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 5)), max_size=40))
 def test_no_token_is_given_twice_and_none_comes_back(asked: list[tuple[str, float]]) -> None:
     """A judge that sleeps, wakes and asks again has another token than before, or none."""
-    lease, now, judges = NO_LEASE, NOW, dict[int, str]()
+    lease, now, leads = NO_LEASE, NOW, dict[int, str]()
     for start, pause in asked:
         now += pause
         found = lease.acquired(start, now)
@@ -40,5 +40,5 @@ def test_no_token_is_given_twice_and_none_comes_back(asked: list[tuple[str, floa
             assert now - lease.renewed <= LEASE_SECONDS
             continue
         assert found.token >= lease.token
-        assert judges.setdefault(found.token, start) == start
+        assert leads.setdefault(found.token, start) == start
         lease = found

@@ -75,7 +75,7 @@ async def test_a_change_that_cannot_be_stored_is_refused_as_a_whole(
     path, former = tmp_path / "state.db", tmp_path / "former.db"
     async with opened(path) as (state, applied):
         state.absorb(Delta(1.0, [], [], [CounterDelta("compared", KEY, 7)], [], []))
-        await state._judge()
+        await state._decide()
         await state.set_percent(KEY, 25, ANN)
         await state.pause(KEY, ANN)
         now, before = state.in_force, state.cutover(KEY)
@@ -105,13 +105,13 @@ async def test_a_rollback_waits_for_no_disk(
 ) -> None:
     path = tmp_path / "state.db"
     async with opened(path) as (state, applied):
-        await state._judge()
+        await state._decide()
         path.rename(tmp_path / "former.db")
         path.write_bytes(b"")
         state.absorb(failed(100))
         now = time.monotonic() + 9
         monkeypatch.setattr("time.monotonic", lambda: now)
-        await state._judge()
+        await state._decide()
         assert applied[-1].percents == {KEY: 0.0}
         assert events == ["gate_exceeded", "cutover_set", "state_unwritten"]
 

@@ -61,11 +61,11 @@ def test_a_replica_without_heartbeats_is_lost(ago: float, *, is_lost: bool) -> N
 
 
 def test_the_deputy_is_the_oldest_replica_beside_the_judge() -> None:
-    judge, lost_one = row("judge", started=1.0), row("lost", 60, started=2.0)
+    leader, lost_one = row("judge", started=1.0), row("lost", 60, started=2.0)
     later, first = row("a"), row("b", started=800.0)
-    assert deputy([judge, lost_one, later, first], judge.start, NOW) == first.start
-    assert deputy([judge, lost_one], judge.start, NOW) == ""
-    assert deputy([], judge.start, NOW) == ""
+    assert deputy([leader, lost_one, later, first], leader.start, NOW) == first.start
+    assert deputy([leader, lost_one], leader.start, NOW) == ""
+    assert deputy([], leader.start, NOW) == ""
 
 
 def test_only_a_lost_replica_leaves_a_gap() -> None:
@@ -81,7 +81,7 @@ def test_only_a_lost_replica_leaves_a_gap() -> None:
     assert sums.counted == NOW - 2 - LAG_SECONDS
     assert state_view(Totals(), rows[1:3], NOW).counted == NOW - LAG_SECONDS
     view = fleet_view(rows, NOW, "here-900", 3, 0.0)
-    assert [(each.replica, each.presence, each.judges) for each in view.replicas] == [
+    assert [(each.replica, each.presence, each.leads) for each in view.replicas] == [
         ("again", "heard", False),
         ("here", "heard", True),
         ("lost", "lost", False),
@@ -118,16 +118,16 @@ def test_a_recent_change_is_no_reason_for_a_warning() -> None:
 
 @pytest.mark.parametrize(("ago", "over"), [(0, False), (60, False), (3601, True)])
 def test_a_lost_replica_is_forgotten_after_its_time(ago: float, *, over: bool) -> None:
-    assert row("a", ago).is_over(NOW, 3600) is over
-    assert row("a", ago).is_over(NOW, 3600, NOW - 3601) is over
-    assert not row("a", ago).is_over(NOW, 3600, NOW - 3599)
+    assert row("a", ago).is_expired(NOW, 3600) is over
+    assert row("a", ago).is_expired(NOW, 3600, NOW - 3601) is over
+    assert not row("a", ago).is_expired(NOW, 3600, NOW - 3599)
 
 
 def test_another_replica_of_its_name_does_not_replace_a_lost_one() -> None:
     """It may be cut off, and serve; only its own next start knows that it is over."""
     rows = [row("a", 60), row("a", started=950.0)]
     assert state_view(Totals(), rows, NOW).gaps == (DataGap("a", NOW - 60),)
-    assert not rows[0].is_over(NOW, 3600)
+    assert not rows[0].is_expired(NOW, 3600)
     assert lost("a", rows, NOW) == [rows[0]]
 
 

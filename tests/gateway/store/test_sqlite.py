@@ -154,15 +154,15 @@ def test_a_file_that_is_no_state_is_refused(
         (
             "0007",
             (
-                f"written by a newer gateway (schema 0007; this one knows {REVISION}); run that one, or"
-                " name another file in 'state'"
+                f"written by a newer gateway (schema 0007; this one knows {REVISION}); run that"
+                " one, or name another file in 'state'"
             ),
         ),
         (
             "0005",
             (
-                "written by an unreleased gateway (schema 0005); move it away, or name another file in"
-                " 'state'"
+                "written by an unreleased gateway (schema 0005); move it away, or name another file"
+                " in 'state'"
             ),
         ),
     ],
