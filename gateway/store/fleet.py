@@ -7,8 +7,7 @@ last stay in force.
 """
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 from uuid import uuid4
@@ -18,16 +17,13 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.sql.dml import ReturningInsert
 
-from gateway import __version__
-from gateway.base.overrides import Overrides, VersionKey
+from gateway.base.overrides import VersionKey
 from gateway.base.steady_clock import passed
 from gateway.observe import log
-from gateway.observe.failing_targets import FailingService
 from gateway.rollout.cutovers import (
     CUTOVERS,
     CurrentCutover,
     Cutovers,
-    Moment,
     published_evidence,
 )
 from gateway.rollout.decisions import OVERRIDES, AuditEntry, ChangeRequest, Draft, overrides_of
@@ -75,12 +71,12 @@ from gateway.store.reading import (
 )
 from gateway.store.replicas import (
     DEPUTY,
-    DatabaseHealth,
     FleetClock,
-    encode_failing,
+    ReplicaRow,
     fleet_view,
     lost,
     not_here,
+    row_of,
 )
 from gateway.store.state import (
     LAG_SECONDS,
@@ -116,26 +112,6 @@ _CLOCK_SET = "the clock of the database was set"
 _CUT_OFF = "this replica ended while it was cut off, with what it had counted"
 
 
-class Report(NamedTuple):
-    """The report of a replica in its heartbeat.
-
-    Attributes:
-        applied: the revision of the overrides in force.
-        heard: its last confirmed heartbeat, in seconds since 1970 by the database; 0 for none.
-        before: the start whose place it takes.
-    """
-
-    start: str
-    replica: str
-    rules: str
-    admin: str
-    applied: int
-    heard: float = 0.0
-    before: StartRecord | None = None
-    refused: str = ""
-    failing: Sequence[FailingService] = ()
-
-
 class HeartbeatReply(NamedTuple):
     """The shared documents, the lease of the leader, and the time of the database."""
 
@@ -145,9 +121,19 @@ class HeartbeatReply(NamedTuple):
 
 
 async def send_heartbeat(
-    database: PostgresDatabase, report: Report, outbox: Outbox, clock: FleetClock
+    database: PostgresDatabase,
+    row: ReplicaRow,
+    outbox: Outbox,
+    clock: FleetClock,
+    heard: float = 0.0,
+    before: StartRecord | None = None,
 ) -> HeartbeatReply:
     """Report, hand in a batch, and read the shared documents; sets the clock.
+
+    Args:
+        row: this start; its times and the number of the batch are set here.
+        heard: its last confirmed heartbeat, in seconds since 1970 by the database; 0 for none.
+        before: the start whose place it takes.
 
     Raises:
         StateError: the batch may have arrived or not; it is handed in again.
@@ -159,15 +145,17 @@ async def send_heartbeat(
         if abs(behind) > _TOLERATED:
             outbox.shift(behind)
         batch = outbox.batch()
-        former = await _write_report(connection, report, outbox.sequence, now)
-        lacking = _LACKS if former < report.heard else _CLOCK_SET if clock.was_set else ""
-        if report.before is not None:
-            lacking = await _take_place(connection, report.before, now) or lacking
+        row = row._replace(started=now, heard=now, sequence=outbox.sequence)
+        # The heartbeat of this start before; 0 for none.
+        ((former,),) = await connection.fetch(_REPORT, of=row.start, **row._asdict())
+        lacking = _LACKS if former < heard else _CLOCK_SET if clock.was_set else ""
+        if before is not None:
+            lacking = await _take_place(connection, before, now) or lacking
         if lacking:
             await restart_counting(connection, now)
             log.event("state_went_back", "error", reason=lacking)
         content = None if batch is None else batch.content
-        handed = {"of": report.start, "number": outbox.sequence, "content": content}
+        handed = {"of": row.start, "number": outbox.sequence, "content": content}
         found = await read_shared(connection, _HAND_IN, **handed)
         lease = msgspec.convert(found.pop(_LEASE, NO_LEASE), Lease)
         reply = HeartbeatReply(found, lease, now)
@@ -189,30 +177,6 @@ async def _take_place(connection: PostgresConnection, before: StartRecord, now: 
         return _CUT_OFF
     # Rows of starts that are gone for long are deleted.
     return _LACKS if heard < before.heard and before.heard > now - KEEP_GONE else ""
-
-
-async def _write_report(
-    connection: PostgresConnection, report: Report, sequence: int, now: float
-) -> float:
-    """Write the row of a start; return its heartbeat before, 0 for none."""
-    row = {
-        "of": report.start,
-        "start": report.start,
-        "replica": report.replica,
-        "started": now,
-        "merged": 0,
-        "version": __version__,
-        "rules": report.rules,
-        "refused": report.refused,
-        "failing": encode_failing(report.failing),
-        "admin": report.admin,
-        "heard": now,
-        "sequence": sequence,
-        "applied": report.applied,
-        "gone": None,
-    }
-    ((former,),) = await connection.fetch(_REPORT, **row)
-    return float(former)
 
 
 def _reporting() -> ReturningInsert[tuple[float]]:
@@ -252,10 +216,8 @@ class FleetState(State):
     """The state of one replica; `open` makes it."""
 
     def __init__(self, url: str, membership: Membership) -> None:
-        super().__init__(membership)
-        self._database = PostgresDatabase(url)
-        self._clock = FleetClock()
-        self._health = DatabaseHealth(self._database.name, self._clock.now)
+        self._database, self._clock = PostgresDatabase(url), FleetClock()
+        super().__init__(membership, self._database.name, self._clock.now)
         self._start = uuid4().hex
         file, name = membership.overrides_file, self._database.name
         self._last = LastOverrides(file, name)
@@ -265,8 +227,6 @@ class FleetState(State):
         self._leader = Leader(self._start, membership, self._clock)
         self._lease = NO_LEASE
         self._lock, self._notified = asyncio.Lock(), asyncio.Event()
-        self._documents: Mapping[str, object] = {}
-        self._overrides = Overrides()
         self._applied, self._changed, self._prepared = -1, 0.0, False
         self.unheard = self._last_start.unheard
         self.tasks = {
@@ -318,32 +278,12 @@ class FleetState(State):
         rank = 1 if self._documents.get(DEPUTY) == self._start else 2
         return FailoverRank(rank, self._lease.token)
 
-    @property
-    def in_force(self) -> Overrides:
-        return self._overrides
-
-    @property
-    def stale_since(self) -> float | None:
-        return self._health.stale_since
-
-    @property
-    def stale_reason(self) -> str:
-        return self._health.stale_reason
-
-    @property
-    def now(self) -> float:
-        return self._clock.now()
-
-    @property
-    def _moment(self) -> Moment:
-        return Moment(time.monotonic(), self._clock.now())
-
     def follow(self, apply: Apply, set_ahead: SetAhead) -> None:
         super().follow(apply, set_ahead)
         self._clock.follow(set_ahead)
 
     def absorb(self, delta: Delta) -> None:
-        self.totals.absorb(delta)
+        super().absorb(delta)
         self._outbox.absorb(delta)
 
     async def close(self) -> None:
@@ -351,9 +291,7 @@ class FleetState(State):
             if self._prepared:
                 async with self._lock:
                     for _ in range(2):  # the unconfirmed batch, then the rest
-                        await send_heartbeat(
-                            self._database, self._report(), self._outbox, self._clock
-                        )
+                        await self._hand_in()
                     await self._leave()
                     self._health.behind = False
         except StateError as error:
@@ -493,7 +431,7 @@ class FleetState(State):
             self._notified.clear()
 
     async def _send_heartbeat(self) -> None:
-        reply = await send_heartbeat(self._database, self._report(), self._outbox, self._clock)
+        reply = await self._hand_in()
         self._health.reached(reply.now)
         self._last_start.take_place()
         self._lease = reply.lease
@@ -523,7 +461,7 @@ class FleetState(State):
 
     def _read(self, found: Mapping[str, object]) -> None:
         if found.get(OVERRIDES) != self._documents.get(OVERRIDES):
-            self._overrides = overrides_of(found, report_lost_overrides)
+            self.in_force = overrides_of(found, report_lost_overrides)
         self._documents = found
 
     async def _adopt(self, found: Mapping[str, object]) -> None:
@@ -545,11 +483,10 @@ class FleetState(State):
         self._last_start.close()
         await self._database.close()
 
-    def _report(self) -> Report:
-        rules, revision = self._membership.rules_hash(), max(self._applied, 0)
-        now = self.admin, revision, self._health.heard, self._last_start.before
-        refused, failing = self._membership.refused(), self.failing()
-        return Report(self._start, self.replica, rules, *now, refused, failing)
+    async def _hand_in(self) -> HeartbeatReply:
+        row = row_of(self, self._start, self._clock.now(), max(self._applied, 0))
+        heard, before = self._health.heard, self._last_start.before
+        return await send_heartbeat(self._database, row, self._outbox, self._clock, heard, before)
 
     def _own_view(self, *missing: DataGap) -> StateView:
         now = self._clock.now()

@@ -3,15 +3,14 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from gateway import __version__
-from gateway.base.overrides import Overrides, VersionKey
+from gateway.base.overrides import VersionKey
 from gateway.base.steady_clock import WAS_SET, passed
 from gateway.observe import log
-from gateway.rollout.cutovers import CurrentCutover, Cutovers, Moment
+from gateway.rollout.cutovers import CurrentCutover, Cutovers
 from gateway.rollout.decisions import (
     MAX_AUDIT,
     AuditEntry,
@@ -19,13 +18,13 @@ from gateway.rollout.decisions import (
     Draft,
     overrides_of,
 )
+from gateway.store.replicas import fleet_view, row_of
 from gateway.store.state import (
     LAG_SECONDS,
     Change,
     FailoverRank,
     FleetView,
     Membership,
-    ReplicaView,
     State,
     StateError,
     StateLostError,
@@ -37,7 +36,6 @@ from gateway.store.state import (
     report_lost_cutover,
     report_lost_overrides,
 )
-from gateway.usage.delta import Delta
 from gateway.usage.history import HistoryQuery, HistoryView, whole_history
 from gateway.usage.totals import StateRows, Totals
 
@@ -73,22 +71,21 @@ class LocalState(State):
         file: "SqliteFile | None" = None,
         rows: StateRows | None = None,
     ) -> None:
-        super().__init__(membership)
+        super().__init__(membership, "" if file is None else file.name, lambda: time.time())
         rows = rows or StateRows()
         self._file = file
         self.unheard = None if file is None else file.unheard
         self.totals = Totals(rows)
-        self._documents: Mapping[str, object] = {**rows.documents, "since": self.totals.since}
-        self._overrides = overrides_of(self._documents, report_lost_overrides)
+        self._documents = {**rows.documents, "since": self.totals.since}
+        self.in_force = overrides_of(self._documents, report_lost_overrides)
         self._cutovers = Cutovers()
-        self._cutovers.load(self._documents, _moment(), report=report_lost_cutover)
+        self._cutovers.load(self._documents, self._moment, report=report_lost_cutover)
         self._audit = deque((AuditEntry(*row) for row in rows.audit), maxlen=MAX_AUDIT)
         # The names of documents and the entries of the audit log that are not written yet.
         self._unwritten = {"since"}
         self._unwritten_entries: list[AuditEntry] = []
         self._changing, self._writing = asyncio.Lock(), asyncio.Lock()
-        self._hangs, self._stale_reason = False, ""
-        self._stale_since: float | None = None
+        self._hangs = False
         self._given_up: list[Draft] = []
         self._started = time.time()
         self._ahead = self._started - passed()
@@ -101,25 +98,6 @@ class LocalState(State):
     @property
     def failover(self) -> FailoverRank:
         return FailoverRank(0, 0)
-
-    @property
-    def in_force(self) -> Overrides:
-        return self._overrides
-
-    @property
-    def stale_since(self) -> float | None:
-        return self._stale_since
-
-    @property
-    def stale_reason(self) -> str:
-        return self._stale_reason
-
-    @property
-    def now(self) -> float:
-        return time.time()
-
-    def absorb(self, delta: Delta) -> None:
-        self.totals.absorb(delta)
 
     async def close(self) -> None:
         """Write what is left, and release the file, unless the disk does not answer."""
@@ -166,7 +144,7 @@ class LocalState(State):
         return found.view(query, now)
 
     def cutover(self, key: VersionKey) -> CurrentCutover:
-        cutover, at = self._cutovers_configured[key], _moment()
+        cutover, at = self._cutovers_configured[key], self._moment
         evidence = self._cutovers.evidence(cutover, self.totals.route_counts, at)
         return self._cutovers.current(cutover, evidence, at)
 
@@ -174,21 +152,8 @@ class LocalState(State):
         return list(self._audit)
 
     async def fleet(self) -> FleetView:
-        itself = ReplicaView(
-            self.replica,
-            "heard",
-            leads=True,
-            version=__version__,
-            rules=self._membership.rules_hash(),
-            admin=self.admin,
-            started=self._started,
-            heard=time.time(),
-            lag=0.0,
-            behind=0,
-            refused=self._membership.refused(),
-            failing=self.failing(),
-        )
-        return FleetView([itself], [])
+        row = row_of(self, "", self._started)._replace(heard=self.now)
+        return fleet_view([row], self.now, "", 0, 0.0)
 
     async def forget(self, replica: str, request: ChangeRequest) -> None:
         raise UnknownReplicaError(
@@ -221,7 +186,7 @@ class LocalState(State):
     ) -> None:
         async with self._changing:
             draft = Draft(self._documents, time.time())
-            change(draft, self._cutovers, _moment())
+            change(draft, self._cutovers, self._moment)
             await self._write(draft)
             log_events(draft.events)
             try:
@@ -229,12 +194,12 @@ class LocalState(State):
                     await self._apply_overrides()
             finally:
                 if key is not None:
-                    self._cutovers.load(self._documents, _moment(), {key})
+                    self._cutovers.load(self._documents, self._moment, {key})
                     self.cutover(key)  # requests from now on are served at the new percentage
 
     async def _apply_overrides(self) -> None:
         if self._apply is not None:
-            await self._apply(self._overrides)
+            await self._apply(self.in_force)
 
     async def _decide_on(self) -> None:
         while True:
@@ -248,16 +213,16 @@ class LocalState(State):
             await asyncio.sleep(_DECIDE)
 
     async def _decide(self) -> None:
-        draft, before = Draft(self._documents, time.time()), self._overrides
+        draft, before = Draft(self._documents, time.time()), self.in_force
         counted = self.totals.route_counts
-        self._cutovers.decide(draft, self._cutovers_configured, counted, _moment())
+        self._cutovers.decide(draft, self._cutovers_configured, counted, self._moment)
         self._adopt(draft)
         if self._file is not None:
             self._unwritten |= draft.changed
             unwritten = [*self._unwritten_entries, *draft.entries]
             self._unwritten_entries = unwritten[-MAX_AUDIT:]
         try:
-            if self._overrides != before:
+            if self.in_force != before:
                 await self._apply_overrides()
         finally:
             log_events(draft.events)
@@ -267,7 +232,7 @@ class LocalState(State):
     def _adopt(self, draft: Draft) -> None:
         changed = {name: draft.documents[name] for name in draft.changed}
         self._documents = {**self._documents, **changed}
-        self._overrides = draft.overrides
+        self.in_force = draft.overrides
         self._audit.extend(draft.entries)
 
     def _check_clock(self) -> None:
@@ -306,7 +271,7 @@ class LocalState(State):
             writing.result()
             return
         self._hangs = True
-        self._fail(_hanging(file.name))
+        self._health.missed(StateError(_hanging(file.name)))
         if draft is not None:
             self._given_up.append(draft)
             raise StateUnsureError(self.stale_reason)
@@ -343,7 +308,7 @@ class LocalState(State):
                 self.totals.mark_all()
                 self._unwritten = set(self._documents)
                 self._unwritten_entries = list(self._audit)
-            self._fail(str(error))
+            self._health.missed(error)
             if draft is not None:
                 raise
             return
@@ -351,19 +316,7 @@ class LocalState(State):
             self._unwritten |= draft.changed  # what is in force replaces it with the next write
         elif draft is not None:
             self._adopt(draft)
-        if self.stale_since is not None:
-            log.event("state_written", store=file.name)
-        self._stale_since, self._stale_reason = None, ""
-
-    def _fail(self, reason: str) -> None:
-        if self.stale_since is None:
-            log.event("state_unwritten", "error", reason=reason)
-            self._stale_since = time.time()
-        self._stale_reason = reason
-
-
-def _moment() -> Moment:
-    return Moment(time.monotonic(), time.time())
+        self._health.reached(self.now)
 
 
 def _hanging(name: str) -> str:

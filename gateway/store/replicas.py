@@ -1,16 +1,14 @@
 """Replicas: their presence, their clock, and their connection to the database."""
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import Iterable, Sequence
 from math import inf
 from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
 
+from gateway import __version__
 from gateway.base.steady_clock import WAS_SET, passed
 from gateway.observe import log
 from gateway.observe.failing_targets import FailingService
@@ -22,9 +20,7 @@ from gateway.store.state import (
     FleetView,
     ReplicaView,
     SetAhead,
-    StateBusyError,
-    StateError,
-    StateUnreachableError,
+    State,
     StateView,
     UnknownReplicaError,
 )
@@ -34,10 +30,6 @@ DEPUTY = "deputy"
 """The document with the start of the replica that acts if leader and database are gone together."""
 # The maximum number of services with failing targets that a replica reports.
 _FAILING = 100
-# The maximum number of operators that read at a time, as heartbeats and rounds of the leader need
-# connections, too; and for how many seconds others wait.
-_READERS = 2
-_PATIENCE = 10.0
 # A clock of this machine that differs by more seconds is reported.
 _SKEW = 5.0
 # Dates of requests go by this machine's clock while it differs by less, in seconds, so that they do
@@ -84,6 +76,14 @@ class ReplicaRow(NamedTuple):
         time between the two clocks has not passed.
         """
         return self.is_lost(now) and now - max(self.heard, since) > lost_for
+
+
+def row_of(state: State, start: str, started: float, applied: int = 0) -> ReplicaRow:
+    """Return the row of this gateway, with nothing handed in; `heard` is its start."""
+    membership, failing = state.membership, encode_failing(state.failing())
+    reported = membership.replica, __version__, membership.rules_hash(), state.admin
+    counted = 0, 0, applied, None
+    return ReplicaRow(start, *reported, started, started, *counted, membership.refused(), failing)
 
 
 def present(rows: Iterable[ReplicaRow]) -> list[ReplicaRow]:
@@ -265,63 +265,3 @@ class FleetClock:
 
     def now(self) -> float:
         return passed() + self._ahead
-
-
-class DatabaseHealth:
-    """Whether the database is reached, by the heartbeats and the readers of a replica.
-
-    Attributes:
-        heard: the last confirmed heartbeat, by the database; 0 for none.
-        stale_since: since when the database has not been reached; None if it is reached.
-        behind: whether it may lack more than the counts between two heartbeats.
-    """
-
-    def __init__(self, name: str, clock: Callable[[], float]) -> None:
-        self._name = name
-        self._clock = clock
-        self._readers = asyncio.Semaphore(_READERS)
-        self._missed: Callable[[], StateError] | None = None
-        self.heard = 0.0
-        self.stale_since: float | None = None
-        self.stale_reason = ""
-        self.behind = False
-
-    def reached(self, now: float) -> None:
-        """Note a heartbeat that was confirmed at that time of the database."""
-        self.behind = self.stale_since is not None  # the next one has what was added meanwhile
-        if self.behind:
-            log.event("state_written", store=self._name)
-        self.stale_since, self._missed, self.stale_reason = None, None, ""
-        self.heard = now
-
-    def missed(self, error: StateError) -> float:
-        """Note a failure; return since when the database has not been reached."""
-        if self.stale_since is None:
-            log.event("state_unwritten", "error", reason=str(error))
-            self.stale_since = self.heard or self._clock()
-        self.behind, self.stale_reason = True, str(error)
-        self._missed = partial(StateUnreachableError, str(error))  # without its traceback
-        return self.stale_since
-
-    @asynccontextmanager
-    async def reading(self) -> AsyncIterator[None]:
-        """Wait until fewer than the maximum number of readers read.
-
-        Raises:
-            StateBusyError: there was none in time.
-            StateUnreachableError: the database is away; nobody waits for it a second time.
-        """
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                await self._readers.acquire()
-        except TimeoutError:
-            raise StateBusyError(
-                f"{self._name}: {_READERS} others have read for {_PATIENCE:g} s; ask again, for one"
-                " version where that is enough"
-            ) from None
-        try:
-            if self._missed is not None:
-                raise self._missed()
-            yield
-        finally:
-            self._readers.release()

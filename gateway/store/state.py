@@ -1,11 +1,15 @@
 """State: what operators read and change, of one gateway or of a whole fleet."""
 
+import asyncio
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from gateway.base.overrides import Overrides, VersionKey
+from gateway.base.overrides import NO_OVERRIDES, Overrides, VersionKey
 from gateway.observe import log
 from gateway.observe.failing_targets import FailingService
 from gateway.rollout.cutover import VersionCutover
@@ -156,12 +160,84 @@ class Membership(NamedTuple):
     overrides_file: Path = Path()
 
 
+# The maximum number of operators that read at a time, as heartbeats and rounds of the leader need
+# connections, too; and for how many seconds others wait.
+_READERS = 2
+_PATIENCE = 10.0
+
+
+class StoreHealth:
+    """Whether the store is reached, by those who write and those who read.
+
+    Attributes:
+        heard: the last confirmed heartbeat or write; 0 for none.
+        stale_since: since when the store has not been reached, in seconds since 1970; None if it is
+            reached.
+        behind: whether it may lack more than the counts since the last one.
+    """
+
+    def __init__(self, name: str, clock: Callable[[], float]) -> None:
+        self._name = name
+        self._clock = clock
+        self._readers = asyncio.Semaphore(_READERS)
+        self._missed: Callable[[], StateError] | None = None
+        self.heard = 0.0
+        self.stale_since: float | None = None
+        self.stale_reason = ""
+        self.behind = False
+
+    def reached(self, now: float) -> None:
+        """Note a heartbeat or a write that was confirmed at that time."""
+        self.behind = self.stale_since is not None  # the next one has what was added meanwhile
+        if self.behind:
+            log.event("state_written", store=self._name)
+        self.stale_since, self._missed, self.stale_reason = None, None, ""
+        self.heard = now
+
+    def missed(self, error: StateError) -> float:
+        """Note a failure; return since when the store has not been reached."""
+        if self.stale_since is None:
+            log.event("state_unwritten", "error", reason=str(error))
+            self.stale_since = self.heard or self._clock()
+        self.behind, self.stale_reason = True, str(error)
+        self._missed = partial(StateUnreachableError, str(error))  # without its traceback
+        return self.stale_since
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[None]:
+        """Wait until fewer than the maximum number of readers read.
+
+        Raises:
+            StateBusyError: there was none in time.
+            StateUnreachableError: the store is away; nobody waits for it a second time.
+        """
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self._readers.acquire()
+        except TimeoutError:
+            raise StateBusyError(
+                f"{self._name}: {_READERS} others have read for {_PATIENCE:g} s; ask again, for one"
+                " version where that is enough"
+            ) from None
+        try:
+            if self._missed is not None:
+                raise self._missed()
+            yield
+        finally:
+            self._readers.release()
+
+
 class State(ABC):
     """The state of a gateway.
 
     Each method that changes something returns when the change is in force in this gateway.
 
+    Args:
+        store: the name of the store, for log lines.
+        clock: returns the time of the store, in seconds since 1970.
+
     Attributes:
+        in_force: the overrides in force.
         failing: returns the services with failing targets in this gateway.
         unheard: the file that a worker makes while its counts are not taken; None without a disk.
         tasks: coroutines that have to run while the gateway serves, by name.
@@ -174,12 +250,16 @@ class State(ABC):
     unheard: Path | None
     tasks: Mapping[str, Callable[[], Coroutine[None, None, None]]]
 
-    def __init__(self, membership: Membership) -> None:
+    def __init__(self, membership: Membership, store: str, clock: Callable[[], float]) -> None:
+        self.membership = membership
         self.replica = membership.replica
         self.totals = Totals()
         self.admin = ""
         self.failing: Callable[[], list[FailingService]] = list
-        self._membership = membership
+        self.in_force = NO_OVERRIDES
+        self._documents: Mapping[str, object] = {}
+        self._date = clock
+        self._health = StoreHealth(store, clock)
         self._apply: Apply | None = None
 
     @property
@@ -193,24 +273,18 @@ class State(ABC):
         """When this gateway acts for all replicas while the store is away."""
 
     @property
-    @abstractmethod
-    def in_force(self) -> Overrides:
-        """The overrides in force."""
-
-    @property
-    @abstractmethod
     def stale_since(self) -> float | None:
         """Since when the store has not been reached, in seconds since 1970; None if it is."""
+        return self._health.stale_since
 
     @property
-    @abstractmethod
     def stale_reason(self) -> str:
-        """Why the store is not reached; empty if it is."""
+        return self._health.stale_reason
 
     @property
-    @abstractmethod
     def now(self) -> float:
         """The time of the store, in seconds since 1970."""
+        return self._date()
 
     def follow(self, apply: Apply, set_ahead: SetAhead) -> None:
         """Set the functions that take changes to every process of this gateway.
@@ -221,9 +295,9 @@ class State(ABC):
         """
         self._apply = apply
 
-    @abstractmethod
     def absorb(self, delta: Delta) -> None:
         """Add the counts of a process of this gateway."""
+        self.totals.absorb(delta)
 
     @abstractmethod
     async def close(self) -> None:
@@ -329,7 +403,11 @@ class State(ABC):
 
     @property
     def _cutovers_configured(self) -> Mapping[VersionKey, VersionCutover]:
-        return self._membership.rules().cutovers
+        return self.membership.rules().cutovers
+
+    @property
+    def _moment(self) -> Moment:
+        return Moment(time.monotonic(), self._date())
 
 
 def log_events(events: Sequence[Event]) -> None:

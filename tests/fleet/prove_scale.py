@@ -15,11 +15,11 @@ import pytest
 from sqlalchemy import event
 
 from gateway.store import reading
-from gateway.store.fleet import FleetState, Report, send_heartbeat
+from gateway.store.fleet import FleetState, send_heartbeat
 from gateway.store.outbox import Outbox
 from gateway.store.postgres import PostgresConnection, PostgresDatabase, Statement
 from gateway.store.reading import read_fleet
-from gateway.store.replicas import FleetClock
+from gateway.store.replicas import FleetClock, ReplicaRow
 from gateway.usage.delta import CounterDelta, Delta, UsageDelta
 from gateway.usage.history import HistoryQuery, Resolution
 from gateway.usage.totals import KEPT
@@ -110,7 +110,8 @@ async def test_a_year_of_a_large_fleet(
                 batch = outbox.batch()
                 assert batch is not None
                 sent += len(batch.content)
-                report = Report(f"start{replica}", f"r{replica}", "hash", "", 0)
+                named = f"start{replica}", f"r{replica}", "1.0.0", "hash", ""
+                report = ReplicaRow(*named, 0.0, 0.0, 0, 0, 0, None)
                 await send_heartbeat(shared, report, outbox, FleetClock())
             assert len(begun) == REPLICAS, "one transaction a second each"
             while cluster.execute("SELECT count(*) FROM gateway.batches", name) != ["0"]:

@@ -24,7 +24,7 @@ from gateway.observe.failing_targets import FailingService, TargetError
 from gateway.rollout.decisions import ChangedMeanwhileError, ChangeRequest
 from gateway.routing.snapshot import Snapshot
 from gateway.store import leader, postgres
-from gateway.store.fleet import FleetState, send_heartbeat
+from gateway.store.fleet import FleetState
 from gateway.store.postgres import PostgresDatabase
 from gateway.store.reading import read_stored_fleet
 from gateway.store.state import Membership, StateError, StateUnreachableError
@@ -261,7 +261,7 @@ async def test_what_was_set_stands_while_any_replica_has_the_cutover(
             assert one.in_force.percents == {KEY: 0.0}
         assert one.cutover(KEY).state.percent == 0
         # Nobody has it any more.
-        one._membership = one._membership._replace(rules_hash=lambda: "other")
+        one.membership = one.membership._replace(rules_hash=lambda: "other")
         await one._send_heartbeat()
         assert await judged(judging)
         await one._send_heartbeat()
@@ -680,7 +680,7 @@ async def test_a_start_without_the_database_goes_by_what_was_heard_last(
 async def test_what_is_left_is_handed_in_at_the_end(database: str, tmp_path: Path) -> None:
     async with opened(database, tmp_path, "a", "b") as (one, other):
         one.absorb(delta(count=2))
-        await send_heartbeat(one._database, one._report(), one._outbox, one._clock)
+        await one._hand_in()
         one.absorb(delta(count=3))
         await one.close()
         assert await counted(other) == {"acme": 5}

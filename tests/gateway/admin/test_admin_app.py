@@ -13,6 +13,7 @@ from gateway.admin.reports import usage_report
 from gateway.findings.operator import Operator
 from gateway.process.running import Tasks
 from gateway.store.local import LocalState
+from gateway.store.state import StateError
 from gateway.usage.delta import UsageDelta
 
 
@@ -47,7 +48,7 @@ async def test_failed_tasks_are_listed_on_readyz(
 async def test_an_unwritable_state_is_a_metric(operator: Operator) -> None:
     assert "gateway_state_unwritten 0" in (await ask(operator, "/metrics"))[1]
     assert isinstance(operator.state, LocalState)
-    operator.state._stale_since = 5.0
+    operator.state._health.missed(StateError("full"))
     assert "gateway_state_unwritten 1" in (await ask(operator, "/metrics"))[1]
 
 

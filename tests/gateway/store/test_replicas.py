@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from gateway.store import replicas
+from gateway.store import state
 from gateway.store.replicas import (
-    DatabaseHealth,
     FleetClock,
     ReplicaRow,
     deputy,
@@ -21,6 +20,7 @@ from gateway.store.state import (
     StateBusyError,
     StateError,
     StateUnreachableError,
+    StoreHealth,
     UnknownReplicaError,
 )
 from gateway.usage.totals import Totals
@@ -211,7 +211,7 @@ def test_a_clock_of_the_database_that_is_set_is_noticed(
 
 
 async def test_a_database_is_stale_since_its_last_heartbeat(events: list[str]) -> None:
-    health = DatabaseHealth("postgresql://db/one", lambda: 50.0)
+    health = StoreHealth("postgresql://db/one", lambda: 50.0)
     async with health.reading():
         pass
     assert health.missed(StateError("refused")) == 50.0
@@ -235,7 +235,7 @@ async def test_a_database_is_stale_since_its_last_heartbeat(events: list[str]) -
 
 
 async def test_a_reader_without_a_place_in_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    health = DatabaseHealth("postgresql://db/one", lambda: 50.0)
+    health = StoreHealth("postgresql://db/one", lambda: 50.0)
     over, within = asyncio.Event(), asyncio.Semaphore(0)
 
     async def read() -> None:
@@ -249,7 +249,7 @@ async def test_a_reader_without_a_place_in_time_is_refused(monkeypatch: pytest.M
     third = asyncio.create_task(read())
     await asyncio.sleep(0)  # it waits
     with monkeypatch.context() as patch:
-        patch.setattr(replicas, "_PATIENCE", 0.01)
+        patch.setattr(state, "_PATIENCE", 0.01)
         with pytest.raises(StateBusyError, match=r"one: 2 others have read for 0\.01 s; ask again"):
             await read()
     over.set()
