@@ -80,7 +80,7 @@ def test_no_mistake_shows_the_token() -> None:
         assert not any("secret" in line for line in found)
 
 
-def test_sign_on() -> None:
+def test_sign_on_is_compiled_with_its_networks() -> None:
     assert admin(SIGN_ON).sign_on == TrustedSignOn(
         "X-Forwarded-User", "X-Forwarded-Groups", PROXIES, frozenset(), None
     )

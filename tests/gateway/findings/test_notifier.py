@@ -127,7 +127,7 @@ async def test_the_leader_reports_failing_webhooks(
     await look(operator)
     await look(operator)
     assert operator.webhooks == {"ops": False}
-    monkeypatch.setattr(LocalState, "judges", False)
+    monkeypatch.setattr(LocalState, "leads", False)
     await look(operator)
     assert operator.webhooks == {}
     operator.webhooks["ops"] = True
@@ -141,12 +141,12 @@ async def test_only_the_leader_sends(
 ) -> None:
     """What another replica has seen is in the document all the same, for the one that does."""
     operator = operating(receiver.rules())
-    monkeypatch.setattr(LocalState, "judges", False)
+    monkeypatch.setattr(LocalState, "leads", False)
     refuse_rules(operator)
     await look(operator)
     assert receiver.got == []
     assert [one.kind for one in (await document(operator)).items] == ["rules.refused"]
-    monkeypatch.setattr(LocalState, "judges", True)
+    monkeypatch.setattr(LocalState, "leads", True)
     await look(operator)
     assert "rules.refused" in [kind for _, kind in receiver.got]
 

@@ -18,7 +18,7 @@ from tests.gateway.kit import DEADLINE
 LINE = b"x" * 999 + b"\n"
 
 
-def test_a_file(tmp_path: Path) -> None:
+def test_lines_go_to_a_file_at_once(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as file:
         output = LogOutput(file.fileno())
         assert output.most == 65536
@@ -55,7 +55,9 @@ async def test_lines_wait_for_a_slow_reader_and_keep_their_order(kind: str) -> N
         os.close(writing)
 
 
-async def test_what_cannot_wait_is_dropped_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lines_beyond_the_bound_are_dropped_and_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(log, "_INTERVAL", 0.01)
     reading, writing = os.pipe()
     output = LogOutput(writing)
@@ -129,7 +131,7 @@ def test_a_log_that_nobody_reads_ends_soon(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("kind", ["pipe", "disk"])
-async def test_what_can_never_be_written_is_dropped_and_reported(
+async def test_lines_to_a_closed_output_are_dropped_and_reported(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """The reader has left, or the disk is full."""

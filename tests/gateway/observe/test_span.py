@@ -5,7 +5,7 @@ from opentelemetry.trace import SpanKind as Exported
 from gateway.base.span import Span, SpanKind
 
 
-def test_kinds() -> None:
+def test_span_kinds_are_those_of_opentelemetry() -> None:
     ours = {name: value for name, value in vars(SpanKind).items() if name.isupper()}
     assert ours == {name: Exported[name].value for name in ours}
     assert len(ours) == 3

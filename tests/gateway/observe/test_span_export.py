@@ -63,7 +63,7 @@ async def test_the_last_spans_are_sent_at_the_end() -> None:
 
 
 @pytest.mark.parametrize("on", [False, True], ids=["turned off", "gone"])
-async def test_spans_that_nobody_takes(on: bool) -> None:
+async def test_spans_that_no_collector_takes_are_counted(on: bool) -> None:
     counted = Counted()
     with collecting() as collector:
         gone = collector.url  # by the time of the first span

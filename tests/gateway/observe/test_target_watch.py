@@ -93,14 +93,16 @@ def test_health_checks_log_what_they_find_themselves(watched: Watched) -> None:
     assert watched.events == []
 
 
-def test_what_the_rules_have_no_more_does_not_fail(watched: Watched) -> None:
+def test_a_target_that_is_not_configured_any_more_does_not_fail(watched: Watched) -> None:
     watched.ended(A, 0, failed=True)
     watched.look(1, Service("s", (B,)))
     assert watched.reported[-1] == []
     assert watched.events[-1] == ("target_recovered", "info", about(A))
 
 
-async def test_it_looks_again_and_again(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_targets_are_checked_once_a_second(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(failing_targets, "_INTERVAL", 0.0)
     services = [SERVICE]
     running = asyncio.create_task(watched.watch.run(lambda: services))

@@ -35,7 +35,7 @@ LOCAL = "http://localhost:4318/v1/traces"
         ({"endpoint": "http://c:1"}, {ENDPOINT: "http://d"}, Tracing("http://c:1/v1/traces")),
     ],
 )
-def test_what_is_traced(
+def test_configuration_and_environment_decide_what_is_traced(
     config: dict[str, object] | None, environment: dict[str, str], expected: Tracing | None
 ) -> None:
     mistakes = Mistakes()
@@ -66,7 +66,9 @@ def test_what_is_traced(
         ),
     ],
 )
-def test_mistakes(endpoint: str | None, environment: dict[str, str], text: str) -> None:
+def test_mistakes_in_tracing_name_the_remedy(
+    endpoint: str | None, environment: dict[str, str], text: str
+) -> None:
     mistakes = Mistakes()
     TracingModel(endpoint=endpoint).compile(environment, mistakes)
     assert [each.text for each in mistakes.found] == [text]

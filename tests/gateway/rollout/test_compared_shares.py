@@ -23,7 +23,7 @@ def exceeded(seen: GateEvidence, gates: GateLimits = GATES) -> dict[str, str]:
     return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
 
 
-def test_what_violates_the_document_on_the_new_route_alone() -> None:
+def test_a_violation_on_the_new_route_alone_exceeds_the_limit() -> None:
     old, new = validated(200, 0), validated(20, 20)
     fields = ViolatedField(USUAL, 30, 3), ViolatedField(BAD, 0, 20)
     seen = GateEvidence(old, new, served_old=old, served_new=new, fields=fields)
@@ -38,7 +38,7 @@ def test_what_violates_the_document_on_the_new_route_alone() -> None:
     assert exceeded(seen, GateLimits(errors=0.01, minimum=5)) == {}
 
 
-def test_a_document_that_is_wrong_about_both() -> None:
+def test_violations_on_both_routes_exceed_nothing() -> None:
     for share in (0.1, 0.5, 1.0):
         old, new = validated(200, int(200 * share)), validated(40, int(40 * share))
         seen = GateEvidence(old, new, served_old=old, served_new=new)
@@ -46,7 +46,7 @@ def test_a_document_that_is_wrong_about_both() -> None:
         assert doubt(GATES, seen) is None
 
 
-def test_nothing_is_judged_without_the_old_route() -> None:
+def test_violations_are_not_judged_without_the_old_route() -> None:
     new = validated(500, 500)
     seen = GateEvidence(outcomes(500), new, served_new=new)
     assert exceeded(seen) == {}
@@ -54,7 +54,7 @@ def test_nothing_is_judged_without_the_old_route() -> None:
     assert missing(GATES, seen) is None  # a version may have no document, and a step goes on
 
 
-def test_clients_whose_answers_always_violate_it() -> None:
+def test_clients_whose_responses_always_violate_the_document_do_not_count() -> None:
     old, new = validated(900, 9), validated(100, 50)
     assert list(exceeded(GateEvidence(old, new))) == ["answers"]
     assert exceeded(GateEvidence(old, new, before=validated(100, 50))) == {}
@@ -64,7 +64,7 @@ def test_clients_whose_answers_always_violate_it() -> None:
     assert exceeded(few._replace(cells=unlike)) == {}
 
 
-def test_writes_are_compared_apart() -> None:
+def test_violations_of_writes_are_compared_separately() -> None:
     old, new = validated(5000, 0, 40), validated(5000, 12, 12, 12)
     seen = GateEvidence(old, new, served_old=old, served_new=new)
     assert exceeded(seen) == {
@@ -76,7 +76,7 @@ def test_writes_are_compared_apart() -> None:
     }
 
 
-def test_few_that_leave_doubt_are_waited_for() -> None:
+def test_few_violations_make_a_step_wait() -> None:
     old, new = validated(8, 0), validated(5, 2)
     seen = GateEvidence(old, new, served_old=old, served_new=new)
     assert exceeded(seen) == {}

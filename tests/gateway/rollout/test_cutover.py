@@ -34,12 +34,12 @@ def moved(cutover: VersionCutover, client: str) -> bool:
     return cutover.route_for(RequestContext(client)) is CutoverRoute.NEW
 
 
-def test_a_bucket_is_for_ever() -> None:
+def test_the_bucket_of_a_client_never_changes() -> None:
     """Another one would move clients back and forth at an upgrade of the gateway."""
     assert [bucket(SERVED, name) for name in ("a", "b", "")] == [3414, 7206, 6420]
 
 
-def test_every_version_has_a_shuffle_of_its_own() -> None:
+def test_buckets_of_versions_are_independent() -> None:
     names = [str(number) for number in range(2000)]
     one = {name for name in names if bucket(SERVED, name) < BUCKETS / 2}
     other = {name for name in names if bucket(("person", "2"), name) < BUCKETS / 2}
@@ -49,7 +49,7 @@ def test_every_version_has_a_shuffle_of_its_own() -> None:
 
 @LAW
 @given(NAMES)
-def test_a_bucket_is_one_of_them(name: str) -> None:
+def test_a_bucket_is_below_10000(name: str) -> None:
     assert 0 <= bucket(SERVED, name) < BUCKETS
 
 
@@ -63,12 +63,12 @@ def test_a_higher_percentage_moves_nobody_back(name: str, one: float, other: flo
 
 @LAW
 @given(NAMES)
-def test_nobody_and_everybody(name: str) -> None:
+def test_0_percent_moves_nobody_and_100_percent_everybody(name: str) -> None:
     assert not moved(replace(HALF, percent=0), name)
     assert moved(replace(HALF, percent=100), name)
 
 
-def test_who_has_no_name_goes_last() -> None:
+def test_clients_without_a_name_move_at_100_percent_only() -> None:
     assert not moved(replace(HALF, percent=99.99), "")
     assert moved(replace(HALF, percent=100), "")
 
@@ -82,7 +82,7 @@ def test_who_has_no_name_goes_last() -> None:
         (1.0, CutoverRoute.OLD),
     ],
 )
-def test_requests_by_themselves(draw: float, route: CutoverRoute) -> None:
+def test_sticky_by_request_moves_each_request_separately(draw: float, route: CutoverRoute) -> None:
     cutover = replace(HALF, sticky=StickyBy.REQUEST)
     assert cutover.route_for(RequestContext("a", cutover_draw=draw)) is route
 
@@ -95,7 +95,7 @@ def test_requests_that_a_brownout_spares_are_moved_in_the_same_share() -> None:
     assert 0.19 < new / len(spared) < 0.21
 
 
-def test_orders_are_before_rules() -> None:
+def test_an_override_precedes_the_configured_percentage() -> None:
     overrides = Overrides(percents={SERVED: 100.0})
     assert HALF.route_for(RequestContext("b", overrides=overrides)) is CutoverRoute.NEW
     assert in_force(HALF, overrides) == 100
@@ -103,7 +103,7 @@ def test_orders_are_before_rules() -> None:
     assert in_force(HALF, Overrides(percents={SERVED: 0.0})) == 0
 
 
-def test_it_begins_with_the_first_step() -> None:
+def test_a_cutover_begins_with_its_first_step() -> None:
     assert first(HALF) == 50
     assert first(replace(HALF, steps=(5.0, 50.0))) == 5
 
@@ -142,7 +142,7 @@ def cutover(more: str) -> VersionCutover:
         ("steps: [1], every: 1.5h", VersionCutover(KEY, "2", 1.0, steps=(1.0,), every=5400.0)),
     ],
 )
-def test_cutover(more: str, built: VersionCutover) -> None:
+def test_a_cutover_is_compiled(more: str, built: VersionCutover) -> None:
     assert cutover(more) == built
 
 
@@ -165,11 +165,11 @@ def test_cutover(more: str, built: VersionCutover) -> None:
         ),
     ],
 )
-def test_gates(gates: str, built: GateLimits) -> None:
+def test_gates_are_compiled_with_parsed_units(gates: str, built: GateLimits) -> None:
     found = cutover(f"percent: 25, gates: {{ {gates} }}").gates
     assert found == built
 
 
-def test_gates_of_steps() -> None:
+def test_gates_of_steps_are_compiled() -> None:
     found = cutover("steps: [5, 50], gates: { errors: 1%, inconclusive: roll_back }").gates
     assert found == GateLimits(violations=0.01, errors=0.01, inconclusive=GateAction.ROLL_BACK)

@@ -102,7 +102,7 @@ def at(
         pytest.param(STEPS, at(0.5), GOOD, 5, (1, DecidedBy.RULES, 5), id="below the first step"),
     ],
 )
-def test_advance(
+def test_the_next_state_follows_from_state_evidence_and_time(
     cutover: VersionCutover,
     before: CutoverState | None,
     evidence: GateEvidence,
@@ -114,11 +114,13 @@ def test_advance(
 
 
 @pytest.mark.parametrize("cutover", [CUTOVER, HOLDING])
-def test_it_says_why(cutover: VersionCutover) -> None:
+def test_a_rollback_and_a_hold_have_the_text_of_the_gate_as_their_reason(
+    cutover: VersionCutover,
+) -> None:
     assert advance(cutover, at(50), BAD, 5).why.startswith("errors (5xx): 50 of 100 requests")
 
 
-def test_it_keeps_what_the_gates_rolled_it_back_for() -> None:
+def test_a_rollback_keeps_the_results_of_its_gates() -> None:
     back = advance(CUTOVER, at(50), BAD, 5)
     assert [each.text for each in back.results if each.outcome == "exceeded"] == [back.why]
     assert advance(CUTOVER, back, NONE, 6) == back
@@ -126,14 +128,14 @@ def test_it_keeps_what_the_gates_rolled_it_back_for() -> None:
         assert other.results == ()
 
 
-def test_a_step_says_what_it_follows() -> None:
+def test_the_reason_of_a_step_names_the_step_before() -> None:
     """Any other percentage of the rules is what they begin with, or have become."""
     assert advance(STEPS, None, NONE, 5).why == "the rules say so"
     assert advance(STEPS, at(1), GOOD, 60).why == "the step after 1%"
     assert advance(CUTOVER, at(80), GOOD, 5).why == "the rules say so"
 
 
-def test_too_little_is_a_reason() -> None:
+def test_the_reason_of_an_inconclusive_step_names_what_was_missing() -> None:
     why = "inconclusive: after 60 s, it still took 10 more requests on the new route"
     for cutover in (HELD_BY_LITTLE, BACK_BY_LITTLE):
         assert advance(cutover, at(1), NONE, 60).why == why
@@ -147,7 +149,9 @@ def test_too_little_is_a_reason() -> None:
         (BACK_BY_LITTLE, DecidedBy.HELD),  # a healthy route leaves doubt, too
     ],
 )
-def test_doubt_keeps_a_step(cutover: VersionCutover, decided_by: DecidedBy) -> None:
+def test_few_requests_that_leave_doubt_end_no_step(
+    cutover: VersionCutover, decided_by: DecidedBy
+) -> None:
     found = advance(cutover, at(1), DOUBT, 60)
     assert (found.percent, found.decided_by) == (1, decided_by)
     if decided_by is DecidedBy.HELD:
@@ -199,7 +203,7 @@ def test_doubt_keeps_a_step(cutover: VersionCutover, decided_by: DecidedBy) -> N
         (replace(DRY, every=10), at(1), NONE, "goes to 25% now"),
     ],
 )
-def test_outlook(
+def test_the_outlook_tells_operators_the_next_change(
     cutover: VersionCutover, standing: CutoverState, evidence: GateEvidence, said: str
 ) -> None:
     assert outlook(cutover, standing, evidence, 10) == said
@@ -210,7 +214,7 @@ def test_outlook(
     st.sampled_from([CUTOVER, HOLDING, STEPS, BARE]),
     st.lists(st.tuples(st.sampled_from([GOOD, BAD, NONE]), st.floats(0, 100)), max_size=20),
 )
-def test_it_never_goes_beyond_the_rules(
+def test_gates_never_move_more_clients_than_configured(
     cutover: VersionCutover, seen: list[tuple[GateEvidence, float]]
 ) -> None:
     """Left to itself, it climbs step by step, and what speaks against it never moves more."""
@@ -225,7 +229,7 @@ def test_it_never_goes_beyond_the_rules(
         assert advance(cutover, standing, NONE, now).percent == standing.percent
 
 
-def test_states_are_told_apart_by_a_word() -> None:
+def test_the_word_of_a_state_depends_on_percentage_and_decider_only() -> None:
     """Not by their reason or time: those change while nothing is decided."""
     assert at(50).word == at(50, why="it goes on")._replace(since=9.0).word == "50-rules"
     assert at(2.5, DecidedBy.OPERATOR).word == "2.5-operator"
@@ -242,7 +246,7 @@ def test_states_are_told_apart_by_a_word() -> None:
         (DRY, at(1), NONE, 60, None),
     ],
 )
-def test_what_a_step_needs(
+def test_a_step_that_lasted_its_time_needs_the_missing_requests(
     cutover: VersionCutover,
     standing: CutoverState,
     evidence: GateEvidence,

@@ -99,7 +99,7 @@ def test_a_clock_that_is_set_moves_no_window_and_no_step(moved: float, *, judges
 
 
 @pytest.mark.parametrize("moved", [-3600.0, 3600.0])
-def test_a_clock_that_was_set_moves_no_step_of_the_next_judge(moved: float) -> None:
+def test_a_clock_that_was_set_moves_no_step_of_the_next_leader(moved: float) -> None:
     first = Decider(STEPS)
     first.decide()
     first.date += moved
@@ -169,7 +169,7 @@ def test_the_results_of_a_rollback_outlive_a_restart() -> None:
     assert {each.new_requests for each in decider.current().results} == {0}
 
 
-def test_requests_that_end_after_a_rollback_are_no_news() -> None:
+def test_requests_that_end_after_a_rollback_log_no_event() -> None:
     """Requests that hung end when all clients are back; once the cutover is cleared, it is news."""
     decider = Decider(STEPS)
 
@@ -208,7 +208,7 @@ def test_a_state_that_cannot_be_read_is_reported(stored: object, lost: int) -> N
     assert decider.current().evidence.old.requests == 0
 
 
-def test_the_release_before_reads_the_states() -> None:
+def test_a_former_release_can_read_the_stored_states() -> None:
     class Former(msgspec.Struct):
         """A state as the release before reads it, which refuses longer arrays."""
 
@@ -221,13 +221,13 @@ def test_the_release_before_reads_the_states() -> None:
     assert stored.percent == 25
 
 
-def test_a_decision_of_a_later_release_stands() -> None:
+def test_a_decision_of_a_later_release_is_kept() -> None:
     stored = [STORED | {"word": "something new", "percent": 0}]
     decider = Decider(STEPS, {"cutovers": stored})
     assert decider.decide(3600).percent == 0
 
 
-def test_other_replicas_see_the_evidence_of_the_judge() -> None:
+def test_other_replicas_read_the_evidence_of_the_leader() -> None:
     """Another release publishes other evidence; then there is none."""
     decider = Decider(STEPS)
     for second in range(6):

@@ -64,7 +64,7 @@ def fields(old: object, new: object, *ignored: str) -> list[str]:
         (b"{}", {}, ["body"]),
     ],
 )
-def test_bodies(old: object, new: object, expected: list[str]) -> None:
+def test_bodies_are_compared_by_field(old: object, new: object, expected: list[str]) -> None:
     assert fields(old, new) == expected
 
 
@@ -84,11 +84,11 @@ def test_bodies(old: object, new: object, expected: list[str]) -> None:
         ("9" * 5000, "8" * 5000, False),
     ],
 )
-def test_numbers(one: str, other: str, same: bool) -> None:
+def test_numbers_are_compared_by_exact_value_and_notation(one: str, other: str, same: bool) -> None:
     assert (fields(number(one), number(other)) == []) is same
 
 
-def test_another_status_is_all_that_is_said() -> None:
+def test_with_another_status_nothing_else_is_compared() -> None:
     old, new = (
         ComparedAnswer(200, {"a": ("1",)}, {"a": 1}),
         ComparedAnswer(404, {}, {"title": "no"}),
@@ -98,7 +98,7 @@ def test_another_status_is_all_that_is_said() -> None:
     assert compare(old, failed) == (Difference("status", "200", "502 conversion_failed: why"),)
 
 
-def test_headers() -> None:
+def test_named_header_fields_are_compared_line_by_line() -> None:
     old = ComparedAnswer(200, {"same": ("0",), "a": ("1",), "b": ("1", "2")}, {})
     new = ComparedAnswer(200, {"b": ("1",), "c": ("3",), "same": ("0",)}, {})
     assert compare(old, new) == (
@@ -108,12 +108,12 @@ def test_headers() -> None:
     )
 
 
-def test_a_field_is_named_once() -> None:
+def test_elements_of_an_array_share_their_fields() -> None:
     """With the first of the values in which it differs."""
     assert compare(body([1, 2, 3]), body([1, 5, 6])) == (Difference("/*", 2, 5),)
 
 
-def test_fields_are_bounded() -> None:
+def test_at_most_32_differing_fields_are_reported() -> None:
     """However many keys an object has, and however long they are."""
     found = fields({str(key): 1 for key in range(100)}, {})
     assert len(found) == 33
@@ -138,7 +138,7 @@ def test_fields_are_bounded() -> None:
         (["/b/*/d/e/f"], ["/a", "/b/*/c", "/b/*/d/e"]),
     ],
 )
-def test_ignored(ignored: list[str], left: list[str]) -> None:
+def test_an_ignored_place_covers_all_below_it(ignored: list[str], left: list[str]) -> None:
     old = {"a": 1, "b": [{"c": 1, "d": {"e": 1}}]}
     new = {"a": 2, "b": [{"c": 2, "d": {"e": 2}}]}
     assert fields(old, new, *ignored) == left
@@ -151,7 +151,7 @@ def test_members_of_a_dictionary() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "/", "a", "a/b", "/a//b", "/a/", "/a~", "/a~2"])
-def test_not_a_place(text: str) -> None:
+def test_a_place_that_is_no_json_pointer_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="write a JSON Pointer"):
         parse_ignored(text)
 
@@ -166,7 +166,9 @@ def test_not_a_place(text: str) -> None:
         (["header x"], ["/a", "/a/b", "/ab"]),
     ],
 )
-def test_noise(noise: list[str], left: list[str]) -> None:
+def test_fields_that_differ_between_equal_requests_are_left_out(
+    noise: list[str], left: list[str]
+) -> None:
     def named(names: list[str]) -> list[Difference]:
         return [Difference(name, 1, 2) for name in names]
 
@@ -174,7 +176,7 @@ def test_noise(noise: list[str], left: list[str]) -> None:
     assert [each.field for each in kept] == left
 
 
-def test_noise_in_a_body_that_is_no_document() -> None:
+def test_noise_in_a_body_that_is_no_json_covers_all_of_it() -> None:
     whole = [Difference("body", b"x", b"y")]
     assert without_noise(whole, whole) == ()
 
@@ -195,7 +197,7 @@ def test_noise_in_a_body_that_is_no_document() -> None:
         (Huge("1e99"), "number #"),
     ],
 )
-def test_redacted(value: object, shown: str) -> None:
+def test_a_redacted_value_shows_type_size_and_hash(value: object, shown: str) -> None:
     """Like is told from unlike, and only by who has the key."""
     text = redacted(value, b"key")
     assert text.startswith(shown)
@@ -216,7 +218,7 @@ def test_redacted(value: object, shown: str) -> None:
         (b"x" * 5000, "x" * 200 + "…"),
     ],
 )
-def test_plain(value: object, shown: str) -> None:
+def test_a_plain_value_is_shortened_json(value: object, shown: str) -> None:
     assert plain(value) == shown
 
 
@@ -228,14 +230,14 @@ def test_nothing_differs_from_itself(document: object) -> None:
 
 @LAW
 @given(DOCUMENTS, DOCUMENTS)
-def test_it_differs_either_way(one: object, other: object) -> None:
+def test_comparison_is_symmetric(one: object, other: object) -> None:
     """The same fields, whichever answer is the old one."""
     assert set(fields(one, other)) == set(fields(other, one))
 
 
 @LAW
 @given(DOCUMENTS, DOCUMENTS)
-def test_what_is_noise_is_no_difference(one: object, other: object) -> None:
+def test_a_noisy_field_is_no_difference(one: object, other: object) -> None:
     found = compare(body(one), body(other))
     assert without_noise(found, found) == ()
 
@@ -251,7 +253,7 @@ def test_refused_fields_are_bounded_and_each_is_reported_once() -> None:
     assert len(refused_fields(found)) == 33
 
 
-def test_a_long_text_is_cut_off() -> None:
+def test_a_long_text_ends_with_an_ellipsis() -> None:
     assert truncated("abc", 3) == "abc"
     assert truncated("abcd", 3) == "abc…"
     assert len(truncated("x" * 1000)) == 201

@@ -57,7 +57,7 @@ def bad(number: int, good: int = 0, **ends: int) -> RouteOutcomes:
 BESIDE = outcomes(40)
 
 
-def test_few_that_all_fail_are_enough() -> None:
+def test_five_failures_of_several_clients_are_enough() -> None:
     """It takes five, of which one hundredth of the clients has three at most."""
     assert worst({1: bad(9), 2: bad(1), 3: bad(1)}, BESIDE) == Failing(
         "POST /orders", "404", (11, 11), 6, (0, 40), (0, 400), 12.0
@@ -68,7 +68,7 @@ def test_few_that_all_fail_are_enough() -> None:
     assert worst({UNCELLED: bad(5)}, BESIDE, measure="403") is None
 
 
-def test_one_client_is_not_enough() -> None:
+def test_failures_of_one_client_are_not_enough() -> None:
     """It may have begun to fail by itself."""
     assert worst({1: bad(50), 2: outcomes(50)}, BESIDE) is None
     assert worst({1: bad(50)}, BESIDE) is None
@@ -77,7 +77,7 @@ def test_one_client_is_not_enough() -> None:
     assert of_it.lone == 50
 
 
-def test_what_strikes_both_routes_is_no_fault_of_the_new_one() -> None:
+def test_failures_on_both_routes_are_not_held_against_the_new_one() -> None:
     assert worst({UNCELLED: bad(30)}, bad(40)) is None
     assert worst({UNCELLED: bad(9)}, outcomes(3)) is None  # too few to tell
 
@@ -85,16 +85,18 @@ def test_what_strikes_both_routes_is_no_fault_of_the_new_one() -> None:
 @pytest.mark.parametrize(
     ("number", "good", "enough"), [(14, 0, True), (9, 0, False), (30, 70, False)]
 )
-def test_without_the_old_route_beside_it(number: int, good: int, enough: bool) -> None:
+def test_without_traffic_on_the_old_route_only_a_large_share_counts(
+    number: int, good: int, enough: bool
+) -> None:
     """What is usual may have changed since, so that only a large share counts."""
     assert (worst({UNCELLED: bad(number, good)}, RouteOutcomes()) is not None) is enough
 
 
-def test_nothing_is_known_of_what_the_old_route_never_served() -> None:
+def test_an_operation_that_the_old_route_never_served_is_not_judged() -> None:
     assert found({UNCELLED: bad(50)}, RouteOutcomes(), {}) == ()
 
 
-def test_what_is_usual_depends_on_the_clients() -> None:
+def test_the_usual_share_is_weighted_by_the_moved_clients() -> None:
     """Those that always fail are moved; unknown ones may be such."""
     known = {1: bad(100), 2: outcomes(900)}
     (of_it,) = found({1: bad(30), 2: outcomes(30)}, outcomes(90), known)
@@ -108,12 +110,12 @@ def test_what_is_usual_depends_on_the_clients() -> None:
     assert of_it.usual == (3, 300)
 
 
-def test_missing_requests_count_as_good() -> None:
+def test_missing_requests_of_an_operation_count_as_good() -> None:
     assert worst({UNCELLED: bad(6)}, BESIDE, minimum=500)
     assert worst({UNCELLED: bad(6)}, BESIDE, minimum=600) is None
 
 
-def test_the_span_that_shows_it_best() -> None:
+def test_the_time_span_with_the_strongest_evidence_counts() -> None:
     """In the window, and for longer where there are few requests."""
     now, old = {UNCELLED: bad(9, good=60)}, outcomes(99)
     good = CountedOperation(outcomes(80), outcomes(60), {UNCELLED: outcomes(60)})
@@ -127,7 +129,7 @@ def test_the_span_that_shows_it_best() -> None:
     assert found(many, old, earlier=[(30.0, NONE)]) != ()
 
 
-def test_a_machine_that_stands_still() -> None:
+def test_a_stalled_machine_does_not_make_an_operation_fail() -> None:
     """It looks like a slow route where there is nothing to compare with at the same time."""
     late = {UNCELLED: outcomes(30, overdue=30)}
     assert worst(late, BESIDE, measure="overdue")
@@ -135,7 +137,7 @@ def test_a_machine_that_stands_still() -> None:
     assert worst(late, RouteOutcomes(), measure="overdue", earlier=[(20.0, NONE)])
 
 
-def test_the_text_names_the_operation() -> None:
+def test_the_text_of_a_result_names_the_failing_operation() -> None:
     served = outcomes(300), bad(8, good=292)
     of_it = found({UNCELLED: bad(8)}, BESIDE)
     seen = GateEvidence(*served, served_old=served[0], served_new=served[1], failing=of_it)

@@ -18,7 +18,7 @@ from gateway.rollout.gates import GateOutcome, GateResult
         ("differences", None, None, 0.02, None),
     ],
 )
-def test_pressure(
+def test_pressure_is_the_used_share_of_the_limit(
     gate: str, new: float | None, old: float | None, limit: float, used: float | None
 ) -> None:
     found = GateResult(gate, "", GateOutcome.PASSED, new, old, limit, 0, 0, 0, 0, 1.0, "")

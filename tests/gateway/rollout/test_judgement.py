@@ -122,11 +122,13 @@ def against(gates: GateLimits | None, evidence: GateEvidence) -> str | None:
         (GateEvidence(outcomes(100, spread=0.1), outcomes(200, 0.016, spread=0.1)), None),
     ],
 )
-def test_objection(evidence: GateEvidence, said: str | None) -> None:
+def test_the_objection_is_the_text_of_the_first_exceeded_limit(
+    evidence: GateEvidence, said: str | None
+) -> None:
     assert against(GATES, evidence) == said
 
 
-def test_outcomes_of_overdue_requests_come_later() -> None:
+def test_outcomes_are_a_share_of_the_ended_requests() -> None:
     """Maybe when nothing else is counted any more, so that they are a share of the ended ones."""
     late = outcomes(500)._replace(requests=0, overdue=0, ends=outcomes(9, _5xx=9).ends)
     found = {result.measure: result for result in judge(GATES, GateEvidence(outcomes(500), late))}
@@ -177,13 +179,13 @@ def test_every_measure_is_compared() -> None:
         (GateEvidence(outcomes(100), outcomes(99), 99), GateOutcome.INCONCLUSIVE),
     ],
 )
-def test_too_little_is_inconclusive(evidence: GateEvidence, outcome: GateOutcome) -> None:
+def test_too_few_requests_are_inconclusive(evidence: GateEvidence, outcome: GateOutcome) -> None:
     results = judge(GATES, evidence)
     assert {result.outcome for result in results} == {outcome}
     assert [result.gate for result in results] == ["errors"] * 12 + ["latency", "differences"]
 
 
-def test_what_is_missing() -> None:
+def test_missing_names_the_requests_that_a_judgement_still_needs() -> None:
     slow, few = GateLimits(latency=2, minimum=10), outcomes(9)
     assert missing(slow, GateEvidence(few, outcomes(8))) == "2 more requests on the new route"
     assert missing(slow, GateEvidence(few, outcomes(10))) == "1 more request on the old route"
@@ -235,7 +237,7 @@ def test_few_writes_are_compared_with_those_of_a_longer_time() -> None:
     assert exceeded(GATES, unlike) == {}
 
 
-def test_what_a_window_has_few_of_is_judged_since_the_percentage_was_set() -> None:
+def test_rare_failures_are_judged_since_the_percentage_was_set() -> None:
     """One request a minute fails, of two: no window is convincing, and an hour is."""
     since = "since the percentage was set"
     errors = outcomes(5, _5xx=2), outcomes(60, _5xx=30)
@@ -269,7 +271,7 @@ def test_durations_of_long_ago_are_not_compared() -> None:
     assert latency.text == f"{LATE}, but those were too long ago"
 
 
-def test_a_machine_that_stands_still_is_no_slow_route() -> None:
+def test_a_stalled_machine_does_not_count_as_a_slow_route() -> None:
     """Where nothing is to compare with at the same time, durations exceed it for most of a time."""
     still = (*[outcomes(20)] * 8, outcomes(20, 1.0, spread=0.5), outcomes(20, 0.5, spread=0.5))
     for parts, slow in ((still, []), ([outcomes(20, 0.07)] * 6 + [outcomes(10)] * 4, ["mean"])):
@@ -282,7 +284,7 @@ def test_a_machine_that_stands_still_is_no_slow_route() -> None:
 
 
 @pytest.mark.parametrize("ends", [{"overdue": 9}, {"_abandoned": 9}])
-def test_what_strikes_at_one_time_alone_may_be_a_machine_that_stands_still(
+def test_overdue_requests_in_two_parts_of_a_window_may_be_a_stall(
     ends: dict[str, int],
 ) -> None:
     gates = GateLimits(errors=0.01)
@@ -310,7 +312,7 @@ SMALL = GateLimits(errors=0.01, minimum=5)
         (NOBODY, outcomes(5, _404=5), None),  # nobody knows how many are usual
     ],
 )
-def test_few_requests_that_leave_doubt(
+def test_few_failing_requests_leave_doubt(
     old: RouteOutcomes, new: RouteOutcomes, left: str | None
 ) -> None:
     """They are not convincing, and a step does not go on by them."""
@@ -329,7 +331,7 @@ def test_few_requests_that_leave_doubt(
         assert outcome is GateOutcome.INCONCLUSIVE
 
 
-def test_few_durations_and_comparisons_that_leave_doubt() -> None:
+def test_few_durations_and_comparisons_leave_doubt() -> None:
     gates = GateLimits(differences=0.01, latency=1.5, minimum=5)
     slow = GateEvidence(outcomes(5, 0.01), outcomes(5, 0.1, spread=0.05), 5)
     seen = slow._replace(served_new=slow.new)
@@ -357,7 +359,7 @@ def test_many_requests_leave_no_doubt() -> None:
     assert doubt(SMALL, few._replace(served_new=few.new)) is not None
 
 
-def test_who_may_be_unlike_the_rest_leaves_no_doubt() -> None:
+def test_clients_that_may_differ_from_the_rest_leave_no_doubt() -> None:
     rest = GateEvidence(outcomes(1000, _403=300), outcomes(10, _403=6))
     unlike = tuple(outcomes(50, _403=50 * (number < 6)) for number in range(20))
     alike = tuple(outcomes(50, _403=15) for _ in range(20))
@@ -370,11 +372,11 @@ WORST = GateEvidence(outcomes(100), outcomes(100, 9.0, _5xx=100), 100, 100)
 
 
 @pytest.mark.parametrize("gates", [None, GateLimits()])
-def test_who_looks_at_nothing_objects_to_nothing(gates: GateLimits | None) -> None:
+def test_gates_without_a_limit_object_to_nothing(gates: GateLimits | None) -> None:
     assert against(gates, WORST) is None
 
 
-def test_each_looks_at_its_own() -> None:
+def test_each_gate_judges_its_own_measures() -> None:
     for name, gates in {
         "differences": replace(GATES, errors=None, latency=None),
         "errors": replace(GATES, differences=None, latency=None),
@@ -385,7 +387,7 @@ def test_each_looks_at_its_own() -> None:
 
 @LAW
 @given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 300))
-def test_good_answers_speak_for_it(requests: int, failures: int, more: int) -> None:
+def test_more_good_responses_never_exceed_a_limit(requests: int, failures: int, more: int) -> None:
     """What is not objected to is not objected to either once more requests went well."""
     failures = min(failures, requests)
     if against(GATES, GateEvidence(new=outcomes(requests, _5xx=failures))) is None:

@@ -24,7 +24,7 @@ def exceeded(seen: GateEvidence) -> dict[str, str]:
     return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
 
 
-def test_it_is_enough() -> None:
+def test_one_moved_client_with_failing_writes_exceeds_the_limit() -> None:
     assert exceeded(MANY._replace(moved=(FINE,) * 11)) == {}
     seen = MANY._replace(moved=(*(FINE,) * 11, LOST))
     assert exceeded(seen) == {
@@ -39,7 +39,7 @@ def test_it_is_enough() -> None:
     assert doubt(GATES, seen) is None
 
 
-def test_what_does_not_speak_against_the_new_route() -> None:
+def test_moved_clients_that_failed_before_or_seldom_exceed_nothing() -> None:
     for before, since in (
         (written(30, 30), written(20, 20)),  # it always failed
         (written(30, 2), written(20, 17)),  # some succeed
@@ -50,7 +50,7 @@ def test_what_does_not_speak_against_the_new_route() -> None:
         assert exceeded(MANY._replace(moved=(FINE, MovedClients(before, since)))) == {}
 
 
-def test_chance_has_more_tries_among_more_clients() -> None:
+def test_more_clients_need_stronger_evidence() -> None:
     few = MovedClients(written(30, 2), written(8, 8))
     assert worst_moved(MANY._replace(moved=(few,)), "writes", 0.01, 1) == few
     assert worst_moved(MANY._replace(moved=(few,) * 100), "writes", 0.01, 14) is None

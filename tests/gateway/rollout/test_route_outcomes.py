@@ -35,11 +35,13 @@ from tests.gateway.world import LAW
         (0, None, True, "abandoned"),
     ],
 )
-def test_outcome(status: int, code: FaultCode | None, aborted: bool, found: str) -> None:
+def test_each_request_has_one_outcome(
+    status: int, code: FaultCode | None, aborted: bool, found: str
+) -> None:
     assert OUTCOMES[outcome_of(status, code, aborted=aborted)] == found
 
 
-def test_count() -> None:
+def test_counts_and_totals_by_measure() -> None:
     found = outcomes(40, overdue=2, _4xx=1, _401=2, _404=3, _429=4, _5xx=5, _conversion=6)
     assert [found.count(name) for name in ("2xx", "4xx", "401", "404", "5xx", "overdue")] == [
         *(19, 10, 2, 3, 5, 2)
@@ -53,14 +55,14 @@ def test_count() -> None:
     assert (checked.count("write answers"), checked.total("write answers")) == (1, 5)
 
 
-def test_all_good() -> None:
+def test_all_good_means_2xx_and_valid_responses_only() -> None:
     assert outcomes(5, writes=5, failed_writes=0)._replace(checked=5).all_good
     for bad in (outcomes(5, overdue=1), outcomes(5, _3xx=1), outcomes(5, _abandoned=1)):
         assert not bad.all_good
     assert not outcomes(5)._replace(checked=5, violating=1).all_good
 
 
-def test_what_counts_as_failed() -> None:
+def test_refused_and_failed_requests_count_as_failed() -> None:
     failed = [OUTCOMES[place] for place in sorted(FAILED)]
     assert failed == ["4xx", "401", "403", "404", "429", "5xx", "conversion"]
 

@@ -24,7 +24,7 @@ from tests.gateway.world import LAW
         ("GET", 25.0, 0.25, False),
     ],
 )
-def test_the_method_and_the_draw_decide(
+def test_method_and_draw_decide_whether_a_request_is_compared(
     method: str, percent: float, draw: float, expected: bool
 ) -> None:
     assert VersionShadow(("person", "1"), percent).falls_on(method, "/p", draw) is expected
@@ -63,14 +63,14 @@ def test_how_a_request_is_compared(
 KEY = ("person", "1")
 
 
-def test_defaults() -> None:
+def test_a_shadow_has_defaults() -> None:
     shadow = first_version('shadow: { via: "2" }').shadow
     assert shadow is not None
     assert shadow.rule == VersionShadow(KEY)
     assert (shadow.route.service.name, shadow.route.service_version) == ("new", Version(2))
 
 
-def test_what_is_written() -> None:
+def test_the_configured_shadow_is_compiled() -> None:
     shadow = first_version(
         'shadow: { via: "2", percent: 5, ignore: [/a/*/b], headers: [ETag, X-A, etag],'
         " methods: [GET, POST], noise: false, samples: plain, body: 10 }"
@@ -101,7 +101,7 @@ def test_what_is_written() -> None:
         ),
     ],
 )
-def test_dry_runs(written: str, built: DryRunMark) -> None:
+def test_a_dry_run_is_compiled(written: str, built: DryRunMark) -> None:
     shadow = first_version(f'shadow: {{ via: "2", dry_run: {{ {written} }} }}').shadow
     assert shadow is not None
     assert shadow.rule.dry_run == built
@@ -151,7 +151,7 @@ def test_no_query_leaves_another_mark(query: str) -> None:
     ("method", "path", "applies"),
     [("POST", "/a", True), ("GET", "/a", False), ("DELETE", "/b", True)],
 )
-def test_what_can_be_tried(method: str, path: str, applies: bool) -> None:
+def test_a_dry_run_applies_to_its_methods_and_paths(method: str, path: str, applies: bool) -> None:
     assert HEADER.applies(method, path) is applies
     here = DryRunMark("Prefer", "dry-run", paths=frozenset({"/a"}))
     assert here.applies(method, path) is (applies and path == "/a")

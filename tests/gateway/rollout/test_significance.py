@@ -26,7 +26,9 @@ from tests.gateway.world import LAW
         (2, 2, 1.0, 0.0),
     ],
 )
-def test_share_beyond(count: int, total: int, limit: float, found: float) -> None:
+def test_evidence_against_a_fixed_limit_grows_with_the_sample(
+    count: int, total: int, limit: float, found: float
+) -> None:
     assert share_beyond(count, total, limit) == pytest.approx(found)
 
 
@@ -48,7 +50,7 @@ def test_share_beyond(count: int, total: int, limit: float, found: float) -> Non
         ((1, 1), (0, 10**9), 0.0, 21.7),
     ],
 )
-def test_share_above(
+def test_evidence_against_another_share_grows_with_both_samples(
     new: tuple[int, int], old: tuple[int, int], margin: float, found: float
 ) -> None:
     assert share_above(new, old, margin) == pytest.approx(found, abs=0.1)
@@ -68,7 +70,9 @@ def test_chance_alone_is_not_convincing() -> None:
 
 @LAW
 @given(st.integers(0, 60), st.integers(1, 60), st.integers(0, 60), st.integers(1, 60))
-def test_more_bad_ones_are_stronger(bad: int, good: int, old_bad: int, old_good: int) -> None:
+def test_more_failures_are_stronger_evidence(
+    bad: int, good: int, old_bad: int, old_good: int
+) -> None:
     old = old_bad, old_bad + old_good
     found = share_above((bad, bad + good), old, 0.01)
     assert found >= 0
@@ -94,7 +98,7 @@ def sample(number: int, mean: float, spread: float) -> tuple[int, float, float]:
         (sample(3, 0.060, 0.010), sample(3, 0.010, 0.001), 0, CONVINCING),
     ],
 )
-def test_mean_above(
+def test_evidence_of_means_follows_welchs_test(
     new: tuple[int, float, float], old: tuple[int, float, float], low: float, high: float
 ) -> None:
     assert low <= mean_above(new, old, 1.5) <= high
@@ -113,5 +117,7 @@ def test_mean_above(
         ([(10, 10), (0, 10), (0, 0)] * 50, 0.25, 10 * 100 / 99),
     ],
 )
-def test_design_effect(clusters: list[tuple[int, int]], variance: float, effect: float) -> None:
+def test_clusters_that_differ_weaken_the_evidence(
+    clusters: list[tuple[int, int]], variance: float, effect: float
+) -> None:
     assert design_effect(clusters, variance) == pytest.approx(effect)

@@ -42,6 +42,6 @@ async def test_the_time_is_that_of_the_database(
     assert "cannot be reached" in stale.stale_reason
 
 
-async def test_a_replica_acts_for_itself_while_it_cannot_know_the_judge(stale: FleetState) -> None:
+async def test_a_replica_acts_for_itself_while_the_leader_is_unknown(stale: FleetState) -> None:
     assert stale.stale_since is not None
     assert (stale.leads, stale.failover) == (False, (0, 0))

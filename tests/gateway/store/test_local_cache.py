@@ -161,7 +161,7 @@ async def test_no_heartbeat_waits_for_a_disk_that_does_not_answer(
 FOUND: dict[str, object] = {"overrides": {"paused": [["a", "1"]], "percents": []}, "revision": 4}
 
 
-def test_there_and_back(tmp_path: Path) -> None:
+def test_an_encoded_value_is_decoded_equal(tmp_path: Path) -> None:
     kept = LastOverrides(tmp_path / "kept", "postgresql://db/one")
     assert kept.read() is None
     kept.write(FOUND)

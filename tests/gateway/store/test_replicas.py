@@ -60,7 +60,7 @@ def test_a_replica_without_heartbeats_is_lost(ago: float, *, is_lost: bool) -> N
     assert row("a", ago).is_lost(NOW) is is_lost
 
 
-def test_the_deputy_is_the_oldest_replica_beside_the_judge() -> None:
+def test_the_deputy_is_the_oldest_replica_beside_the_leader() -> None:
     leader, lost_one = row("judge", started=1.0), row("lost", 60, started=2.0)
     later, first = row("a"), row("b", started=800.0)
     assert deputy([leader, lost_one, later, first], leader.start, NOW) == first.start
@@ -104,7 +104,9 @@ def test_only_a_lost_replica_leaves_a_gap() -> None:
         ([row("a", applied=2)], ["a has not applied the last change of the overrides"]),
     ],
 )
-def test_warnings(rows: list[ReplicaRow], expected: list[str]) -> None:
+def test_warnings_name_what_differs_between_replicas(
+    rows: list[ReplicaRow], expected: list[str]
+) -> None:
     assert warnings(rows, NOW, 3, 0.0) == expected
 
 

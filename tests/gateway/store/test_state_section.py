@@ -20,7 +20,7 @@ DATABASE = "postgresql://ann:s3cret@db:5432/state?sslmode=require"
         ("postgres://db/state", "postgres://db/state"),
     ],
 )
-def test_a_location(written: str, expected: str | None) -> None:
+def test_state_names_a_file_or_a_database(written: str, expected: str | None) -> None:
     assert loaded(f"state: '{written}'\n{RULES}").state == expected
 
 
@@ -45,7 +45,7 @@ def test_a_location(written: str, expected: str | None) -> None:
         "sqlite:///state.db?mode=ro",
     ],
 )
-def test_no_location(written: str) -> None:
+def test_a_location_that_is_neither_file_nor_database_is_refused(written: str) -> None:
     for text, environment in ((written, {}), ("${STATE}", {"STATE": written})):
         (found,) = report(f"state: '{text}'\n{RULES}", **environment)
         advice = (
@@ -67,5 +67,5 @@ def test_memory_is_no_file(written: str) -> None:
     ("fleet", "seconds"),
     [("", 604_800), ("fleet: { forget_after: 90s }", 90), ("fleet: { forget_after: 2d }", 172_800)],
 )
-def test_when_a_lost_replica_is_forgotten(fleet: str, seconds: float) -> None:
+def test_forget_after_is_parsed_to_seconds(fleet: str, seconds: float) -> None:
     assert loaded(f"{fleet}\n{RULES}").forget_after == seconds

@@ -42,7 +42,7 @@ SECONDS = st.floats(0, 1e9)
         st.lists(st.builds(SampleDelta, TEXT, TEXT, TEXT, st.dictionaries(TEXT, TEXT)), max_size=2),
     )
 )
-def test_there_and_back(delta: Delta) -> None:
+def test_an_encoded_value_is_decoded_equal(delta: Delta) -> None:
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(delta), type=Delta) == delta
 
 

@@ -139,7 +139,9 @@ def test_many_versions_share_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
         (Resolution.DAY, 86_400.0, 86_400),
     ],
 )
-def test_when_intervals_begin(by: Resolution, at: float, start: int) -> None:
+def test_intervals_begin_at_full_minutes_and_utc_days(
+    by: Resolution, at: float, start: int
+) -> None:
     assert by.start(at) == start
 
 
@@ -189,7 +191,7 @@ def test_a_total_has_no_callers(parts: int) -> None:
         (1.0, BOUNDS[-1]),
     ],
 )
-def test_quantiles(share: float, expected: float) -> None:
+def test_quantiles_are_interpolated_between_bounds(share: float, expected: float) -> None:
     interval = Interval(Resolution.MINUTE)
     interval.add_durations([4, 2, *NONE[2:-1], 2], 0.0)
     assert interval.quantile(share) == pytest.approx(expected)

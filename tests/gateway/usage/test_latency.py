@@ -25,7 +25,7 @@ def test_histograms_add_up(some: list[float], others: list[float]) -> None:
     assert added == Counter(map(latency_bucket, some + others))
 
 
-def test_the_ends() -> None:
+def test_times_beyond_the_buckets_count_in_the_first_and_last() -> None:
     assert latency_quantile({}, 0.5) == 0
     assert latency_bucket(0) == latency_bucket(-1.0) == latency_bucket(0.0001) == 0
     assert latency_quantile({0: 3}, 0.99) == 0.0001

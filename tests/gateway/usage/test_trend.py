@@ -21,7 +21,9 @@ CASES = {
 
 
 @pytest.mark.parametrize(("callers", "found"), CASES.values(), ids=CASES)
-def test_usage_trend(callers: list[float], found: UsageTrend | None) -> None:
+def test_the_trend_is_the_median_slope_of_28_days(
+    callers: list[float], found: UsageTrend | None
+) -> None:
     assert usage_trend(callers) == (found if found is None else pytest.approx(found))
 
 
