@@ -1,6 +1,8 @@
 """URLs as browsers read them."""
 
-from gateway.base.urls import browser_authority, without_authority
+import pytest
+
+from gateway.base.urls import browser_authority, is_address, without_authority
 
 
 def test_the_authority_that_a_browser_reads() -> None:
@@ -11,3 +13,11 @@ def test_the_authority_that_a_browser_reads() -> None:
 def test_a_path_gets_a_dot_segment_where_a_browser_reads_an_authority() -> None:
     assert without_authority("/\t/x") == "/./\t/x"
     assert without_authority("/x") == "/x"
+
+
+@pytest.mark.parametrize(
+    ("host", "wanted"),
+    [("192.0.2.7", True), ("::1", True), ("a.example", False), ("[::1]", False), ("", False)],
+)
+def test_an_address_is_no_name(host: str, wanted: bool) -> None:
+    assert is_address(host) is wanted

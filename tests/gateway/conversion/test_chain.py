@@ -1,4 +1,4 @@
-"""Chains: links between neighbours, composed, walked either way, element by element."""
+"""Chains: which links apply to a message, composed and walked either way."""
 
 import json
 from dataclasses import replace
@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.conversion.carry import Carry, QueryPlace
 from gateway.conversion.chain import BodyConversion, Conversion, compose
 from gateway.conversion.change import Change, Inverse
 from gateway.conversion.changes.default import Added, Default
@@ -20,7 +21,15 @@ from gateway.conversion.changes.wrap import Wrap
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN
 from gateway.conversion.scalars import Type
-from gateway.conversion.version_step import Direction, MessageKind, VersionLink
+from gateway.conversion.version_step import (
+    BOTH,
+    Direction,
+    MessageKind,
+    VersionLink,
+    event_names,
+    making,
+    version_steps_of,
+)
 from gateway.versions.version import Version
 from tests.gateway.conversion.documents import SEALED, Json, jsons, seal, unsealed, untouched
 from tests.gateway.world import LAW
@@ -49,10 +58,6 @@ DOCUMENTS = {
     },
     V9: {"name": {"first": "Bob", "last": "Charlie", "title": ""}, "flag": True, "full": "B/C"},
 }
-WAYS = [(source, target) for source in LADDER for target in LADDER if source != target]
-EVERY_WAY = pytest.mark.parametrize(
-    ("source", "target"), WAYS, ids=[f"{source}-{target}" for source, target in WAYS]
-)
 
 
 def applied(conversion: BodyConversion | None) -> tuple[VersionLink, ...]:
@@ -67,15 +72,6 @@ def body(conversion: Conversion) -> BodyConversion:
 
 class TestCompose:
     """Every pair of versions, through every link between them."""
-
-    @EVERY_WAY
-    def test_a_document_goes_all_the_way(self, source: Version, target: Version) -> None:
-        document = DOCUMENTS[source]
-        with untouched(document):
-            assert (
-                body(compose(LADDER, DECLARED, source, target)).convert(document)
-                == DOCUMENTS[target]
-            )
 
     @pytest.mark.parametrize(
         ("source", "target", "direction", "links"),
@@ -116,45 +112,6 @@ class TestCompose:
         with pytest.raises(LookupError) as error:
             compose(LADDER, links, source, target)
         assert error.value.args == missing
-
-    def test_only_the_links_on_the_way_are_needed(self) -> None:
-        assert compose(LADDER, {V2: DECLARED[V2]}, V2, V3).links == (LINKS[V2],)
-
-    @EVERY_WAY
-    def test_the_way_and_back(self, source: Version, target: Version) -> None:
-        there = compose(LADDER, DECLARED, source, target)
-        back = compose(LADDER, DECLARED, target, source)
-        assert body(back).convert(body(there).convert(DOCUMENTS[source])) == DOCUMENTS[source]
-
-
-class TestLink:
-    """Changes in declared order upwards, in reverse downwards."""
-
-    LINK = VersionLink(
-        V1,
-        V2,
-        (
-            Join((), (("a",), ("b",)), ("ab",), "-"),
-            Join((), (("b", "x"), ("b", "y")), ("b",), "+"),
-        ),
-    )
-
-    def test_upwards(self) -> None:
-        assert BodyConversion((self.LINK,), Direction.UP).convert({"ab": "1-2+3"}) == {
-            "a": "1",
-            "b": {"x": "2", "y": "3"},
-        }
-
-    def test_downwards(self) -> None:
-        newer = {"a": "1", "b": {"x": "2", "y": "3"}}
-        assert BodyConversion((self.LINK,), Direction.DOWN).convert(newer) == {"ab": "1-2+3"}
-
-    @pytest.mark.parametrize("document", [{"name": 1}, [], "x", None, 7])
-    @pytest.mark.parametrize("direction", Direction)
-    def test_without_changes_two_versions_are_the_same(
-        self, document: Json, direction: Direction
-    ) -> None:
-        assert BodyConversion((VersionLink(V1, V2, ()),), direction).convert(document) == document
 
 
 class TestArrays:
@@ -209,10 +166,6 @@ class TestStatuses:
         expected = tuple(LINKS[older] for older in links)
         assert applied(self.DOWN.for_response("GET", status)) == expected
 
-    def test_that_holds_upwards_too(self) -> None:
-        expected = (LINKS[V2], LINKS[V3])
-        assert applied(compose(LADDER, DECLARED, V1, V9).for_response("GET", 422)) == expected
-
     def test_a_version_without_a_body_hands_none_on(self) -> None:
         """That one has a 204: changes before it have no body, and those behind it make one."""
         newer = VersionLink(V2, V3, (Default((), ("a",), 1),), status={201: 204})
@@ -234,33 +187,6 @@ class TestScope:
     """A link applies to the messages that it names, and to no others."""
 
     C1, C2 = Default((), ("c1",), 1), Default((), ("c2",), 2)
-
-    def test_requests_and_responses(self) -> None:
-        requests = VersionLink(V1, V2, (self.C1,), on=frozenset({MessageKind.REQUEST}))
-        responses = VersionLink(V1, V2, (self.C2,), on=frozenset({MessageKind.RESPONSE}))
-        both = Conversion((requests, responses), Direction.UP)
-        assert applied(both.for_request("POST")) == (requests,)
-        assert applied(both.for_response("POST", 200)) == (responses,)
-        assert both.for_response("POST", 404) is None
-
-    def test_errors_alone(self) -> None:
-        errors = VersionLink(
-            V1, V2, (self.C1,), frozenset({404}), on=frozenset({MessageKind.ERROR})
-        )
-        conversion = Conversion((errors,), Direction.DOWN)
-        assert applied(conversion.for_response("GET", 404)) == conversion.links
-        assert conversion.for_response("GET", 200) is None
-        assert conversion.for_request("GET") is None
-
-    def test_methods(self) -> None:
-        posts = VersionLink(V1, V2, (self.C1,), methods=frozenset({"POST"}))
-        reads = VersionLink(V1, V2, (self.C2,), methods=frozenset({"GET"}))
-        conversion = Conversion((posts, reads), Direction.UP)
-        assert applied(conversion.for_request("POST")) == (posts,)
-        assert applied(conversion.for_response("GET", 200)) == (reads,)
-        assert applied(conversion.for_response("HEAD", 200)) == (reads,)
-        assert conversion.for_request("PUT") is None
-        assert conversion.for_request("POST") is conversion.for_request("POST")
 
     def test_a_patch_is_not_filled_in(self) -> None:
         """What it does not name stays as it is; the elements of an array it says as a whole."""
@@ -410,28 +336,6 @@ def _alone(change: Change, upwards: bool) -> BodyConversion:
 
 
 @LAW
-@given(worlds(), st.lists(persons, max_size=3), st.booleans())
-def test_an_array_is_converted_as_the_array_of_its_converted_elements(
-    world: tuple[list[Version], dict[Version, list[VersionLink]]],
-    document: list[Json],
-    upwards: bool,
-) -> None:
-    ladder, links = world
-    ends = (ladder[0], ladder[-1]) if upwards else (ladder[-1], ladder[0])
-    conversion = body(compose(ladder, links, *ends))
-    with untouched(document):
-        expected = [outcome(conversion, element) for element in document]
-        bad = next((index for index, one in enumerate(expected) if isinstance(one, tuple)), None)
-        if bad is None:
-            assert json.dumps(conversion.convert(document)) == json.dumps(expected)
-        else:
-            pointer, reason = expected[bad]
-            place, found = outcome(conversion, document)
-            # A reason may name another field, by its pointer.
-            assert (place, found.replace(f" /{bad}/", " /")) == (f"/{bad}{pointer}", reason)
-
-
-@LAW
 @given(worlds(), persons | st.lists(persons, max_size=2) | jsons, st.booleans())
 def test_a_sealed_document_is_converted_to_the_same(
     world: tuple[list[Version], dict[Version, list[VersionLink]]], document: Json, upwards: bool
@@ -457,3 +361,64 @@ def test_the_time_limits_of_all_links_add_up(
         for limit in limits
     )
     assert BodyConversion(tuple(links), Direction.UP).timeout == expected
+
+
+REQUESTS = frozenset({MessageKind.REQUEST})
+
+
+@pytest.mark.parametrize(
+    ("on", "statuses", "applied"),
+    [
+        (BOTH, frozenset(), [None, 200, 299]),
+        (REQUESTS, frozenset(), [None]),
+        (frozenset({MessageKind.ERROR}), frozenset({404}), [404]),
+        (BOTH, frozenset({300, 404}), [None, 200, 299, 300, 404]),
+    ],
+)
+def test_messages(
+    on: frozenset[MessageKind], statuses: frozenset[int], applied: list[int | None]
+) -> None:
+    link = VersionLink(Version(1), Version(2), (), statuses, on, frozenset({"GET"}))
+    every = (None, 200, 299, 300, 404)
+    assert [status for status in every if link.applies("GET", status)] == applied
+    assert not any(link.applies("PUT", status) for status in every)
+
+
+def test_names_of_events() -> None:
+    first = VersionLink(Version(1), Version(2), (), events={"b": "a", "c": "a"})
+    second = VersionLink(Version(2), Version(3), (), events={"d": "b"})
+    assert first.changes_bodies
+    down = event_names([second, first], Direction.DOWN)
+    up = event_names([first, second], Direction.UP)
+    assert down is not None
+    assert up is not None
+    assert [down(name) for name in "dcx"] == ["a", "a", "x"]
+    assert [up(name) for name in "acx"] == ["d", "c", "x"]
+    assert event_names([VersionLink(Version(1), Version(2), ())], Direction.UP) is None
+
+
+V1, V2, V3, V4 = map(Version, (1, 2, 3, 4))
+
+
+def test_what_makes_a_body() -> None:
+    flag = Default((), ("flag",), 1)
+    moved = Carry(("dry",), QueryPlace("dry"))
+    links = (
+        VersionLink(V1, V2, (flag, moved)),
+        VersionLink(V2, V3, (), body_in_newer=True),
+        VersionLink(V2, V3, (flag,)),
+        VersionLink(V2, V3, (flag,), on=frozenset({MessageKind.RESPONSE})),
+        VersionLink(V3, V4, (flag,)),
+    )
+    version_steps = list(version_steps_of(links, Direction.UP))
+    for patch, last in ((False, flag), (True, flag.for_patch())):
+        made = [link.changes for link in making(version_steps, newer=True, patch=patch)]
+        assert made == [(moved,), (), (flag,), (last,)]
+    # Nothing makes one on the way back.
+    back = list(version_steps_of(links[::-1], Direction.DOWN))
+    assert [link.changes for link in making(back, newer=False, patch=False)] == [
+        (),
+        (),
+        (),
+        (moved,),
+    ]

@@ -23,39 +23,6 @@ from tests.gateway.world import LAW
 
 
 @pytest.mark.parametrize(
-    ("text", "scopes", "keys"),
-    [
-        ("name", (), ("name",)),
-        ("name.firstName", (), ("name", "firstName")),
-        ("a.b.c", (), ("a", "b", "c")),
-        ("items[].name", (("items",),), ("name",)),
-        ("items[].name.first", (("items",),), ("name", "first")),
-        ("data.items[].name", (("data", "items"),), ("name",)),
-        ("a[].b[].c", (("a",), ("b",)), ("c",)),
-        ("a[][].c", (("a",), ()), ("c",)),
-        ("a.b[][][].c[].d", (("a", "b"), (), (), ("c",)), ("d",)),
-        ("first name", (), ("first name",)),
-        ("0", (), ("0",)),
-        ("a/b~c", (), ("a/b~c",)),
-        ("é", (), ("é",)),
-        ("a\nb", (), ("a\nb",)),
-        (r"a\.b", (), ("a.b",)),
-        (r"a\[\]", (), ("a[]",)),
-        (r"a\\.b", (), ("a\\", "b")),
-        (r"\a", (), ("a",)),
-        (r"\.\.[].\[", (("..",),), ("[",)),
-        ("prices.*.amount", (Members(("prices",)),), ("amount",)),
-        ("*.a.b", (Members(()),), ("a", "b")),
-        ("a[].*[].*.b", (("a",), Members(()), (), Members(())), ("b",)),
-        (r"a.\*.b*", (), ("a", "*", "b*")),
-        ("a\\\n", (), ("a\n",)),
-    ],
-)
-def test_a_path(text: str, scopes: tuple[Scope, ...], keys: tuple[str, ...]) -> None:
-    assert parse_path(text) == FieldPath(scopes, keys)
-
-
-@pytest.mark.parametrize(
     "text",
     [
         *("", ".", "..", ".a", "a.", "a..b", "[]", "a.[].b", "a[", "a]", "a[0].b", "a[]b"),
@@ -74,33 +41,6 @@ def test_a_field_of_elements_of_the_body_needs_no_brackets(
 ) -> None:
     with pytest.raises(ValueError, match=rf"element by element; write '{re.escape(right)}'$"):
         parse(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a[]", FieldPath((), ("a",), 1)),
-        ("a[][]", FieldPath((), ("a",), 2)),
-        ("a.b[]", FieldPath((), ("a", "b"), 1)),
-        ("a[].b[]", FieldPath((("a",),), ("b",), 1)),
-        ("a[].b.c[][]", FieldPath((("a",),), ("b", "c"), 2)),
-        ("a.*.b[]", FieldPath((Members(("a",)),), ("b",), 1)),
-    ],
-)
-def test_the_elements_of_an_array(text: str, expected: FieldPath) -> None:
-    assert parse_path(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("prices.*", FieldPath((), ("prices",), members=True)),
-        ("a[].b.c.*", FieldPath((("a",),), ("b", "c"), members=True)),
-        ("a.*.b.*", FieldPath((Members(("a",)),), ("b",), members=True)),
-    ],
-)
-def test_the_members_of_an_object(text: str, expected: FieldPath) -> None:
-    assert parse_path(text) == expected
 
 
 @pytest.mark.parametrize("text", ["*", "prices.*[]", "a[].*", "a.*.*", "a[].*[][]"])

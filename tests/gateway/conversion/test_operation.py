@@ -1,36 +1,144 @@
-"""Operations: how they are written, what they capture, and how a status differs."""
+"""Operations: which of several operations a request is for, and how one is written."""
 
 import re
 
 import pytest
 
-from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.operation import (
     END,
     MappedOperation,
-    converted_status,
+    OperationTable,
     parse_operation,
 )
-from gateway.conversion.parameter_change import parse_query, write_query
+from gateway.conversion.parameter_change import parse_query
 from gateway.versions.version import Version
 
-TWO = Version(2)
+PAIRS: list[tuple[str | None, str | None]] = [
+    ("GET /bookings/{id}", "GET /find?id={id}"),
+    ("GET /search", "GET /find"),
+    ("POST /search", "GET /find?q={q}&in={in}"),
+    ("/bookings/{id}", "/booking/{number}"),
+    ("PATCH /bookings/{id}", "PUT /booking/{id}"),
+    ("/all/{rest*}", "/{rest*}"),
+    (None, "GET /stats"),
+    ("GET /one/{id}", "GET /lone?id={id}"),
+    ("GET /two/{id}", "GET /lone?id=C-{id}"),
+    ("/bookings/{any}", None),
+    ("GET /three/{id}", None),
+]
+OPERATIONS = [
+    MappedOperation(
+        parse_operation(newer) if newer else None, parse_operation(older) if older else None
+    )
+    for newer, older in PAIRS
+]
+# Whether it is declared before or behind, what one version lacks gives way.
+OLDER, NEWER = (OperationTable(OPERATIONS[::-1], newer=newer) for newer in (False, True))
 
 
 @pytest.mark.parametrize(
-    ("text", "method", "captures"),
+    ("asked", "found", "captures"),
     [
-        ("GET /pay", "GET", set()),
-        ("/pay/{id}", None, {"id"}),
-        ("POST  /v{version}/a/{rest*}", "POST", {"rest"}),
-        ("GET /find?do=%66ind&id={id}", "GET", {"id"}),
-        ("GET /find?no=C-{id}.x", "GET", {"id"}),
+        ("GET /find?id=7", 0, {"id": "7"}),
+        ("HEAD /find?id=7", 0, {"id": "7"}),
+        ("GET /find?x=7", 1, {}),
+        ("GET /find?q=a&in=b", 2, {"q": "a", "in": "b"}),
+        ("HEAD /find?q=a&in=b&x", 1, {}),
+        ("GET /booking/7", 3, {"number": "7"}),
+        ("GET /%62ooking/%2D%5f%7E%41%7a%30", 3, {"number": "-_~Az0"}),
+        ("GET /booking/%2E%40%2F", 3, {"number": "%2E%40%2F"}),
+        ("PUT /booking/7", 4, {"id": "7"}),
+        ("DELETE /a/b", 5, {"rest": "a/b"}),
+        ("POST /find", 5, {"rest": "find"}),
+        ("GET /stats", 6, {}),
+        ("GET /lone?id=C-7", 8, {"id": "7"}),
+        ("GET /lone?id=7", 7, {"id": "7"}),
+        ("GET /lone?x=1", 5, {"rest": "lone"}),
+        ("GET /a//b", None, {}),
+        ("PUT /booking/7/", 4, {"id": "7", END: "/"}),
+        ("GET /find/?id=7", 0, {"id": "7", END: "/"}),
+        ("DELETE /a/b/", 5, {"rest": "a/b", END: "/"}),
+        ("DELETE /", 5, {"rest": ""}),
+        ("GET /a//", None, {}),
     ],
 )
-def test_what_is_written(text: str, method: str | None, captures: set[str]) -> None:
-    pattern = parse_operation(text)
-    assert (pattern.method, {*pattern.captures}) == (method, captures)
-    assert pattern.text == text.replace("  ", " ").replace("%66", "f")
+def test_the_older_version(asked: str, found: int | None, captures: dict[str, str]) -> None:
+    check(OLDER, asked, found, captures)
+
+
+def check(table: OperationTable, asked: str, index: int | None, captures: dict[str, str]) -> None:
+    """Check which operation is found, and what it captures."""
+    method, _, target = asked.partition(" ")
+    path, _, query = target.partition("?")
+    found = table.find(method, path, parse_query(query))
+    if index is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert found.operation is OPERATIONS[index]
+        assert found.captures == captures
+
+
+@pytest.mark.parametrize(
+    ("prefix", "above"),
+    [
+        ("/api", "/v1"),
+        ("/api/2", "/v1"),
+        ("/api/2/session", "/v1/login"),
+        ("/api/2/guests", "/v1/people"),
+        ("/api/2/sess", None),
+        ("/all", ""),
+        ("/other", None),
+    ],
+)
+def test_what_all_operations_below_a_prefix_have_above_them(prefix: str, above: str | None) -> None:
+    pairs = [
+        ("POST /api/{version}/session", "POST /v{version}/login"),
+        ("/api/{version}/guests/{id}", "/v{version}/people/{id}"),
+        ("GET /api/{version}/guests", "GET /v{version}/people"),
+        ("/all/one", "/one"),
+        ("/all/{rest*}", "/{rest*}"),
+    ]
+    operations = [
+        MappedOperation(parse_operation(newer), parse_operation(older)) for newer, older in pairs
+    ]
+    table = OperationTable(operations, newer=True)
+    assert table.above(prefix, Version(2), Version(1)) == above
+
+
+@pytest.mark.parametrize(
+    ("path", "method"),
+    [
+        ("/orders/search", "POST"),  # GET has it by /orders/{id} alone
+        ("/orders/7/cancel", "PUT"),
+        ("/orders/7", "GET"),
+        ("/orders", "GET"),
+        ("/find", "GET"),
+        ("/other", "GET"),
+    ],
+)
+def test_the_method_of_a_link(path: str, method: str) -> None:
+    texts = [
+        "POST /orders/search",
+        "/orders/{id}",
+        "PUT /orders/{id}/cancel",
+        "GET /orders/{id}/{part}",
+        "GET /orders",
+        "POST /orders",
+        "POST /find",
+        "GET /find",
+        "POST /new?a={a}",
+    ]
+    operations = [MappedOperation(parse_operation(text), parse_operation(text)) for text in texts]
+    for side in (True, False):
+        table = OperationTable(operations, newer=side)
+        assert table.method_of_link(lambda: path) == method
+
+
+def test_links_are_of_get_where_no_other_method_has_a_path_of_its_own() -> None:
+    only = parse_operation("POST /a")
+    table = OperationTable([MappedOperation(only, only)], newer=True)
+    assert table.method_of_link(str) == "GET"
 
 
 @pytest.mark.parametrize(
@@ -53,87 +161,3 @@ def test_what_is_written(text: str, method: str | None, captures: set[str]) -> N
 def test_what_is_no_operation(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
         parse_operation(text)
-
-
-@pytest.mark.parametrize(
-    ("query", "captured", "rest"),
-    [
-        ("id=7", {"id": "7"}, None),
-        ("a=1&id=a%2fb+c&b", {"id": "a%2Fb%20c"}, "a=1&b"),
-        ("id=", None, None),
-        ("id", None, None),
-        ("id=1&id=2", None, None),
-        ("", None, None),
-    ],
-)
-def test_a_query_that_is_captured(
-    query: str, captured: dict[str, str] | None, rest: str | None
-) -> None:
-    found = parse_operation("/find?id={id}").read(parse_query(query))
-    assert (None if found is None else found[0]) == captured
-    if found is not None:
-        assert write_query(found[1]) == rest
-
-
-@pytest.mark.parametrize(
-    ("query", "captured"),
-    [
-        ("no=C-7%2F8.x", {"id": "7%2F8"}),
-        ("no=C-.x", None),
-        ("no=7.x", None),
-        ("no=C-7", None),
-    ],
-)
-def test_a_part_of_a_value(query: str, captured: dict[str, str] | None) -> None:
-    pattern = parse_operation("/find?no=C-{id}.x")
-    found = pattern.read(parse_query(query))
-    assert (None if found is None else found[0]) == captured
-    if found is not None:
-        assert write_query(pattern.written(found[0], [])) == query
-
-
-def test_a_fixed_query() -> None:
-    pattern = parse_operation("/rpc?do=a%20b")
-    assert pattern.read(parse_query("do=a+b&x=1")) == ({}, parse_query("x=1"))
-    assert pattern.read(parse_query("do=b")) is None
-    assert write_query(pattern.written({}, parse_query("x=1"))) == "do=a%20b&x=1"
-
-
-def test_a_path_and_a_query_that_are_written() -> None:
-    pattern = parse_operation("/v{version}/a/{id}")
-    assert pattern.path({"id": "a%2Fb"}, TWO) == "/v2/a/a%2Fb"
-    assert write_query(parse_operation("/f?id={id}").written({"id": "a%2Fb%20"}, [])) == (
-        "id=a%2Fb%20"
-    )
-    for dots in ("..", "%2e%2E", "a%2F..%2Fb"):
-        with pytest.raises(ConversionError, match="'id' is a dot segment"):
-            pattern.path({"id": dots}, TWO)
-    assert parse_operation("/a/{rest*}").path({"rest": "b/c"}, TWO) == "/a/b/c"
-    assert parse_operation("/a/{id}").path({"id": "7", END: "/"}, TWO) == "/a/7/"
-    assert parse_operation("/a/{id}/").path({"id": "7", END: "/"}, TWO) == "/a/7/"
-
-
-def test_methods_and_sides() -> None:
-    get, every = parse_operation("GET /a"), parse_operation("/a")
-    assert get.takes("GET")
-    assert get.takes("HEAD")
-    assert not get.takes("POST")
-    assert every.takes("POST")
-    operation = MappedOperation(get, every)
-    assert operation.side(newer=True) is get
-    assert operation.side(newer=False) is every
-    assert operation != MappedOperation(get, every)
-
-
-def test_a_status() -> None:
-    statuses = {201: 200, 422: 400, 409: 400}
-    assert [converted_status(statuses, each, upwards=False) for each in (201, 409, 404)] == [
-        200,
-        400,
-        404,
-    ]
-    assert [converted_status(statuses, each, upwards=True) for each in (200, 400, 404)] == [
-        201,
-        422,
-        404,
-    ]

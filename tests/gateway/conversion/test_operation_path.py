@@ -21,7 +21,7 @@ from gateway.conversion.operation_path import (
     find_operation_path,
 )
 from gateway.conversion.parameter_change import Rewritten
-from gateway.conversion.version_step import MessageKind, VersionLink, VersionStep
+from gateway.conversion.version_step import MessageKind, VersionLink
 from gateway.http.upstream.service import Service
 from gateway.versions.version import Version
 from tests.gateway.world import LAW
@@ -111,15 +111,6 @@ def test_what_options_is_about(
     found = find_operation_path(there, back, "OPTIONS", lambda _: way, None, meant=meant)
     assert (line(found), found.meant) == (arrives, service)
     assert CHANGE not in found.operations  # its changes are of its own requests and answers
-
-
-def test_what_the_next_version_lacks() -> None:
-    found = operation_path(V1, V3, "GET /bookings/stats?expand=1")
-    assert (found.version, found.query) == (V2, "with=1")
-    assert found.substitute is not None
-    assert found.substitute.service is STATS
-    assert {link.newer for link in found.request.links} == {V2}
-    assert {link.newer for link in found.response.links} == {V2}
 
 
 @pytest.mark.parametrize(
@@ -228,17 +219,6 @@ def refusal(newer: str | None, older: str | None, status: int = 404) -> MappedOp
     return MappedOperation(new, old, {}, Substitute(None, status))
 
 
-def test_which_links_apply() -> None:
-    found = operation_path(V1, V3, "POST /create")
-    assert found.operations == (CREATE, None)
-    assert body(found.request.for_request("POST"), {"a": 1, "c": 2}) == {"b": 1, "c": 2}
-    change = operation_path(V1, V3, "PUT /booking/7")
-    assert change.operations == (CHANGE, MOVED)
-    older, newer = {"a": 1, "b": 2, "c": 3}, {"a": 1, "e": 2, "d": 3}
-    assert body(change.request.for_request("PUT"), older) == newer
-    assert body(change.response.for_response("PUT", 200), newer) == older
-
-
 def test_a_request_whose_body_one_version_has_alone() -> None:
     closed = MappedOperation(
         parse_operation("PATCH /bookings/{id}/state"),
@@ -268,23 +248,6 @@ def body(conversion: BodyConversion | None, document: object) -> object:
     """Return a converted body."""
     assert conversion is not None
     return conversion.convert(document)
-
-
-def test_conversions_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    way, back = compose(LADDER, LINKS, V1, V3), compose(LADDER, LINKS, V3, V1)
-    one = find_operation_path(way, back, "PUT", lambda _: "/booking/7", None)
-    monkeypatch.delattr(VersionStep, "chosen")  # which walks all links
-    other = find_operation_path(way, back, "PUT", lambda _: "/booking/8", None)
-    assert one.request is other.request
-    assert one.response is other.response
-
-
-def test_a_status() -> None:
-    down = operation_path(V1, V3, "POST /create").response
-    assert [down.status("POST", each) for each in (201, 422, 409, 204)] == [200, 400, 400, 204]
-    up = operation_path(V3, V1, "POST /bookings").response
-    assert [up.status("POST", each) for each in (200, 400, 204)] == [201, 422, 204]
-    assert operation_path(V2, V3, "GET /x").response.status("GET", 409) == 400
 
 
 def test_no_way_out_of_a_path() -> None:
@@ -349,15 +312,6 @@ def test_a_link_to_what_has_no_get() -> None:
 texts = st.text(st.sampled_from("aé/ %.+&="), min_size=1, max_size=3).filter(
     lambda text: "." not in text
 )
-
-
-@LAW
-@given(texts, st.sampled_from(["", "&expand=1", "&q=%41&q"]))
-def test_there_and_back(text: str, more: str) -> None:
-    """The same operation, with the same text in it, however it is written."""
-    asked = f"GET /find?id={quote(text, safe='')}{more}"
-    there = operation_path(V1, V3, asked)
-    assert line(operation_path(V3, V1, line(there))) == asked
 
 
 @LAW

@@ -63,20 +63,6 @@ class TestQuery:
         assert rewrite_query(older, in_direction([change], upwards=True)) == newer
 
     @pytest.mark.parametrize(
-        ("change", "newer", "older"),
-        [
-            (PAGE, "page=1&x", "p=1&x"),
-            (SORT, "sort=ASCENDING", "sort=asc"),
-            (KEPT, "sort=z", "sort=other"),
-            (SIZE, "page%20size=1&x", "x"),
-            (Reversed(SIZE), "x", "x&page%20size=2%200"),
-            (Added("x", None), "y", "y"),
-        ],
-    )
-    def test_down(self, change: ParameterChange, newer: str | None, older: str | None) -> None:
-        assert rewrite_query(newer, in_direction([change], upwards=False)) == older
-
-    @pytest.mark.parametrize(
         ("change", "query", "reason"),
         [
             (SORT, "sort=secret", "the query parameter 'sort': not a value that the map has"),
@@ -92,46 +78,6 @@ class TestQuery:
         with pytest.raises(ConversionError) as error:
             rewrite_query(query, in_direction([change], upwards=True))
         assert str(error.value).startswith(reason)
-
-    def test_without_a_value_nothing_is_added(self) -> None:
-        assert rewrite_query("y", in_direction([Added("x", None)], upwards=True)) == "y"
-
-
-class TestFields:
-    """Header fields: names in any case, bytes kept."""
-
-    def test_renamed(self) -> None:
-        change = Renamed("X-Total", "X-Count")
-        given = [(b"A", b"\xe9"), (b"x-count", b" 1 "), (b"a", b"")]
-        assert rewrite_fields(given, in_direction([change], upwards=True)) == [
-            (b"A", b"\xe9"),
-            (b"X-Total", b" 1 "),
-            (b"a", b""),
-        ]
-
-    def test_its_case_alone(self) -> None:
-        assert rewrite_fields(
-            [(b"x-a", b"1")], in_direction([Renamed("X-A", "x-a")], upwards=True)
-        ) == [(b"X-A", b"1")]
-
-    def test_rewritten_and_added(self) -> None:
-        changes: list[ParameterChange] = [
-            Rewritten("X-Sort", str.upper, str.lower),
-            Added("X-New", "n"),
-        ]
-        given = [(b"x-sort", b" a\t"), (b"X-SORT", b"b")]
-        newer = [(b"x-sort", b"A"), (b"X-SORT", b"B"), (b"X-New", b"n")]
-        assert rewrite_fields(given, in_direction(changes, upwards=True)) == newer
-        older = rewrite_fields(newer, in_direction(changes, upwards=False))
-        assert older == [(b"x-sort", b"a"), (b"X-SORT", b"b")]
-
-
-def test_a_sequence_runs_backwards_downwards() -> None:
-    """A parameter that has another name, and is added where it is absent and kept."""
-    change = ParameterSequence((Renamed("size", "s"), Added("size", "20", keep=True)))
-    for older, newer in (("s=1", "size=1"), ("x", "x&size=20")):
-        assert rewrite_query(older, in_direction([change], upwards=True)) == newer
-    assert rewrite_query("x&size=20", in_direction([change], upwards=False)) == "x&s=20"
 
 
 @LAW

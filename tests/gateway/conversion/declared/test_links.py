@@ -21,7 +21,7 @@ from gateway.conversion.changes.map import Map, Unknown
 from gateway.conversion.changes.money import Money
 from gateway.conversion.changes.multiply import Multiply, Product
 from gateway.conversion.changes.python import PythonChange
-from gateway.conversion.changes.rename import Rename, Renamed
+from gateway.conversion.changes.rename import Rename
 from gateway.conversion.changes.round import Round
 from gateway.conversion.changes.scale import Scale
 from gateway.conversion.changes.time import UnixTime, rfc_3339
@@ -32,7 +32,7 @@ from gateway.conversion.document import MISSING, Number
 from gateway.conversion.parameter_change import in_direction, rewrite_query
 from gateway.conversion.scalars import Type
 from gateway.conversion.steps import BODY
-from gateway.conversion.version_step import MessageKind, VersionLink
+from gateway.conversion.version_step import VersionLink
 from gateway.rules.load import check, load_file
 from tests.gateway.rules.rules import edited, loaded
 
@@ -192,20 +192,6 @@ def test_change(written: str, change: Change) -> None:
     assert link(JOIN, written).changes == (change,)
 
 
-def test_changes_keep_their_order() -> None:
-    changes = "default: { field: a, value: 1 }\n          - default: { field: b, value: 2 }"
-    assert [
-        change.field for change in link(JOIN, changes).changes if isinstance(change, Default)
-    ] == [
-        ("a",),
-        ("b",),
-    ]
-
-
-def test_no_changes() -> None:
-    assert link(f"changes:\n          - {JOIN}", "changes: []").changes == ()
-
-
 def test_a_module_lies_beside_the_rules(tmp_path: Path) -> None:
     (tmp_path / "beside_the_rules.py").write_text("def up(x): return x\n\ndef down(x): return x\n")
     rules = tmp_path / "gateway.yaml"
@@ -237,13 +223,6 @@ def test_pure_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     rules.write_text(edited(JOIN, pure.replace("json:loads", "needs_message:up")))
     with pytest.raises(ConfigError, match="goes with functions of the value alone; remove it"):
         load_file(rules, {})
-
-
-def test_where_it_applies() -> None:
-    where = "on: requests\n        methods: [POST, PUT]\n        changes:"
-    declared = link("changes:", where)
-    assert declared.on == {MessageKind.REQUEST}
-    assert declared.methods == frozenset({"POST", "PUT"})
 
 
 def test_paths() -> None:
@@ -292,11 +271,6 @@ def test_what_does_not_fit(unfit: str, keeps: bool) -> None:
     declared = link("changes:", f"unfit: {unfit}\n        {query}\n        changes:")
     assert declared.keeps_unfit is keeps
     assert isinstance(declared.query[0], KeptParameter) is keeps
-
-
-def test_headers() -> None:
-    declared = link("changes:", "headers: [ rename: { field: X-B, to: X-A } ]\n        changes:")
-    assert declared.headers == (Renamed("X-B", "X-A"),)
 
 
 LOSSES = [
@@ -442,11 +416,3 @@ def test_what_queries_and_headers_lose() -> None:
     _, warnings = check(text.encode(), "gateway.yaml", {})
     assert [issue.line for issue in warnings] == [17, 19]
     assert warnings[0].text == "warning: lossy towards version 1: 'q' is left out"
-
-
-def test_statuses() -> None:
-    assert link("changes:", "changes:").statuses == frozenset()
-    assert link("changes:", "statuses: [404, 422]\n        changes:").statuses == {404, 422}
-    classes = link("changes:", 'on: errors\n        statuses: [4xx, "503"]\n        changes:')
-    assert classes.statuses == {*range(400, 500), 503}
-    assert classes.on == {MessageKind.ERROR}

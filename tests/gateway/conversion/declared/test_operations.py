@@ -108,13 +108,6 @@ def test_a_name_with_a_method_is_of_what_is_declared_for_all() -> None:
     assert set(first) < set(third), "a name without a method is of what has one"
 
 
-def test_nothing_but_a_refusal_for_all_methods() -> None:
-    api, _ = checked('operations: [{ newer: "/users", refuse: {} }]')
-    (link,) = links(api)
-    assert link.operations is not None
-    assert [operation.older for operation in link.operations] == [None]
-
-
 def test_several_operations_of_the_older_version_for_one() -> None:
     api, warnings = checked(
         "operations: [{ newer: 'GET /a/{id}', older: 'GET /b/{id}' },"

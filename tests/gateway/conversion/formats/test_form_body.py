@@ -11,7 +11,7 @@ import pytest
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats.form_body import convert_form, retyped
-from gateway.conversion.version_step import Direction
+from gateway.conversion.version_step import Direction, FormTypes
 from gateway.rules.load import load
 from gateway.versions.version import Version
 from tests.gateway.proxy.body.rules import conversion
@@ -189,3 +189,15 @@ def test_a_form_of_a_version_without_forms_stays_one() -> None:
 def test_what_is_no_form_does_not_become_json() -> None:
     with pytest.raises(ConversionError, match="a string, which a form cannot hold"):
         convert_form(b"data=b", of(1, "PUT"))
+
+
+TYPES = FormTypes(False, ("size", "lines"), ("on", "flags"), ("lines", "tags"))
+
+
+@pytest.mark.parametrize(
+    ("name", "given"), [("size", ""), ("size", "1,5"), ("size", "9" * 401), ("on", "yes")]
+)
+def test_a_text_that_is_not_of_its_type_is_refused_or_kept(name: str, given: str) -> None:
+    with pytest.raises(ConversionError, match=f"^/{name}: expected a "):
+        TYPES.typed({name: given})
+    assert TYPES.typed({name: given, "lines": "x"}, keeps=True) == {name: given, "lines": ["x"]}

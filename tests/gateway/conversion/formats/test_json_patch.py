@@ -146,42 +146,7 @@ def test_a_place_whose_value_a_function_makes() -> None:
     assert made.decode() == patch.replace("xl", "XL")
 
 
-def priced(value: Any) -> Any:
-    """Return an amount for a price, which is a text."""
-    return {"amount": value.upper()}
-
-
 A = {"amount": "A"}
-
-
-@pytest.mark.parametrize("patched", [False, True])
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"path": "/lines/3/price", "value": "a"}, {"path": "/lines/3/price", "value": A}),
-        ({"path": "/lines/3/price", "value": None}, "/0/value: the Python function refuses it"),
-        (
-            {"path": "/lines/-", "value": {"price": "a"}},
-            {"path": "/lines/-", "value": {"price": A}},
-        ),
-        ({"op": "remove", "path": "/lines/3/price"}, {"path": "/lines/3/price"}),
-    ],
-)
-def test_a_function_within_an_array_is_given_the_value(
-    given: dict[str, Any], expected: Any, patched: bool
-) -> None:
-    """Its place is found without it, as it cannot read what is not there."""
-    change = PythonChange((("lines",),), ("price",), priced, str)
-    link = VersionLink(Version(1), Version(2), (change,))
-    body = json.dumps([{"op": "replace", **given}]).encode()
-    conversion = BodyConversion((link.for_patch() if patched else link,), Direction.UP)
-    if isinstance(expected, str):
-        with pytest.raises(ConversionError) as caught:
-            convert_patch(body, conversion)
-        assert str(caught.value).startswith(expected)
-        return
-    (made,) = json.loads(convert_patch(body, conversion))
-    assert made == {"op": made["op"], **expected}
 
 
 @pytest.mark.parametrize("kind", ["add", "copy"])
@@ -211,21 +176,6 @@ def test_places_that_the_other_version_has_not_at_once(path: str, value: str, po
     with pytest.raises(ConversionError) as caught:
         convert_patch(patch, BodyConversion((link,), Direction.UP))
     assert caught.value.pointer == pointer
-
-
-@pytest.mark.parametrize(
-    ("operation", "error"),
-    [
-        ('{"op":"replace","path":"/archived","value":7}', "/1/value: expected a boolean"),
-        ('{"op":"add","path":"/archived/x","value":7}', "/1/path: a place for which"),
-        ('{"op":"replace","path":"","value":{"archived":1}}', "/1/value/archived: expected a bool"),
-    ],
-)
-def test_a_refusal_names_a_member_of_the_operation(operation: str, error: str) -> None:
-    body = f'[{{"op":"remove","path":"/x"}},{operation}]'.encode()
-    with pytest.raises(ConversionError) as caught:
-        convert_patch(body, conversion("PATCH"))
-    assert str(caught.value).startswith(error)
 
 
 LINES = (("lines",),)

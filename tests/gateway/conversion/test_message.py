@@ -1,8 +1,10 @@
-"""MessageStep: query and header fields are converted link by link, with the body."""
+"""Messages: the query and header fields are converted link by link, with the body."""
 
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.conversion.carry import Carry, HeaderPlace, QueryPlace
 from gateway.conversion.chain import BodyConversion, Conversion
@@ -10,8 +12,8 @@ from gateway.conversion.change import Change, Inverse, Whole
 from gateway.conversion.changes.python import PythonChange, PythonParameter
 from gateway.conversion.changes.rename import Rename, Renamed
 from gateway.conversion.changes.type import Retype
-from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.document import PLAIN
+from gateway.conversion.conversion_error import Beside, ConversionError
+from gateway.conversion.document import PLAIN, Document
 from gateway.conversion.message import Message, MessageView, QueryStep, QueryWalk
 from gateway.conversion.parameter_change import (
     ParameterChange,
@@ -24,6 +26,7 @@ from gateway.conversion.parameter_change import (
 from gateway.conversion.scalars import Type
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
+from tests.gateway.world import LAW
 
 V1, V2, V3 = map(Version, (1, 2, 3))
 
@@ -68,18 +71,6 @@ def message(header: str = "", query: str = "", status: int | None = None) -> Mes
     return Message(headers=fields, query=lines, status=status, way=QueryWalk(lines, ()))
 
 
-def test_there_and_back() -> None:
-    up = BodyConversion(LINKS, Direction.UP)
-    surrounding = message("X-Count: 9", "x=1")
-    assert up.convert(OLD, replace(PLAIN, message=surrounding)) == NEW
-    assert write_query(surrounding.query) == "x=1"
-    assert surrounding.headers == []
-    down = BodyConversion(LINKS[::-1], Direction.DOWN)
-    assert down.convert(NEW, replace(PLAIN, message=surrounding)) == OLD
-    assert write_query(surrounding.query) == "x=1"
-    assert surrounding.headers == [ParameterLine("x-count", "X-Count", "9")]
-
-
 def test_without_a_message_bodies_are_converted() -> None:
     assert BodyConversion(LINKS, Direction.UP).convert({"a": 1}) == {"b": 1}
 
@@ -96,25 +87,6 @@ def test_what_operations_have_in_the_query_is_left_out_and_put_in_once(up: bool)
     made = conversion.convert({} if up else {"p": "1"}, replace(PLAIN, message=surrounding))
     assert made == {}
     assert write_query(surrounding.query) == ("do=x&a=1" if up else "do=x&a=1&p=1")
-
-
-def test_an_answer_has_the_query_as_the_newer_version_has_it() -> None:
-    seen: list[object] = []
-
-    def look(value: object, message: MessageView) -> object:
-        seen.append((message.direction, message.query, message.status))
-        return value
-
-    change = PythonChange((), ("a",), look, look)
-    links = (link(V1, change), link(V2, change))
-    version_steps = (
-        QueryStep(V1, V2, in_direction([Renamed("b", "a")], upwards=True)),
-        QueryStep(V2, V3, in_direction([Renamed("c", "b")], upwards=True)),
-    )
-    surrounding = Message(status=201, way=QueryWalk(parse_query("a=1"), version_steps))
-    form = replace(PLAIN, message=surrounding)
-    BodyConversion(links[::-1], Direction.DOWN).convert({"a": 1}, form)
-    assert seen == [("down", {"c": ["1"]}, 201), ("down", {"b": ["1"]}, 201)]
 
 
 def test_a_conversion_needs_a_message_where_a_link_does() -> None:
@@ -216,3 +188,106 @@ def test_functions_of_header_fields_are_shown_the_message_as_it_was_given(
     body.convert({}, replace(PLAIN, message=surrounding))
     assert write_fields(surrounding.headers) == fields == [(b"X-A", b"1+++")]
     assert seen == apart == [({"a": ["1"], "p": ["2"]}, {"x-a": ["1"]})] * 3
+
+
+MESSAGE = Message(
+    "POST",
+    "/v1/orders/a%20b",
+    "/v{version}/orders/{id}",
+    {"version": "1", "id": "a%20b"},
+    "/orders/a%20b",
+    None,
+    [ParameterLine("x-a", "X-A", "1 "), ParameterLine("x-a", "x-a", "2")],
+    parse_query("p=1&p=2&q"),
+)
+
+
+def seen(value: Document, message: MessageView) -> Document:
+    """Return all that is to be seen."""
+    return {
+        "value": value,
+        "direction": message.direction,
+        "method": message.method,
+        "path": message.path,
+        "operation": message.operation,
+        "path_parameters": dict(message.path_parameters),
+        "query": dict(message.query),
+        "headers": dict(message.headers),
+        "status": message.status,
+        "fields": message.fields,
+    }
+
+
+def refused(value: Document, message: MessageView) -> Document:
+    """Refuse every value."""
+    raise ValueError(value, message)
+
+
+def test_all_that_is_known() -> None:
+    fields: dict[str, Document] = {"a": 1, "b": [2]}
+    PythonChange((), ("a",), seen, abs).up(fields, replace(PLAIN, message=MESSAGE))
+    assert fields["a"] == {
+        "value": 1,
+        "direction": "up",
+        "method": "POST",
+        "path": "/v1/orders/a%20b",
+        "operation": "POST /v{version}/orders/{id}",
+        "path_parameters": {"version": "1", "id": "a b"},
+        "query": {"p": ["1", "2"], "q": [""]},
+        "headers": {"x-a": ["1", "2"]},
+        "status": None,
+        "fields": {"a": 1, "b": [2]},
+    }
+
+
+def test_a_refusal_has_the_name_of_the_function() -> None:
+    with pytest.raises(ConversionError) as caught:
+        PythonChange((), ("a",), refused, refused).up({"a": 1}, PLAIN)
+    assert "test_message:refused raised ValueError" in caught.value.cause
+
+
+def test_the_query_is_read_once() -> None:
+    """A function of a parameter is called for each of thousands of values."""
+    view = MessageView("up", MESSAGE, dict)
+    assert view.query is view.query
+    assert view.headers is view.headers
+    assert view.query != view.headers
+
+
+V1, V2, V3 = VERSIONS = tuple(map(Version, (1, 2, 3)))
+HOPS = (
+    QueryStep(V1, V2, in_direction([Renamed("b", "a")], upwards=True), frozenset({"id"}), ()),
+    QueryStep(
+        V2,
+        V3,
+        in_direction([Renamed("c", "b")], upwards=True),
+        frozenset(),
+        tuple(parse_query("do=x")),
+    ),
+)
+WALK = QueryWalk(parse_query("a=1&id=7"), HOPS)
+
+
+def test_a_hop() -> None:
+    assert WALK.version_step(V1, V2) is HOPS[0]
+    assert WALK.version_step(V2, V1) == QueryStep(V2, V1)
+
+
+@LAW
+@given(st.lists(st.sampled_from(["a=1", "b=2", "x=3"]), unique=True, max_size=1))
+def test_the_whole_way_is_its_steps(pairs: list[str]) -> None:
+    walk = QueryWalk(parse_query("&".join(pairs)), HOPS)
+    assert all(walk.onward(version, walk.at(version)) == walk.service for version in VERSIONS)
+
+
+def test_where_a_parameter_was() -> None:
+    first, second = HOPS
+    assert second.origin(Beside("query parameter", ("c",))) == Beside("query parameter", ("b",))
+    assert second.origin(Beside("query parameter", ("do",))) == Beside("path")
+    assert second.origin(Beside("query parameter", ("c", "do"))) == Beside(
+        "query parameter", ("b",)
+    )
+    moved = first._replace(added=parse_query("no=1"))
+    assert moved.origin(Beside("query parameter", ("no",))) == Beside("query parameter", ("id",))
+    assert moved.origin(Beside("header field", ("no",))) == Beside("header field", ("no",))
+    assert moved.origin(("no",)) == ("no",)

@@ -1,21 +1,17 @@
-"""Large JSON in pieces: what is cut is what a parser finds, and no piece is long without need."""
+"""Large JSON in pieces: the parser finds the same, and no piece is long without need."""
 
 import json
+from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
-from gateway.conversion.chain import BodyConversion
-from gateway.conversion.change import Whole
-from gateway.conversion.changes.map import Map, Unknown
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.document import Number
 from gateway.conversion.formats import json_body, large_json, original_text
-from gateway.conversion.steps import BODY
-from gateway.conversion.version_step import Direction, VersionLink
-from gateway.versions.version import Version
 from tests.gateway.proxy.body.rules import conversion
 
 VALUES = st.recursive(
@@ -64,15 +60,6 @@ def test_what_is_no_json_stays_none(text: str) -> None:
     pieces = [*large_json.cut(inner)]
     if not is_array(inner):
         assert any(not piece.strip() or not is_array(piece) for piece in pieces)
-
-
-@pytest.mark.parametrize(
-    "element", [b"{}", b'"},{"', b'"\\"],["', b"[[[],[]]]", b'{"a":[{},{}]}', b"1"]
-)
-def test_no_piece_is_long(element: bytes) -> None:
-    inner = b",".join([element] * 100_000)
-    longest = large_json._PIECE + 2 * len(element)
-    assert all(len(piece) <= longest for piece in large_json.cut(inner))
 
 
 def test_an_element_larger_than_a_piece_is_one() -> None:
@@ -137,21 +124,34 @@ def test_a_large_body_keeps_the_text_of_what_no_change_names(blanks: bytes) -> N
     assert json_body.convert(untouched, conversion("PATCH")) is untouched
 
 
-def test_texts_across_steps_are_utf8() -> None:
-    body = b'{"a":"' + "€".encode() * 70_000 + b'"}'
-    assert body[:-1] in json_body.convert(body, conversion())
-
-
 @pytest.mark.usefixtures("small")
 @given(st.text(alphabet=" \t\r\na[", max_size=30))
 def test_white_space_is_stripped(text: str) -> None:
     assert bytes(large_json.stripped(memoryview(text.encode()))) == text.encode().strip()
 
 
-def test_a_digit_behind_much_white_space_is_itself() -> None:
-    """It is the first character of its text and the last."""
-    eleven = Map((), BODY, {}, {Number("11"): "eleven"}, unknown_back=Unknown.KEEP)
-    link = VersionLink(Version(1), Version(2), (Whole(eleven),))
-    converts = BodyConversion((link,), Direction.UP)
-    assert json_body.convert(b" " * 100_000 + b"1", converts).strip() == b"1"
-    assert json_body.convert(b"11", converts) == b'"eleven"'
+at_once = msgspec.json.Encoder(decimal_format="number").encode
+DOCUMENTS = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.text(max_size=4)
+    | st.just(Decimal("1.50"))
+    | st.just(Raw(b'{"a" : [ 1.0 ] }')),
+    lambda inner: (
+        st.lists(inner, max_size=7) | st.dictionaries(st.text(max_size=3), inner, max_size=7)
+    ),
+    max_leaves=30,
+)
+
+
+@pytest.mark.parametrize("together", [1, 2, 3])
+def test_the_same_as_at_once(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_json, "_TOGETHER", together)
+    monkeypatch.setattr(large_json, "_STEP", together)
+
+    @given(DOCUMENTS)
+    def check(document: Any) -> None:
+        assert large_json.encode(document) == at_once(document)
+
+    check()

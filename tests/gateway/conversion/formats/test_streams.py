@@ -1,6 +1,9 @@
-"""Server-sent events: the data that is JSON is converted, and all else passes byte for byte."""
+"""Streams: each document as it becomes complete, wherever the bytes are cut."""
 
+import json
 import re
+import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -8,7 +11,13 @@ from hypothesis import strategies as st
 
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.formats import streams
-from gateway.conversion.formats.streams import EventStream, events
+from gateway.conversion.formats.streams import (
+    EventStream,
+    JsonLineStream,
+    JsonSequenceStream,
+    SeriesSearch,
+    events,
+)
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.http.content_coding import DecodedTooLargeError
 from gateway.http.turns.thread_pace import Step
@@ -16,6 +25,106 @@ from gateway.versions.version import Version
 
 
 def marked(document: bytes, _: Step) -> bytes:
+    """Return a document that shows what was taken for one."""
+    return b"<" + document + b">"
+
+
+def test_a_line_is_converted_when_it_ends() -> None:
+    lines = JsonLineStream(marked, 100)
+    assert lines.feed(b'{"a":') == b""
+    assert lines.feed(b"1}\n[2]\r\n\n  \n3") == b'<{"a":1}>\n<[2]>\r\n\n  \n'
+    assert lines.finish() == b"<3>"
+    assert lines.finish() == b""
+
+
+def test_a_line_that_comes_with_its_end_is_bounded() -> None:
+    lines = JsonLineStream(marked, 8)
+    assert lines.feed(b"12345678\n") == b"<12345678>\n"
+    with pytest.raises(DecodedTooLargeError, match="a line of more than 8 bytes"):
+        lines.feed(b"123456789\n")
+
+
+def test_a_line_without_end_is_bounded() -> None:
+    lines = JsonLineStream(marked, 8)
+    lines.feed(b"12345678")
+    with pytest.raises(DecodedTooLargeError, match="a line of more than 8 bytes"):
+        lines.feed(b"9")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (b'{"a":1}\n{"b":\n2}\r\n', b'<{"a":1}>\n<{"b":\n2}>\r\n'),
+        (b"\x1e[1]\n\x1e[2]\x1e{", b"\x1e<[1]>\n\x1e<[2]>\x1e<{>"),
+        (b'\n \n{"a":"}\\"\\\\"}\n', b'\n \n<{"a":"}\\"\\\\"}>\n'),
+        (b'"a\n{}\n}\n]\n5', b'<"a>\n<{}>\n<}>\n<]>\n<5>'),
+        (b"", b""),
+    ],
+)
+def test_texts_end_with_line_feeds_outside_of_objects(given: bytes, expected: bytes) -> None:
+    stream = JsonSequenceStream(marked, 100)
+    assert stream.feed(given) + stream.finish() == expected
+
+
+PARTS = [b"{", b"}", b"[", b"]", b'"', b"\\", b"\\\\", b"\n", b" ", b"\x1e", b"ab", b'"x":"y"']
+
+
+@given(st.lists(st.sampled_from(PARTS)), st.lists(st.integers(0, 80)), st.integers(1, 9))
+def test_texts_do_not_depend_on_where_the_bytes_are_cut(
+    parts: list[bytes], cuts: list[int], window: int
+) -> None:
+    text = b"".join(parts)
+    whole, cut = JsonSequenceStream(marked, 1000), JsonSequenceStream(marked, 1000)
+    expected = whole.feed(text) + whole.finish()
+    at = sorted({0, *(each for each in cuts if each < len(text)), len(text)})
+    before, streams._STEP = streams._STEP, window
+    try:
+        pieces = [cut.feed(text[low:high]) for low, high in pairwise(at)]
+    finally:
+        streams._STEP = before
+    assert b"".join(pieces) + cut.finish() == expected
+
+
+def test_a_text_is_bounded() -> None:
+    stream = JsonSequenceStream(marked, 8)
+    stream.feed(b"[1,2,3,4")
+    with pytest.raises(DecodedTooLargeError, match="a document of more than 8 bytes"):
+        stream.feed(b"]")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "ended", "found"),
+    [
+        ([b'{"a":', b"1}\n"], True, False),
+        ([b'{"a":1}\n', b"\n", b"{"], False, True),
+        ([b"[]\n{"], False, True),
+        ([b"{}", b" ", b" \n "], True, False),
+        ([b"{}{}"], False, False),
+        ([b"5\n", b"6\n"], False, False),
+        ([b"<p>\n", b"{}\n{}\n"], False, False),
+        ([b"{\n", b'"a": [\n]\n'], False, False),
+    ],
+)
+def test_a_series_begins_with_an_object_or_array(
+    pieces: list[bytes], ended: bool, found: bool
+) -> None:
+    search = SeriesSearch()
+    results = [search.ends_text(piece) for piece in pieces]
+    assert (results[-1], search.found) == (ended, found)
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_the_search_in_one_large_document_is_fast(indent: int | None) -> None:
+    """Beside its parsing, it takes a millisecond for each 300 KB."""
+    text = json.dumps([{"name": "a\\b", "tags": ["x", {}]}] * 40_000, indent=indent).encode()
+    search = SeriesSearch()
+    begin = time.process_time()
+    for at in range(0, len(text), 65536):
+        assert not search.ends_text(text[at : at + 65536])
+    assert time.process_time() - begin < 3
+
+
+def converted_event(document: bytes, _: Step) -> bytes:
     """Return an object or array that shows what was taken for one."""
     return b"<" + document + b">" if document.startswith((b"{", b"[")) else document
 
@@ -37,7 +146,7 @@ def marked(document: bytes, _: Step) -> bytes:
     ],
 )
 def test_an_event(given: bytes, expected: bytes) -> None:
-    assert EventStream(marked, 100, 100).feed(given) == expected
+    assert EventStream(converted_event, 100, 100).feed(given) == expected
 
 
 @pytest.mark.parametrize(
@@ -53,11 +162,11 @@ def test_an_event(given: bytes, expected: bytes) -> None:
 def test_the_name_of_an_event(given: bytes, expected: bytes) -> None:
     link = VersionLink(Version(1), Version(2), (), events={"a": "A", "": "no name"})
     conversion = BodyConversion((link,), Direction.DOWN)
-    assert EventStream(marked, 100, 100, conversion).feed(given) == expected
+    assert EventStream(converted_event, 100, 100, conversion).feed(given) == expected
 
 
 def test_an_event_is_converted_when_it_ends() -> None:
-    stream = EventStream(marked, 100, 100)
+    stream = EventStream(converted_event, 100, 100)
     assert stream.feed(b"data: {") == b""
     assert stream.feed(b"}\n") == b""
     assert stream.feed(b"\ndata: x") == b"data: <{}>\n\n"
@@ -81,12 +190,12 @@ PIECES = [b"data: {}", b"data: 1", b"id: 2", b": a", b"\n", b"\n\n", b"\r\n", b"
 
 
 @given(st.lists(st.sampled_from(PIECES)), st.data())
-def test_it_does_not_matter_where_the_bytes_are_cut(
+def test_events_do_not_depend_on_where_the_bytes_are_cut(
     parts: list[bytes], data: st.DataObject
 ) -> None:
     text = b"".join(parts)
     at = data.draw(st.integers(0, len(text)))
-    whole, cut = EventStream(marked, 1000, 100), EventStream(marked, 1000, 100)
+    whole, cut = EventStream(converted_event, 1000, 100), EventStream(converted_event, 1000, 100)
     expected = whole.feed(text) + whole.finish()
     assert cut.feed(text[:at]) + cut.feed(text[at:]) + cut.finish() == expected
 
@@ -113,17 +222,17 @@ def test_the_search_for_ends_is_linear(
     events, lines = Counting(streams._END_OF_EVENT), Counting(streams._END_OF_LINE)
     monkeypatch.setattr(streams, "_END_OF_EVENT", events)
     monkeypatch.setattr(streams, "_END_OF_LINE", lines)
-    stream = EventStream(marked, 1_000_000, 1_000_000)
+    stream = EventStream(converted_event, 1_000_000, 1_000_000)
     for number in range(5000):
         stream.feed(piece if number else begin)
     assert len(piece) * 4999 <= events.looked + lines.looked <= (len(piece) + 3) * 5000 + 100
     at_once = events.looked + lines.looked
-    EventStream(marked, 1_000_000, 1_000_000).feed(begin + piece * 5000)
+    EventStream(converted_event, 1_000_000, 1_000_000).feed(begin + piece * 5000)
     assert events.looked + lines.looked - at_once <= 2 * len(begin + piece * 5000)
 
 
 def test_an_event_without_end_is_bounded() -> None:
-    stream = EventStream(marked, 8, 100)
+    stream = EventStream(converted_event, 8, 100)
     stream.feed(b"data: 12")
     with pytest.raises(DecodedTooLargeError, match="an event of more than 8 bytes"):
         stream.feed(b"3")
@@ -131,11 +240,11 @@ def test_an_event_without_end_is_bounded() -> None:
 
 def test_an_event_that_comes_with_its_end_is_bounded() -> None:
     with pytest.raises(DecodedTooLargeError, match="an event of more than 8 bytes"):
-        EventStream(marked, 8, 100).feed(b"data: 1\n\n")
+        EventStream(converted_event, 8, 100).feed(b"data: 1\n\n")
 
 
 def test_an_event_of_many_lines() -> None:
     event = b"data: {\r\n: }\ndata: }\r\r"
-    assert EventStream(marked, 100, 4).feed(event) == b"data: <{\r\ndata: }>\r\n: }\n\r"
+    assert EventStream(converted_event, 100, 4).feed(event) == b"data: <{\r\ndata: }>\r\n: }\n\r"
     with pytest.raises(DecodedTooLargeError, match="an event of more than 3 lines"):
-        EventStream(marked, 100, 3).feed(event)
+        EventStream(converted_event, 100, 3).feed(event)
