@@ -6,7 +6,7 @@ method and status; a `BodyConversion` converts one kind of body.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter, is_
+from operator import is_
 from typing import NamedTuple
 
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
@@ -38,7 +38,6 @@ _PATCH = "PATCH"
 _OTHER_METHOD, _SUCCESS, _OTHER_STATUS = "", 299, 0
 _OK, _CREATED = 200, 201  # the most frequent statuses, which are found at once
 _NO_ERRORS = frozenset({101, *range(300, 400)})  # neither are they a success
-_CONVERT, _ORIGIN = attrgetter("convert"), attrgetter("origin")
 # The conversions of bodies, by the links that they have.
 _Made = dict[tuple[int, ...], "BodyConversion | None"]
 
@@ -71,11 +70,11 @@ class BodyConversion:
         keeps = {link.keeps_unfit for link in links if link.changes} == {True}
         self.keeps_unfit = of_request and keeps
         tasks = (task for link in links for task in link.tasks(direction, of_request))
-        made = [*message_steps(links, direction, of_request)] if self.needs_message else None
-        made = body_steps(tasks) if made is None else made
-        # A method costs a third of an object that can be called.
+        steps = body_steps(tasks)
+        if self.needs_message:
+            steps = [*message_steps(links, direction, of_request)]
         self._steps: Steps[BodyConverting] = Steps(
-            tuple(map(_CONVERT, made)), tuple(map(_ORIGIN, made))
+            tuple(step.convert for step in steps), tuple(step.origin for step in steps)
         )
         carried, fitted = tuple(map(carrying, links)), tuple(map(fitting, links))
         # None in place of itself: a snapshot without cycles is freed with the last reference to it.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, takewhile
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from gateway.conversion.conversion_error import (
     Beside,
@@ -57,6 +57,13 @@ class ConversionTask(NamedTuple):
     keeps: bool = False
 
 
+class BodyStep(NamedTuple):
+    """A step of a whole body, and the origin of its places."""
+
+    convert: BodyConverting
+    origin: Origin
+
+
 @dataclass(frozen=True, slots=True)
 class Steps(Generic[T]):
     """Steps that are applied one after the other.
@@ -80,153 +87,66 @@ class Steps(Generic[T]):
         return error.moved(Steps((), self.origins[:index]).origin)
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayStep:
-    """A step that changes every element of an array.
+def _of_array(keys: Keys, depth: int, steps: Steps[ConversionStep]) -> ConversionStep:
+    """Return a step of every object in an array with `depth` further nested arrays.
 
     An array that is absent or null has no elements. An element that is null has no fields to
     change, and stays null.
-
-    Attributes:
-        depth: The number of further nested arrays around the objects.
     """
+    keeps, key = steps.keeps, keys[-1]
 
-    keys: Keys
-    depth: int
-    steps: Steps[ConversionStep]
-
-    def origin(self, place: ErrorPlace) -> ErrorPlace:
-        return inside((self.keys, *((),) * self.depth), place, self.steps.origin)
-
-    def __call__(self, fields: JsonObject, form: JsonForm) -> None:
-        keeps, key = self.steps.keeps, self.keys[-1]
-        holder = reach(fields, self.keys, form, keeps=keeps)
+    def change(fields: JsonObject, form: JsonForm) -> None:
+        holder = reach(fields, keys, form, keeps=keeps)
         if holder is not None and key in holder:
             try:
-                each = partial(change_object, self.steps, form)
-                holder[key] = change_elements(holder[key], self.depth, form, each, keeps=keeps)
+                each = partial(change_object, steps, form)
+                holder[key] = change_elements(holder[key], depth, form, each, keeps=keeps)
             except ConversionError as error:
-                raise error.under(*self.keys) from None
+                raise error.under(*keys) from None
+
+    return change
 
 
-@dataclass(frozen=True, slots=True)
-class MembersStep:
-    """A step that changes every member of an object with free keys.
+def _of_members(keys: Keys, depth: int, steps: Steps[ConversionStep]) -> ConversionStep:
+    """Return a step of every member of an object with free keys, or of the arrays in each.
 
     An object that is absent or null has no members.
-
-    Attributes:
-        depth: The number of nested arrays around the objects in each member.
     """
+    keeps, to_member = steps.keeps, (*keys, "")
 
-    keys: Keys
-    depth: int
-    steps: Steps[ConversionStep]
-
-    def origin(self, place: ErrorPlace) -> ErrorPlace:
-        return inside((Members(self.keys), *((),) * self.depth), place, self.steps.origin)
-
-    def __call__(self, fields: JsonObject, form: JsonForm) -> None:
-        keeps = self.steps.keeps
-        holder = reach(fields, (*self.keys, ""), form, keeps=keeps)
+    def change(fields: JsonObject, form: JsonForm) -> None:
+        holder = reach(fields, to_member, form, keeps=keeps)
         if holder is None:
             return
-        each = partial(change_object, self.steps, form)
+        each = partial(change_object, steps, form)
         key = ""
         try:
             for key, value in holder.items():
-                if self.depth:
-                    holder[key] = change_elements(value, self.depth - 1, form, each, keeps=keeps)
+                if depth:
+                    holder[key] = change_elements(value, depth - 1, form, each, keeps=keeps)
                 else:
                     holder[key] = each(value)
         except ConversionError as error:
-            raise error.under(*self.keys, key) from None
+            raise error.under(*keys, key) from None
+
+    return change
 
 
-@dataclass(frozen=True, slots=True)
-class InsideStep:
-    """A step that changes one object, or nothing where the object is absent or null."""
+def _inside(keys: Keys, steps: Steps[ConversionStep]) -> ConversionStep:
+    """Return a step of one object; nothing is changed where it is absent or null."""
+    to_field = (*keys, "")
 
-    keys: Keys
-    steps: Steps[ConversionStep]
-
-    def origin(self, place: ErrorPlace) -> ErrorPlace:
-        return inside((Inside(self.keys),), place, self.steps.origin)
-
-    def __call__(self, fields: JsonObject, form: JsonForm) -> None:
-        holder = reach(fields, (*self.keys, ""), form, keeps=self.steps.keeps)
+    def change(fields: JsonObject, form: JsonForm) -> None:
+        holder = reach(fields, to_field, form, keeps=steps.keeps)
         if holder is None:
             return
         try:
-            for step in self.steps.calls:
+            for step in steps.calls:
                 step(holder, form)
         except ConversionError as error:
-            raise self.steps.refused(error, step).under(*self.keys) from None
+            raise steps.refused(error, step).under(*keys) from None
 
-
-@dataclass(frozen=True, slots=True)
-class EachObject:
-    """A step that changes a body that is an object, or each object of a body that is an array.
-
-    Any other body, and any other element, has no fields that a change could name, and passes.
-    """
-
-    steps: Steps[ConversionStep]
-
-    def origin(self, place: ErrorPlace) -> ErrorPlace:
-        tokens = () if isinstance(place, Beside) else place
-        arrays = [*takewhile(lambda token: isinstance(token, int), tokens)]
-        return inside(((),) * len(arrays), place, self.steps.origin)
-
-    def convert(self, document: Document, form: JsonForm) -> Document:
-        value, steps = form.open(document), self.steps.calls
-        if isinstance(value, dict):
-            try:
-                for step in steps:
-                    step(value, form)
-            except ConversionError as error:
-                raise self.steps.refused(error, step) from None
-            return value
-        if isinstance(value, list):
-            index = 0
-            try:
-                for index, element in enumerate(value):
-                    fields = form.open(element)
-                    if isinstance(fields, dict):
-                        try:
-                            for step in steps:
-                                step(fields, form)
-                        except ConversionError as error:
-                            raise self.steps.refused(error, step) from None
-                        value[index] = form.close(fields)
-                    elif isinstance(fields, list):
-                        value[index] = self.convert(element, form)
-            except ConversionError as error:
-                raise error.under(index) from None
-            return value
-        return document
-
-
-@dataclass(frozen=True, slots=True)
-class WholeBody:
-    task: ConversionTask
-
-    def origin(self, place: ErrorPlace) -> ErrorPlace:
-        held = place if isinstance(place, Beside) else (*BODY, *place)
-        return _in_body(self.task.origin(held))
-
-    def convert(self, document: Document, form: JsonForm) -> Document:
-        held: JsonObject = {BODY[0]: document}
-        try:
-            self.task.step(held, form)
-        except ConversionError as error:
-            raise error.moved(_in_body) from None
-        return held[BODY[0]]
-
-
-def _in_body(place: ErrorPlace) -> ErrorPlace:
-    # The field that holds the body is not part of a place in the body.
-    return place if isinstance(place, Beside) else place[1:]
+    return change
 
 
 def change_object(steps: Steps[ConversionStep], form: JsonForm, value: Document) -> Document:
@@ -244,10 +164,67 @@ def change_object(steps: Steps[ConversionStep], form: JsonForm, value: Document)
     return form.close(fields)
 
 
-class BodyStep(Protocol):
-    def convert(self, document: Document, form: JsonForm) -> Document: ...
+def _each_object(steps: Steps[ConversionStep]) -> BodyStep:
+    """Return a step of a body that is an object, or of each object in a body that is an array.
 
-    def origin(self, place: ErrorPlace) -> ErrorPlace: ...
+    Any other body, and any other element, has no fields that a change could name, and passes.
+    """
+    calls = steps.calls
+
+    def convert(document: Document, form: JsonForm) -> Document:
+        value = form.open(document)
+        if isinstance(value, dict):
+            try:
+                for step in calls:
+                    step(value, form)
+            except ConversionError as error:
+                raise steps.refused(error, step) from None
+            return value
+        if isinstance(value, list):
+            index = 0
+            try:
+                for index, element in enumerate(value):
+                    fields = form.open(element)
+                    if isinstance(fields, dict):
+                        try:
+                            for step in calls:
+                                step(fields, form)
+                        except ConversionError as error:
+                            raise steps.refused(error, step) from None
+                        value[index] = form.close(fields)
+                    elif isinstance(fields, list):
+                        value[index] = convert(element, form)
+            except ConversionError as error:
+                raise error.under(index) from None
+            return value
+        return document
+
+    return BodyStep(convert, partial(_origin_in_arrays, steps.origin))
+
+
+def _origin_in_arrays(origin: Origin, place: ErrorPlace) -> ErrorPlace:
+    tokens = () if isinstance(place, Beside) else place
+    arrays = [*takewhile(lambda token: isinstance(token, int), tokens)]
+    return inside(((),) * len(arrays), place, origin)
+
+
+def _whole_body(task: ConversionTask) -> BodyStep:
+    def in_body(place: ErrorPlace) -> ErrorPlace:
+        # The field that holds the body is not part of a place in the body.
+        return place if isinstance(place, Beside) else place[1:]
+
+    def origin(place: ErrorPlace) -> ErrorPlace:
+        return in_body(task.origin(place if isinstance(place, Beside) else (*BODY, *place)))
+
+    def convert(document: Document, form: JsonForm) -> Document:
+        held: JsonObject = {BODY[0]: document}
+        try:
+            task.step(held, form)
+        except ConversionError as error:
+            raise error.moved(in_body) from None
+        return held[BODY[0]]
+
+    return BodyStep(convert, origin)
 
 
 def body_steps(tasks: Iterable[ConversionTask]) -> list[BodyStep]:
@@ -255,9 +232,9 @@ def body_steps(tasks: Iterable[ConversionTask]) -> list[BodyStep]:
     steps: list[BodyStep] = []
     for whole, some in groupby(tasks, lambda task: task.whole):
         if whole:
-            steps += map(WholeBody, some)
+            steps += map(_whole_body, some)
         else:
-            steps.append(EachObject(fuse(some)))
+            steps.append(_each_object(fuse(some)))
     return steps
 
 
@@ -295,16 +272,15 @@ def _step(
 ) -> tuple[ConversionStep, Origin]:
     if not array:
         return tasks[0].step, tasks[0].origin
-    first = array[0]
+    first, depth = array[0], len(array) - 1
     inner = fuse(task._replace(scopes=task.scopes[len(array) :]) for task in tasks)
-    step: MembersStep | InsideStep | ArrayStep
     if isinstance(first, Members):
-        step = MembersStep(first.keys, len(array) - 1, inner)
+        step = _of_members(first.keys, depth, inner)
     elif isinstance(first, Inside):
-        step = InsideStep(first.keys, inner)
+        step = _inside(first.keys, inner)
     else:
-        step = ArrayStep(first, len(array) - 1, inner)
-    return step, step.origin
+        step = _of_array(first, depth, inner)
+    return step, lambda place: inside(array, place, inner.origin)
 
 
 def _apart(some: Iterable[Keys], others: Iterable[Keys]) -> bool:

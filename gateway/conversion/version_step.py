@@ -223,6 +223,10 @@ class MessageStep(NamedTuple):
     is_first: bool
     is_last: bool
 
+    @property
+    def body_step(self) -> BodyStep:
+        return BodyStep(self.convert, self.origin)
+
     def origin(self, place: ErrorPlace) -> ErrorPlace:
         place = place_before(place, self.headers, FIELDS)
         return place_before(place, self.query, QUERY)
@@ -430,9 +434,9 @@ def message_steps(
         )
         inner = body_steps(link.tasks(direction, of_request))
         if up:
-            yield MessageStep(source, target, *changes, first, last)
+            yield MessageStep(source, target, *changes, first, last).body_step
             yield from inner
         else:
-            yield MessageStep(source, target, (), (), first, is_last=False)
+            yield MessageStep(source, target, (), (), first, is_last=False).body_step
             yield from inner
-            yield MessageStep(source, target, *changes, is_first=False, is_last=last)
+            yield MessageStep(source, target, *changes, is_first=False, is_last=last).body_step
