@@ -32,7 +32,7 @@ _MODULES = (
     "gateway.app",
     "gateway.admin.page.page_app",
     "gateway.cli",
-    "gateway.findings.webhook_client",
+    "gateway.findings.notifier",
     "gateway.process.supervisor",
     "gateway.store.sqlite",
     "prometheus_client",

@@ -3,35 +3,37 @@
 Every refusal is a problem detail (RFC 9457), as on the port for clients.
 """
 
+import time
 from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 from aiohttp import web
 
-from gateway.admin.access.authentication import Authentication
+from gateway.admin.access.authentication import Authentication, login_routes
+from gateway.admin.access.connections import with_expectations
 from gateway.admin.access.middlewares import access_middlewares
-from gateway.admin.access.problems import (
+from gateway.admin.access.rights import (
     JSON,
     AdminProblemError,
     Handler,
     json_answer,
-    with_expectations,
+    needs,
+    order,
 )
-from gateway.admin.access.rights import needs, order
-from gateway.admin.access.sessions import login_routes
-from gateway.admin.notify_routes import notify_routes
 from gateway.admin.page.page_routes import PageRoutes
-from gateway.admin.reports.piecewise import send_pieces
+from gateway.admin.piecewise import send_pieces
 from gateway.base.mistakes import suggest
 from gateway.base.overrides import VersionKey
 from gateway.findings.operator import Operator, check_known
+from gateway.observe import log
 from gateway.rollout.decisions import overrides_document
-from gateway.store.state import StateView
+from gateway.store.state import StateError, StateView
 
 if TYPE_CHECKING:
-    from gateway.admin.shadow_report import ShadowReport
+    from gateway.admin.reports import ShadowReport
 
 # A shadow that the rules have no more is reported as long as it has counted any of these.
 _SHADOW_CASES = ("compared", "validated", "shed")
@@ -41,7 +43,6 @@ async def start_admin(operator: Operator, hosts: Collection[str] = ()) -> web.Ap
     """Return what runs the admin application.
 
     Args:
-        operator: the access to the gateway.
         hosts: host names of the port beside addresses, `localhost` and names without a dot.
     """
     runner = web.AppRunner(admin_app(operator, hosts))
@@ -131,7 +132,7 @@ class _Admin:
 
     async def usage(self, request: web.Request) -> web.StreamResponse:
         # Reports are imported when they are first asked for, as metrics are.
-        from gateway.admin.reports.usage_report import usage_json, used_versions
+        from gateway.admin.reports import usage_json, used_versions
 
         asked = request.query.get("api"), request.query.get("version")
         view = await self._view(request, clients=False)
@@ -162,7 +163,7 @@ class _Admin:
         return json_answer(found)
 
     async def history(self, request: web.Request) -> web.Response:
-        from gateway.admin.reports.history_report import history_report
+        from gateway.admin.reports import history_report
         from gateway.usage.history import HistoryQuery, Resolution
 
         key, by = self._version_key(request), request.query.get("by", Resolution.DAY)
@@ -220,7 +221,7 @@ class _Admin:
         return await self._cutover(key)
 
     async def _cutover(self, key: VersionKey) -> web.Response:
-        from gateway.admin.cutover_report import cutover_report
+        from gateway.admin.reports import cutover_report
 
         current = self._operator.state.cutover(key)
         totals = (await self._operator.state.view(key)).totals
@@ -235,7 +236,7 @@ class _Admin:
         return json_answer(await self._shadow_report(request))
 
     async def fleet(self, _: web.Request) -> web.Response:
-        from gateway.admin.reports.fleet_report import fleet_report
+        from gateway.admin.reports import fleet_report
 
         return json_answer(fleet_report(await self._operator.state.fleet()))
 
@@ -244,7 +245,7 @@ class _Admin:
         return await self.fleet(request)
 
     async def audit(self, _: web.Request) -> web.Response:
-        from gateway.admin.reports.fleet_report import audit_report
+        from gateway.admin.reports import audit_report
 
         return json_answer(audit_report(await self._operator.state.audit()))
 
@@ -255,7 +256,7 @@ class _Admin:
         return await self._operator.state.view(key, replica, clients=clients)
 
     async def _shadow_report(self, request: web.Request) -> "ShadowReport":
-        from gateway.admin.shadow_report import shadow_report
+        from gateway.admin.reports import shadow_report
 
         key, operator = self._version_key(request), self._operator
         view = await self._view(request, key)
@@ -300,3 +301,30 @@ def _refuse(status: int, code: str, detail: str) -> NoReturn:
 def _refuse_missing(key: VersionKey, what: str) -> NoReturn:
     api, version = key
     _refuse(404, "not_found", f"version {version} of {api} has no {what} in the rules")
+
+
+def notify_routes(operator: Operator) -> list[web.RouteDef]:
+    async def show(_: web.Request) -> web.Response:
+        # Imported with the first request, as other reports are.
+        from gateway.findings.notifications import DOCUMENT, read_document
+
+        document, _now = await operator.state.read_document(DOCUMENT)
+        return json_answer(read_document(document).report())
+
+    async def test(request: web.Request) -> web.Response:
+        from gateway.findings.notifier import chosen, record_test, send_test
+
+        change, name = await order(request), request.query.get("webhook")
+        notify = operator.rules.notify
+        try:
+            webhooks = chosen(notify, name)
+        except LookupError as error:
+            raise AdminProblemError(404, "not_found", str(error)) from None
+        await operator.state.record(change, "notification test", name or "")
+        results = await send_test(webhooks, notify.page, change.who, time.time())
+        with suppress(StateError):  # the messages are sent all the same
+            await record_test(operator, results)
+        log.event("notify_tested", who=change.who, webhook=name)
+        return json_answer(results)
+
+    return [web.get("/notifications", show), web.post("/notifications/test", test)]

@@ -48,10 +48,7 @@ class ExplainedBody:
     """A body to show after each change.
 
     Attributes:
-        content: the body, of the request or of its answer.
         status: of the answer that has the body; None where the request has it.
-        parts: the parts of the conversions of each API, by its name.
-        fields: the header fields of the message that has the body.
     """
 
     content: bytes
@@ -129,11 +126,7 @@ class _TracedChange:
     """A body after one change.
 
     Attributes:
-        name: the place of the change in gateway.yaml.
-        target: the version that the change leads to.
         body: after the change; None if it cannot be converted.
-        changed: whether the change had anything to do.
-        beside: what it has put beside the body: header fields and query parameters, as texts.
     """
 
     name: str
@@ -161,12 +154,6 @@ def _trace(
 
     Bodies of other formats than JSON and forms, and those that are not of their format, are not
     shown in between.
-
-    Args:
-        body: of the message.
-        conversion: of one message.
-        parts: of the conversions of the API, which have the places of the changes.
-        message: that has the body, and is converted with it.
 
     Raises:
         ConversionError: the query or the header fields do not fit.
@@ -213,7 +200,6 @@ def _trace(
 
 
 def _around(conversion: BodyConversion) -> list[tuple[list[BodyStep], list[BodyStep]]]:
-    """Return what converts the query and the header fields before and after each link."""
     links = [replace(link, changes=(), forms=None, events={}) for link in conversion.links]
     if not conversion.needs_message:
         return [([], [])] * len(links)
@@ -242,7 +228,6 @@ def _changes(
 
 
 def _begun(body: bytes, message: Message) -> _State | None:
-    """Return the state before all changes; None for a body that is not shown."""
     body_format, codings, encoding = described(write_fields(message.headers))
     if codings or encoding is not None:
         return None
@@ -282,7 +267,6 @@ def _beside(message: Message) -> list[str]:
 
 
 def _is_of(declared: VersionLink, used: VersionLink) -> bool:
-    """Return whether a link is the declared one, as a request or an operation has narrowed it."""
     bare = replace(declared, methods=None, operations=None)
     known = (declared, declared.for_patch(), bare, bare.for_patch())
     return used in known or used in map(carrying, known)

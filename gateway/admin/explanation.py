@@ -77,7 +77,6 @@ def example_request(rules: Snapshot) -> tuple[str, list[str]]:
 
 
 def _examples(rules: Snapshot) -> Iterator[tuple[str, list[str]]]:
-    """Yield a request to each endpoint that is served."""
     for endpoint in rules.router:
         if not endpoint.routes:
             continue
@@ -96,7 +95,6 @@ def _examples(rules: Snapshot) -> Iterator[tuple[str, list[str]]]:
 
 
 def field_lines(headers: CIMultiDict[str]) -> HeaderFields:
-    """Return header fields as lines of bytes."""
     return [
         (name.encode(), value.encode("utf-8", "surrogateescape")) for name, value in headers.items()
     ]
@@ -133,13 +131,10 @@ def facts(
     """Return how the gateway would handle a request, step by step.
 
     Args:
-        snapshot: the rules.
-        head: the head of the request.
         now: the time of the request, in seconds since 1970.
         peer: the IP address of the client; empty if unknown.
         client: the name of the client; None to derive it from the request.
         body: of the request or of its answer; None shows none.
-        overrides: those in force.
     """
     found: list[Fact] = []
     name = _client(snapshot, head, peer, client)

@@ -34,9 +34,6 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 def parse(words: Sequence[str]) -> Callable[[], int]:
     """Return a function that runs the command of a command line and returns its exit status.
 
-    Args:
-        words: of the command line, without the name of the program.
-
     Raises:
         SystemExit: they ask for help, or are no command.
     """
@@ -75,7 +72,6 @@ def parsers(names: Iterable[str] = COMMANDS) -> CommandParser:
 
 
 def command_named(name: str) -> Command:
-    """Return the module of a command."""
     return cast(Command, import_module(f"{__name__}.{name}"))
 
 

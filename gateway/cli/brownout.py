@@ -11,7 +11,6 @@ HELP = "pause brownouts, at once"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the actions."""
     parser.epilog = (
         "Exit status: 0; 2 the command is used wrongly, or the gateway cannot be reached."
     )
@@ -32,7 +31,6 @@ class _Brownout(msgspec.Struct):
 
 
 def run(arguments: Namespace) -> int:
-    """Do the action and print the state."""
     answer = ask_version(arguments.method, "brownouts", arguments)
     found = read_answer(answer, _Brownout)
     state = "are paused" if found.paused else "go by the rules"

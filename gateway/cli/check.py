@@ -12,7 +12,6 @@ HELP = "list the mistakes in a configuration, and what its conversions lose"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add `--strict` and the file."""
     parser.epilog = "Exit status: 0; 1 there are mistakes, or with --strict warnings."
     parser.add_argument("--strict", action="store_true", help="treat warnings as mistakes")
     add_rules_file(parser)

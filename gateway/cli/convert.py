@@ -32,7 +32,6 @@ T = TypeVar("T")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the API, its versions, the message and the file."""
     parser.epilog = (
         "Exit status: 0; 1 the message does not fit its version, or the file cannot be used."
     )
@@ -183,15 +182,6 @@ def _mapper(
     request: Message,
     target: str,
 ) -> LinkMapper | None:
-    """Return what maps the links of a message; None where no route leads between the versions.
-
-    Args:
-        snapshot: the rules.
-        endpoint: the endpoint of the request.
-        versions: that of the client, and that of the service.
-        request: the message of the client's request.
-        target: its path, or that of its operation in the version of the service.
-    """
     client, service = versions
     own = None if endpoint is None else endpoint.routes.get(client)
     if endpoint is None or own is None:

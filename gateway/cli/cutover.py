@@ -8,7 +8,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from datetime import timedelta
 
-from gateway.admin.cutover_report import CutoverReport, cutover_table
+from gateway.admin.reports import CutoverReport, cutover_table
 from gateway.cli.shared.arguments import add_actions, add_version_action
 from gateway.cli.shared.remote import AdminUnreachableError, ask_version, read_answer
 from gateway.findings.formatting import format_time
@@ -26,7 +26,6 @@ _BAR = 20
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the actions."""
     parser.epilog = (
         "Exit status: 0; 2 the command is used wrongly, or the gateway cannot be reached."
         " `wait` exits with 0 when the percentage is reached, 1 when gates or an operator"
@@ -57,7 +56,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Do the action and print the state."""
     if arguments.action == "wait":
         return _wait(arguments, _percentage(arguments.until), _seconds(arguments.timeout))
     content = {"percent": _percentage(arguments.percent)} if arguments.method == "PUT" else None
@@ -114,7 +112,6 @@ class _Progress:
         self.show(found, found.next)
 
     def show(self, found: CutoverReport, text: str) -> None:
-        """Show the state, with what comes next or what is wrong."""
         # The reason of an operator's percentage names the operator itself.
         known = found.state == DecidedBy.OPERATOR
         decided = found.why if known else f"{found.state.replace('_', ' ')}: {found.why}"
@@ -132,7 +129,6 @@ class _Progress:
             print(f"{_now()} {self._name}: {found.percent:g}%;{state} {text}", flush=True)
 
     def end(self, text: str) -> None:
-        """Show how it ended, and leave that where it stands."""
         if self._live:
             self._rewrite("")
         print(f"{_now()} {self._name}: {text}", flush=True)

@@ -22,7 +22,6 @@ HELP = "show what would happen to a request, and why"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the file, the request, and what is known of its sender and its time."""
     parser.epilog = "Exit status: 0; 1 the file cannot be used."
     add_rules_file(parser)
     parser.add_argument("request", metavar="REQUEST", help="such as 'GET /loans?version=1'")
@@ -45,7 +44,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Print the explanation."""
     now = time.time() if arguments.at is None else parse_date(arguments.at)
     file = rules_file(arguments)
     rules = load_file(file, os.environ)

@@ -9,17 +9,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gateway import __version__
-from gateway.cli.manifests.alerts import alerts
-from gateway.cli.manifests.dashboard import dashboard
 from gateway.cli.manifests.kubernetes import (
     Attachment,
     Deployed,
+    Manifest,
     exported_files,
     notes,
     objects,
+    stream,
     with_token,
 )
-from gateway.cli.manifests.manifest import Manifest, stream
+from gateway.cli.manifests.monitoring import alerts, dashboard
 from gateway.cli.shared.arguments import CommandError, add_actions, add_rules_file, rules_file
 from gateway.rules.load import load_file
 
@@ -34,7 +34,6 @@ _HOSTNAME = re.compile(
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the formats."""
     parser.epilog = "Exit status: 0; 1 the file cannot be used."
     actions = add_actions(parser)
     _add_kubernetes(
@@ -149,7 +148,7 @@ def _grafana(path: Path, arguments: Namespace) -> int:
 
 
 def _alerts(path: Path, arguments: Namespace) -> int:
-    from gateway.cli.manifests.manifest import Manifest
+    from gateway.cli.manifests.kubernetes import Manifest
 
     objective: float = arguments.objective
     if not 0 < objective < 100:

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 
 import msgspec
 
-from gateway.admin.reports.fleet_report import (
+from gateway.admin.reports import (
     AuditReport,
     FleetReport,
     audit_table,
@@ -19,7 +19,6 @@ HELP = "list the replicas that share a state, and what was changed"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the actions."""
     parser.epilog = (
         "Exit status: 0; 2 the command is used wrongly, or the gateway cannot be reached."
     )
@@ -36,7 +35,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Do the action and print what there is then."""
     replica = getattr(arguments, "replica", None)
     path = [*arguments.ask[1:], *([replica] if replica else [])]
     admin = AdminClient(Settings.from_environment(os.environ))

@@ -18,7 +18,6 @@ HELP = "list the messages to webhooks, and send a test message"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the actions."""
     parser.epilog = (
         "Exit status: 0; 1 a test message was not taken; 2 the command is used wrongly, or"
         " the gateway cannot be reached."
@@ -32,7 +31,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Do the action and print the result."""
     admin = AdminClient(Settings.from_environment(os.environ))
     if arguments.action == "show":
         answer = admin.ask("GET", "notifications")

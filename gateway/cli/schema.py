@@ -9,11 +9,9 @@ HELP = "print the JSON Schema of the configuration, for editors"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Describe the exit status."""
     parser.epilog = "Exit status: 0."
 
 
 def run(_: Namespace) -> int:
-    """Print the schema."""
     print(json.dumps(json_schema(), indent=2))
     return 0

@@ -8,7 +8,6 @@ HELP = "answer requests, as the gateway does without a command"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Describe the exit status; the environment sets what to serve."""
     parser.epilog = (
         "Exit status: 0 after SIGTERM or Ctrl-C (SIGHUP reloads); 1 the configuration, the"
         " state or a port cannot be used; 2 a setting is wrong."
@@ -16,5 +15,4 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(_: Namespace) -> int:
-    """Serve until asked to stop."""
     return app.run()

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from gateway.admin.shadow_report import ShadowReport, shadow_table
+from gateway.admin.reports import ShadowReport, shadow_table
 from gateway.cli.shared.arguments import add_actions, add_version_action
 from gateway.cli.shared.remote import ask_version, read_answer
 
@@ -10,7 +10,6 @@ HELP = "show how the responses of a version differ"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the actions."""
     parser.epilog = (
         "Exit status: 0; 2 the command is used wrongly, or the gateway cannot be reached."
     )
@@ -28,7 +27,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Do the action and print the differences."""
     answer = ask_version(arguments.method, "shadows", arguments)
     print(shadow_table(read_answer(answer, ShadowReport)))
     return 0

@@ -8,8 +8,14 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from gateway.admin.reports.history_report import HistoryReport, history_report, history_table
-from gateway.admin.reports.usage_report import UsageReport, usage, usage_table
+from gateway.admin.reports import (
+    HistoryReport,
+    UsageReport,
+    history_report,
+    history_table,
+    usage,
+    usage_table,
+)
 from gateway.base.mistakes import suggest
 from gateway.base.overrides import VersionKey
 from gateway.cli.shared.offline import location, read_stored
@@ -26,7 +32,6 @@ _STATUS = {"yes": 0, "no": 1, "unknown": 2}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add what to print, and where it is read."""
     parser.epilog = "Exit status: 0; with --retire 0 yes, 1 no, 2 unknown."
     parser.add_argument("--api", help="show only this API")
     parser.add_argument("--version", help="show only this version")

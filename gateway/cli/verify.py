@@ -22,7 +22,6 @@ _WIDTH = 79
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the file, and what of it to prove."""
     parser.epilog = "Exit status: 0 every claim holds; 1 a claim fails; 2 not all can be concluded."
     add_rules_file(parser)
     parser.add_argument("--api", metavar="NAME", help="only this API")
@@ -106,14 +105,12 @@ class _ProgressLine:
         self._shows = sys.stderr.isatty()
 
     def show(self, progress: "Progress") -> None:
-        """Show a claim that is about to be tested."""
         if self._shows:
             text = f"{progress.number} of {progress.count}: {progress.claim.operation}"
             sys.stderr.write(f"\r\x1b[K{text[:_WIDTH]}")
             sys.stderr.flush()
 
     def clear(self) -> None:
-        """Leave an empty line for what is printed next."""
         if self._shows:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

@@ -9,10 +9,8 @@ from urllib.parse import quote
 
 from gateway.base.overrides import Overrides, VersionKey
 from gateway.findings.formatting import moment_text, period_text, plural, sentence
-from gateway.findings.notification import FailingWebhook
-from gateway.findings.service_failures import service_failures
-from gateway.findings.usage_summary import UsageSummary
-from gateway.findings.version_summary import VersionSummary
+from gateway.findings.notifications import FailingWebhook
+from gateway.findings.summaries import UsageSummary, VersionSummary
 from gateway.lifecycle.brownout import WindowOccurrence
 from gateway.observe.failing_targets import FailingService
 from gateway.rollout.cutovers import CurrentCutover, DecidedBy, awaited, outlook
@@ -34,15 +32,7 @@ Tone = Literal["bad", "warn", "info", "good"]
 
 
 class Finding(Enum):
-    """The conditions that need attention, the most urgent first.
-
-    Attributes:
-        kind: the title.
-        urgency: when somebody has to act.
-        tone: how bad it is.
-        action: the remedy, as the text of a button.
-        link: the path of the remedy, or a fragment of the page of the version.
-    """
+    """The conditions that need attention, the most urgent first."""
 
     NOT_READY = "Not ready", "now", "bad", "See the reason", "/readyz"
     RULES_REFUSED = "Rules refused", "now", "bad", "See the mistakes", "/page/rules#mistakes"
@@ -79,15 +69,7 @@ _ORDER = {finding: place for place, finding in enumerate(Finding)}
 
 
 class ActionItem(NamedTuple):
-    """A finding about a version, a file, a replica or a service.
-
-    Attributes:
-        finding: the condition.
-        subject: what it is about.
-        reason: the details, as sentences.
-        link: where the remedy is.
-        order: the lowest comes first among items with one finding.
-    """
+    """A finding about a version, a file, a replica or a service."""
 
     finding: Finding
     subject: str
@@ -102,22 +84,10 @@ class Situation:
 
     Attributes:
         now: in seconds since 1970.
-        versions: the versions of the configuration.
-        summaries: the usage of each version.
-        cutovers: the state of each cutover.
-        retirable: the versions that can be retired.
-        overrides: those in force.
-        totals: the totals of all counts.
-        fleet: the replicas.
         refused: the mistakes of the configuration on disk; empty if it is in force.
-        replica: the name of this gateway.
         unready: why the gateway cannot serve; None if it can.
-        failing: the names of failing tasks.
         stale_since: since when the store is unreachable; None if it is reachable.
-        stale_reason: why it is unreachable.
         changes: the audit log, the latest last; needed if an operator paused anything.
-        webhooks: failing webhooks.
-        services: services with targets that fail in this gateway.
     """
 
     now: float
@@ -340,3 +310,64 @@ def _retirable(seen: Situation) -> Iterator[ActionItem]:
     reason = "Nobody was let through to it in the last 30 days, and nothing speaks against it."
     for key in seen.retirable:
         yield _of_version(Finding.RETIRABLE, key, reason)
+
+
+# The maximum number of replicas that a subject names.
+_NAMED = 3
+
+
+class ServiceFailure(NamedTuple):
+    """A service with failing targets.
+
+    Attributes:
+        since: the first failure, in seconds since 1970.
+    """
+
+    subject: str
+    whole: bool
+    since: float
+    text: str
+
+
+def service_failures(
+    replica: str, here: Sequence[FailingService], fleet: FleetView
+) -> Iterator[ServiceFailure]:
+    """Yield the services with failing targets, once for all replicas with the same failures."""
+    found: dict[tuple[object, ...], list[tuple[str, FailingService]]] = {}
+    others = [
+        (each.replica, each.failing)
+        for each in fleet.replicas
+        if each.presence == "heard" and each.replica != replica
+    ]
+    for name, services in [(replica, here), *others]:
+        for one in services:
+            listed = sorted(error.target for error in one.listed)
+            alike = one.service, one.targets, one.failing, *listed
+            found.setdefault(alike, []).append((name, one))
+    for group in found.values():
+        first = min((one for _, one in group), key=lambda each: each.since)
+        place = f" in {_named([name for name, _ in group])}" if others else ""
+        yield ServiceFailure(first.service + place, first.whole, first.since, _text(first))
+
+
+def _named(replicas: list[str]) -> str:
+    more = len(replicas) - _NAMED
+    named = ", ".join(replicas[:_NAMED])
+    return f"{named} and {more:,} more" if more > 0 else named
+
+
+def _text(service: FailingService) -> str:
+    failing = service.failing
+    begin = f"{failing:,} of {service.targets:,} {plural(service.targets, 'target')}"
+    listed = [
+        f"{each.target} since {moment_text(each.since)}"
+        f" ({each.error or 'health checks find it down'})"
+        for each in service.listed
+    ]
+    if failing > len(listed):
+        listed.append(f"and {failing - len(listed):,} more")
+    then = "Its requests fail" if service.whole else "The others take its requests"
+    return (
+        f"{begin} {'fails' if failing == 1 else 'fail'}: {', '.join(listed)}. {then}. Look"
+        " whether it runs, and whether the gateway reaches it."
+    )

@@ -28,7 +28,6 @@ class GatePoint(NamedTuple):
     Attributes:
         at: the time, in monotonic seconds.
         new: the share or the mean on the new route; None without requests.
-        old: the same on the old route.
     """
 
     at: float

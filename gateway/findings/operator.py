@@ -41,13 +41,7 @@ class Operator:
     """The parts of a running gateway that the admin port reads and changes.
 
     Attributes:
-        state: the counts and the overrides.
-        reloader: holds the configuration.
-        workers: returns the number of serving processes.
         unready: returns why the gateway cannot serve, or None if it can.
-        documented: finds the operations in the OpenAPI documents of versions.
-        targets: returns the failing targets, once for each process in which they fail.
-        curves: the latest comparisons of the gates of cutovers.
         webhooks: whether each webhook fails; empty unless this gateway sends notifications.
     """
 
@@ -62,12 +56,10 @@ class Operator:
 
     @property
     def totals(self) -> Totals:
-        """The totals of all counts of this gateway."""
         return self.state.totals
 
     @property
     def rules(self) -> Snapshot:
-        """The configuration in force."""
         return self.reloader.latest
 
     def count(self, kind: str, *labels: str) -> None:

@@ -37,7 +37,6 @@ class Reason(msgspec.Struct, frozen=True):
 
     Attributes:
         answer: the answer that follows from the reason, or `note` if none follows.
-        text: the evidence.
         remedy: the suggested fix; empty if none is needed. Its `within` is
             that of the command, of the admin port and of the page alike.
     """
@@ -71,10 +70,6 @@ def verdict(
     """Return whether a version can be retired.
 
     Args:
-        key: the API and the label of the version.
-        view: the counts, and their time.
-        rules: the configuration in force.
-        overrides: the overrides in force.
         within: the period of the evidence before the time up to which all is counted, such as 30d,
             12h, 5m or 30s.
         documented: the operations of the version's OpenAPI document; None if it has none.
@@ -105,7 +100,6 @@ def verdict(
 
 
 def _elsewhere(view: StateView) -> Iterator[Reason]:
-    """Yield the reasons from missing data of other replicas."""
     yield from map(_gap, view.gaps)
     if view.replica is not None and not view.gaps:
         yield Reason(
@@ -253,7 +247,6 @@ def _service(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
 
 
 def _dependent_versions(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
-    """Yield the other versions that use the services of this one."""
     for purpose, other in sorted(_uses(rules).versions.get(key, ())):
         if purpose == _SHADOW:
             remedy = f"remove the shadow of version {other}, or have it ask another version"
@@ -279,13 +272,6 @@ def _used_routes(route: Route) -> Iterator[tuple[Route, str]]:
 
 
 class _Uses(NamedTuple):
-    """The services and versions that versions use.
-
-    Attributes:
-        services: by service, the versions that need it, each with the purposes.
-        versions: by version, the purposes for which others need its service, and their labels.
-    """
-
     services: dict[str, dict[VersionKey, dict[str, None]]]
     versions: dict[VersionKey, set[tuple[str, str]]]
 
@@ -397,7 +383,6 @@ def _times(count: int) -> str:
 
 
 def sentence(found: Verdict) -> str:
-    """Return a verdict as text: the reasons, each with its remedy."""
     head = {"yes": "can be retired", "no": "cannot be retired yet", "unknown": "cannot be judged"}
     lines = [f"Version {found.version} of {found.api} {head[found.answer]}:"]
     for reason in found.reasons:

@@ -25,9 +25,6 @@ def uncompared_operations(
     """Return the operations that were never compared, such as `POST /orders`, in order.
 
     Args:
-        key: the API and the label of the version.
-        totals: the counts of the gateway.
-        rules: the rules in force.
         documented: the operations of the version's document; None if it has none.
     """
     compared = _counted(totals, "operations_compared", key)

@@ -35,7 +35,7 @@ NOT_NEEDED = (
     "opentelemetry",
     "prometheus_client",
     "sqlalchemy",
-    "gateway.findings.webhook_client",
+    "gateway.findings.notifier",
     "gateway.admin.page.page_app",
     "gateway.cli",
     "gateway.process.supervisor",

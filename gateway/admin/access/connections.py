@@ -1,6 +1,7 @@
 """Connections to the admin port: TLS, and bounds on what they hold and on the time they take."""
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections import Counter, deque
@@ -9,10 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from aiohttp import web
+from aiohttp import HttpVersion11, hdrs, web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web_protocol import RequestPayloadError
 
 from gateway.access.admin import TlsFiles, server_context
-from gateway.admin.access.problems import AdminLogger
+from gateway.admin.access.rights import problem
 from gateway.base.addresses import plain_address
 from gateway.base.descriptors import most_admin
 from gateway.observe import log
@@ -63,11 +66,9 @@ class Places(Generic[_C]):
         return lost
 
     def leave(self, connection: _C) -> None:
-        """Remove a connection, if it is there."""
         self._addresses.pop(connection, None)
 
     def __iter__(self) -> Iterator[_C]:
-        """Yield the connections, the oldest first."""
         return iter(tuple(self._addresses))
 
 
@@ -77,12 +78,7 @@ class AdminListener:
     asyncio's `create_server` neither bounds TLS handshakes nor replaces a certificate.
 
     Args:
-        listener: the listening socket.
-        server: the aiohttp server.
         tls: returns the context for a new connection; None without TLS.
-
-    Attributes:
-        count: counts a closed connection by the bound that closed it.
     """
 
     def __init__(
@@ -103,7 +99,6 @@ class AdminListener:
         self._unparsed: deque[Callable[[], None]] = deque()
 
     async def run(self) -> None:
-        """Accept until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -142,14 +137,12 @@ class AdminListener:
             connection.close()
 
     def admit(self, connection: "AdminConnection") -> None:
-        """Add a connection."""
         address, *_ = connection.peername or ("",)
         lost = self._open.take(connection, address)
         if lost is not None:
             lost.abort("connections")
 
     def leave(self, connection: "AdminConnection") -> None:
-        """Remove a closed connection."""
         self._open.leave(connection)
 
     def parse_in_turn(self, parse: Callable[[], None]) -> None:
@@ -166,11 +159,7 @@ class AdminListener:
 
 
 class AdminConnection(web.RequestHandler, asyncio.BufferedProtocol):
-    """A connection of the aiohttp server, which is parsed in turn with others.
-
-    Attributes:
-        has_request: whether the head of a request has been read.
-    """
+    """A connection of the aiohttp server, which is parsed in turn with others."""
 
     def __init__(self, listener: AdminListener, server: web.Server) -> None:
         super().__init__(
@@ -195,13 +184,11 @@ class AdminConnection(web.RequestHandler, asyncio.BufferedProtocol):
         return (plain_address(found[0]), *found[1:]) if found else found
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin, and end unless a request comes in time."""
         super().connection_made(transport)
         self._listener.admit(self)
         asyncio.get_running_loop().call_later(REQUEST_SECONDS, self._abort_silent)
 
     def get_buffer(self, sizehint: int) -> bytearray:
-        """Return the buffer for the next piece."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -216,18 +203,15 @@ class AdminConnection(web.RequestHandler, asyncio.BufferedProtocol):
                 self._resume_transport_reading()
 
     def pause_writing(self) -> None:
-        """Wait for the client to read, for a time."""
         super().pause_writing()
         loop = asyncio.get_running_loop()
         self._stalled = loop.call_later(STALL_SECONDS, self.abort, "stall_seconds")
 
     def resume_writing(self) -> None:
-        """Write again."""
         self._end_stall()
         super().resume_writing()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """End."""
         self._end_stall()
         self._listener.leave(self)
         super().connection_lost(exc)
@@ -251,9 +235,6 @@ class AdminConnection(web.RequestHandler, asyncio.BufferedProtocol):
 class AdminTls:
     """The TLS context for new connections, loaded again when its files change.
 
-    Attributes:
-        context: the context of the newest files that could be used.
-
     Raises:
         ValueError: the files cannot be used.
     """
@@ -264,7 +245,6 @@ class AdminTls:
         self.context = server_context(files)
 
     async def run(self) -> None:
-        """Watch the files until cancelled; unusable ones are logged and not taken."""
         while True:
             await asyncio.sleep(_TLS_INTERVAL)
             stamps = self._stamps()
@@ -289,3 +269,40 @@ def _stamp(path: str) -> tuple[int, int] | None:
         return None
     # Not st_mtime_ns, which stays when a chmod makes a key readable again.
     return status.st_ctime_ns, status.st_ino
+
+
+def with_expectations(handle: Any) -> Any:
+    """Wrap the request handler of an aiohttp server: refuse expectations other than 100-continue.
+
+    aiohttp quotes the expectation in its own refusal, which fails for bytes that are not text.
+    """
+
+    async def handle_expected(request: web.BaseRequest) -> web.StreamResponse:
+        expected = request.headers.getall(hdrs.EXPECT, [])
+        if request.version == HttpVersion11 and {each.lower() for each in expected} - {
+            "100-continue"
+        }:
+            detail = "Only 100-continue can be expected."
+            return problem(request, 417, "expectation_failed", detail)
+        response: web.StreamResponse = await handle(request)
+        return response
+
+    return handle_expected
+
+
+class AdminLogger(logging.LoggerAdapter[logging.Logger]):
+    """The logger of the aiohttp server: only faults of the gateway are logged with a traceback.
+
+    A malformed request is one line without its bytes, which may hold a token.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.getLogger("aiohttp.server"))
+
+    def exception(self, msg: object, *args: object, exc_info: Any = True, **more: Any) -> None:
+        """Log an error, unless it is a connection that the client closed."""
+        if isinstance(exc_info, (HttpProcessingError, RequestPayloadError)):
+            fields: dict[str, object] = {"peer": args[0]} if args else {}
+            log.event("admin_request_bad", "info", **fields, reason=type(exc_info).__name__)
+        elif not isinstance(exc_info, ConnectionError):
+            super().exception(msg, *args, exc_info=exc_info, **more)

@@ -15,11 +15,24 @@ from aiohttp.typedefs import Middleware
 from aiohttp.web_protocol import RequestPayloadError
 
 from gateway.access.admin import Right
-from gateway.admin.access.authentication import Authentication
+from gateway.admin.access.authentication import (
+    Authentication,
+    check_form,
+    login_page,
+    set_form_cookie,
+)
 from gateway.admin.access.connections import REQUEST_SECONDS, AdminConnection, Places
-from gateway.admin.access.problems import AccessDeniedError, AdminProblemError, Handler, problem
-from gateway.admin.access.rights import PRINCIPAL, KnownBy, Principal, changes, needed_right
-from gateway.admin.access.sessions import check_form, login_page, set_form_cookie
+from gateway.admin.access.rights import (
+    PRINCIPAL,
+    AccessDeniedError,
+    AdminProblemError,
+    Handler,
+    KnownBy,
+    Principal,
+    changes,
+    needed_right,
+    problem,
+)
 from gateway.base.urls import is_address
 from gateway.findings.operator import Operator
 from gateway.store.state import StateBusyError, StateError, StateUnsureError, UnknownReplicaError
@@ -39,27 +52,63 @@ def access_middlewares(
     """Return the middlewares.
 
     Args:
-        operator: counts refusals and bounds.
-        authentication: identifies the senders of requests.
         hosts: host names of the port beside addresses, `localhost` and names without a dot.
     """
-    checks = _Checks(operator, authentication, hosts)
+    names = frozenset(host.lower() for host in hosts)
+    places = Places[asyncio.Task[object]](_LARGE_BODIES)
+
+    @web.middleware
+    async def count_denied(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Count denied requests, and show the login to browsers."""
+        try:
+            return await handler(request)
+        except AccessDeniedError as error:
+            operator.count("admin_refusals", error.code)
+            if error.status != 401 or "text/html" not in request.headers.get("Accept", ""):
+                raise
+            return login_page(request, request.path_qs if request.method == "GET" else "/", error)
+
+    @web.middleware
+    async def check_host(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse host names that a stranger may have registered."""
+        if _is_guarded(request):
+            _check_host(request.host, names)
+        return await handler(request)
+
+    @web.middleware
+    async def check_rights(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Identify the sender, and refuse what they may not do."""
+        right = needed_right(request)
+        if right is not None:
+            principal = request[PRINCIPAL] = authentication.identify(request)
+            if not principal.may(right):
+                raise _forbidden(principal, right)
+        return await handler(request)
+
+    @web.middleware
+    async def read_body(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Read the body, after its sender is known."""
+        if request.match_info.http_exception is None and request.body_exists:
+            if _may_be_large(request) and _take_place(request, places):
+                operator.count("admin_bounds", "bodies")
+            await _read_body(request)
+        return await handler(request)
+
     return [
         problem_details,
         set_form_token,
-        checks.count_denied,
+        count_denied,
         note_request,
-        checks.check_host,
+        check_host,
         check_origin,
-        checks.check_rights,
-        checks.read_body,
+        check_rights,
+        read_body,
         check_form_token,
     ]
 
 
 @web.middleware
 async def problem_details(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer errors with problem details."""
     try:
         return await handler(request)
     except AdminProblemError as error:
@@ -173,7 +222,12 @@ def _forbidden(principal: Principal, right: Right) -> AccessDeniedError:
 
 def _may_be_large(request: web.Request) -> bool:
     length = request.content_length  # None for chunks
-    return length is None or length > _SMALL
+    if length is not None and length <= _SMALL:
+        return False
+    if needed_right(request) is None:
+        detail = "a body of this path has 16 KiB at most, and says its length"
+        raise AccessDeniedError(413, "body_too_large", detail)
+    return True
 
 
 def _take_place(request: web.Request, places: Places[asyncio.Task[object]]) -> bool:
@@ -208,7 +262,6 @@ async def _read_body(request: web.Request) -> None:
 
 @web.middleware
 async def check_form_token(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse actions of browsers without the form token of a page."""
     principal = request.get(PRINCIPAL)
     if (
         principal is not None
@@ -217,55 +270,3 @@ async def check_form_token(request: web.Request, handler: Handler) -> web.Stream
     ):
         await check_form(request)
     return await handler(request)
-
-
-class _Checks:
-    def __init__(
-        self, operator: Operator, authentication: Authentication, hosts: Collection[str]
-    ) -> None:
-        self._operator = operator
-        self._authentication = authentication
-        self._hosts = frozenset(host.lower() for host in hosts)
-        self._large_bodies = Places[asyncio.Task[object]](_LARGE_BODIES)
-
-    @web.middleware
-    async def count_denied(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Count denied requests, and show the login to browsers."""
-        try:
-            return await handler(request)
-        except AccessDeniedError as error:
-            self._operator.count("admin_refusals", error.code)
-            if error.status != 401 or "text/html" not in request.headers.get("Accept", ""):
-                raise
-            return login_page(request, request.path_qs if request.method == "GET" else "/", error)
-
-    @web.middleware
-    async def check_host(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse host names that a stranger may have registered."""
-        if _is_guarded(request):
-            _check_host(request.host, self._hosts)
-        return await handler(request)
-
-    @web.middleware
-    async def check_rights(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Identify the sender, and refuse what they may not do."""
-        right = needed_right(request)
-        if right is not None:
-            principal = request[PRINCIPAL] = self._authentication.identify(request)
-            if not principal.may(right):
-                raise _forbidden(principal, right)
-        return await handler(request)
-
-    @web.middleware
-    async def read_body(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Read the body, after its sender is known."""
-        if request.match_info.http_exception is not None or not request.body_exists:
-            return await handler(request)
-        if _may_be_large(request):
-            if needed_right(request) is None:
-                detail = "a body of this path has 16 KiB at most, and says its length"
-                raise AccessDeniedError(413, "body_too_large", detail)
-            if _take_place(request, self._large_bodies):
-                self._operator.count("admin_bounds", "bodies")
-        await _read_body(request)
-        return await handler(request)

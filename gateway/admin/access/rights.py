@@ -4,14 +4,15 @@ A request needs the right to read for GET, HEAD and OPTIONS, and to operate for 
 unless its handler is decorated with `needs`.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
+from http import HTTPStatus
 from typing import NamedTuple, TypeVar
 
+import msgspec
 from aiohttp import web
 
 from gateway.access.admin import Right
-from gateway.admin.access.problems import AdminProblemError
 from gateway.rollout.decisions import ChangeRequest
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -22,8 +23,6 @@ _Handler = TypeVar("_Handler", bound=Callable[..., object])
 
 
 class KnownBy(StrEnum):
-    """What identifies a principal."""
-
     NOTHING = "nothing"
     COMMAND = "command"
     SIGN_ON = "sign_on"
@@ -37,7 +36,6 @@ class Principal(NamedTuple):
     Attributes:
         name: the holder of the token, the user, or the unverified claim of a command; may be empty.
         right: what the principal may do; None for nothing.
-        by: what identifies the principal.
     """
 
     name: str
@@ -45,7 +43,6 @@ class Principal(NamedTuple):
     by: KnownBy
 
     def may(self, right: Right) -> bool:
-        """Return whether the principal has a right."""
         return self.right is not None and self.right.includes(right)
 
 
@@ -75,7 +72,6 @@ def needed_right(request: web.Request) -> Right | None:
 
 
 def changes(request: web.Request) -> bool:
-    """Return whether a request changes something."""
     return request.method not in READING and not hasattr(request.match_info.handler, "right")
 
 
@@ -108,3 +104,40 @@ async def form_field(request: web.Request, name: str) -> str:
 def printable(text: str) -> str:
     """Return the printable characters of a name or a reason, truncated."""
     return "".join(letter for letter in text if letter.isprintable())[:_LONGEST].strip()
+
+
+JSON = "application/json"
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class AdminProblemError(Exception):
+    """A request cannot be answered; the text becomes the detail of the response."""
+
+    def __init__(
+        self, status: int, code: str, detail: str, fields: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.fields = fields or {}
+
+
+class AccessDeniedError(AdminProblemError):
+    """A request is refused because of its sender or its form; counted by code."""
+
+
+def problem(request: web.BaseRequest, status: int, code: str, detail: str) -> web.Response:
+    document = {
+        "type": f"urn:problem:{code}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "instance": request.path,
+        "code": code,
+    }
+    return json_answer(document, status, "application/problem+json")
+
+
+def json_answer(document: object, status: int = 200, kind: str = JSON) -> web.Response:
+    return web.Response(body=msgspec.json.encode(document), status=status, content_type=kind)

@@ -9,8 +9,7 @@ from math import isfinite
 
 from aiohttp import web
 
-from gateway.admin.access.problems import AdminProblemError
-from gateway.admin.access.rights import order
+from gateway.admin.access.rights import AdminProblemError, order
 from gateway.base.overrides import VersionKey
 from gateway.findings.action_items import name_of
 from gateway.findings.operator import Operator

@@ -10,8 +10,6 @@ def line(values: Sequence[float | None], height: float, top: float) -> str:
     """Return the path of a line through values at equal distances; None leaves a gap.
 
     Args:
-        values: the values, from left to right.
-        height: the height of the picture.
         top: the value at the upper edge; the lower edge is 0.
     """
     step, scale = WIDTH / max(len(values) - 1, 1), height / top
@@ -60,8 +58,6 @@ class Mark:
     Attributes:
         x: where it begins, from 0 to WIDTH.
         width: how long it is; 0 for a moment.
-        kind: what it is, as the style sheet has it.
-        text: what it is, for people.
     """
 
     x: float
@@ -76,7 +72,6 @@ class TimeLine:
 
     Attributes:
         begin: its beginning, in seconds since 1970.
-        end: its end.
     """
 
     begin: float
@@ -88,6 +83,5 @@ class TimeLine:
         return min(max(share, 0.0), 1.0) * WIDTH
 
     def mark(self, kind: str, text: str, begin: float, end: float | None = None) -> Mark:
-        """Return a mark of a moment, or of a span."""
         x = self.x(begin)
         return Mark(x, 0.0 if end is None else self.x(end) - x, kind, text)

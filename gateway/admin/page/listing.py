@@ -13,19 +13,6 @@ PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[R]):
-    """One page of a table.
-
-    Attributes:
-        rows: the rows of this page.
-        total: the number of all rows.
-        matching: the number of rows that fit the filter.
-        page: the number of this page, from 1.
-        pages: the number of pages, at least 1.
-        sort: the name of the column that the rows are sorted by.
-        descending: whether the highest comes first.
-        query: the parameters of the address that make this page.
-    """
-
     rows: Sequence[R]
     total: int
     matching: int
@@ -64,13 +51,10 @@ def listing(
     """Return one page of a table.
 
     Args:
-        rows: all rows.
         query: the parameters of the address; `sort` is a column, with a minus sign before it for
             the highest first, and `page` a number from 1. What names nothing is left aside.
-        columns: by the name of each column, what its rows are compared by.
         default: the `sort` of an address that names none.
         fits: whether a row is shown; None shows all.
-        size: the rows of a page.
     """
     matching = list(rows) if fits is None else [row for row in rows if fits(row)]
     wanted = query.get("sort", default)

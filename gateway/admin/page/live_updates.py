@@ -23,19 +23,12 @@ _BEAT_EVERY = 10
 
 
 class LiveUpdates:
-    """The streams of open pages.
-
-    Args:
-        operator: the access to the gateway.
-    """
-
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
         self._addresses: dict[object, str] = {}  # by stream, the oldest first
         self._closing = asyncio.Event()
 
     def close(self) -> None:
-        """End all streams, since the gateway stops."""
         self._closing.set()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:

@@ -10,20 +10,19 @@ from typing import Any
 from aiohttp import web
 
 from gateway.access.admin import Right
+from gateway.admin.access.authentication import form_token
 from gateway.admin.access.rights import PRINCIPAL, KnownBy, order
-from gateway.admin.access.sessions import form_token
 from gateway.admin.page.actions import ACTIONS
-from gateway.admin.page.live_updates import LiveUpdates
-from gateway.admin.page.rendering import asset_answer, assets, html
-from gateway.admin.page.views.audit_view import (
+from gateway.admin.page.audit_view import (
     audit_table,
     known_replicas,
     known_word,
     latest_changes,
+    next_items,
 )
-from gateway.admin.page.views.callers_view import callers_csv
-from gateway.admin.page.views.next_view import next_items
-from gateway.admin.page.views.rules_view import (
+from gateway.admin.page.live_updates import LiveUpdates
+from gateway.admin.page.rendering import asset_answer, assets, html
+from gateway.admin.page.rules_view import (
     CheckedDraft,
     asked,
     checked_draft,
@@ -31,26 +30,19 @@ from gateway.admin.page.views.rules_view import (
     explained,
     rules_page,
 )
-from gateway.admin.page.views.version_view import version_page
-from gateway.admin.page.views.versions_view import PHASES, span_of, versions_table
-from gateway.admin.reports.piecewise import send_pieces
+from gateway.admin.page.version_view import callers_csv, version_page
+from gateway.admin.page.versions_view import PHASES, span_of, versions_table
+from gateway.admin.piecewise import send_pieces
 from gateway.base.mistakes import suggest
 from gateway.base.overrides import VersionKey
 from gateway.findings.action_items import name_of, version_link
 from gateway.findings.operator import Operator
-from gateway.findings.usage_summary import UsageSummaries
-from gateway.findings.version_summary import VersionSummary, version_summaries
+from gateway.findings.summaries import UsageSummaries, VersionSummary, version_summaries
 from gateway.rollout.decisions import ChangedMeanwhileError
 from gateway.routing.snapshot import Snapshot
 
 
 class Page:
-    """Answers for the page.
-
-    Args:
-        operator: the access to the gateway.
-    """
-
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
         self._usage = UsageSummaries(operator)
@@ -58,21 +50,17 @@ class Page:
         self._known: tuple[Snapshot, Mapping[VersionKey, VersionSummary]] | None = None
 
     def close(self) -> None:
-        """End all streams of events, since the gateway stops."""
         self._updates.close()
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        """Answer a stream of events."""
         return await self._updates.answer(request)
 
     async def next(self, request: web.Request) -> web.Response:
-        """Answer the action items."""
         view, summaries = await self._usage.latest()
         items = await next_items(self._operator, self._version_summaries(), view, summaries)
         return await self._html(request, "next.html", {"items": items, "now": view.now})
 
     async def versions(self, request: web.Request) -> web.Response:
-        """Answer all versions."""
         view, summaries = await self._usage.latest()
         in_force = self._operator.state.in_force
         versions = self._version_summaries()
@@ -88,14 +76,12 @@ class Page:
         return await self._html(request, "versions.html", values)
 
     async def version(self, request: web.Request) -> web.Response:
-        """Answer one version."""
         version = self._find(request)
         if version is None:
             return await self._missing(request)
         return await self._version(request, version)
 
     async def act(self, request: web.Request) -> web.Response:
-        """Do what a form on the view of a version asks for, and lead back there."""
         version, part = self._find(request), request.match_info["part"]
         if version is None:
             return await self._missing(request)
@@ -107,7 +93,6 @@ class Page:
         return web.Response(status=303, headers={"Location": location})
 
     async def forget(self, request: web.Request) -> web.Response:
-        """Forget a replica that is lost."""
         await self._operator.state.forget(request.match_info["replica"], await order(request))
         return web.Response(status=303, headers={"Location": "/page/audit#replicas"})
 
@@ -123,7 +108,6 @@ class Page:
         return await self._html(request, "version.html", values, status)
 
     async def callers(self, request: web.Request) -> web.StreamResponse:
-        """Answer who calls a version, as CSV."""
         version = self._find(request)
         if version is None:
             return await self._missing(request)
@@ -141,11 +125,9 @@ class Page:
         return await send_pieces(request, pieces, fields)
 
     async def rules(self, request: web.Request) -> web.Response:
-        """Answer the rules, and what they would do with a request."""
         return await self._rules(request, CheckedDraft())
 
     async def check_draft(self, request: web.Request) -> web.Response:
-        """Answer what is wrong with a draft."""
         fields = await request.post()
         text = fields.get("draft", "")
         draft = await checked_draft(self._operator, text if isinstance(text, str) else "")
@@ -172,7 +154,6 @@ class Page:
         return await self._html(request, "rules.html", values, status)
 
     async def audit(self, request: web.Request) -> web.Response:
-        """Answer what was changed, and the replicas."""
         state = self._operator.state
         changes, unread = await latest_changes(state)
         word, webhooks = await known_word(state), self._operator.rules.notify.webhooks
@@ -187,14 +168,12 @@ class Page:
         return await self._html(request, "audit.html", values)
 
     async def static(self, request: web.Request) -> web.Response:
-        """Answer a file that the page loads."""
         name = request.match_info["name"]
         if name not in assets():
             return await self.problem(request, 404, "There is no such file.")
         return asset_answer(name, request.query_string)
 
     async def problem(self, request: web.Request, status: int, detail: str) -> web.Response:
-        """Return the page for a request that cannot be answered otherwise."""
         found = self._find(request)
         back = None if found is None else (version_link(found.key), name_of(found.key))
         values = {"status": status, "detail": detail, "back": back}
@@ -226,7 +205,6 @@ class Page:
     async def _html(
         self, request: web.Request, name: str, values: Mapping[str, Any], status: int = 200
     ) -> web.Response:
-        """Return the answer with a view, and what every view shows around it."""
         operator = self._operator
         around = {
             "view": name.removesuffix(".html"),
@@ -240,7 +218,6 @@ class Page:
 
 
 def _seat(request: web.Request) -> dict[str, object]:
-    """Return who looks at the page, and what they may do."""
     who = request.get(PRINCIPAL)
     known = who is not None and who.may(Right.READ)
     may = who is not None and who.may(Right.OPERATE)

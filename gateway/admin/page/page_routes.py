@@ -43,18 +43,11 @@ def _for_people(request: web.Request, status: int) -> bool:
 
 
 class PageRoutes:
-    """The addresses of the page.
-
-    Args:
-        operator: the access to the gateway.
-    """
-
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
         self._page: Page | None = None
 
     def routes(self) -> Iterator[web.RouteDef]:
-        """Yield the addresses, for the admin application."""
         for (method, path), name in _ROUTES.items():
             yield web.route(method, path, self._handler(name))
 
@@ -87,7 +80,6 @@ class PageRoutes:
         return self._page
 
     async def close(self, _: web.Application) -> None:
-        """End all streams of events, since the gateway stops."""
         if self._page is not None:
             self._page.close()
 

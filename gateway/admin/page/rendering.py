@@ -21,7 +21,7 @@ from aiohttp import web
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from gateway import __version__
-from gateway.admin.reports.piecewise import batches
+from gateway.admin.piecewise import batches
 from gateway.findings.formatting import (
     client_text,
     day_text,
@@ -71,7 +71,6 @@ class Asset:
 
 @cache
 def assets() -> Mapping[str, Asset]:
-    """Return the files that the page loads, by name."""
     found = {}
     for path in sorted((_HERE / "static").iterdir()):
         content = path.read_bytes()
@@ -188,7 +187,6 @@ def _seconds(stamp: str) -> float:
 
 
 def _slug(text: str) -> str:
-    """Return what an id may have of a text, which is the same for the same text."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 

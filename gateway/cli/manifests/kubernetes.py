@@ -1,4 +1,4 @@
-"""The objects that run the gateway in a cluster, from kubernetes.yaml, and the files deployed."""
+"""Manifests: YAML documents with comments, the same text for the same objects."""
 
 import os
 import re
@@ -14,13 +14,70 @@ from urllib.parse import urlsplit
 import yaml
 
 from gateway.base.mistakes import ConfigError
-from gateway.cli.manifests.manifest import Manifest, Object
 from gateway.routing.snapshot import Snapshot
 from gateway.rules.document import Data, read
 from gateway.rules.load import read_rules
 from gateway.rules.redaction import comment_lines, secret_lines
 from gateway.rules.root import Config
 from gateway.rules.variables import names
+
+Object = dict[str, Any]
+# Line breaks of YAML 1.1 beside \n, which a reader changes unless they are escaped.
+_BREAKS = re.compile("[\r\x85\u2028\u2029]")
+# Texts that the reader of Kubernetes takes for numbers and truth values, and PyYAML does not.
+_OTHERWISE = re.compile(r"[-+.]?[0-9]|[yYnN]\Z")
+
+
+class Manifest(NamedTuple):
+    """One document: a name for its file, the comments at its head, and what it holds."""
+
+    name: str
+    comments: tuple[str, ...]
+    content: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        dumped = yaml.dump(
+            dict(self.content),
+            Dumper=_Dumper,
+            sort_keys=False,
+            width=100,
+            allow_unicode=True,
+        )
+        return f"{commented(self.comments)}{dumped}"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as such, and lists below their keys indented."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = None
+    if _BREAKS.search(text):
+        style = '"'
+    elif "\n" in text:
+        style = "|"
+    elif _OTHERWISE.match(text):
+        style = "'"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def commented(lines: Iterable[str]) -> str:
+    return "".join(f"# {line}".rstrip() + "\n" for line in lines)
+
+
+def stream(manifests: Sequence[Manifest]) -> str:
+    return "---\n".join(manifest.text for manifest in manifests)
+
 
 _PORTS = {"http": 80, "https": 443}
 _APPLICATION = "version-gateway"
@@ -33,11 +90,6 @@ class ExportedFiles(NamedTuple):
 
     Attributes:
         texts: The rules, as `gateway.yaml`, and the files beside them, by relative path.
-        secrets: The relative paths of the files that hold keys.
-        variables: The variables of the rules, each with whether it may be unset.
-        variable_services: The services that are written with variables.
-        variable_apis: The APIs that are written with variables, other than in conversions.
-        variable_state: Whether the place of the state is written with variables.
         comments: The lines of the rules whose comment may hold a secret; empty if none does.
     """
 
@@ -55,11 +107,8 @@ class Deployed:
     """What is deployed, and under which names.
 
     Attributes:
-        snapshot: The rules.
         files: What the rules name; the Secret holds the files with keys and the variables.
-        name: The name of the objects, and of the Secret.
         namespace: The namespace of the objects; empty leaves it to kubectl.
-        image: The image of the gateway.
         grace: The seconds in which requests in flight may end.
     """
 
@@ -72,7 +121,6 @@ class Deployed:
 
     @property
     def digest(self) -> str:
-        """The hash of the rules and of the files beside them."""
         whole = sha256()
         for path, text in sorted(self.files.texts.items()):
             whole.update(sha256(path.encode()).digest() + sha256(text.encode()).digest())
@@ -80,20 +128,17 @@ class Deployed:
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels by which the pods are found."""
         return {
             "app.kubernetes.io/name": _APPLICATION,
             "app.kubernetes.io/instance": self.name,
         }
 
     def metadata(self, name: str = "") -> Object:
-        """Return the metadata of an object."""
         namespace = {"namespace": self.namespace} if self.namespace else {}
         return {"name": name or self.name, **namespace, "labels": self.labels}
 
     @property
     def shares_state(self) -> bool:
-        """Whether the replicas share their state."""
         return (self.snapshot.state or "").startswith("postgresql")
 
     @property
@@ -115,7 +160,6 @@ class Deployed:
 
 
 def notes(deployed: Deployed) -> list[str]:
-    """Return what an operator has to know or to do."""
     found = []
     needed = [*deployed.files.variables, *(key_of(path) for path in deployed.files.secrets)]
     if needed:
@@ -257,7 +301,6 @@ def _members(data: Data) -> Mapping[str, Data]:
 
 
 def _named(data: Data) -> tuple[list[str], list[str], list[str]]:
-    """Return the documents, the modules and the key files that rules name, each once."""
     found: tuple[dict[str, None], ...] = ({}, {}, {})
 
     def walk(part: Data) -> None:
@@ -303,7 +346,6 @@ class Attachment:
     """The Gateway that serves the HTTPRoute of the Gateway API (v1).
 
     Attributes:
-        gateway: Its name.
         namespace: Its namespace; empty for that of the route.
         hostnames: The host names of the route; empty for all of the Gateway's.
     """
@@ -362,7 +404,6 @@ def objects(deployed: Deployed, attachment: Attachment | None = None) -> list[Ma
 
 
 def _filled(part: Any, values: Mapping[str, Any]) -> Any:
-    """Return a part of the template with its values filled in."""
     if isinstance(part, str) and part.startswith("$"):
         return values[part[1:]]
     if isinstance(part, dict):
@@ -376,7 +417,6 @@ def _filled(part: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _data(files: ExportedFiles) -> Mapping[str, str]:
-    """Return the values of the ConfigMap, by their keys."""
     size = sum(len(text.encode()) for text in files.texts.values())
     if size > _MOST:
         raise ValueError(

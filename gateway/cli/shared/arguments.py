@@ -12,17 +12,9 @@ _RULES = "the configuration file; default: GATEWAY_CONFIG, or gateway.yaml"
 
 
 class Command(Protocol):
-    """A module of `gateway.cli`.
-
-    Attributes:
-        HELP: the line that `--help` shows.
-    """
-
     HELP: str
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the command's own arguments to its parser."""
-        ...
+    def add_arguments(self, parser: ArgumentParser) -> None: ...
 
     def run(self, arguments: Namespace) -> int:
         """Run the command; return the exit status: 0 done, 1 refused, 2 wrong usage.
@@ -57,13 +49,11 @@ class CommandParser(ArgumentParser):
         return arguments, []
 
     def error(self, message: str) -> NoReturn:
-        """Exit, with the usage and what is wrong on standard error."""
         self.print_usage(sys.stderr)
         self.exit(self.get_default("wrong") or 2, f"{self.prog}: error: {message}\n")
 
 
 def add_rules_file(parser: ArgumentParser) -> None:
-    """Add the file of rules, which may be left out; see `rules_file`."""
     parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help=_RULES)
 
 
@@ -85,9 +75,6 @@ def add_version_action(
 
     Args:
         actions: the collection of `add_actions`.
-        name: of the action.
-        about: what it does.
-        changes: whether it changes something, which needs a reason.
     """
     parser: ArgumentParser = actions.add_parser(name, help=about)
     parser.add_argument("api", metavar="API")
@@ -98,7 +85,6 @@ def add_version_action(
 
 
 def add_reason(parser: ArgumentParser) -> None:
-    """Add the option with the reason of a change."""
     parser.add_argument(
         "--why", metavar="TEXT", help="the reason, for the audit log; needed where 'admin' is set"
     )

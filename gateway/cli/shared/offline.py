@@ -62,8 +62,6 @@ class StoredState(NamedTuple):
     """The contents of a store.
 
     Attributes:
-        view: the sums.
-        overrides: those in force.
         history: the intervals that were asked for; None if none were.
     """
 
@@ -89,10 +87,6 @@ def location(text: str) -> str:
 
 def read_stored(place: str, query: HistoryQuery | None = None) -> StoredState:
     """Read a store, whether a gateway runs or not.
-
-    Args:
-        place: the path of its file, or the URL of its database.
-        query: the history that is wanted.
 
     Raises:
         StateError: it cannot be read.

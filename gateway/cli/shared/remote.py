@@ -62,9 +62,6 @@ class AdminClient:
         """Return the body of an answer.
 
         Args:
-            method: GET, PUT or DELETE.
-            path: its segments.
-            query: the query of the URL, encoded.
             content: a JSON value to send; None sends no body.
 
         Raises:
@@ -147,7 +144,6 @@ def read_answer(answer: bytes, kind: type[T]) -> T:
 
 
 def why(arguments: Namespace) -> str:
-    """Return the query with the reason that the arguments give."""
     given = getattr(arguments, "why", None)
     return urlencode({"why": given}) if given else ""
 
@@ -186,7 +182,6 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
 
 
 def _operator() -> str:
-    """Return the name of the current user, for the audit log."""
     try:
         return quote(getpass.getuser(), safe="")
     except (KeyError, OSError):  # a user without a name

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from gateway.admin import reports
 from gateway.admin.admin_app import admin_app
-from gateway.admin.page.views import callers_view
-from gateway.admin.reports import usage_report
+from gateway.admin.page import version_view
 from gateway.findings.operator import Operator
 from gateway.process.running import Tasks
 from gateway.store.local import LocalState
@@ -67,8 +67,8 @@ async def test_a_large_response_yields_to_other_requests(
     operator: Operator, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A gateway of one process answers its clients on the same loop."""
-    monkeypatch.setattr(usage_report, "MOST_LINES", 10)
-    monkeypatch.setattr(callers_view, "MOST_LINES", 10)
+    monkeypatch.setattr(reports, "MOST_LINES", 10)
+    monkeypatch.setattr(version_view, "MOST_LINES", 10)
     now = time.time()
     clients = operator.totals.clients_of("person", "1")
     for number in range(2000):

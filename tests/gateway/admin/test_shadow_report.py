@@ -1,6 +1,6 @@
 """What a shadow found of a version, out of the totals."""
 
-from gateway.admin.shadow_report import (
+from gateway.admin.reports import (
     DifferenceSample,
     FieldReport,
     LatencyReport,

@@ -5,10 +5,17 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from gateway.admin.cutover_report import CutoverReport, RouteReport, cutover_report
-from gateway.admin.cutover_report import cutover_table as cutover_table
-from gateway.admin.shadow_report import DifferenceSample, FieldReport, LatencyReport, ShadowReport
-from gateway.admin.shadow_report import shadow_table as shadow_table
+from gateway.admin.reports import (
+    CutoverReport,
+    DifferenceSample,
+    FieldReport,
+    LatencyReport,
+    RouteReport,
+    ShadowReport,
+    cutover_report,
+)
+from gateway.admin.reports import cutover_table as cutover_table
+from gateway.admin.reports import shadow_table as shadow_table
 from gateway.rollout.cutover import VersionCutover
 from gateway.rollout.cutovers import CurrentCutover, CutoverState, DecidedBy
 from gateway.rollout.gates import GateEvidence, GateOutcome, GateResult

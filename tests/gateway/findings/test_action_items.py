@@ -7,9 +7,8 @@ import pytest
 
 from gateway.base.overrides import NO_OVERRIDES, Overrides
 from gateway.findings.action_items import DAY, Situation, action_items, name_of, version_link
-from gateway.findings.notification import FailingWebhook
-from gateway.findings.usage_summary import UsageSummary
-from gateway.findings.version_summary import version_summaries
+from gateway.findings.notifications import FailingWebhook
+from gateway.findings.summaries import UsageSummary, version_summaries
 from gateway.observe.failing_targets import FailingService, TargetError
 from gateway.rollout.cutovers import CurrentCutover, CutoverState, DecidedBy
 from gateway.rollout.decisions import AuditEntry

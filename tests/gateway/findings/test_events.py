@@ -4,11 +4,10 @@ import pytest
 
 from gateway.base.mistakes import Issue
 from gateway.base.overrides import Overrides
-from gateway.findings import events
-from gateway.findings.notification import Event, NotifyDocument
+from gateway.findings import notifications as events
+from gateway.findings.notifications import Event, NotifyDocument
 from gateway.findings.refused_rules import RefusedRules
-from gateway.findings.usage_summary import UsageSummary
-from gateway.findings.version_summary import VersionSummary, version_summaries
+from gateway.findings.summaries import UsageSummary, VersionSummary, version_summaries
 from gateway.lifecycle.brownout import WindowOccurrence
 from gateway.rollout.cutovers import CutoverState, DecidedBy
 from gateway.store.state import FailoverRank, FleetView, ReplicaView

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from gateway.base.notify import Notify, Webhook
-from gateway.findings import notification
-from gateway.findings.notification import Attempt, Event, NotifyDocument, read_document
+from gateway.findings import notifications
+from gateway.findings.notifications import Attempt, Event, NotifyDocument, read_document
 
 LOST = Event("replica.lost", "b", "5.000", "The replica b is lost.")
 STEPPED = Event("cutover.stepped", "person 1", "25", "It went.", ("person", "1"), "#cutover")
@@ -107,8 +107,8 @@ def test_deliveries_of_another_document_are_merged() -> None:
 
 
 def test_the_oldest_notifications_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notification, "_MOST", 3)
-    monkeypatch.setattr(notification, "_MOST_KNOWN", 4)
+    monkeypatch.setattr(notifications, "_MOST", 3)
+    monkeypatch.setattr(notifications, "_MOST_KNOWN", 4)
     document = NotifyDocument()
     events = [LOST._replace(dedup_key=str(number)) for number in range(5)]
     gone = document.add(events, ONE, 0.0)

@@ -12,11 +12,10 @@ from aiohttp.test_utils import TestServer
 
 from gateway.base.mistakes import Issue
 from gateway.findings import notifier as notifier_module
-from gateway.findings.notification import DOCUMENT, NotifyDocument, read_document
-from gateway.findings.notifier import Notifier, chosen, notify, send_test
+from gateway.findings.notifications import DOCUMENT, NotifyDocument, read_document
+from gateway.findings.notifier import Notifier, chosen, notify, send_test, webhook_session
 from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import RefusedRules
-from gateway.findings.webhook_client import webhook_session
 from gateway.observe import log
 from gateway.store.local import LocalState
 from gateway.store.state import FailoverRank, StateError

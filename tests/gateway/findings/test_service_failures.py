@@ -1,6 +1,6 @@
 """Service failures: what fails in which replicas, since when and why."""
 
-from gateway.findings.service_failures import ServiceFailure, service_failures
+from gateway.findings.action_items import ServiceFailure, service_failures
 from gateway.observe.failing_targets import FailingService, TargetError
 from gateway.store.state import FleetView, ReplicaView
 

@@ -7,9 +7,8 @@ from typing import cast
 
 import pytest
 
-from gateway.findings import usage_summary
 from gateway.findings.operator import Operator
-from gateway.findings.usage_summary import UsageSummaries, UsageSummary
+from gateway.findings.summaries import DAYS, UsageSummaries, UsageSummary
 from gateway.routing.snapshot import Snapshot
 from gateway.store.local import LocalState
 from gateway.store.state import DataGap, Membership, StateView
@@ -88,7 +87,7 @@ async def test_past_days_are_read_again_after_a_while(watched: Watched) -> None:
     made = summaries(watched)
     count(watched.state, 5, 1)
     assert (await latest(made)).requests == 1
-    assert [*watched.spans[0]] == [usage_summary.DAYS, 7]
+    assert [*watched.spans[0]] == [DAYS, 7]
     count(watched.state, 0, 2)
     count(watched.state, 5, 4)
     assert (await latest(made)).requests == 3

@@ -13,9 +13,9 @@ from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer, unused_port
 
 from gateway.base.notify import Webhook
-from gateway.findings import webhook_client
-from gateway.findings.notification import Attempt, Notification
-from gateway.findings.webhook_client import message, post, signature, webhook_session
+from gateway.findings import notifier
+from gateway.findings.notifications import Attempt, Notification
+from gateway.findings.notifier import message, post, signature, webhook_session
 
 CORRECT = "correct notify.webhooks.ops.url in the rules"
 IT = f"the receiver, or {CORRECT}"
@@ -113,7 +113,7 @@ async def test_messages_share_a_connection() -> None:
 async def test_a_broken_response_is_reported_without_the_url(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(webhook_client, "_SECONDS", 0.2)
+    monkeypatch.setattr(notifier, "_SECONDS", 0.2)
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()

@@ -12,9 +12,8 @@ from aiohttp.test_utils import TestServer, make_mocked_request
 
 from gateway.access.admin import AdminAccess, Right, TokenHolder, token_digest
 from gateway.admin.access import authentication
-from gateway.admin.access.authentication import Authentication
-from gateway.admin.access.problems import AccessDeniedError
-from gateway.admin.access.sessions import FORM_COOKIE
+from gateway.admin.access.authentication import FORM_COOKIE, Authentication
+from gateway.admin.access.rights import AccessDeniedError
 from gateway.admin.admin_app import admin_app
 from gateway.findings.operator import Operator
 from gateway.observe import log

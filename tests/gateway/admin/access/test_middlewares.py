@@ -14,8 +14,9 @@ from aiohttp.test_utils import make_mocked_request
 from aiohttp.web_protocol import RequestPayloadError
 
 from gateway.admin.access import middlewares
+from gateway.admin.access.connections import AdminLogger
 from gateway.admin.access.middlewares import problem_details
-from gateway.admin.access.problems import AdminLogger, AdminProblemError
+from gateway.admin.access.rights import AdminProblemError
 from gateway.admin.admin_app import start_admin
 from gateway.findings.operator import Operator
 from gateway.observe import log

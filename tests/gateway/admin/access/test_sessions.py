@@ -6,7 +6,7 @@ import re
 import pytest
 
 from gateway.access.admin import Right, TokenHolder, token_digest
-from gateway.admin.access.sessions import SECONDS, SESSION, new_session, session_holder
+from gateway.admin.access.authentication import SECONDS, SESSION, new_session, session_holder
 from tests.gateway.admin.access.test_authentication import ANN, MONITOR, TOKENS, Asking, asked
 from tests.gateway.operating import MakeOperator
 

@@ -24,11 +24,11 @@ from gateway.admin.admin_app import admin_app
 from gateway.admin.explanation import facts, parse_request
 from gateway.admin.page.charts import line
 from gateway.admin.page.live_updates import MOST_STREAMS
-from gateway.admin.page.views.cutover_view import HEIGHT, cutover_part
-from gateway.admin.page.views.rules_view import Asked, example
+from gateway.admin.page.rules_view import Asked, example
+from gateway.admin.page.version_view import HEIGHT, cutover_part
 from gateway.base.mistakes import Issue
 from gateway.findings.gate_curves import GatePoint
-from gateway.findings.notification import (
+from gateway.findings.notifications import (
     DOCUMENT,
     Delivery,
     Notification,
@@ -36,7 +36,7 @@ from gateway.findings.notification import (
 )
 from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import RefusedRules
-from gateway.findings.usage_summary import DAYS, UsageSummaries
+from gateway.findings.summaries import DAYS, UsageSummaries
 from gateway.process.reloader import Reloader
 from gateway.rollout.cutovers import CurrentCutover, CutoverState, DecidedBy
 from gateway.rollout.decisions import ChangeRequest
@@ -655,13 +655,13 @@ async def test_a_curve_ends_with_the_reason_of_the_rollback(
     monkeypatch.setattr(operator.state, "cutover", cutover)
     lately = {("errors", "5xx"): [GatePoint(0.0, 0.1, 0.0), GatePoint(10.0, 0.2, 0.0)]}
     monkeypatch.setattr(operator.curves, "of", lambda _: lately)
-    shown = await cutover_part(operator, KEY, [])
+    shown = cutover_part(operator, KEY, [])
     assert shown is None  # the rules in force have none
     monkeypatch.setattr(operator.reloader, "latest", loaded(edited("{ service: old }", moving)))
-    shown = await cutover_part(operator, KEY, [])
+    shown = cutover_part(operator, KEY, [])
     assert shown is not None
-    assert shown.gates[0].new_path == line([0.1, 0.2, 0.5], HEIGHT, 0.5)
-    assert (shown.gates[1].new, shown.gates[1].old) == ("1.23 s of 10", "50 ms of 10")
+    assert shown["gates"][0]["new_path"] == line([0.1, 0.2, 0.5], HEIGHT, 0.5)
+    assert (shown["gates"][1]["new"], shown["gates"][1]["old"]) == ("1.23 s of 10", "50 ms of 10")
 
 
 CUTOVER = "/page/versions/person/1/cutover"

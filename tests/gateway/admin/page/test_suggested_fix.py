@@ -5,8 +5,8 @@ import json
 import pytest
 import yaml
 
-from gateway.admin.page.suggested_fix import SuggestedFix, suggest_fix
-from gateway.admin.shadow_report import DifferenceSample
+from gateway.admin.page.version_view import SuggestedFix, suggest_fix
+from gateway.admin.reports import DifferenceSample
 from gateway.rollout.differences import Ignored
 from gateway.rollout.shadow import VersionShadow
 

@@ -1,6 +1,6 @@
 """The history of a version, for people and for programs."""
 
-from gateway.admin.reports.history_report import HistoryLine, history_report, history_table
+from gateway.admin.reports import HistoryLine, history_report, history_table
 from gateway.usage.delta import BOUNDS, Delta, TrafficDelta, UsageDelta
 from gateway.usage.history import History, HistoryQuery, Resolution
 

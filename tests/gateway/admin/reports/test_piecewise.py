@@ -10,7 +10,7 @@ import pytest
 from aiohttp import ClientPayloadError, web
 from aiohttp.test_utils import TestClient, TestServer
 
-from gateway.admin.reports.piecewise import batches, send_pieces
+from gateway.admin.piecewise import batches, send_pieces
 from gateway.http.turns.cooperation import turns
 from gateway.store.state import StateError
 

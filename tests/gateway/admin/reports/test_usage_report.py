@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from gateway.admin.reports import usage_report
-from gateway.admin.reports.usage_report import UsageReport, usage, usage_json, usage_table
+from gateway.admin import reports
+from gateway.admin.reports import UsageReport, usage, usage_json, usage_table
 from gateway.base.overrides import VersionKey
 from gateway.store.state import DataGap, StateUnreachableError, StateView
 from gateway.usage.totals import Totals
@@ -36,7 +36,7 @@ def test_the_busiest_clients_come_first(
 @pytest.mark.parametrize("most", [1, 2, 9])
 async def test_json_is_made_version_by_version(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows of a version are read when it is its turn, and may be gone by then."""
-    monkeypatch.setattr(usage_report, "MOST_LINES", most)
+    monkeypatch.setattr(reports, "MOST_LINES", most)
     read = list[VersionKey]()
 
     async def one(key: VersionKey) -> StateView:

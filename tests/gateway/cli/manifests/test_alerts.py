@@ -5,8 +5,8 @@ tests/telemetry plays them.
 
 import pytest
 
-from gateway.cli.manifests.alerts import alerts
-from gateway.cli.manifests.manifest import Manifest
+from gateway.cli.manifests.kubernetes import Manifest
+from gateway.cli.manifests.monitoring import alerts
 from tests.gateway.rules.rules import loaded
 
 PLAIN = """

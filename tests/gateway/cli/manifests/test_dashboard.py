@@ -1,6 +1,6 @@
 """The dashboard has panels for what the rules have; tests/telemetry has Prometheus answer them."""
 
-from gateway.cli.manifests.dashboard import dashboard
+from gateway.cli.manifests.monitoring import dashboard
 from tests.gateway.cli.manifests.test_alerts import PLAIN
 from tests.gateway.rules.rules import loaded
 

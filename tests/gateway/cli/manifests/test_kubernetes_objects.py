@@ -8,8 +8,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from gateway.cli.manifests.kubernetes import Deployed, ExportedFiles, notes, objects
-from gateway.cli.manifests.manifest import stream
+from gateway.cli.manifests.kubernetes import Deployed, ExportedFiles, notes, objects, stream
 from gateway.routing.snapshot import Snapshot
 from tests.gateway.cli.manifests.rules import RULES, rules
 

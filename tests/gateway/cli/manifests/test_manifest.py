@@ -3,7 +3,7 @@
 import yaml
 from hypothesis import given, strategies
 
-from gateway.cli.manifests.manifest import Manifest, stream
+from gateway.cli.manifests.kubernetes import Manifest, stream
 
 
 def test_a_stream() -> None:

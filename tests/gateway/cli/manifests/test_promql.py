@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.cli.manifests.promql import BY_VERSION, failed_share, labels, request_labels, text
+from gateway.cli.manifests.monitoring import BY_VERSION, failed_share, labels, request_labels, text
 
 
 @pytest.mark.parametrize(

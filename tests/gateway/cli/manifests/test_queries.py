@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.manifests.alerts import alerts
-from gateway.cli.manifests.dashboard import dashboard
+from gateway.cli.manifests.monitoring import alerts, dashboard
 from gateway.observe.metric_table import METRICS
 from gateway.rules.load import load_file
 from tests.gateway.kit import ROOT

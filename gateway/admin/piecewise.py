@@ -22,10 +22,8 @@ async def send_pieces(
     """Answer with a body in pieces; each is made when the client has taken those before it.
 
     Args:
-        request: the request.
         pieces: the body; what each of them needs to be made has to be short. Where a StateError
             ends them, the connection is closed.
-        fields: the header fields of the answer.
     """
     answer = web.StreamResponse(headers=fields)
     await answer.prepare(request)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import unified_diff
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gateway.admin.explanation import Fact, example_request, facts, parse_address, parse_request
 from gateway.base.dates import parse_date
@@ -21,14 +21,6 @@ _MOST_LINES = 2000
 _MOST_ISSUES = 100
 
 
-class Line(NamedTuple):
-    """A line of text: its number, or none, what it is (` `, `+`, `-`, `@`), and its text."""
-
-    number: int | None
-    sign: str
-    text: str
-
-
 class Mistaken(NamedTuple):
     """An issue, and the line of the file where it is; empty if that cannot be shown."""
 
@@ -42,7 +34,6 @@ class Asked:
 
     Attributes:
         request: such as `GET /loans?version=1`.
-        headers: a line each.
         client: who asks; empty for whom the request names.
         peer: the address that asks; empty for none.
         at: the date; empty for now.
@@ -55,55 +46,26 @@ class Asked:
     at: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RulesPage:
-    """What the view of the rules shows.
-
-    Attributes:
-        hash: of the rules in force.
-        summary: what they have.
-        since: when they took effect, in seconds since 1970.
-        loaded: how often rules were loaded again.
-        text: the rules in force, line by line; None if they cannot be shown without secrets.
-        more: the number of lines that are left out.
-        changes: what changed since the rules before; None if there were none.
-        refused_at: when the file on disk was refused; None if it is in force.
-        mistakes: what is wrong with it.
-    """
-
-    hash: str
-    summary: str
-    since: float
-    loaded: int
-    text: list[Line] | None
-    more: int
-    changes: list[Line] | None
-    refused_at: float | None
-    mistakes: list[Mistaken]
-
-
-async def rules_page(operator: Operator) -> RulesPage:
+async def rules_page(operator: Operator) -> Mapping[str, Any]:
     """Return what the view of the rules shows; made in a thread, as large ones take a while."""
     return await asyncio.to_thread(_rules_page, operator.reloader)
 
 
-def _rules_page(rules: Rules) -> RulesPage:
+def _rules_page(rules: Rules) -> Mapping[str, Any]:
     text = _shown(rules.content)
     refused = rules.refused
-    changes = None if rules.former is None else _changes(rules.former, rules.content)
-    return RulesPage(
-        rules_hash(rules.content),
-        rules.latest.summary,
-        rules.since,
-        rules.loaded,
-        None
-        if text is None
-        else [Line(number, " ", line) for number, line in enumerate(text[:_MOST_LINES], 1)],
-        max(len(text or ()) - _MOST_LINES, 0),
-        None if changes is None else list(changes),
-        None if refused is None else refused.at,
-        [] if refused is None else _with_lines(refused.content, list(refused.issues)),
-    )
+    return {
+        "hash": rules_hash(rules.content),
+        "summary": rules.latest.summary,
+        "since": rules.since,
+        "loaded": rules.loaded,
+        # None if they cannot be shown without secrets.
+        "text": None if text is None else [*enumerate(text[:_MOST_LINES], 1)],
+        "more": max(len(text or ()) - _MOST_LINES, 0),
+        "changes": None if rules.former is None else _changes(rules.former, rules.content),
+        "refused_at": None if refused is None else refused.at,
+        "mistakes": [] if refused is None else _with_lines(refused.content, [*refused.issues]),
+    }
 
 
 @lru_cache(maxsize=4)
@@ -113,7 +75,7 @@ def _shown(content: bytes) -> tuple[str, ...] | None:
 
 
 @lru_cache(maxsize=2)
-def _changes(before: bytes, after: bytes) -> tuple[Line, ...] | None:
+def _changes(before: bytes, after: bytes) -> tuple[tuple[str, str], ...] | None:
     former, latest = _shown(before), _shown(after)
     if former is None or latest is None:
         return None
@@ -121,14 +83,13 @@ def _changes(before: bytes, after: bytes) -> tuple[Line, ...] | None:
     for line in unified_diff(former, latest, lineterm="", n=2):
         if line.startswith(("---", "+++")):
             continue
-        found.append(Line(None, line[0], line if line[0] == "@" else line[1:]))
+        found.append((line[0], line if line[0] == "@" else line[1:]))
         if len(found) == _MOST_LINES:
             break
     return tuple(found)
 
 
 def _with_lines(content: bytes, issues: list[Issue]) -> list[Mistaken]:
-    """Return issues with the lines that they are about."""
     lines = _shown(content) or ()
     return [
         Mistaken(issue, lines[issue.line - 1] if 0 < issue.line <= len(lines) else "")
@@ -192,6 +153,5 @@ def example(rules: Snapshot) -> Asked:
 
 
 def asked(fields: Mapping[str, str]) -> Asked:
-    """Return a request as it was typed into a form."""
     names = ("request", "headers", "client", "peer", "at")
     return Asked(*(fields.get(name, "").strip() for name in names))

@@ -1,16 +1,16 @@
 """The view Versions: how all versions of all APIs are used, and when they end."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from math import inf
+from typing import Any, cast
 
 from gateway.admin.page.charts import Mark, TimeLine, line, top_of
 from gateway.admin.page.listing import Listing, listing
 from gateway.base.overrides import Overrides, VersionKey
 from gateway.findings.action_items import DAY, version_link
 from gateway.findings.formatting import day_text
-from gateway.findings.usage_summary import UsageSummary
-from gateway.findings.version_summary import VersionSummary
+from gateway.findings.summaries import UsageSummary, VersionSummary
 from gateway.http.turns.cooperation import turns
 from gateway.rollout.cutover import in_force
 
@@ -18,40 +18,6 @@ from gateway.rollout.cutover import in_force
 _BEFORE, _AFTER = 90, 270
 # The height of the line of requests.
 _SPARK = 20.0
-
-
-@dataclass(frozen=True, slots=True)
-class VersionRow:
-    """A version in the table.
-
-    Attributes:
-        version: its summary.
-        summary: how it is used.
-        phase: where it is in its life: `current`, `deprecated`, `ending` or `ended`.
-        share: of the requests of its API, from 0 to 1; None if it had none.
-        errors: the share of its requests that failed; None if there were none.
-        spark: the line of its requests a day, as an SVG path.
-        percent: what its cutover stands at; None without one.
-        link: the address of its view.
-        marks: its notice, brownouts and end on the time line.
-        story: the most important of it in words.
-    """
-
-    version: VersionSummary
-    summary: UsageSummary
-    phase: str
-    share: float | None
-    errors: float | None
-    spark: str
-    percent: float | None
-    link: str
-    marks: tuple[Mark, ...]
-    story: str
-
-    @property
-    def key(self) -> VersionKey:
-        """The API and the label."""
-        return self.version.key
 
 
 def span_of(now: float) -> TimeLine:
@@ -80,16 +46,8 @@ async def versions_table(
     overrides: Overrides,
     now: float,
     query: Mapping[str, str],
-) -> Listing[VersionRow]:
-    """Return one page of the versions.
-
-    Args:
-        versions: the summary of each version.
-        summaries: how each is used.
-        overrides: those in force.
-        now: in seconds since 1970.
-        query: the parameters of the address: `find`, `phase`, `sort`, `page`.
-    """
+) -> Listing[Mapping[str, Any]]:
+    """Return one page of the versions, by `find`, `phase`, `sort` and `page` of the address."""
     order = {key: index for index, key in enumerate(versions)}
     sums: dict[str, int] = {}
     for (api, _), summary in summaries.items():
@@ -99,16 +57,13 @@ async def versions_table(
     def used(version: VersionSummary) -> UsageSummary:
         return summaries.get(version.key, _UNUSED)
 
-    def share(version: VersionSummary) -> float:
-        return used(version).requests / max(sums.get(version.key[0], 0), 1)
-
     found = listing(
         list(versions.values()),
         query,
         {
             "version": lambda each: order[each.key],
             "phase": lambda each: PHASES.index(phase(each, now)),
-            "share": share,
+            "share": lambda each: used(each).requests / max(sums.get(each.key[0], 0), 1),
             "requests": lambda each: used(each).requests,
             "errors": lambda each: used(each).failed / max(used(each).requests, 1),
             "latency": lambda each: used(each).quick or 0.0,
@@ -122,47 +77,30 @@ async def versions_table(
         ),
     )
     span = span_of(now)
-    rows = [
-        _row(each, used(each), sums.get(each.key[0], 0), overrides, now, span)
-        async for each in turns(found.rows)
-    ]
-    return Listing(
-        rows,
-        found.total,
-        found.matching,
-        found.page,
-        found.pages,
-        found.sort,
-        found.descending,
-        found.query,
-    )
+
+    def row(version: VersionSummary) -> Mapping[str, Any]:
+        summary, of_api = used(version), sums.get(version.key[0], 0)
+        requests, trend = summary.requests, summary.trend
+        marks = tuple(time_line(version, now, span))
+        return {
+            "key": version.key,
+            "version": version,
+            "summary": summary,
+            "phase": phase(version, now),
+            "share": requests / of_api if of_api else None,
+            "errors": summary.failed / requests if requests else None,
+            "spark": line(trend, _SPARK, top_of(trend)) if requests else "",
+            "percent": None if version.cutover is None else in_force(version.cutover, overrides),
+            "link": version_link(version.key),
+            "marks": marks,
+            "story": story(marks),
+        }
+
+    rows = [row(each) async for each in turns(found.rows)]
+    return replace(cast(Listing[Any], found), rows=rows)
 
 
 _UNUSED = UsageSummary()
-
-
-def _row(
-    version: VersionSummary,
-    summary: UsageSummary,
-    of_api: int,
-    overrides: Overrides,
-    now: float,
-    span: TimeLine,
-) -> VersionRow:
-    requests = summary.requests
-    marks = tuple(time_line(version, now, span))
-    return VersionRow(
-        version=version,
-        summary=summary,
-        phase=phase(version, now),
-        share=requests / of_api if of_api else None,
-        errors=summary.failed / requests if requests else None,
-        spark=line(summary.trend, _SPARK, top_of(summary.trend)) if requests else "",
-        percent=None if version.cutover is None else in_force(version.cutover, overrides),
-        link=version_link(version.key),
-        marks=marks,
-        story=story(marks),
-    )
 
 
 def story(marks: Iterable[Mark]) -> str:

@@ -1,18 +1,98 @@
-"""Usage summaries: how each version is used, for the views that show all of them.
-
-Old summaries are computed again on request, by a separate task: only the first view waits for it.
-"""
+"""Summaries of versions: the configuration of each, and how it is used, for all views."""
 
 import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
+from math import inf
 
 from gateway.base.overrides import VersionKey
 from gateway.findings.formatting import moment_text, plural
 from gateway.findings.operator import Operator
+from gateway.findings.retirement import WITHIN, verdict
+from gateway.http.turns.cooperation import turns
+from gateway.lifecycle.brownout import VersionBrownout, WindowOccurrence
+from gateway.lifecycle.lifecycle import VersionLifecycle
+from gateway.rollout.cutover import VersionCutover
+from gateway.rollout.shadow import VersionShadow
+from gateway.routing.snapshot import Snapshot
 from gateway.store.state import StateView
 from gateway.usage.history import HistoryQuery, Interval, Resolution
+
+_UPCOMING = 10
+
+
+@dataclass(slots=True)
+class VersionSummary:
+    """The configuration of one version.
+
+    Attributes:
+        key: the API and the label of the version; the label is empty if the API has no versions.
+        terms: its lifecycle; None if it has none.
+        via: the label of the version whose service answers; None for its own service.
+        services: the names of the services that answer; empty after its sunset.
+        brownout: its brownouts; None if it has none.
+        shadow: its shadow; None if it has none.
+        cutover: its cutover; None if it has none.
+    """
+
+    key: VersionKey
+    terms: VersionLifecycle | None = None
+    via: str | None = None
+    services: list[str] = field(default_factory=list)
+    endpoints: list[str] = field(default_factory=list)
+    brownout: VersionBrownout | None = None
+    shadow: VersionShadow | None = None
+    shadowed_by_newer: bool = False
+    cutover: VersionCutover | None = None
+    _upcoming: list[WindowOccurrence] = field(default_factory=list)
+
+    def upcoming(self, now: float) -> list[WindowOccurrence]:
+        """Return the next ten brownout windows, with those that are open now.
+
+        They end with the version. The result is cached until the first one is over, since computing
+        a schedule is slow.
+        """
+        end = inf if self.terms is None else self.terms.sunset
+        if self.brownout is None or end <= now:
+            return []
+        if not self._upcoming or self._upcoming[0].ends <= now:
+            found = islice(self.brownout.occurrences(now), _UPCOMING)
+            self._upcoming = [
+                each._replace(ends=min(each.ends, end)) for each in found if each.begins < end
+            ]
+        return self._upcoming
+
+
+def version_summaries(rules: Snapshot) -> Mapping[VersionKey, VersionSummary]:
+    """Return the summaries of all versions, by API, the oldest version first."""
+    found: dict[VersionKey, VersionSummary] = {}
+
+    def version(api: str, label: object) -> VersionSummary:
+        key = api, "" if label is None else str(label)
+        return found.setdefault(key, VersionSummary(key))
+
+    for endpoint in rules.router:
+        for label, lifecycle in endpoint.retired.items():
+            version(endpoint.api, label).terms = lifecycle
+        for label, route in endpoint.routes.items():
+            one = version(endpoint.api, label)
+            one.endpoints.append(endpoint.template.text)
+            if route.service.name not in one.services:
+                one.services.append(route.service.name)
+            if route.lifecycle is not None:
+                one.terms = route.lifecycle
+            if route.version != route.service_version:
+                one.via = str(route.service_version)
+            one.brownout = route.brownout or one.brownout
+            if route.shadow is not None and route.version and route.shadow.route.service_version:
+                one.shadow = route.shadow.rule
+                one.shadowed_by_newer = route.version < route.shadow.route.service_version
+            one.cutover = route.cutover.rule if route.cutover else one.cutover
+    keys = ((api.name, label) for api in rules.apis for label in api.versions or ("",))
+    return {key: found[key] for key in keys if key in found}
+
 
 DAYS = 30
 """The number of days of a summary, which ends today."""
@@ -31,10 +111,7 @@ class UsageSummary:
     """How one version was used in the latest DAYS.
 
     Attributes:
-        requests: the number of requests.
-        failed: the number of those that failed.
         quick: the 95th percentile of their durations in seconds; None if unknown.
-        callers: the maximum number of clients of a day in the last seven days.
         trend: the number of requests of each day, the latest last.
         last: the time of the latest request, in seconds since 1970; 0 for never.
         served: the time of the latest request that was let through; 0 for never.
@@ -60,11 +137,7 @@ class UsageSummary:
 
 @dataclass(slots=True)
 class UsageSummaries:
-    """The summaries of all versions; the former ones while the store of a fleet is unreachable.
-
-    Attributes:
-        operator: the access to the gateway.
-    """
+    """The summaries of all versions; the former ones while the store of a fleet is unreachable."""
 
     operator: Operator
     _known: tuple[StateView, Mapping[VersionKey, UsageSummary]] | None = None
@@ -141,3 +214,32 @@ def _sums(days: Mapping[int, Interval], today: int) -> UsageSummary:
                 callers = max(callers, each.callers.count)
     whole = Interval.total(Resolution.DAY, parts)
     return UsageSummary(whole.requests, whole.errors, whole.quantile(0.95), callers, tuple(trend))
+
+
+# The maximum number of verdicts at a time.
+_JUDGED = 50
+_WITHIN_SECONDS = 30 * 86_400
+
+
+async def _goes(operator: Operator, key: VersionKey) -> bool:
+    view, in_force = await operator.state.view(key), operator.state.in_force
+    return verdict(key, view, operator.rules, in_force, within=WITHIN).answer == "yes"
+
+
+async def retirable(
+    operator: Operator,
+    versions: Mapping[VersionKey, VersionSummary],
+    view: StateView,
+    summaries: Mapping[VersionKey, UsageSummary],
+) -> list[VersionKey]:
+    """Return the versions after their sunset whose verdict is `yes`."""
+    begin = view.now - _WITHIN_SECONDS
+    over = [
+        key
+        for key, version in versions.items()
+        if version.terms is not None
+        and version.terms.sunset <= view.now
+        and view.totals.since <= begin
+        and summaries.get(key, UsageSummary()).served < begin
+    ]
+    return [key async for key in turns(islice(over, _JUDGED)) if await _goes(operator, key)]

@@ -1,19 +1,63 @@
-"""The view Next: the action items."""
+"""The view Audit: what was changed, by whom, from where, and why; the replicas; word of events."""
 
 import asyncio
 from collections.abc import Mapping
 
-from gateway.admin.page.views.audit_view import known_replicas, known_word, latest_changes
+from gateway.admin.page.listing import Listing, listing
 from gateway.base.overrides import VersionKey
 from gateway.findings.action_items import ActionItem, Situation, action_items
-from gateway.findings.notification import NotifyDocument
+from gateway.findings.notifications import DOCUMENT, NotifyDocument, read_document
 from gateway.findings.operator import Operator
-from gateway.findings.retirable_versions import retirable
-from gateway.findings.usage_summary import UsageSummary
-from gateway.findings.version_summary import VersionSummary
+from gateway.findings.summaries import UsageSummary, VersionSummary, retirable
 from gateway.http.turns.cooperation import turns
 from gateway.rollout.cutovers import CurrentCutover, DecidedBy
-from gateway.store.state import StateView
+from gateway.rollout.decisions import AuditEntry
+from gateway.store.state import FleetView, State, StateError, StateView
+
+_COLUMNS = {
+    "when": lambda entry: entry.at,
+    "who": lambda entry: entry.who.casefold(),
+    "what": lambda entry: entry.what,
+    "where": lambda entry: (entry.api, entry.version),
+}
+
+
+async def latest_changes(state: State) -> tuple[list[AuditEntry], str]:
+    """Return the audit log, and why it cannot be read; empty if it can."""
+    try:
+        return await state.audit(), ""
+    except StateError as error:
+        return [], str(error)
+
+
+async def known_replicas(state: State) -> FleetView:
+    """Return the replicas, or the warning that they cannot be read."""
+    try:
+        return await state.fleet()
+    except StateError as error:
+        return FleetView([], [f"the replicas cannot be read: {error}"])
+
+
+async def known_word(state: State) -> NotifyDocument:
+    try:
+        found, _ = await state.read_document(DOCUMENT)
+    except StateError:
+        return NotifyDocument()
+    return read_document(found)
+
+
+def audit_table(entries: list[AuditEntry], query: Mapping[str, str]) -> Listing[AuditEntry]:
+    """Return one page of the audit log, the latest first.
+
+    Args:
+        query: the parameters of the address: `find`, `sort`, `page`.
+    """
+    text = query.get("find", "").casefold()
+
+    def fits(entry: AuditEntry) -> bool:
+        return any(text in str(part).casefold() for part in entry[1:])
+
+    return listing(entries[::-1], query, _COLUMNS, default="-when", fits=fits if text else None)
 
 
 async def next_items(
@@ -22,7 +66,6 @@ async def next_items(
     view: StateView,
     summaries: Mapping[VersionKey, UsageSummary],
 ) -> list[ActionItem]:
-    """Return the action items, the most urgent first."""
     async for version in turns(versions.values()):
         version.upcoming(view.now)
     cutovers: dict[VersionKey, CurrentCutover] = {}

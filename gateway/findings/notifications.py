@@ -7,13 +7,20 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
+from math import inf
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from gateway.base.notify import EventKind, Notify
-from gateway.base.overrides import VersionKey
-from gateway.findings.formatting import format_time, moment_text, plural
+from gateway.base.overrides import Overrides, VersionKey
+from gateway.findings.formatting import format_time, moment_text, period_text, plural, sentence
+from gateway.findings.refused_rules import RefusedRules, rules_hash
+from gateway.findings.summaries import UsageSummary, VersionSummary
+from gateway.lifecycle.brownout import WindowOccurrence
+from gateway.rollout.cutovers import CutoverState, DecidedBy
+from gateway.store.state import FailoverRank, FleetView
+from gateway.usage.history import Distinct, Interval, Resolution
 
 DOCUMENT = "notifications"
 """The name of the document."""
@@ -23,19 +30,20 @@ _MOST, _MOST_KNOWN = 100, 2000
 _RETRIES = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 36_000.0)
 # A webhook fails from this attempt at a message: five minutes are no restart of the receiver.
 _FAILING_ATTEMPTS = 3
+_DAY = 86_400.0
+# The days before a sunset of which each is an event.
+_STAGES = (1, 7, 30)
+# How long the store is unreachable before the leader reports it, which a restart of the store is
+# not, and before other replicas do, as the leader may be gone with the store.
+_STALE_SECONDS, _ALONE_SECONDS = 30.0, 300.0
+# Who decides the percentages before and after a step.
+_STEPPING = frozenset({DecidedBy.RULES, DecidedBy.HELD})
+# A version has callers if a request was let through within so many days.
+_RECENT = 30
 
 
 class Event(NamedTuple):
-    """Something that happened.
-
-    Attributes:
-        kind: what happened.
-        subject: the version, replica or file that it happened to.
-        dedup_key: distinguishes events of one kind and subject; equal on every replica.
-        text: what happened, as a sentence.
-        version: the version; None if it is about none.
-        fragment: of the address of the version's page.
-    """
+    """Something that happened; `dedup_key` is equal on every replica, and none twice."""
 
     kind: EventKind
     subject: str
@@ -46,7 +54,6 @@ class Event(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The id, which depends on the kind, the subject and the dedup key."""
         source = f"{self.kind}\n{self.subject}\n{self.dedup_key}"
         return f"evt_{sha256(source.encode(errors='surrogatepass')).hexdigest()[:32]}"
 
@@ -83,15 +90,7 @@ class Notification(msgspec.Struct):
 
 
 class FailingWebhook(NamedTuple):
-    """A webhook that has taken no message since it refused or lost one.
-
-    Attributes:
-        webhook: its name.
-        since: the time of the first event of which it got no message, in seconds since 1970.
-        waiting: the number of messages that will be retried.
-        given_up: the number of messages that will not.
-        error: the latest error.
-    """
+    """A webhook that has taken no message since the first it refused or lost, at `since`."""
 
     webhook: str
     since: float
@@ -101,7 +100,6 @@ class FailingWebhook(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The details as sentences."""
         verbs = (
             (self.waiting, "waits" if self.waiting == 1 else "wait"),
             (self.given_up, "was given up" if self.given_up == 1 else "were given up"),
@@ -121,7 +119,6 @@ class NotifyDocument(msgspec.Struct):
         known: the ids of known events, the latest last.
         cutovers: the last known percentage of each cutover, and who decided it.
         brownouts: when the open brownout of each version began and ends, and its percentage.
-        taken: when each webhook last took a message.
     """
 
     items: list[Notification] = []
@@ -151,7 +148,6 @@ class NotifyDocument(msgspec.Struct):
         return states.count("waiting")
 
     def merge(self, other: "NotifyDocument") -> None:
-        """Add what another document has and this one does not."""
         for name, at in other.taken.items():
             self.record_taken(name, at)
         known, items = {*self.known}, {one.id: one for one in self.items}
@@ -173,7 +169,6 @@ class NotifyDocument(msgspec.Struct):
         }
 
     def record(self, webhook: str, attempts: Mapping[str, Attempt], now: float) -> None:
-        """Record outcomes, by the id of the notification."""
         for one in self.items:
             found, attempt = one.deliveries.get(webhook), attempts.get(one.id)
             if found is None or attempt is None or found.state != "waiting":
@@ -189,7 +184,6 @@ class NotifyDocument(msgspec.Struct):
             found.attempts += 1
 
     def record_taken(self, webhook: str, now: float) -> None:
-        """Record that a webhook took a message, or a test message."""
         self.taken[webhook] = max(now, self.taken.get(webhook, 0.0))
 
     def forget_webhooks(self, kept: Iterable[str]) -> None:
@@ -219,12 +213,11 @@ class NotifyDocument(msgspec.Struct):
                 yield FailingWebhook(name, since, waiting, given_up, latest.error)
 
     def report(self) -> list[dict[str, object]]:
-        """Return the notifications as the admin port lists them, the latest last."""
+        shown = ("id", "kind", "at", "subject", "text", "api", "version")
         return [
             {
-                **{name: getattr(one, name) for name in ("id", "kind")},
+                **{name: getattr(one, name) for name in shown},
                 "at": format_time(one.at),
-                **{name: getattr(one, name) for name in ("subject", "text", "api", "version")},
                 "deliveries": [
                     {
                         "webhook": name,
@@ -257,3 +250,169 @@ def _notification(
     return Notification(
         *(event.id, event.kind, now, event.subject, event.text, api, version, link), deliveries
     )
+
+
+def rules_refused(replica: str, refused: RefusedRules | None) -> Iterator[Event]:
+    if refused is not None:
+        text = sentence(
+            "the edited rules cannot be used, and the former ones stay in force (seen by"
+            f" {replica}): {refused.summary}"
+        )
+        # Replicas with the same file find the same event.
+        yield Event("rules.refused", "the rules", rules_hash(refused.content), text)
+
+
+def tasks_failed(replica: str, names: list[str], now: float) -> Iterator[Event]:
+    """Yield failed tasks, each at most once an hour."""
+    for name in names:
+        text = f"The task {name} of {replica} failed and is started again; its log has the reason."
+        yield Event("task.failed", replica, f"{name} {int(now // 3600)}", text)
+
+
+def state_stale(
+    replica: str, since: float | None, now: float, rank: FailoverRank
+) -> Iterator[Event]:
+    """Yield that the store is unreachable since a time; None if it is reachable."""
+    if since is not None and now - since >= (_ALONE_SECONDS if rank.rank else _STALE_SECONDS):
+        text = (
+            f"The store of the state has not been reached since {moment_text(since)} (seen by"
+            f" {replica}); requests are answered all the same, counts wait, and no cutover moves."
+        )
+        # Replicas cannot agree meanwhile, so the id depends on the term, which changes with the
+        # leader, and on the day, as a term may be long.
+        dedup_key = f"{rank.term} {since // _DAY:.0f}" if rank.term else f"{since // 3600:.0f}"
+        yield Event("state.stale", "the state", dedup_key, text)
+
+
+def replicas_lost(fleet: FleetView) -> Iterator[Event]:
+    for one in fleet.replicas:
+        if one.presence == "lost":
+            text = (
+                f"The replica {one.replica} has not been heard since {moment_text(one.heard)};"
+                " what it counted since then is missing."
+            )
+            yield Event("replica.lost", one.replica, f"{one.heard:.3f}", text)
+
+
+def cutovers_moved(
+    document: NotifyDocument, states: Mapping[VersionKey, CutoverState], now: float
+) -> Iterator[Event]:
+    """Yield the cutovers that moved since the document was written, and update it.
+
+    A percentage that an operator set is no event, nor a cutover that starts again.
+    """
+    before = dict(document.cutovers)
+    document.cutovers = [
+        (key, (state.percent, state.decided_by.value)) for key, state in states.items()
+    ]
+    for key, state in states.items():
+        known = before.get(key)
+        if known is None or known == (state.percent, state.decided_by.value):
+            continue
+        name, dedup_key = _name(key), f"{state.percent:g} {state.decided_by} {int(now)}"
+        if state.decided_by is DecidedBy.ROLLED_BACK:
+            kind: EventKind = "cutover.rolled_back"
+            text = f"The cutover of {name} was rolled back to 0%: {state.why}."
+        elif state.decided_by is DecidedBy.HELD:
+            kind = "cutover.held"
+            text = f"The cutover of {name} is held at {state.percent:g}%: {state.why}."
+        elif {known[1], state.decided_by} <= _STEPPING and known[0] < state.percent:
+            kind = "cutover.stepped"
+            text = f"The cutover of {name} went from {known[0]:g}% to {state.percent:g}%."
+        else:
+            continue
+        yield Event(kind, name, dedup_key, text, key, "#cutover")
+
+
+def sunsets_near(
+    versions: Mapping[VersionKey, VersionSummary],
+    summaries: Mapping[VersionKey, UsageSummary],
+    now: float,
+) -> Iterator[Event]:
+    """Yield versions with callers 30 days, 7 days and a day before their sunset."""
+    for key, version in versions.items():
+        sunset = inf if version.terms is None else version.terms.sunset
+        left, summary = sunset - now, summaries.get(key, UsageSummary())
+        stage = next((days for days in _STAGES if 0 < left <= days * _DAY), None)
+        if stage is not None and summary.served >= now - _RECENT * _DAY:
+            text = sentence(f"{_name(key)} ends in {period_text(left)}, and {summary.calls}")
+            dedup_key = f"{sunset:.0f} {stage}"
+            yield Event("sunset.near", _name(key), dedup_key, text, key, "#callers")
+
+
+def versions_retirable(
+    keys: Iterable[VersionKey], summaries: Mapping[VersionKey, UsageSummary]
+) -> Iterator[Event]:
+    """Yield retirable versions, once until a request is let through to them again."""
+    for key in keys:
+        dedup_key = f"{summaries.get(key, UsageSummary()).served:.0f}"
+        text = sentence(
+            f"{_name(key)} can be retired: nobody was let through to it in the last 30 days, and"
+            " nothing speaks against it"
+        )
+        yield Event("version.retirable", _name(key), dedup_key, text, key, "#retire")
+
+
+def brownouts_begun(
+    document: NotifyDocument,
+    versions: Mapping[VersionKey, VersionSummary],
+    overrides: Overrides,
+    now: float,
+) -> Iterator[Event]:
+    """Yield the brownouts that began since the document was written, and update it."""
+    known = dict(document.brownouts)
+    for key, version in versions.items():
+        if key in overrides.paused or key in known:
+            continue
+        first = next(iter(version.upcoming(now)), None)
+        if first is None or first.begins > now:
+            continue
+        begins = max(first.begins, 0.0)
+        # A brownout without a begin counts from now.
+        known[key] = (begins or now, min(first.ends, 1e12), first.percent)
+        until = "" if first.ends == inf else f" until {moment_text(first.ends)}"
+        text = (
+            f"A brownout of {_name(key)} has begun; it refuses"
+            f" {first.percent:g}% of its requests{until}."
+        )
+        yield Event("brownout.begun", _name(key), f"{begins:.0f}", text, key, "#brownouts")
+    document.brownouts = [*known.items()]
+
+
+def pop_ended_brownouts(document: NotifyDocument, now: float) -> dict[VersionKey, WindowOccurrence]:
+    """Remove the ended brownouts from the document, and return them."""
+    over = {key: WindowOccurrence(*noted) for key, noted in document.brownouts if noted[1] <= now}
+    document.brownouts = [each for each in document.brownouts if each[0] not in over]
+    return over
+
+
+def brownout_ended(
+    key: VersionKey, window: WindowOccurrence, minutes: Mapping[int, Interval]
+) -> Event:
+    """Return the end of a brownout, with its effect by the history in minutes."""
+    length = window.ends - window.begins
+    text = f"The brownout of {_name(key)} has ended after {period_text(length)}"
+    if 2 * length <= Resolution.MINUTE.most * Resolution.MINUTE.seconds:  # all of it is known
+        during = _summed(minutes, window.begins, window.ends)
+        former = _summed(minutes, window.begins - length, window.begins)
+        text += (
+            f": {during.refused:,} of"
+            f" {during.requests:,} {plural(during.requests, 'request')} were refused, of"
+            f" {during.callers.count:,} {plural(during.callers.count, 'caller')};"
+            f" {former.callers.count:,} called in as long before it"
+        )
+    dedup_key = f"{window.begins:.0f}"
+    return Event("brownout.ended", _name(key), dedup_key, f"{text}.", key, "#callers")
+
+
+def _summed(minutes: Mapping[int, Interval], begins: float, ends: float) -> Interval:
+    total = Interval(Resolution.MINUTE)
+    total.callers = Distinct(Resolution.DAY.callers)
+    for start, interval in minutes.items():
+        if begins - Resolution.MINUTE.seconds < start < ends:
+            total.add(interval)
+    return total
+
+
+def _name(key: VersionKey) -> str:
+    return f"version {key[1]} of {key[0]}"

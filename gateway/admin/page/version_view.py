@@ -1,0 +1,500 @@
+"""The view of one version: callers, verdict, cutover, shadow and trend.
+
+Each part is a mapping that the template `version.html` renders.
+"""
+
+import asyncio
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from math import inf
+from typing import Any, NamedTuple
+
+from gateway.admin.page.charts import TimeLine, area, line, top_of
+from gateway.admin.page.listing import Listing, listing
+from gateway.admin.page.versions_view import phase, span_of, time_line
+from gateway.admin.piecewise import batches
+from gateway.admin.reports import (
+    CutoverReport,
+    DifferenceSample,
+    FieldReport,
+    ShadowReport,
+    adds,
+    cutover_report,
+    gate_name,
+    is_shown,
+    shadow_report,
+)
+from gateway.base.overrides import VersionKey
+from gateway.findings.formatting import client_text, duration_text, format_time
+from gateway.findings.gate_curves import GateCurves, GateName, GatePoint
+from gateway.findings.operator import Operator
+from gateway.findings.retirement import WITHIN, verdict
+from gateway.findings.summaries import VersionSummary
+from gateway.findings.uncompared import uncompared_operations
+from gateway.http.turns.cooperation import turns
+from gateway.rollout.cutovers import CurrentCutover
+from gateway.rollout.gates import GateResult
+from gateway.rollout.shadow import VersionShadow
+from gateway.usage.delta import OperationName
+from gateway.usage.history import Interval, Resolution, UsageTrend, usage_trend
+from gateway.usage.totals import ClientUsage, TopClients, Totals
+
+Part = Mapping[str, Any]
+
+# How long a view waits for the OpenAPI document of a version; the next one has it.
+_PATIENCE = 0.05
+# The number of callers on a page: fewer than in other tables, since more stands below them.
+_ROWS = 25
+# Prefixes that spreadsheets read as a formula; some read full-width signs, too.
+_FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
+_HEAD = (
+    *("client", "api", "version", "endpoint", "count", "at_least", "refused", "failed"),
+    *("first", "last", "served"),
+)
+# The lines of a piece of CSV; it takes about a millisecond.
+MOST_LINES = 100
+# The maximum number of fields of a shadow, and of samples of each.
+_MOST_FIELDS, _MOST_SAMPLES = 50, 3
+HEIGHT = 28.0
+"""The height of the curve of a gate."""
+_CHART_HEIGHT = 60.0
+DAY = Resolution.DAY.seconds
+# The days before and after today that a chart shows.
+_BEFORE, _AFTER = 365, 120
+# The latest day is shown in parts of so many minutes.
+_PART_MINUTES = 10
+
+
+async def version_page(
+    operator: Operator, version: VersionSummary, query: Mapping[str, str]
+) -> Part:
+    """Return what the view of a version shows.
+
+    Raises:
+        ValueError: the parameter `within` is not a valid period.
+    """
+    key = version.key
+    view, days, minutes, latest = await operator.state.version(key)
+    now, span = view.now, span_of(view.now)
+    in_force, within = operator.state.in_force, query.get("within") or WITHIN
+    operations = await _documented(operator, key)
+    missing = uncompared_operations(key, view.totals, operator.rules, operations)
+    await asyncio.sleep(0)  # requests have their turn, here and below
+    shown = callers(view.totals, key, query)
+    await asyncio.sleep(0)
+    judged = None
+    if key[1]:
+        judged = verdict(key, view, operator.rules, in_force, within=within, documented=operations)
+    await asyncio.sleep(0)
+    return {
+        "key": key,
+        "version": version,
+        "phase": phase(version, now),
+        "now": now,
+        "since": view.totals.since,
+        "callers": shown,
+        "alone": view.replica,
+        "verdict": judged,
+        "within": within,
+        "line": [*time_line(version, now, span)],
+        "span": span,
+        "brownouts": version.upcoming(now),
+        "paused": key in in_force.paused,
+        "cutover": cutover_part(operator, key, missing),
+        "shadow": _shadow_part(version, view.totals, missing),
+        "trend": await _trend_part(version, days, minutes, now),
+        "latest": latest,
+    }
+
+
+async def _documented(operator: Operator, key: VersionKey) -> Collection[OperationName] | None:
+    """Return the operations of a version's OpenAPI document; None if it is not at hand yet."""
+    finding = asyncio.ensure_future(operator.documented.find(operator.rules, key))
+    done, _ = await asyncio.wait([finding], timeout=_PATIENCE)
+    return finding.result() if done else None
+
+
+class Caller(NamedTuple):
+    client: str | None
+    endpoint: str
+    usage: ClientUsage
+
+
+_COLUMNS: Mapping[str, Callable[[Caller], object]] = {
+    "client": lambda each: (each.client is None, (each.client or "").casefold()),
+    "endpoint": lambda each: each.endpoint,
+    "count": lambda each: each.usage.count,
+    "refused": lambda each: each.usage.refused,
+    "failed": lambda each: each.usage.failed,
+    "first": lambda each: each.usage.first,
+    "last": lambda each: each.usage.last,
+    "served": lambda each: each.usage.served,
+}
+
+
+def callers(
+    totals: Totals, key: VersionKey, query: Mapping[str, str], *, size: int = _ROWS
+) -> Listing[Caller]:
+    """Return one page of the clients of a version, by `find`, `sort` and `page` of the address."""
+    text = query.get("find", "").casefold()
+    rows = totals.clients.get(key, TopClients()).rows
+    found = [Caller(client, endpoint, usage) for (endpoint, client), usage in rows.items()]
+
+    def fits(each: Caller) -> bool:
+        return text in client_text(each.client).casefold() or text in each.endpoint.casefold()
+
+    return listing(found, query, _COLUMNS, default="-count", fits=fits if text else None, size=size)
+
+
+def callers_csv(totals: Totals, key: VersionKey, query: Mapping[str, str]) -> Iterator[bytes]:
+    """Yield all clients of a version that fit the filter, as CSV (RFC 4180), in pieces."""
+    yield _lines([_HEAD])
+    rows = totals.clients.get(key, TopClients()).rows
+    found = callers(totals, key, {**query, "page": ""}, size=max(len(rows), 1)).rows
+    for batch in batches(found, MOST_LINES):
+        yield _lines(_cells(each, key) for each in batch)
+
+
+def _lines(rows: Iterable[Iterable[str]]) -> bytes:
+    out = io.StringIO()
+    csv.writer(out).writerows(rows)
+    return out.getvalue().encode("utf-8", "replace")
+
+
+def _cells(each: Caller, key: VersionKey) -> Iterator[str]:
+    usage = each.usage
+    for text in (client_text(each.client), *key, each.endpoint):
+        yield f"'{text}" if text.startswith(_FORMULA) else text
+    yield str(usage.count)
+    yield "yes" if usage.slack else "no"
+    yield str(usage.refused)
+    yield str(usage.failed)
+    for moment in (usage.first, usage.last, usage.served):
+        yield format_time(moment) if moment else ""
+
+
+def cutover_part(operator: Operator, key: VersionKey, uncompared: list[str]) -> Part | None:
+    """Return what is shown of a cutover; None if the rules have none.
+
+    A form sends `seen`, the state in a word, back: an action on another state is refused.
+    """
+    if key not in operator.rules.cutovers:
+        return None
+    current = operator.state.cutover(key)
+    report = cutover_report(current, uncompared)
+    return {
+        "report": report,
+        "rule": current.cutover,
+        "since": current.state.since,
+        "seen": current.state.word,
+        "gates": _gate_rows(current, report, operator.curves),
+    }
+
+
+def _gate_rows(current: CurrentCutover, report: CutoverReport, curves: GateCurves) -> list[Part]:
+    known = curves.of(current.cutover.key)
+    return [
+        _gate_row(gate, result.pressure, known, rolled_back=report.gates_at is not None)
+        for gate, result in zip(report.gates, current.results, strict=True)
+        if is_shown(gate)
+    ]
+
+
+def _gate_row(
+    gate: GateResult,
+    used: float | None,
+    known: Mapping[GateName, Sequence[GatePoint]],
+    *,
+    rolled_back: bool,
+) -> Part:
+    points = list(known.get((gate.gate, gate.measure), ()))
+    if rolled_back:  # what made it go back came after the latest point
+        points.append(GatePoint(inf, gate.new, gate.old))
+    new, old = [point.new for point in points], [point.old for point in points]
+    # The limit of a share is added to the old route's, that of a mean multiplies it.
+    allowed, limit = gate.limit, f"{gate.limit * 100:.3g}%"
+    if gate.gate == "latency":
+        allowed, limit = gate.limit * (gate.old or 0.0), f"{gate.limit:g} × old"
+    elif adds(gate):
+        allowed, limit = gate.limit + (gate.old or 0.0), f"{limit} more"
+    seen = [value for value in (*new, *old) if value is not None]
+    top = top_of([*seen, min(allowed, 3 * max(seen, default=allowed))])
+    return {
+        "gate": gate,
+        "name": gate_name(gate),
+        "new": _gate_value(gate.gate, gate.new, gate.new_count, gate.new_requests),
+        "old": _gate_value(gate.gate, gate.old, gate.old_count, gate.old_requests),
+        "limit": limit,
+        "used": None if used is None else min(used, 1.0),
+        "new_path": line(new, HEIGHT, top),
+        "old_path": line(old, HEIGHT, top),
+        "limit_y": None if not 0 < allowed <= top else HEIGHT - HEIGHT * allowed / top,
+    }
+
+
+def _gate_value(kind: str, value: float | None, count: int, requests: int) -> str:
+    if value is None:
+        return "–"
+    if kind == "latency":
+        return f"{duration_text(value)} of {requests:,}"
+    return f"{value * 100:.3g}% ({count:,} of {requests:,})"
+
+
+def _shadow_part(version: VersionSummary, totals: Totals, uncompared: list[str]) -> Part | None:
+    """Return what is shown of a shadow; None if there is none, and none has counted anything."""
+    report = shadow_report(totals, version.key, uncompared)
+    if version.shadow is None and not (report.compared or report.validated or report.shed):
+        return None
+    fields = [_differing(each, report, version) for each in report.fields[:_MOST_FIELDS]]
+    return {
+        "report": report,
+        "fields": fields,
+        "more": max(len(report.fields) - _MOST_FIELDS, 0),
+    }
+
+
+def _differing(each: FieldReport, report: ShadowReport, version: VersionSummary) -> Part:
+    of = report.validated if each.kind == "request" else report.compared
+    samples = [sample for sample in report.samples if sample.field == each.field]
+    fix = suggest_fix(each.field, report.samples, version.shadow, newer=version.shadowed_by_newer)
+    return {
+        "report": each,
+        "share": min(each.differences / max(of, 1), 1.0),
+        "samples": samples[-_MOST_SAMPLES:][::-1],
+        "fix": fix,
+    }
+
+
+_PLAIN = re.compile(r"[A-Za-z_][\w.-]*\Z", re.ASCII)
+_REDACTED = re.compile(r"(missing|null|boolean|text|bytes|array|header|object|number)\b")
+# A field with more distinct words is free text, for which a map would be incomplete.
+_MOST_WORDS = 5
+# The types of samples that `type:` converts.
+_TYPES = ("text", "number", "boolean")
+
+
+class SuggestedFix(NamedTuple):
+    """The fixes of a difference, of which one is right; an empty text where there is none.
+
+    Attributes:
+        ignore: the line `ignore` for the shadow, if the difference is known and harmless.
+        change: the change between the two versions, if it is a difference between them.
+    """
+
+    ignore: str
+    change: str
+
+
+def suggest_fix(
+    field: str, samples: Iterable[DifferenceSample], shadow: VersionShadow | None, *, newer: bool
+) -> SuggestedFix:
+    """Return the fixes of a difference in a field, to be copied into the configuration.
+
+    Args:
+        field: a JSON Pointer with `*`, also of a request; or `status`, or `header` with a name, for
+            which there is nothing to copy.
+        shadow: its configuration; None if it was removed.
+        newer: whether the shadow uses the service of a newer version, from which changes lead.
+    """
+    place = field.removeprefix("request ")
+    if not place.startswith("/"):
+        return SuggestedFix("", "")
+    known = sorted("/" + "/".join(place) for place in shadow.ignored.places) if shadow else []
+    ignore = f"ignore: [{', '.join(json.dumps(each) for each in (*known, place))}]"
+    own = [each for each in samples if each.field == field == place and newer]
+    return SuggestedFix(ignore, _suggested_change(field, own) if own else "")
+
+
+def _suggested_change(field: str, samples: Sequence[DifferenceSample]) -> str:
+    path, sample = _path(field), samples[-1]
+    old, new = _kind(sample.old), _kind(sample.new)
+    if new == "missing":  # the newer version has it no more
+        return f"remove: {{ field: {path}, value: {_value(sample.old)} }}"
+    if old == "missing":
+        return f"default: {{ field: {path}, value: {_value(sample.new)} }}"
+    if (old == "array") != (new == "array"):
+        return f"{'unwrap' if new == 'array' else 'wrap'}: {{ field: {path} }}"
+    if old != new and old in _TYPES and new in _TYPES:
+        return f"type: {{ field: {path}, newer: {new}, older: {old} }}"
+    return _map(path, samples) if old == new == "text" else ""
+
+
+def _map(path: str, samples: Sequence[DifferenceSample]) -> str:
+    """Return the map of the words that samples show; empty for texts that all differ."""
+    words = {each.new: each.old for each in samples}
+    pairs = {(each.new, each.old) for each in samples}
+    whole = not any("…" in text or _REDACTED.match(text) for pair in pairs for text in pair)
+    if not whole or not len(words) == len(set(words.values())) == len(pairs) <= _MOST_WORDS:
+        return ""
+    values = ", ".join(f"{new}: {old}" for new, old in words.items())
+    return f"map: {{ field: {path}, values: {{ {values} }} }}"
+
+
+def _path(pointer: str) -> str:
+    """Return a JSON Pointer as changes name fields, in quotes where YAML needs them."""
+    steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
+    path = ""
+    for step in steps:
+        path += "[]" if step == "*" else f".{step}" if path else step
+    return path if _PLAIN.match(path) else json.dumps(path, ensure_ascii=False)
+
+
+def _kind(sample: str) -> str:
+    redacted = _REDACTED.match(sample)
+    if redacted is not None:
+        return redacted[1]
+    kinds = {'"': "text", "[": "array", "{": "object", "t": "boolean", "f": "boolean"}
+    return kinds.get(sample[:1], "number")
+
+
+def _value(sample: str) -> str:
+    """Return a value to write in the rules: that of the sample if it shows a short one."""
+    hidden = _REDACTED.match(sample) or "…" in sample or sample[:1] in "[{"
+    return "..." if hidden else sample
+
+
+async def _trend_part(
+    version: VersionSummary,
+    days: Mapping[int, Interval],
+    minutes: Mapping[int, Interval],
+    now: float,
+) -> Part:
+    """Return the trend; `nobody` is the day at which it reaches nobody, None if it does not."""
+    today = Resolution.DAY.start(now)
+    span = TimeLine(today - _BEFORE * DAY, today + _AFTER * DAY)
+    counts = _by_day(days, today, lambda each: each.callers.count)
+    whole = [value for value in counts[:_BEFORE] if value is not None]
+    found = usage_trend(whole)
+    nobody = None
+    if found is not None and found.days is not None:
+        quiet = next((at for at, value in enumerate(reversed(whole)) if value), len(whole))
+        nobody = today + (found.days if any(whole[-7:]) else -quiet) * DAY
+    return {
+        "year": [chart async for chart in turns(_year(days, counts, today, found))],
+        "day": await _latest_day(minutes, now),
+        "span": span,
+        "marks": [*time_line(version, now, span)],
+        "usage": found,
+        "nobody": nobody,
+        "weeks": _weeks(days),
+    }
+
+
+def _by_day(
+    days: Mapping[int, Interval], today: int, value: Callable[[Interval], float]
+) -> list[float | None]:
+    """Return a value of each day of the year and of those ahead; a day without requests has 0."""
+    first = min(days, default=today)
+    found: list[float | None] = []
+    for at in range(today - _BEFORE * DAY, today + (_AFTER + 1) * DAY, DAY):
+        if at < first or at > today:
+            found.append(None)
+        else:
+            found.append(value(days[at]) if at in days else 0.0)
+    return found
+
+
+def _chart(
+    title: str,
+    latest: str,
+    top: float,
+    path: str,
+    *,
+    area: str = "",
+    second: str = "",
+    ahead: str = "",
+) -> Part:
+    """Return a chart: SVG paths of its line, the area under it, a second line, and its future."""
+    named = {"title": title, "latest": latest, "top": top, "path": path}
+    return {**named, "area": area, "second": second, "ahead": ahead}
+
+
+def _year(
+    days: Mapping[int, Interval], counts: list[float | None], today: int, found: UsageTrend | None
+) -> Iterator[Part]:
+    most = top_of(counts)
+    yield _chart(
+        "Callers a day",
+        f"{counts[_BEFORE] or 0:,.0f} today",
+        most,
+        line(counts, _CHART_HEIGHT, most),
+        area=area(counts, _CHART_HEIGHT, most),
+        ahead=_ahead(found, most),
+    )
+    requests = _by_day(days, today, lambda each: each.requests)
+    errors = _by_day(days, today, lambda each: each.errors)
+    yield _requests("Requests a day", f"{requests[_BEFORE] or 0:,.0f} today", requests, errors)
+
+
+def _ahead(found: UsageTrend | None, top: float) -> str:
+    """Return the line from today to the day of zero, or to the edge of the chart."""
+    if found is None or not found.days:
+        return ""
+    days = min(found.days, float(_AFTER))
+    left = max(found.level + found.slope * days, 0.0)
+    values: list[float | None] = [None] * (_BEFORE + _AFTER + 1)
+    for day in range(int(days) + 1):
+        values[_BEFORE + day] = found.level + (left - found.level) * day / max(days, 1.0)
+    return line(values, _CHART_HEIGHT, top)
+
+
+async def _latest_day(minutes: Mapping[int, Interval], now: float) -> list[Part]:
+    """Return charts of the latest 24 hours, in parts of ten minutes."""
+    # The present minute is not whole.
+    end = Resolution.MINUTE.start(now) - Resolution.MINUTE.seconds
+    count = 24 * 60 // _PART_MINUTES
+    parts: list[list[Interval]] = [[] for _ in range(count)]
+    async for start, each in turns(minutes.items()):
+        place = count - 1 - (end - start) // (60 * _PART_MINUTES)
+        if 0 <= place < count:
+            parts[place].append(each)
+    sums = [Interval.total(Resolution.MINUTE, part) async for part in turns(parts)]
+    requests: list[float | None] = [each.requests / _PART_MINUTES for each in sums]
+    errors: list[float | None] = [each.errors / _PART_MINUTES for each in sums]
+    slow = [each.quantile(0.95) for each in sums]
+    longest, mean, latest = top_of(slow), sums[-1].requests / _PART_MINUTES, slow[-1]
+    lately = f"in the last {_PART_MINUTES} min"
+    return [
+        _requests(
+            "Requests a minute",
+            f"{format(mean, ',.0f' if mean >= 10 else '.2g')} {lately}",
+            requests,
+            errors,
+        ),
+        _chart(
+            "95% answered within, ms",
+            "not known" if latest is None else f"{duration_text(latest)} {lately}",
+            longest * 1000,
+            line(slow, _CHART_HEIGHT, longest),
+        ),
+    ]
+
+
+def _requests(
+    title: str, latest: str, requests: Sequence[float | None], errors: Sequence[float | None]
+) -> Part:
+    """Return the chart of requests, with a second line of errors if there are any."""
+    top = top_of(requests)
+    return _chart(
+        title,
+        latest,
+        top,
+        line(requests, _CHART_HEIGHT, top),
+        area=area(requests, _CHART_HEIGHT, top),
+        second=line(errors, _CHART_HEIGHT, top) if any(errors) else "",
+    )
+
+
+def _weeks(days: Mapping[int, Interval]) -> list[Part]:
+    """Return the weeks with requests, the latest first: sums, and the most callers of a day."""
+    found: dict[int, dict[str, int]] = {}
+    for start, each in days.items():
+        begin = start - (start // DAY + 3) % 7 * DAY  # the Monday; 1970 began on a Thursday
+        week = found.setdefault(begin, {"begin": begin, "requests": 0, "errors": 0, "callers": 0})
+        week["requests"] += each.requests
+        week["errors"] += each.errors
+        week["callers"] = max(week["callers"], each.callers.count)
+    return [found[begin] for begin in sorted(found, reverse=True)]

@@ -1,1 +1,0 @@
-"""Views: what each part of the page shows, collected from reports for its template."""

@@ -1,0 +1,730 @@
+"""Reports: what the admin port answers as JSON, and the tables that commands print of it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+
+from gateway.admin.piecewise import batches
+from gateway.base.overrides import VersionKey
+from gateway.findings.formatting import (
+    client_text,
+    columns,
+    compared_text,
+    format_time,
+    gap_text,
+    plural,
+)
+from gateway.findings.uncompared import listed
+from gateway.observe.failing_targets import FailingService
+from gateway.rollout.cutover import CutoverRoute
+from gateway.rollout.cutovers import SETTLE_SECONDS, CurrentCutover, outlook
+from gateway.rollout.decisions import AuditEntry
+from gateway.rollout.gates import GateResult
+from gateway.rollout.route_outcomes import OUTCOMES, RouteOutcomes
+from gateway.store.state import FleetView, StateUnreachableError, StateView
+from gateway.usage.delta import latency_quantile
+from gateway.usage.history import HistoryView, Interval
+from gateway.usage.totals import Totals
+
+MOST_LINES = 200
+"""The lines of a piece of JSON; it takes about a millisecond."""
+
+
+class UsageLine(msgspec.Struct, frozen=True):
+    """The usage of one endpoint and version by one client; see `top_clients.ClientUsage`.
+
+    `client` is None for the sum of all clients that have no row, and `served` is None where all
+    requests were refused. Times are to the second: msgspec writes them in the format of RFC 3339 at
+    a third of the cost of `format_time`, of which there may be a million.
+    """
+
+    client: str | None
+    api: str
+    version: str
+    endpoint: str
+    count: int
+    refused: int
+    failed: int
+    slack: int
+    first: datetime
+    last: datetime
+    served: datetime | None
+
+
+class UsageReport(msgspec.Struct, frozen=True):
+    """The usage of all clients.
+
+    Attributes:
+        replica: the replica whose counts alone these are; None for all of them.
+    """
+
+    since: str
+    usage: list[UsageLine]
+    replica: str | None = None
+    missing: list[str] = []
+
+
+def usage(view: StateView, api: str | None = None, version: str | None = None) -> UsageReport:
+    """Return the usage of all clients, the busiest of each version first."""
+    found = _without_lines(view)
+    lines = [line for key in used_versions(view, api, version) for line in _lines(view, key)]
+    return msgspec.structs.replace(found, usage=lines)
+
+
+async def usage_json(
+    view: StateView,
+    read: Callable[[VersionKey], Awaitable[StateView]],
+    api: str | None = None,
+    version: str | None = None,
+) -> AsyncIterator[bytes]:
+    """Yield the same report as JSON, in pieces that take little time each.
+
+    The rows of one version are in memory at a time: those of all are hundreds of megabytes.
+
+    Args:
+        view: what was counted; its rows of clients may be missing.
+
+    Raises:
+        StateError: the store was lost meanwhile.
+    """
+    whole = msgspec.json.encode(_without_lines(view))
+    before, lines, after = whole.partition(b'"usage":[')
+    yield before + lines
+    comma = b""
+    for key in used_versions(view, api, version):
+        found = await read(key)
+        if found.replica != view.replica:  # it has what one replica counted, in place of all
+            raise StateUnreachableError("the store was lost while usage was read; ask again")
+        for batch in batches(_lines(found, key), MOST_LINES):
+            yield comma + msgspec.json.encode(batch)[1:-1]
+            comma = b","
+    yield after
+
+
+def used_versions(view: StateView, api: str | None, version: str | None) -> Sequence[VersionKey]:
+    """Return the versions that were called, in order: all, or those of an API or a label."""
+    asked = (
+        key for key in view.totals.clients if api in (None, key[0]) and version in (None, key[1])
+    )
+    return sorted(asked)
+
+
+def _lines(view: StateView, key: VersionKey) -> Iterator[UsageLine]:
+    """Yield the lines of a version; what is counted meanwhile may be in later ones."""
+    known = view.totals.clients.get(key)
+    rows = [] if known is None else list(known.rows.items())
+    rows.sort(key=lambda each: (-each[1].count, each[0][0], each[0][1] or ""))
+    for (endpoint, client), row in rows:
+        last = _moment(row.last)
+        yield UsageLine(
+            client,
+            *key,
+            endpoint,
+            row.count,
+            row.refused,
+            row.failed,
+            row.slack,
+            _moment(row.first),
+            last,
+            last if row.served == row.last else _moment(row.served) if row.served else None,
+        )
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(int(seconds), UTC)
+
+
+def _without_lines(view: StateView) -> UsageReport:
+    missing = [f"{gap_text(gap)}." for gap in view.gaps]
+    return UsageReport(format_time(view.totals.since), [], view.replica, missing)
+
+
+def usage_table(found: UsageReport) -> str:
+    """Return a table for people; a count that may be too low has a plus sign."""
+    if not found.usage:
+        return "\n".join((f"Nobody has called since {found.since}.", *_remarks(found)))
+    cells = [
+        (
+            "CLIENT",
+            "API",
+            "VERSION",
+            "ENDPOINT",
+            "COUNT",
+            "REFUSED",
+            "FAILED",
+            "FIRST",
+            "LAST",
+            "SERVED",
+        ),
+        *(
+            (
+                client_text(line.client),
+                line.api,
+                line.version or "-",
+                line.endpoint,
+                f"{line.count}{'+' if line.slack else ''}",
+                str(line.refused),
+                str(line.failed),
+                format_time(line.first.timestamp()),
+                format_time(line.last.timestamp()),
+                format_time(line.served.timestamp()) if line.served else "never",
+            )
+            for line in found.usage
+        ),
+    ]
+    return "\n".join(
+        (*columns(cells, right=range(4, 7)), f"Counted since {found.since}.", *_remarks(found))
+    )
+
+
+def _remarks(found: UsageReport) -> Iterator[str]:
+    if found.replica is not None:
+        yield f"These are the counts of the replica {found.replica} alone."
+    for sentence in found.missing:
+        yield f"{sentence[:1].upper()}{sentence[1:]}"
+
+
+class HistoryLine(msgspec.Struct, frozen=True):
+    """A minute or a day with requests for a version.
+
+    Attributes:
+        start: when it began, in the format of RFC 3339.
+        share: of the requests for all versions of the API, from 0 to 1.
+        mean_ms: how long requests took on average, in milliseconds.
+        p50_ms: within which time half of them ended; None if it is not known.
+    """
+
+    start: str
+    requests: int
+    share: float
+    errors: int
+    refused: int
+    mean_ms: float
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    callers: int
+
+
+class HistoryReport(msgspec.Struct, frozen=True):
+    """The history of a version.
+
+    Attributes:
+        by: `minute` or `day`.
+        replica: the replica whose counts alone these are; None for all of them.
+        lines: the intervals with requests, the first ones first.
+    """
+
+    api: str
+    version: str
+    by: str
+    until: str
+    replica: str | None
+    lines: list[HistoryLine]
+
+
+def history_report(view: HistoryView, key: VersionKey) -> HistoryReport:
+    all_versions: dict[int, int] = {}
+    for (api, _), series in view.series.items():
+        for start, interval in series.items():
+            if api == key[0]:
+                all_versions[start] = all_versions.get(start, 0) + interval.requests
+    lines = [
+        _line(start, interval, all_versions[start])
+        for start, interval in view.series.get(key, {}).items()
+    ]
+    return HistoryReport(*key, view.query.by, format_time(view.now), view.replica, lines)
+
+
+def _line(start: int, interval: Interval, of: int) -> HistoryLine:
+    requests = interval.requests
+    p50, p95, p99 = (_milliseconds(interval.quantile(part)) for part in (0.5, 0.95, 0.99))
+    return HistoryLine(
+        start=format_time(start),
+        requests=requests,
+        share=round(requests / of, 4) if of else 0.0,
+        errors=interval.errors,
+        refused=interval.refused,
+        mean_ms=round(interval.seconds * 1000 / requests, 3) if requests else 0.0,
+        p50_ms=p50,
+        p95_ms=p95,
+        p99_ms=p99,
+        callers=interval.callers.count,
+    )
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 3)
+
+
+def history_table(report: HistoryReport) -> str:
+    alone = []
+    if report.replica is not None:
+        alone = [f"These are the counts of the replica {report.replica} alone."]
+    if not report.lines:
+        nobody = f"Nobody has called version {report.version} of {report.api}."
+        return "\n".join((nobody, *alone))
+    head = ("START", "REQUESTS", "SHARE", "ERRORS", "REFUSED", "MEAN", "P95", "CALLERS")
+    rows = [
+        (
+            line.start if report.by == "minute" else line.start[:10],
+            str(line.requests),
+            f"{line.share:.1%}",
+            str(line.errors),
+            str(line.refused),
+            f"{line.mean_ms:.1f} ms",
+            "unknown" if line.p95_ms is None else f"{line.p95_ms:.1f} ms",
+            str(line.callers),
+        )
+        for line in report.lines
+    ]
+    return "\n".join((*columns([head, *rows], range(1, len(head))), *alone))
+
+
+class FailingReport(msgspec.Struct, frozen=True):
+    """A service with targets that fail in a replica; see `failing_service.FailingService`."""
+
+    service: str
+    targets: int
+    failing: int
+    since: str
+    errors: dict[str, str]
+
+
+class ReplicaReport(msgspec.Struct, frozen=True):
+    """A replica; `lag` is in seconds, see `state_access.ReplicaView`."""
+
+    replica: str
+    presence: str
+    judges: bool
+    version: str
+    rules: str
+    admin: str
+    started: str
+    heard: str
+    lag: float
+    behind: int
+    refused: str = ""
+    failing: tuple[FailingReport, ...] = ()
+
+
+class FleetReport(msgspec.Struct, frozen=True):
+    """The replicas, and what is wrong with them, a sentence each."""
+
+    replicas: list[ReplicaReport]
+    warnings: list[str]
+
+
+class AuditReport(msgspec.Struct, frozen=True):
+    """An entry of the audit log; see `ledger.AuditEntry`."""
+
+    at: str
+    who: str
+    origin: str
+    what: str
+    api: str
+    version: str
+    why: str
+    before: str
+    after: str
+
+
+def fleet_report(view: FleetView) -> FleetReport:
+    return FleetReport(
+        [
+            ReplicaReport(
+                replica=each.replica,
+                presence=each.presence,
+                judges=each.leads,
+                version=each.version,
+                rules=each.rules,
+                admin=each.admin,
+                started=format_time(each.started),
+                heard=format_time(each.heard),
+                lag=round(each.lag, 1),
+                behind=each.behind,
+                refused=each.refused,
+                failing=(*map(_failing, each.failing),),
+            )
+            for each in view.replicas
+        ],
+        view.warnings,
+    )
+
+
+def _failing(found: FailingService) -> FailingReport:
+    errors = {each.target: each.error for each in found.listed}
+    since = format_time(found.since)
+    return FailingReport(found.service, found.targets, found.failing, since, errors)
+
+
+def audit_report(entries: list[AuditEntry]) -> list[AuditReport]:
+    return [AuditReport(format_time(entry.at), *entry[1:]) for entry in entries]
+
+
+def fleet_table(found: FleetReport) -> str:
+    """Return a table for people, with the warnings under it."""
+    rows = [
+        (
+            each.replica,
+            f"{each.presence}, judges" if each.judges else each.presence,
+            each.version,
+            each.rules,
+            each.heard,
+            f"{each.lag:.1f} s",
+            each.admin,
+        )
+        for each in found.replicas
+    ]
+    head = ("REPLICA", "STATE", "VERSION", "RULES", "HEARD", "LAG", "ADMIN")
+    lines = [*columns([head, *rows], right=(5,))]
+    refused = (
+        f"the rules on disk of {each.replica} cannot be used: {each.refused}"
+        for each in found.replicas
+        if each.refused
+    )
+    failing = (
+        f"in {each.replica}, {one.failing} of {one.targets} targets of service {one.service} fail"
+        f" since {one.since}"
+        for each in found.replicas
+        for one in each.failing
+    )
+    told = (*found.warnings, *refused, *failing)
+    return "\n".join([*lines, *(f"warning: {text}" for text in told)])
+
+
+def audit_table(found: list[AuditReport]) -> str:
+    """Return a table for people, the latest change first."""
+    if not found:
+        return "Nothing was changed yet."
+    rows = [
+        (
+            each.at,
+            f"{each.who} {each.origin}".rstrip(),
+            each.what,
+            f"{each.api} {each.version}".rstrip(),
+            f"{each.before} -> {each.after}" if each.before or each.after else "",
+            each.why,
+        )
+        for each in reversed(found)
+    ]
+    return "\n".join(columns([("WHEN", "WHO", "WHAT", "WHERE", "CHANGE", "WHY"), *rows]))
+
+
+# What is counted arrives so many seconds later: processes hand it on once a second.
+_LATE = 1.5
+
+
+class RouteReport(msgspec.Struct):
+    """The outcomes of one route of a cutover.
+
+    Attributes:
+        outcomes: the number of ended requests by outcome; see `route_outcomes.OUTCOMES`.
+        mean_ms: the mean duration in milliseconds; None if there were no requests.
+    """
+
+    requests: int
+    failures: int
+    overdue: int
+    outcomes: dict[str, int]
+    mean_ms: float | None
+
+
+class CutoverReport(msgspec.Struct):
+    """The state of a cutover.
+
+    Attributes:
+        percent: the percentage of its clients that is cut over now.
+        state: what set the percentage; see `cutover_state.DecidedBy`.
+        since: when the percentage was set.
+        gates: what each gate compares, and its result; if gates have rolled it back, those for
+            which they did.
+        then: what happens when a gate is exceeded; None without gates, or if they have no effect.
+        gates_at: when gates rolled it back, if `gates` are of that time; None if they are of now.
+        counted_from: from when on answers count as compared, and requests for the gates, as long as
+            nothing of it can be known; else None.
+    """
+
+    api: str
+    version: str
+    via: str
+    percent: float
+    state: str
+    why: str
+    since: str
+    next: str
+    old: RouteReport
+    new: RouteReport
+    compared: int
+    differing: int
+    gates: list[GateResult]
+    then: str | None
+    uncompared: list[str] = []
+    gates_at: str | None = None
+    counted_from: str | None = None
+
+
+def cutover_report(current: CurrentCutover, uncompared: list[str]) -> CutoverReport:
+    """Return the report of a cutover, with the operations that were never compared."""
+    cutover, state, evidence, results, now = current
+    gates = cutover.gates
+    counted_from = state.since + SETTLE_SECONDS
+    return CutoverReport(
+        *cutover.key,
+        via=cutover.via,
+        percent=state.percent,
+        state=state.decided_by,
+        why=state.why,
+        since=format_time(state.since),
+        next=outlook(cutover, state, evidence, now),
+        old=_route(evidence.served_old),
+        new=_route(evidence.served_new),
+        compared=evidence.compared,
+        differing=evidence.differing,
+        gates=list(results),
+        then=None if gates is None or gates.dry_run else gates.then,
+        uncompared=uncompared,
+        gates_at=format_time(state.since) if state.results else None,
+        counted_from=format_time(counted_from) if now < counted_from + _LATE else None,
+    )
+
+
+def _route(outcomes: RouteOutcomes) -> RouteReport:
+    requests, seconds = outcomes.requests, outcomes.seconds
+    return RouteReport(
+        requests,
+        outcomes.failures,
+        outcomes.overdue,
+        {name: count for name, count in zip(OUTCOMES, outcomes.ends, strict=True) if count},
+        round(seconds / requests * 1000, 3) if requests else None,
+    )
+
+
+def cutover_table(found: CutoverReport) -> str:
+    """Return a text for people."""
+    state = found.state.replace("_", " ")
+    facts = {
+        "since": f"{found.since}: {found.why}"
+        + (f" ({state})" if found.state in ("held", "rolled_back") else ""),
+        "next": found.next,
+        "old route": _outcomes(found.old),
+        "new route": _outcomes(found.new),
+        "shadow": compared_text(found.compared, found.differing)
+        if found.counted_from is None
+        else f"not known yet: answers count from {found.counted_from} on",
+    }
+    if found.uncompared:
+        facts["missing"] = f"never compared: {listed(found.uncompared)}"
+    head = f"Version {found.version} of {found.api}: {found.percent:g}% goes via {found.via}"
+    lines = [head, *(f"  {name:<9}  {fact}" for name, fact in facts.items())]
+    if found.gates:
+        shown = [gate for gate in found.gates if is_shown(gate)]
+        effect = " (dry run: without effect)" if found.then is None else ""
+        window = f"within {found.gates[0].window:g} s"
+        when = "" if found.gates_at is None else f" before {found.gates_at}"
+        lines.append(f"  gates{effect}, {window}{when}")
+        rows = [("", "gate", "old route", "new route", "limit", "outcome"), *map(_row, shown)]
+        lines += (f"  {line}" for line in columns(rows, {2, 3, 4}))
+    return "\n".join(lines)
+
+
+def is_shown(gate: GateResult) -> bool:
+    """Whether people see a comparison; not if nothing of its kind occurred on either route."""
+    always = not adds(gate) or gate.measure in ("5xx", "answers")
+    return always or bool(gate.new_count or gate.old_count)
+
+
+def adds(gate: GateResult) -> bool:
+    """Whether the limit of a gate is added to what the old route has."""
+    return gate.gate in ("errors", "violations")
+
+
+def gate_name(gate: GateResult) -> str:
+    """Return the name of a comparison for people."""
+    return f"{gate.gate} {gate.measure}" if adds(gate) else gate.gate
+
+
+def _row(gate: GateResult) -> tuple[str, ...]:
+    name = gate_name(gate)
+    if gate.gate == "latency":
+        values = (
+            "-" if value is None else f"{value * 1000:.1f} ms ({count})"
+            for value, count in ((gate.old, gate.old_requests), (gate.new, gate.new_requests))
+        )
+        return "", name, *values, f"{gate.limit:g}x", gate.outcome
+    values = (
+        "-" if value is None else f"{value * 100:.3g}% ({count} of {total})"
+        for value, count, total in (
+            (gate.old, gate.old_count, gate.old_requests),
+            (gate.new, gate.new_count, gate.new_requests),
+        )
+    )
+    sign = "+" if adds(gate) else ""
+    return "", name, *values, f"{sign}{gate.limit * 100:.3g}%", gate.outcome
+
+
+def _outcomes(route: RouteReport) -> str:
+    mean = "" if route.mean_ms is None else f", {route.mean_ms:g} ms on average"
+    return f"{route.requests} {plural(route.requests, 'request')}, {route.failures} failed{mean}"
+
+
+class FieldReport(msgspec.Struct):
+    """A field of answers or of requests.
+
+    Attributes:
+        field: the field; one of a request begins with `request`.
+    """
+
+    field: str
+    differences: int
+    noise: int
+    last: str
+    kind: Literal["answer", "request"] = "answer"
+
+
+class DifferenceSample(msgspec.Struct):
+    """The value of a field that a client got, and the value that it would get.
+
+    Attributes:
+        old: the value that the client got; of a request, the status of the answer.
+        new: the value that it would get; of a request, the reason for the refusal.
+    """
+
+    endpoint: str
+    field: str
+    old: str
+    new: str
+    request_id: str
+    method: str
+    path: str
+
+
+class LatencyReport(msgspec.Struct):
+    """The times from a request to the head of its answer, in milliseconds, at most 5% off."""
+
+    answers: int
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+
+
+class ShadowReport(msgspec.Struct):
+    """The differences of one version.
+
+    Attributes:
+        samples: the latest differences, the latest last.
+        old: how long the version's own service took for the answers compared; None for no answers.
+        replica: the replica whose counts alone these are; None for all of them.
+    """
+
+    api: str
+    version: str
+    compared: int
+    differing: int
+    validated: int
+    invalid: int
+    shed: dict[str, int]
+    fields: list[FieldReport]
+    samples: list[DifferenceSample]
+    old: LatencyReport | None = None
+    new: LatencyReport | None = None
+    uncompared: list[str] = []
+    replica: str | None = None
+
+
+def shadow_report(
+    totals: Totals, key: VersionKey, uncompared: list[str], replica: str | None = None
+) -> ShadowReport:
+    """Return the report of a version, with the operations that were never compared.
+
+    Args:
+        replica: the replica whose counts alone these are; None for all of them.
+    """
+
+    def total(kind: str) -> int:
+        return sum(occurrences.count for _, occurrences in totals.counted(kind, *key))
+
+    fields: dict[str, FieldReport] = {}
+    for labels, occurrences in totals.counted("differences", *key):
+        fields[labels[-1]] = FieldReport(
+            labels[-1],
+            occurrences.count,
+            0,
+            format_time(occurrences.last),
+            "request" if labels[-1].startswith("request ") else "answer",
+        )
+    for labels, occurrences in totals.counted("noise", *key):
+        found = fields.setdefault(
+            labels[-1], FieldReport(labels[-1], 0, 0, format_time(occurrences.last))
+        )
+        found.noise = occurrences.count
+    return ShadowReport(
+        *key,
+        compared=total("compared"),
+        differing=total("differing"),
+        validated=total("validated"),
+        invalid=total("invalid"),
+        shed={
+            labels[-1]: occurrences.count for labels, occurrences in totals.counted("shed", *key)
+        },
+        fields=sorted(
+            fields.values(), key=lambda each: (-each.differences, -each.noise, each.field)
+        ),
+        samples=[
+            msgspec.convert(
+                {**msgspec.to_builtins(each.document), **each.request}, DifferenceSample
+            )
+            for each in totals.samples.get(("differences", *key), ())
+        ],
+        old=_latency(totals, key, CutoverRoute.OLD),
+        new=_latency(totals, key, CutoverRoute.NEW),
+        uncompared=uncompared,
+        replica=replica,
+    )
+
+
+def _latency(totals: Totals, key: VersionKey, route: CutoverRoute) -> LatencyReport | None:
+    buckets = totals.latencies.get((*key, route))
+    if not buckets:
+        return None
+    shares = (round(latency_quantile(buckets, share) * 1000, 1) for share in (0.5, 0.95, 0.99))
+    return LatencyReport(buckets.total(), *shares)
+
+
+def shadow_table(found: ShadowReport) -> str:
+    shed = ", ".join(f"{count} {reason}" for reason, count in sorted(found.shed.items()))
+    lines = [
+        f"{found.api} {found.version}: {compared_text(found.compared, found.differing)}"
+        + (
+            f"; {found.validated} {plural(found.validated, 'request')} validated,"
+            f" {found.invalid} would be refused"
+            if found.validated
+            else ""
+        )
+        + (f"; not compared: {shed}" if shed else "")
+    ]
+    for name, latency in (("old route", found.old), ("new route", found.new)):
+        if latency is not None:
+            lines.append(
+                f"  {name}  p50 {latency.p50_ms:.1f} ms, p95 {latency.p95_ms:.1f} ms,"
+                f" p99 {latency.p99_ms:.1f} ms"
+            )
+    if found.uncompared:
+        lines.append(f"  missing    never compared: {listed(found.uncompared)}")
+    if found.fields:
+        fields = [
+            (each.field, str(each.differences), str(each.noise), each.last) for each in found.fields
+        ]
+        lines += columns([("FIELD", "DIFFERENCES", "NOISE", "LAST"), *fields], right=range(1, 3))
+    if found.samples:
+        samples = [
+            (each.field, each.old, each.new, f"{each.method} {each.path}", each.request_id)
+            for each in reversed(found.samples)
+        ]
+        head = ("SAMPLE", "CLIENT GOT", "WOULD GET", "REQUEST", "ID")
+        lines += columns([head, *samples])
+    if found.replica is not None:
+        lines.append(f"These are the counts of the replica {found.replica} alone.")
+    return "\n".join(lines)

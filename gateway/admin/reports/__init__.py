@@ -1,1 +1,0 @@
-"""Reports: what the admin port answers, as JSON and as text for people."""
