@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 import gateway.process.settings
 import users_service.settings
-from gateway.base.errors import FAULT_KINDS
+from gateway.base.errors import FaultCode
 from gateway.cli import COMMANDS, command_named
 from gateway.cli.shared.arguments import CommandParser
 from gateway.conversion.changes.registry import CHANGES, PARAMETER_CHANGES
@@ -136,8 +136,8 @@ def changes_page() -> str:
 def errors_page() -> str:
     """Return the table of the errors that the gateway answers with."""
     rows = "\n".join(
-        f"| {kind.status} | `{code}` | {kind.title} | {kind.blame.value} | {kind.when} |"
-        for code, kind in sorted(FAULT_KINDS.items(), key=lambda item: (item[1].status, item[0]))
+        f"| {code.usual_status} | `{code}` | {code.problem_title} | {code.blame.value} | {code.when} |"
+        for code in sorted(FaultCode, key=lambda one: (one.usual_status, one))
     )
     return f"""\
 {

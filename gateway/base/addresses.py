@@ -118,10 +118,7 @@ def client_network(
     """Return the network of the nearest address that is not a trusted proxy's, or None.
 
     Args:
-        head: The head of the request.
-        peer: The address that the request came from; empty where it is unknown.
         ipv4: The length, in bits, of the prefix that is kept of an IPv4 address.
-        ipv6: The same of an IPv6 address.
         trusted: The networks of trusted proxies, whose forwarding fields hold the address of the
             client.
     """

@@ -31,7 +31,6 @@ def open_standard_streams() -> None:
 
 
 def raise_limit() -> None:
-    """Raise the soft limit on open files to the hard limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 

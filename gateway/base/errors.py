@@ -1,52 +1,159 @@
 """Faults: every error that the gateway itself answers a request with.
 
-The code of a fault determines its status and its blame, by the one table in this module; nothing
-else in the gateway chooses an error status. The response body is a problem detail (RFC 9457).
+The code of a fault determines its status and whom it blames; nothing else in the gateway chooses an
+error status. The response body is a problem detail (RFC 9457).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
-from types import MappingProxyType
-from typing import NamedTuple
+from typing import Self
 
 
 class Blame(Enum):
-    """The party that caused a fault: the client, the gateway or the upstream service."""
-
     CLIENT = "client"
     GATEWAY = "gateway"
     UPSTREAM = "upstream"
 
 
 class FaultCode(StrEnum):
-    """The stable, machine-readable names of the faults; they are part of the public contract."""
+    """The faults: for each, its code, whom it blames, its status, its title and its condition.
 
-    BAD_REQUEST = "bad_request"
-    NOT_FOUND = "not_found"
-    METHOD_NOT_ALLOWED = "method_not_allowed"
-    REQUEST_TIMEOUT = "request_timeout"
-    BODY_TOO_LARGE = "body_too_large"
-    URI_TOO_LONG = "uri_too_long"
-    HEADERS_TOO_LARGE = "headers_too_large"
-    EXPECTATION_FAILED = "expectation_failed"
-    UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
-    UNCONVERTIBLE_REQUEST = "unconvertible_request"
-    OPERATION_MISSING = "operation_missing"
-    VERSION_MISSING = "version_missing"
-    VERSION_MALFORMED = "version_malformed"
-    VERSION_UNKNOWN = "version_unknown"
-    VERSION_CONFLICT = "version_conflict"
-    VERSION_RETIRED = "version_retired"
-    VERSION_BROWNOUT = "version_brownout"
-    INTERNAL = "internal"
-    OVERLOADED = "overloaded"
-    GATEWAY_EXHAUSTED = "gateway_exhausted"
-    UPSTREAM_UNAVAILABLE = "upstream_unavailable"
-    UPSTREAM_UNREACHABLE = "upstream_unreachable"
-    UPSTREAM_PROTOCOL = "upstream_protocol"
-    UPSTREAM_TIMEOUT = "upstream_timeout"
-    CONVERSION_FAILED = "conversion_failed"
+    The codes are part of the public contract. The condition is for the table of errors in the
+    documentation. `Fault.status_override` may replace a status in three cases: the status of a
+    fault about a version depends on the mechanism that carries the version, such as 404 for the
+    path, and the operator configures the statuses of a brownout and of a missing operation.
+    """
+
+    blame: Blame
+    usual_status: int
+    problem_title: str
+    when: str
+
+    def __new__(
+        cls,
+        value: str,
+        blame: Blame = Blame.GATEWAY,
+        status: int = 500,
+        title: str = "",
+        when: str = "",
+    ) -> Self:
+        """Return the code with what all faults of it have; a look-up passes the value alone."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.blame, member.usual_status = blame, status
+        member.problem_title, member.when = title, when
+        return member
+
+    # fmt: off
+    BAD_REQUEST = (
+        "bad_request", Blame.CLIENT, 400, "Malformed request",
+        ("The request is not valid HTTP/1.1, or a field of it would have the service see another "
+        "request."),
+    )
+    NOT_FOUND = (
+        "not_found", Blame.CLIENT, 404, "No such resource",
+        "No endpoint has this path; paths match exactly.",
+    )
+    METHOD_NOT_ALLOWED = (
+        "method_not_allowed", Blame.CLIENT, 405, "Method not allowed",
+        ("The endpoint lacks the method; Allow lists those it has. Also TRACE with Max-Forwards: "
+        "0, whose answer could show credentials."),
+    )
+    REQUEST_TIMEOUT = (
+        "request_timeout", Blame.CLIENT, 408, "Request timed out",
+        "Header fields or a body came too slowly.",
+    )
+    BODY_TOO_LARGE = (
+        "body_too_large", Blame.CLIENT, 413, "Body too large",
+        "The body exceeds max_body of the endpoint or a limit.",
+    )
+    URI_TOO_LONG = (
+        "uri_too_long", Blame.CLIENT, 414, "Request target too long",
+        "The request target exceeds limits.target.",
+    )
+    HEADERS_TOO_LARGE = (
+        "headers_too_large", Blame.CLIENT, 431, "Header fields too large",
+        "The header fields exceed limits.header_bytes or limits.header_fields.",
+    )
+    EXPECTATION_FAILED = (
+        "expectation_failed", Blame.CLIENT, 417, "Expectation failed",
+        "Expect asks for something other than 100-continue.",
+    )
+    UNSUPPORTED_MEDIA_TYPE = (
+        "unsupported_media_type", Blame.CLIENT, 415, "Unsupported media type",
+        ("A body to convert has a media type, charset or content coding that the gateway does "
+        "not read."),
+    )
+    UNCONVERTIBLE_REQUEST = (
+        "unconvertible_request", Blame.CLIENT, 400, "Request cannot be converted",
+        ("The request does not fit the version it was sent for; the detail names the place. Also "
+        "a WebSocket whose messages would have to be converted."),
+    )
+    OPERATION_MISSING = (
+        "operation_missing", Blame.CLIENT, 404, "Operation no longer offered",
+        "The version of the service lacks the operation; `refuse` may set another status.",
+    )
+    VERSION_MISSING = (
+        "version_missing", Blame.CLIENT, 400, "Version missing",
+        "The request names no version, and there is no default.",
+    )
+    VERSION_MALFORMED = (
+        "version_malformed", Blame.CLIENT, 400, "Version malformed",
+        ("The version is not written in the format of the API, or another parameter looks like "
+        "that of the version."),
+    )
+    VERSION_UNKNOWN = (
+        "version_unknown", Blame.CLIENT, 400, "Version not supported",
+        "The API or the endpoint has no such version; the answer lists those there are.",
+    )
+    VERSION_CONFLICT = (
+        "version_conflict", Blame.CLIENT, 400, "Versions contradict each other",
+        "Two places of the request name different versions.",
+    )
+    VERSION_RETIRED = (
+        "version_retired", Blame.CLIENT, 410, "Version retired",
+        "The sunset of the version has passed; `successor` names the version to use instead.",
+    )
+    VERSION_BROWNOUT = (
+        "version_brownout", Blame.GATEWAY, 503, "Version browned out",
+        ("A brownout refuses the request; Retry-After covers adjacent windows. The status may be "
+        "410."),
+    )
+    INTERNAL = (
+        "internal", Blame.GATEWAY, 500, "Internal error",
+        "The gateway failed; the log has the cause.",
+    )
+    OVERLOADED = (
+        "overloaded", Blame.GATEWAY, 503, "Too many requests in flight",
+        "Too many clients, tunnels, requests in flight, or bodies being converted.",
+    )
+    GATEWAY_EXHAUSTED = (
+        "gateway_exhausted", Blame.GATEWAY, 503, "Gateway cannot connect",
+        ("The machine of the gateway has no local port, file or memory for a connection. It "
+        "counts neither against the target nor in gates; Retry-After is set."),
+    )
+    UPSTREAM_UNAVAILABLE = (
+        "upstream_unavailable", Blame.UPSTREAM, 503, "No healthy backend",
+        "No target of the service is healthy.",
+    )
+    UPSTREAM_UNREACHABLE = (
+        "upstream_unreachable", Blame.UPSTREAM, 502, "Backend unreachable",
+        "The service refuses or resets the connection.",
+    )
+    UPSTREAM_PROTOCOL = (
+        "upstream_protocol", Blame.UPSTREAM, 502, "Backend broke HTTP",
+        "The service breaks HTTP before its response head is complete.",
+    )
+    UPSTREAM_TIMEOUT = (
+        "upstream_timeout", Blame.UPSTREAM, 504, "Backend too slow",
+        "The service exceeds one of its timeouts.",
+    )
+    CONVERSION_FAILED = (
+        "conversion_failed", Blame.UPSTREAM, 502, "Response cannot be converted",
+        "A response that must be converted cannot be; nothing of it is sent.",
+    )
+    # fmt: on
 
 
 BEFORE_VERSION: frozenset[FaultCode] = frozenset(
@@ -63,199 +170,15 @@ BEFORE_VERSION: frozenset[FaultCode] = frozenset(
 """The faults of requests whose version is not known; all others may be faults of any version."""
 
 
-class FaultKind(NamedTuple):
-    """The properties that all faults of one code share.
-
-    Attributes:
-        blame: The party that caused the fault.
-        status: The HTTP status of the response.
-        title: The title of the problem detail.
-        when: The condition, for the table of errors in the documentation.
-    """
-
-    blame: Blame
-    status: int
-    title: str
-    when: str
-
-
-# `Fault.status_override` may replace a status of this table in three cases. The status of a fault
-# about a version depends on the mechanism that carries the version: 404 for the path, 406 for
-# Accept. The operator configures the statuses of a brownout and of an operation that is missing.
-FAULT_KINDS: Mapping[FaultCode, FaultKind] = MappingProxyType(
-    {
-        FaultCode.BAD_REQUEST: FaultKind(
-            Blame.CLIENT,
-            400,
-            "Malformed request",
-            "The request is not valid HTTP/1.1, or a field of it would have the service see"
-            " another request.",
-        ),
-        FaultCode.NOT_FOUND: FaultKind(
-            Blame.CLIENT,
-            404,
-            "No such resource",
-            "No endpoint has this path; paths match exactly.",
-        ),
-        FaultCode.METHOD_NOT_ALLOWED: FaultKind(
-            Blame.CLIENT,
-            405,
-            "Method not allowed",
-            "The endpoint lacks the method; Allow lists those it has. Also TRACE with "
-            "Max-Forwards: 0, whose answer could show credentials.",
-        ),
-        FaultCode.REQUEST_TIMEOUT: FaultKind(
-            Blame.CLIENT,
-            408,
-            "Request timed out",
-            "Header fields or a body came too slowly.",
-        ),
-        FaultCode.BODY_TOO_LARGE: FaultKind(
-            Blame.CLIENT,
-            413,
-            "Body too large",
-            "The body exceeds max_body of the endpoint or a limit.",
-        ),
-        FaultCode.URI_TOO_LONG: FaultKind(
-            Blame.CLIENT,
-            414,
-            "Request target too long",
-            "The request target exceeds limits.target.",
-        ),
-        FaultCode.HEADERS_TOO_LARGE: FaultKind(
-            Blame.CLIENT,
-            431,
-            "Header fields too large",
-            "The header fields exceed limits.header_bytes or limits.header_fields.",
-        ),
-        FaultCode.EXPECTATION_FAILED: FaultKind(
-            Blame.CLIENT,
-            417,
-            "Expectation failed",
-            "Expect asks for something other than 100-continue.",
-        ),
-        FaultCode.UNSUPPORTED_MEDIA_TYPE: FaultKind(
-            Blame.CLIENT,
-            415,
-            "Unsupported media type",
-            "A body to convert has a media type, charset or content coding that the gateway"
-            " does not read.",
-        ),
-        FaultCode.UNCONVERTIBLE_REQUEST: FaultKind(
-            Blame.CLIENT,
-            400,
-            "Request cannot be converted",
-            "The request does not fit the version it was sent for; the detail names the"
-            " place. Also a WebSocket whose messages would have to be converted.",
-        ),
-        FaultCode.OPERATION_MISSING: FaultKind(
-            Blame.CLIENT,
-            404,
-            "Operation no longer offered",
-            "The version of the service lacks the operation; `refuse` may set another status.",
-        ),
-        FaultCode.VERSION_MISSING: FaultKind(
-            Blame.CLIENT,
-            400,
-            "Version missing",
-            "The request names no version, and there is no default.",
-        ),
-        FaultCode.VERSION_MALFORMED: FaultKind(
-            Blame.CLIENT,
-            400,
-            "Version malformed",
-            "The version is not written in the format of the API, or another parameter"
-            " looks like that of the version.",
-        ),
-        FaultCode.VERSION_UNKNOWN: FaultKind(
-            Blame.CLIENT,
-            400,
-            "Version not supported",
-            "The API or the endpoint has no such version; the answer lists those there are.",
-        ),
-        FaultCode.VERSION_CONFLICT: FaultKind(
-            Blame.CLIENT,
-            400,
-            "Versions contradict each other",
-            "Two places of the request name different versions.",
-        ),
-        FaultCode.VERSION_RETIRED: FaultKind(
-            Blame.CLIENT,
-            410,
-            "Version retired",
-            "The sunset of the version has passed; `successor` names the version to use instead.",
-        ),
-        FaultCode.VERSION_BROWNOUT: FaultKind(
-            Blame.GATEWAY,
-            503,
-            "Version browned out",
-            "A brownout refuses the request; Retry-After covers adjacent windows. The"
-            " status may be 410.",
-        ),
-        FaultCode.INTERNAL: FaultKind(
-            Blame.GATEWAY,
-            500,
-            "Internal error",
-            "The gateway failed; the log has the cause.",
-        ),
-        FaultCode.OVERLOADED: FaultKind(
-            Blame.GATEWAY,
-            503,
-            "Too many requests in flight",
-            "Too many clients, tunnels, requests in flight, or bodies being converted.",
-        ),
-        FaultCode.GATEWAY_EXHAUSTED: FaultKind(
-            Blame.GATEWAY,
-            503,
-            "Gateway cannot connect",
-            "The machine of the gateway has no local port, file or memory for a connection."
-            " It counts neither against the target nor in gates; Retry-After is set.",
-        ),
-        FaultCode.UPSTREAM_UNAVAILABLE: FaultKind(
-            Blame.UPSTREAM,
-            503,
-            "No healthy backend",
-            "No target of the service is healthy.",
-        ),
-        FaultCode.UPSTREAM_UNREACHABLE: FaultKind(
-            Blame.UPSTREAM,
-            502,
-            "Backend unreachable",
-            "The service refuses or resets the connection.",
-        ),
-        FaultCode.UPSTREAM_PROTOCOL: FaultKind(
-            Blame.UPSTREAM,
-            502,
-            "Backend broke HTTP",
-            "The service breaks HTTP before its response head is complete.",
-        ),
-        FaultCode.UPSTREAM_TIMEOUT: FaultKind(
-            Blame.UPSTREAM,
-            504,
-            "Backend too slow",
-            "The service exceeds one of its timeouts.",
-        ),
-        FaultCode.CONVERSION_FAILED: FaultKind(
-            Blame.UPSTREAM,
-            502,
-            "Response cannot be converted",
-            "A response that must be converted cannot be; nothing of it is sent.",
-        ),
-    }
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Fault:
     """An error of one request, and the response to it.
 
     Attributes:
-        code: The stable name of the fault.
         detail: A sentence for a human reader of the response; it contains no secret.
         supported: The labels of the supported versions; None where the fault is not about a
             version.
         fields: The header fields that the response must carry, such as Allow and Retry-After.
-        status_override: The status that replaces the one of the code; None keeps that.
         successor: The members of the problem detail about the version to use instead; None where
             the version of the request does not end or has no successor.
         misfit: The `field` that a request does not fit its version with, its JSON Pointer
@@ -274,19 +197,17 @@ class Fault:
 
     @property
     def blame(self) -> Blame:
-        """The party that caused the fault."""
-        return FAULT_KINDS[self.code].blame
+        return self.code.blame
 
     @property
     def status(self) -> int:
-        """The HTTP status of the response."""
-        return self.status_override or FAULT_KINDS[self.code].status
+        return self.status_override or self.code.usual_status
 
     def problem(self, instance: str) -> dict[str, object]:
         """Return the problem detail object (RFC 9457); `instance` is the path of the request."""
         problem: dict[str, object] = {
             "type": f"urn:problem:{self.code}",
-            "title": FAULT_KINDS[self.code].title,
+            "title": self.code.problem_title,
             "status": self.status,
             "detail": self.detail,
             "instance": instance,
@@ -309,7 +230,6 @@ def not_offered(
     """Return the fault of an operation that the version of the service lacks.
 
     Args:
-        status: the status of the refusal.
         usual: the usual sentence.
         detail: the sentence that the rules give; empty for none.
         code: the code that the rules give; None for none.
@@ -331,12 +251,7 @@ def method_not_allowed(allow: str) -> Fault:
 
 
 def unconvertible(error: object, misfit: Mapping[str, str] | None = None) -> Fault:
-    """Return the fault of a request that does not fit its version.
-
-    Args:
-        error: The error, or its text.
-        misfit: See `Fault.misfit`.
-    """
+    """Return the fault of a request that does not fit its version."""
     detail = f"The request does not fit this version: {error}."
     return Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail, misfit=misfit)
 

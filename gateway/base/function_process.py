@@ -90,7 +90,6 @@ class FunctionProcess:
             raise
 
     def _start(self) -> None:
-        """Wait until the modules are imported."""
         what, end = "a process for Python functions has not started", monotonic() + _START
         try:
             self._link.send_bytes(pickle.dumps(list(_modules)))
@@ -110,12 +109,10 @@ class FunctionProcess:
         return runs and not self._killed and self._knows == _known()
 
     def kill(self) -> None:
-        """End it, whatever it does."""
         self._killed = True
         self._process.kill()
 
     def end(self) -> None:
-        """Kill it and wait until it has ended."""
         self.kill()
         self._process.wait()
         self._link.close()
@@ -150,13 +147,7 @@ def _known() -> tuple[list[str], list[str]]:
 
 
 def in_process(name: str, function: Callable[..., object], seconds: float) -> Callable[..., object]:
-    """Return a function that is called in the process which the thread holds, if it holds one.
-
-    Args:
-        name: the function as `module:function`.
-        function: the function.
-        seconds: the longest time that a call may take.
-    """
+    """Return a function that is called in the process which the thread holds, if it holds one."""
     _modules[name.partition(":")[0]] = None
 
     @wraps(function)

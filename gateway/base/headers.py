@@ -18,17 +18,8 @@ FIELD_LINE: Final = b": ".join
 
 # RFC 9110, section 7.6.1, and the fields that older specifications define as hop-by-hop.
 HOP_BY_HOP = frozenset(
-    {
-        b"connection",
-        b"keep-alive",
-        b"proxy-authenticate",
-        b"proxy-authorization",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
-    }
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
+    b" transfer-encoding upgrade".split()
 )
 
 # Digests of a body, and signatures, which may cover one (RFC 9530, RFC 1864, RFC 3230, RFC 9421).
@@ -54,23 +45,9 @@ _NEVER_BEHIND = (
     HOP_BY_HOP
     | SELECTING
     | frozenset(
-        {
-            b"authorization",
-            b"cache-control",
-            b"content-encoding",
-            b"content-length",
-            b"content-range",
-            b"content-type",
-            b"cookie",
-            b"expect",
-            b"host",
-            b"if-modified-since",
-            b"if-none-match",
-            b"max-forwards",
-            b"set-cookie",
-            b"vary",
-            b"www-authenticate",
-        }
+        b"authorization cache-control content-encoding content-length content-range content-type"
+        b" cookie expect host if-modified-since if-none-match max-forwards set-cookie vary"
+        b" www-authenticate".split()
     )
 )
 
@@ -90,19 +67,8 @@ SPOKEN_FOR = (
     | ABOUT_BYTES
     | ENDING
     | frozenset(
-        {
-            b"age",
-            b"allow",
-            b"date",
-            b"etag",
-            b"expires",
-            b"last-modified",
-            b"link",
-            b"location",
-            b"retry-after",
-            b"via",
-            b"x-request-id",
-        }
+        b"age allow date etag expires last-modified link location retry-after via"
+        b" x-request-id".split()
     )
 )
 
@@ -143,13 +109,8 @@ METHOD_OVERRIDES = frozenset({b"x-http-method", b"x-http-method-override", b"x-m
 _WATCHED = METHOD_OVERRIDES | DIGESTS | {b"connection", b"date", b"expect", b"vary"}
 _LINKS = frozenset({b"content-location", b"link", b"location", b"set-cookie"})
 _DROPPED: Final = b""
-
-
 # The maximum number of names in a cache, and the maximum length of each.
-_MOST_NAMES = 1024
-
-
-_LONGEST_NAME = 64
+_MOST_NAMES, _LONGEST_NAME = 1024, 64
 
 
 class FieldNames:
@@ -157,9 +118,6 @@ class FieldNames:
 
     Clients and services send the same few names again and again, so each is examined once; the
     cache is bounded.
-
-    Args:
-        names: The names, in lower case.
 
     Attributes:
         names: The names.
@@ -190,7 +148,6 @@ class FieldFates(FieldNames):
 
     Args:
         names: The names of the fields to drop beside the hop-by-hop fields, in lower case.
-        watch: The names of further fields to watch, in lower case.
     """
 
     def __init__(self, names: frozenset[bytes], watch: frozenset[bytes] = frozenset()) -> None:
@@ -245,12 +202,7 @@ def connection_options(value: bytes) -> set[bytes]:
 
 
 def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) -> HeaderFields:
-    """Return the fields to forward: not hop-by-hop, not in `drop`, not named by Connection.
-
-    Args:
-        fields: The field lines as received.
-        drop: The names of further fields to drop, in lower case.
-    """
+    """Return the fields to forward: not hop-by-hop, not in `drop`, not named by Connection."""
     return fates(drop).sort(fields)[0]
 
 
@@ -280,9 +232,6 @@ def withheld(read: Iterable[str] = ()) -> frozenset[bytes]:
 
     They are the fields that the gateway writes itself, and the fields whose names a service may
     confuse with a field that the gateway writes or reads.
-
-    Args:
-        read: The names of further fields that the gateway reads, such as those that name clients.
     """
     names = {name.lower().encode() for name in read}
     return OURS | lookalikes(OURS | HOP_BY_HOP | METHOD_OVERRIDES | names)
@@ -298,7 +247,6 @@ def takes_trailers(values: Iterable[str]) -> bool:
 
 
 def trailing(fields: Iterable[tuple[bytes, bytes]]) -> HeaderFields:
-    """Return the trailer fields to forward."""
     return [line for line in fields if line[0].lower() not in _NEVER_BEHIND]
 
 
@@ -311,8 +259,6 @@ def forwarding(peer: str, authority: str, inherited: FieldLines) -> FieldLines:
     """Return the Forwarded and X-Forwarded-* fields of a request that came from `peer`.
 
     Args:
-        peer: The address that the request came from.
-        authority: The host and port that the client used.
         inherited: The forwarding fields of the trusted proxy that sent the request; empty where
             the peer is not trusted.
     """

@@ -10,6 +10,8 @@ Location = tuple[str | int, ...]
 # A report has so many mistakes, and of each so many characters, so that no file floods a log.
 _MAX_SHOWN = 100
 _MAX_LENGTH = 1000
+# A hint lists this many names, or the nearest of more.
+_MAX_KNOWN, _NEAREST = 8, 5
 
 LOSSY = "warning: lossy towards"
 """How the warnings of conversions begin that lose what one version has."""
@@ -22,7 +24,6 @@ class Issue(NamedTuple):
         line: the line, from 1; 0 if the mistake belongs to no line.
         column: the column, from 1; 0 if the mistake belongs to no line.
         place: the place in the document, such as `apis.person.endpoints[2]`.
-        text: what is wrong, and what would be right.
     """
 
     line: int
@@ -85,7 +86,6 @@ class Mistakes:
     warnings: list[Mistake] = field(default_factory=list)
 
     def add(self, text: str, *location: str | int) -> None:
-        """Record a mistake."""
         self.found.append(Mistake(location, text))
 
     def warn(self, text: str, *location: str | int) -> None:
@@ -111,14 +111,17 @@ class Mistakes:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Return a hint: the known name that is nearest, or all known names if none is near."""
+    """Return a hint: the name that is meant, or else the known names that are nearest."""
     from difflib import get_close_matches  # imported only for a mistake, since it is large
 
     names = sorted(known)
     close = get_close_matches(name, names, n=1)
     if close:
         return f"did you mean '{close[0]}'?"
-    return f"known: {', '.join(names) or 'none'}"
+    if len(names) <= _MAX_KNOWN:
+        return f"known: {', '.join(names) or 'none'}"
+    nearest = get_close_matches(name, names, n=_NEAREST, cutoff=0.0)
+    return f"known: {', '.join(nearest)} and {len(names) - _NEAREST} more"
 
 
 def place(location: Location) -> str:

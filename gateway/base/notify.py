@@ -71,7 +71,6 @@ class Notify(SectionModel):
     messages have no links."""
 
     def check(self, mistakes: Mistakes) -> None:
-        """Report wrong URLs and keys."""
         for name, webhook in self.webhooks.items():
             at = ("notify", "webhooks", name)
             mistakes.attempt(partial(_check_url, webhook.url), *at, "url")

@@ -9,12 +9,7 @@ VersionKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """The overrides that are in force; each stays until it is changed or cleared.
-
-    Attributes:
-        paused: The versions whose brownouts are paused.
-        percents: The percentages of cutovers that differ from the configuration, by version.
-    """
+    """The overrides that are in force; each stays until it is changed or cleared."""
 
     paused: frozenset[VersionKey] = frozenset()
     percents: Mapping[VersionKey, float] = field(default_factory=dict)

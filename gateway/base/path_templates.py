@@ -209,11 +209,7 @@ class Router(Generic[T]):
     __slots__ = ("_exact", "_remembered", "_root", "_search", "_targets")
 
     def __init__(self, routes: Iterable[tuple[Template, T]]) -> None:
-        """Build the map.
-
-        Raises:
-            ValueError: two templates match the same paths.
-        """
+        """Build the map; raises ValueError if two templates match the same paths."""
         self._exact: dict[str, tuple[T, Mapping[str, str]]] = {}
         self._root: _Node[T] = _Node()
         # Not a method, whose cache would refer back to the router: a replaced router is freed at

@@ -13,20 +13,15 @@ class HeaderLookup(Protocol):
         """Return the values of all field lines named `key`, or `default` if there are none."""
         ...
 
-    def items(self) -> Iterable[tuple[str, str]]:
-        """Return the names and the values of all field lines, in their order."""
-        ...
+    def items(self) -> Iterable[tuple[str, str]]: ...
 
 
 class RequestHead(NamedTuple):
     """The head of an HTTP request.
 
     Attributes:
-        method: The method.
-        path: The raw path, with its percent-encoding as received.
         query: The raw query, with its percent-encoding as received. It is None where the request
             target has no question mark, and empty where nothing follows the question mark.
-        fields: The header fields.
         authority: The host, and the port if the client sent one (RFC 9110, section 7.2); empty
             where the authority is unknown.
     """
@@ -43,8 +38,6 @@ class RequestContext(NamedTuple):
 
     Attributes:
         client: The name of the client; empty where the client has no name.
-        now: The time, in seconds since 1970.
-        overrides: The overrides of the configuration that are in force.
         brownout_draw: The random number by which a brownout of a share of the requests refuses
             this one.
         cutover_draw: The random number by which a cutover of a share of the requests moves this

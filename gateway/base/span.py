@@ -15,15 +15,12 @@ class Span(NamedTuple):
     """One step of a traced request.
 
     Attributes:
-        trace_id: The id of its trace.
-        span_id: The id of its own.
         parent_id: The id of the span that it is a part of; empty if it begins the trace.
         name: What is done, such as `GET /v{version}/person`.
         kind: One of SpanKind.
         began: When it began, in nanoseconds since 1970.
         ended: When it ended.
         attributes: By the names of OpenTelemetry's conventions.
-        failed: Whether it failed.
         links: The ids of spans, each with the id of its trace, that it is about but no part of.
         state: What its caller said of the trace in `tracestate`; empty for nothing.
     """

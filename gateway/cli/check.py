@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 
 from gateway.base.mistakes import ConfigError, in_order, report
 from gateway.cli.shared.arguments import add_rules_file, rules_file
-from gateway.rules.checks.examples import check_conversions
+from gateway.rules.checks.conversions import check_conversions
 from gateway.rules.load import check_file
 
 HELP = "list the mistakes in a configuration, and what its conversions lose"

@@ -101,7 +101,6 @@ class BrownoutWindow(SectionModel):
     def compile(
         self, sunset: float, zone: tzinfo, at: Location, mistakes: Mistakes
     ) -> "CompiledWindow":
-        """Return the times of the window."""
         begins = _date(self.from_, -inf, (*at, "from"), mistakes)
         ends = _date(self.to, inf, (*at, "to"), mistakes)
         if ends <= begins:
@@ -185,8 +184,6 @@ class CompiledWindow:
     """The times of a brownout window, in seconds since 1970, and its percentages.
 
     Attributes:
-        begins: The time before which the window is closed.
-        ends: The time from which on the window is closed.
         schedule: The times at which the window opens; None opens it from `begins` to `ends`.
         seconds: The seconds that the window stays open each time, at `begins` and at `ends`.
         percent: The percentage of requests that are refused, at `begins` and at `ends`.
@@ -246,8 +243,6 @@ class VersionBrownout:
     """The brownouts of one version.
 
     Attributes:
-        key: The API and the label of the version.
-        windows: The windows in which requests are refused.
         status: The HTTP status of the refusals: 503 with Retry-After, or 410.
         exempt: The time until which each client is exempt, in seconds since 1970, by client;
             infinite for a permanent exemption.
@@ -313,9 +308,6 @@ class VersionBrownout:
 
         Args:
             closes: The time of the next attempt, which `closes` returned.
-            now: The time, in seconds since 1970.
-            offered: The labels of the versions that have not ended.
-            successor: The problem detail members about the version to use instead, or None.
         """
         _, label = self.key
         instead = "a later version" if successor is None else f"version {successor['version']}"

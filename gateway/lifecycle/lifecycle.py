@@ -156,10 +156,7 @@ class VersionLifecycle:
     """The lifecycle of a version, which holds at every endpoint. Times are seconds since 1970.
 
     Attributes:
-        version: The version.
-        deprecated: The time from which on the version is deprecated; None where it is not.
         sunset: The time at which the version ends; infinite where it has no end.
-        link: The URL of a page about the deprecation and the sunset; None where there is none.
         exempt: The later time at which the version ends for each exempt client, by client.
         successor_versions: The successor of the version, then the successor of that one, and so on.
     """
@@ -172,7 +169,6 @@ class VersionLifecycle:
     successor_versions: tuple[Version, ...] = ()
 
     def ended(self, context: RequestContext) -> bool:
-        """Return whether the version has ended for the client of a request."""
         return context.now >= self.sunset and context.now >= self.exempt.get(
             context.client, self.sunset
         )
@@ -198,7 +194,7 @@ class VersionLifecycle:
         return tuple(lines)
 
     def at_endpoint(self, successors: "tuple[Successor, ...]") -> "EndpointLifecycle":
-        """Return the lifecycle as an endpoint announces it, with its header fields serialised."""
+        """Return the lifecycle as an endpoint announces it."""
         link_parts: tuple[str, ...] = ()
         link: str | None = None
         has_port = any(successor.address.host is not None for successor in successors)
@@ -235,11 +231,8 @@ class Successor:
     the key PORT, and the path of the operation by the key `operation_key`.
 
     Attributes:
-        version: The later version.
         lifecycle: The lifecycle of the later version, which may have ended as well; None where it
             has no lifecycle.
-        path: The template of the endpoint's path.
-        address: The part of a request, beside the path, that names the version.
         conversions: The conversion of requests from the version that ends, and of their answers,
             where operations differ; None where every operation has the same path.
     """
@@ -276,7 +269,6 @@ class Successor:
         return f'<{host}{self._target_path(values)}>; rel="successor-version"{hint}'
 
     def problem_members(self, link_values: Mapping[str, str]) -> dict[str, object]:
-        """Return the members of a problem detail about the successor."""
         values = {name: _uri_text(value) for name, value in link_values.items()}
         found: dict[str, object] = {"version": str(self.version), "path": self._target_path(values)}
         if self.address.host is not None:
@@ -308,8 +300,6 @@ class EndpointLifecycle(VersionLifecycle):
         link_parts: The parts of a link to the successor that depends on the request: literal texts
             that alternate with keys of link values. It is empty where no link depends on it.
         operations_differ: Whether operations may have other paths in a successor.
-        has_port: Whether a successor is at another host, whose links have the port of the request.
-        is_constant: Whether every response has the same `fields`, whoever asks and wherever.
     """
 
     successors: tuple[Successor, ...] = ()
@@ -374,10 +364,6 @@ def lifecycle_at(
     """Return the lifecycle of a version, one of `lifecycles`, as an endpoint announces it.
 
     Args:
-        version: The version.
-        lifecycles: The lifecycles of the versions that have one.
-        path: The template of the endpoint's path.
-        readers: The readers of the endpoint.
         convert: Returns the conversion between two versions at the endpoint if operations differ.
         own: The versions that have the endpoint.
     """

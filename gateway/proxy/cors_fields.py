@@ -11,8 +11,7 @@ from gateway.conversion.operation_path import find_operation_path
 from gateway.conversion.version_step import MessageKind
 from gateway.proxy.answer_links import asked
 from gateway.proxy.exchange import Exchange
-from gateway.routing.cors import NamePair, allowed, exposed, name_pairs, requested
-from gateway.routing.options import PREFLIGHT
+from gateway.routing.cors import PREFLIGHT, NamePair, allowed, exposed, name_pairs, requested
 from gateway.routing.plan import Plan
 
 _METHOD, _HEADERS = b"access-control-request-method", b"access-control-request-headers"

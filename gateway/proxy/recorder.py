@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Sequence
 from time import perf_counter, time
 from typing import Final, NamedTuple
 
-from gateway.base.errors import FAULT_KINDS, Blame, FaultCode
+from gateway.base.errors import Blame, FaultCode
 from gateway.base.overrides import VersionKey
 from gateway.proxy.cutover_counts import CutoverCounts, CutoverPlace
 from gateway.proxy.exchange import Exchange
-from gateway.routing.options import is_preflight
+from gateway.routing.cors import is_preflight
 from gateway.usage import delta
 from gateway.usage.delta import (
     BOUNDS,
@@ -335,7 +335,7 @@ class Recorder:
 
     def _note(self, exchange: Exchange, place: _Place, counted: bool) -> None:
         plan, code = exchange.plan, exchange.code
-        blame = Blame.UPSTREAM if code is None else FAULT_KINDS[FaultCode(code)].blame
+        blame = Blame.UPSTREAM if code is None else FaultCode(code).blame
         refused = plan is None or blame is Blame.CLIENT
         client = exchange.client
         if counted:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from operator import add, sub
 from typing import Any, NamedTuple
 
-from gateway.base.errors import FAULT_KINDS, Blame, FaultCode
+from gateway.base.errors import Blame, FaultCode
 
 OUTCOMES = ("2xx", "3xx", "4xx", "401", "403", "404", "429", "5xx", "conversion", "abandoned")
 """The outcomes of a request, of which each request has one.
@@ -23,7 +23,7 @@ _CONVERSION = frozenset(
         FaultCode.CONVERSION_FAILED,
     }
 )
-_OF_SERVICES = frozenset(code for code, kind in FAULT_KINDS.items() if kind.blame is Blame.UPSTREAM)
+_OF_SERVICES = frozenset(code for code in FaultCode if code.blame is Blame.UPSTREAM)
 _PLACES = {name: place for place, name in enumerate(OUTCOMES)}
 _NAMED = {int(name): place for name, place in _PLACES.items() if name.isdigit()}
 FAILED = frozenset({_PLACES["4xx"], *_NAMED.values(), _PLACES["5xx"], _PLACES["conversion"]})

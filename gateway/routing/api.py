@@ -53,11 +53,7 @@ class ApiModel(VersionChoice):
         """Return the API, and its endpoints by their locations in gateway.yaml.
 
         Args:
-            name: the name of the API.
-            services: the services by name.
-            defaults: the settings at the top of gateway.yaml.
             now: the time, in seconds since 1970; it decides which versions have ended.
-            mistakes: collects the mistakes.
 
         Returns:
             None if the API has versions, and no label of them is right.

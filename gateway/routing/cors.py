@@ -12,8 +12,9 @@ from gateway.base.request import HeaderLookup
 from gateway.conversion.carry import carried_names
 from gateway.conversion.chain import Conversion
 from gateway.conversion.version_step import Direction, MessageKind, VersionLink
-from gateway.routing.options import PREFLIGHT
 
+PREFLIGHT = "Access-Control-Request-Method"
+"""The header field of a preflight that names the method which it asks about."""
 ANY_ORIGIN = "*"
 """What stands for all origins."""
 _ORIGIN = "Origin"
@@ -24,14 +25,18 @@ _READABLE = frozenset(
 )
 
 
+def is_preflight(method: str, fields: HeaderLookup) -> bool:
+    """Return whether a request is a preflight of CORS (Fetch, section 3.2.2)."""
+    return (
+        method == "OPTIONS"
+        and bool(fields.getall(PREFLIGHT, ()))
+        and bool(fields.getall("Origin", ()))
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class CorsRules:
-    """The origins whose scripts may read the gateway's own answers.
-
-    Attributes:
-        origins: The origins; ANY_ORIGIN alone stands for all.
-        credentials: Whether scripts may send cookies and the like. It goes with named origins.
-    """
+    """The origins whose scripts may read the gateway's own answers."""
 
     origins: frozenset[str]
     credentials: bool = False
@@ -44,9 +49,7 @@ class CorsRules:
     def answer(self, request: HeaderLookup, fields: Iterable[tuple[bytes, bytes]]) -> FieldLines:
         """Return the fields by which a script can read an answer; none for other origins.
 
-        Args:
-            request: The header fields of the request.
-            fields: The header fields of the answer, which the script can read too.
+        `fields` are those of the answer, which the script can read too.
         """
         allowed = self._allowed(request)
         if not allowed:
@@ -97,13 +100,7 @@ NamePair = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def name_pairs(conversion: Conversion, method: str, kind: MessageKind) -> tuple[NamePair, ...]:
-    """Return the names of header fields that a conversion changes, in its order.
-
-    Args:
-        conversion: The conversion.
-        method: The method of the request.
-        kind: Whether requests or answers are converted.
-    """
+    """Return the names of header fields that a conversion changes, in its order."""
     up = conversion.direction is Direction.UP
     known = "GET" if method == "HEAD" else method
     return tuple(
@@ -147,8 +144,6 @@ def exposed(names: Sequence[str], pairs: Sequence[NamePair], present: Collection
     """Return the names that a script may read, for those that a service exposes.
 
     Args:
-        names: The names that the service exposes.
-        pairs: The names of the service and those of the client.
         present: The names of the fields of the answer, in lower case; those that the conversion
             has made of something else are exposed as well.
     """
@@ -169,9 +164,6 @@ def _replaced(
     """Return names with those of the target in the place of those of the source.
 
     Args:
-        names: The names, in lower case.
-        source: The names to replace.
-        target: The names that replace them.
         whole: Whether all names of the source have to be there, or one of them.
     """
     gone = {name.lower() for name in source}
@@ -205,7 +197,6 @@ class Cors(SectionModel):
     include`. It goes with named origins. The default is false."""
 
     def compile(self, mistakes: Mistakes) -> CorsRules:
-        """Return the origins whose scripts may read the gateway's own answers."""
         for index, origin in enumerate(self.origins):
             at = ("cors", "origins", index)
             if origin != ANY_ORIGIN:

@@ -27,7 +27,7 @@ from gateway.lifecycle.lifecycle import EndpointLifecycle, VersionLifecycle, lif
 from gateway.rollout.cutover import StickyBy
 from gateway.routing.errors import ErrorTemplate
 from gateway.routing.snapshot import Endpoint, Route
-from gateway.versions.mechanisms import MECHANISMS, AnyMechanism
+from gateway.versions.mechanisms import AnyMechanism
 from gateway.versions.reader import Reader, VersionRewrite
 from gateway.versions.selection import Selector
 from gateway.versions.version import Version
@@ -39,19 +39,7 @@ def _one_or_several(value: object) -> str:
 
 
 class ApiParts(NamedTuple):
-    """The compiled parts of an API that its endpoints share.
-
-    Attributes:
-        name: the name of the API.
-        upstream_path: the path of the API that services are asked for.
-        media_types: how bodies are read, for endpoints without a setting of their own.
-        versions: the versions by label, the oldest first.
-        links: the changes between neighbouring versions, by the older one.
-        routes: the route of each version that is served.
-        choice: how a version is chosen.
-        endings: the lifecycles of the versions that have one.
-        errors: the shapes of errors, for the versions that have one.
-    """
+    """The compiled parts of an API that its endpoints share."""
 
     name: str
     upstream_path: str | None
@@ -163,7 +151,6 @@ class EndpointModel(SectionModel):
     def _own_versions(
         self, api: ApiParts, at: Location, mistakes: Mistakes
     ) -> Mapping[str, Version]:
-        """Return the versions that have the endpoint, by label."""
         if self.versions is None:
             return api.versions
         if not api.versions:
@@ -179,8 +166,8 @@ class EndpointModel(SectionModel):
     ) -> tuple[Reader, ...]:
         if api.versions and self.version is None and not self._is_of_one(own):
             mistakes.add(
-                "does not name how a version is chosen; add version: { in: ... }, with one of"
-                f" {', '.join(MECHANISMS)}",
+                "does not name how a version is chosen; add version: { in: path }, or another place"
+                " of docs/selection.md",
                 *at,
             )
         if self.version is not None and not api.versions:
@@ -221,7 +208,6 @@ class EndpointModel(SectionModel):
     def _upstream(
         self, api: ApiParts, template: Template, at: Location, mistakes: Mistakes
     ) -> Template | None:
-        """Return the configured path of requests to the service."""
         text, location = self.upstream_path, (*at, "upstream_path")
         if text is None:
             text, location = api.upstream_path, ("apis", api.name, "upstream_path")

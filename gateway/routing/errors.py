@@ -30,42 +30,22 @@ _BRACES = {"{{": "{", "}}": "}"}
 _ABSENT = object()
 # Of errors: RFC 9110, sections 15.5 and 15.6, RFC 4918, RFC 6585, RFC 7725 and RFC 8470.
 _PHRASES: Mapping[object, str] = {
-    400: "Bad Request",
-    401: "Unauthorized",
-    402: "Payment Required",
-    403: "Forbidden",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    406: "Not Acceptable",
-    407: "Proxy Authentication Required",
-    408: "Request Timeout",
-    409: "Conflict",
-    410: "Gone",
-    411: "Length Required",
-    412: "Precondition Failed",
-    413: "Content Too Large",
-    414: "URI Too Long",
-    415: "Unsupported Media Type",
-    416: "Range Not Satisfiable",
-    417: "Expectation Failed",
-    421: "Misdirected Request",
-    422: "Unprocessable Content",
-    423: "Locked",
-    424: "Failed Dependency",
-    425: "Too Early",
-    426: "Upgrade Required",
-    428: "Precondition Required",
-    429: "Too Many Requests",
-    431: "Request Header Fields Too Large",
-    451: "Unavailable For Legal Reasons",
-    500: "Internal Server Error",
-    501: "Not Implemented",
-    502: "Bad Gateway",
-    503: "Service Unavailable",
-    504: "Gateway Timeout",
-    505: "HTTP Version Not Supported",
-    507: "Insufficient Storage",
-    511: "Network Authentication Required",
+    int(status): phrase
+    for status, phrase in re.findall(
+        r"([0-9]+) ([^;]+)(?:;\s+|$)",
+        """
+400 Bad Request; 401 Unauthorized; 402 Payment Required; 403 Forbidden; 404 Not Found;
+405 Method Not Allowed; 406 Not Acceptable; 407 Proxy Authentication Required;
+408 Request Timeout; 409 Conflict; 410 Gone; 411 Length Required; 412 Precondition Failed;
+413 Content Too Large; 414 URI Too Long; 415 Unsupported Media Type;
+416 Range Not Satisfiable; 417 Expectation Failed; 421 Misdirected Request;
+422 Unprocessable Content; 423 Locked; 424 Failed Dependency; 425 Too Early;
+426 Upgrade Required; 428 Precondition Required; 429 Too Many Requests;
+431 Request Header Fields Too Large; 451 Unavailable For Legal Reasons;
+500 Internal Server Error; 501 Not Implemented; 502 Bad Gateway; 503 Service Unavailable;
+504 Gateway Timeout; 505 HTTP Version Not Supported; 507 Insufficient Storage;
+511 Network Authentication Required""",
+    )
 }
 _NONE: Mapping[str, object] = MappingProxyType({})
 
@@ -75,7 +55,6 @@ class ErrorTemplate:
     """The shape of a version's errors.
 
     Attributes:
-        content_type: The media type of errors.
         body: The template of the body; None for a problem detail (RFC 9457).
         codes: The version's own codes, by those of the gateway.
         default: The version's own code for all others; None leaves the gateway's.
@@ -114,8 +93,6 @@ class ErrorTemplate:
         """Return the body of a refusal.
 
         Args:
-            problem: The members of the problem detail.
-            request_id: The id of the request.
             misfit: What a request that does not fit its version is refused for.
             own: The members that the rules give for this refusal alone, which come first.
         """
@@ -357,7 +334,6 @@ def _check_codes(config: Errors, at: Location, mistakes: Mistakes) -> None:
 def _check_names(
     named: Iterable[str], known: Sequence[str], at: Location, mistakes: Mistakes
 ) -> None:
-    """Record names that are no codes of refusals of a version."""
     for code in named:
         if code in BEFORE_VERSION:
             text = "is refused before the version is known, as a problem detail; remove it"

@@ -3,62 +3,32 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Generic, Protocol, TypeVar
 
 from gateway.base.errors import Fault
-from gateway.base.request import HeaderLookup, RequestContext, RequestHead
+from gateway.base.request import RequestContext, RequestHead
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.operation_path import OperationPath, find_operation_path
 from gateway.conversion.parameter_change import parse_query
 from gateway.conversion.version_step import Direction, VersionStep
-from gateway.lifecycle.brownout import VersionBrownout
+from gateway.routing.cors import PREFLIGHT
+from gateway.routing.snapshot import Route
 from gateway.versions.selection import NEWEST, Selector
 from gateway.versions.version import Version
 
-PREFLIGHT = "Access-Control-Request-Method"
-"""The header field of a preflight that names the method which it asks about."""
 # A plan of a request walks through all versions up to that of the service. So many plans are made
 # for a preflight at most, however many versions there are.
 _MOST_PLANS = 8
 
 
-def is_preflight(method: str, fields: HeaderLookup) -> bool:
-    """Return whether a request is a preflight of CORS (Fetch, section 3.2.2)."""
-    return (
-        method == "OPTIONS"
-        and bool(fields.getall(PREFLIGHT, ()))
-        and bool(fields.getall("Origin", ()))
-    )
-
-
-class Interrupted(Protocol):
-    """The part of a route that decides whether it answers preflights."""
-
-    @property
-    def brownout(self) -> VersionBrownout | None:
-        """When the version is refused for a while."""
-
-    @property
-    def request(self) -> Conversion | None:
-        """The conversion of requests; None where the service speaks the version."""
-
-    @property
-    def service_version(self) -> Version | None:
-        """The version that the service implements."""
-
-
-_R = TypeVar("_R", bound=Interrupted)
-
-
 def answering(
-    routes: Mapping[Version | None, _R],
+    routes: Mapping[Version | None, Route],
     selector: Selector,
     chosen: tuple[Version, str] | None,
     head: RequestHead,
     context: RequestContext,
-    path: Callable[[_R, Version], str],
-    asked: Callable[[_R, RequestHead], tuple[object, str | Fault, object]],
+    path: Callable[[Route, Version], str],
+    asked: Callable[[Route, RequestHead], tuple[object, str | Fault, object]],
 ) -> tuple[Version, str]:
     """Return the version that answers, and what chose it.
 
@@ -69,11 +39,7 @@ def answering(
     chosen, then the newest.
 
     Args:
-        routes: The routes of the endpoint.
-        selector: Its versions.
         chosen: The version of the default or pin, and which of them it is; None without one.
-        head: The head of the request.
-        context: Who asks, and when.
         path: Returns the path that a service of a version is asked for by a route.
         asked: Returns, second, what the service of a route is asked for, or why it is not.
     """
@@ -100,7 +66,7 @@ def answering(
     return found, choices[found]
 
 
-class _Ways(Generic[_R]):
+class _Ways:
     """Finds which versions have an operation, and looks through each version once.
 
     The changes of queries on the way are left out: the plan of a request applies them.
@@ -110,14 +76,14 @@ class _Ways(Generic[_R]):
         path: Returns the path that a service of a version is asked for by a route.
     """
 
-    def __init__(self, about: RequestHead, path: Callable[[_R, Version], str]) -> None:
+    def __init__(self, about: RequestHead, path: Callable[[Route, Version], str]) -> None:
         self._method = about.method
         self._lines = parse_query(about.query)
         self._path = path
         # The first version that has the operation, on the way from one version to a service.
         self._first: dict[tuple[Version, Version | None], Version | None] = {}
 
-    def ordered(self, routes: Mapping[Version, _R]) -> Iterator[Version]:
+    def ordered(self, routes: Mapping[Version, Route]) -> Iterator[Version]:
         """Yield the versions that have the operation, then all others.
 
         Of those that share the way from where the operation is found, the first stands for all.
@@ -134,7 +100,7 @@ class _Ways(Generic[_R]):
                 yield version
         yield from others
 
-    def _find(self, route: _R) -> Version | None:
+    def _find(self, route: Route) -> Version | None:
         passed: list[tuple[Version, Version | None]] = []
         found = None
         for version_step in () if route.request is None else route.request.version_steps:
@@ -149,7 +115,7 @@ class _Ways(Generic[_R]):
         self._first.update(dict.fromkeys(passed, found))
         return found
 
-    def _has(self, version_step: VersionStep, route: _R) -> bool:
+    def _has(self, version_step: VersionStep, route: Route) -> bool:
         sides = (
             (version_step.table, version_step.source),
             (version_step.lacked, version_step.target),
@@ -176,9 +142,7 @@ def client_methods(
     They are in the order of the service; those that it has at another path come last.
 
     Args:
-        conversions: The conversion of requests, and that of their answers.
         path: Returns the path that a service of a version is asked for.
-        query: The query of the request.
         asked: The path that the service was asked for.
         allowed: The methods that the service allows there.
     """
@@ -214,12 +178,6 @@ def methods_elsewhere(
     the client's version would have answered 405. Its 404 may also be that of an operation which
     has stayed there without being declared. So nothing is returned where a declared operation has
     stayed, or where a path that ends with a capture, such as `/users/{id}`, can still be read.
-
-    Args:
-        conversions: The conversion of requests, and that of their answers.
-        path: Returns the path that a service of a version is asked for.
-        query: The query of the request.
-        asked: The path that the service was asked for.
     """
     newer = conversions[0].direction is Direction.DOWN
     found: list[str] = []

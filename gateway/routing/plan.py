@@ -18,7 +18,8 @@ from gateway.conversion.parameter_change import QUERY, parse_query, write_query
 from gateway.lifecycle.lifecycle import EndpointLifecycle, Successor
 from gateway.rollout.cutover import CutoverRoute
 from gateway.rollout.shadow import DRY_RUN, VALIDATE
-from gateway.routing.options import PREFLIGHT, answering, is_preflight
+from gateway.routing.cors import PREFLIGHT, is_preflight
+from gateway.routing.options import answering
 from gateway.routing.snapshot import Endpoint, LinkDirectory, Route, ShadowAlternative, Snapshot
 from gateway.versions.reader import Reader, VersionRewrite
 from gateway.versions.selection import NEWEST, UNNAMED, Selected
@@ -29,12 +30,9 @@ class Plan(NamedTuple):
     """The decision to forward a request to the service of a route.
 
     Attributes:
-        endpoint: The endpoint of the request.
-        route: The route by which the version is served.
         chosen_by: The mechanism or rule that chose the version; None where the API has no
             versions.
         target: The raw path and query of the request to the service.
-        fields: The header fields of every response, from the service or from the gateway.
         cutover_route: The side of a cutover that the request takes; None where there is no cutover.
         shadow: The plan for the repetition of the request in the background, or the refusal that
             its client would get; None repeats nothing.
@@ -67,12 +65,10 @@ class Plan(NamedTuple):
         return self.route.response if self.operation_path is None else self.operation_path.response
 
     def method(self, asked: str) -> str:
-        """Return the method of the request to the service, for that of the client."""
         return asked if self.operation_path is None else self.operation_path.method
 
     @property
     def version(self) -> Version | None:
-        """The version that the client gets; None where the API has no versions."""
         return self.route.version
 
 
@@ -80,10 +76,7 @@ class Options(NamedTuple):
     """The decision to answer an OPTIONS request in the gateway (RFC 9110, section 9.3.7).
 
     Attributes:
-        endpoint: The endpoint of the request.
         allow: The value of the Allow header field; empty where the service alone knows the methods.
-        version: The version of the request; None where none was chosen.
-        fields: The header fields of every response of that version.
     """
 
     endpoint: Endpoint
@@ -97,9 +90,6 @@ class Refusal(NamedTuple):
 
     Attributes:
         endpoint: The endpoint of the request; None where the path matches no endpoint.
-        fault: The fault that the response describes.
-        version: The version of the request; None where none was chosen.
-        fields: The header fields of every response of that version.
         cutover_route: The side of a cutover for which the request cannot be converted; None where
             there is no cutover, or another reason.
     """
@@ -444,13 +434,6 @@ def successor_paths(
 
     Query parameters that the later version cannot have do not count. Where it has no such
     operation, or no endpoint leads to it, the path is that of the same endpoint.
-
-    Args:
-        directory: Finds the endpoint of a path.
-        endpoint: The endpoint of the request.
-        lifecycle: The lifecycle of its version.
-        head: The head of the request.
-        captures: The raw captures of its path.
     """
     values = lifecycle.link_values(captures, head)
     if not lifecycle.operations_differ:
@@ -499,6 +482,5 @@ def _successor_path(
 
 
 def _without(query: str | None, place: ErrorPlace) -> str | None:
-    """Return a query without the parameters that an error is about."""
     names = place.names if isinstance(place, Beside) and place.what == QUERY.what else ()
     return write_query([line for line in parse_query(query) if line.key not in names])

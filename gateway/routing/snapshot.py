@@ -40,7 +40,6 @@ class SchemaCheck(NamedTuple):
 
     Attributes:
         percent: The percentage of converted responses to validate, at most 100.
-        schema: The URL or the file path of the OpenAPI document.
         gated: Whether samples of all responses are validated, for a gate of the cutover.
     """
 
@@ -64,7 +63,6 @@ class Route:
         version: The version that clients get; None where the API has no versions.
         service_version: The version that the service implements; it differs from `version` where
             a conversion lies between them.
-        service: The service that answers the requests.
         upstream_path: The path of requests to the service; None keeps the client's path, byte for
             byte.
         stripped: The beginning of the client's path, for its version, that the path of requests to
@@ -88,11 +86,6 @@ class Route:
         fields: The header fields of every response, refusals and faults included.
         overrules: The names of the service's header fields, in lower case, that the gateway
             replaces by its own.
-        lifecycle: The lifecycle of the version; None where it has none.
-        brownout: The brownouts of the version; None where it has none.
-        shadow: The route to which requests are repeated in the background; None repeats none.
-        cutover: The route to which some clients are moved; None moves none.
-        check: The validation of responses; None validates none.
         steady_fields: `fields`, and those of the lifecycle if they do not depend on the request.
         refuses_from: The time before which neither the sunset nor a brownout refuses requests, in
             seconds since 1970; infinite where nothing ever does.
@@ -166,16 +159,11 @@ class Endpoint:
     """A public path of an API.
 
     Attributes:
-        api: The name of the API.
-        template: The template of the path.
         methods: The allowed methods, with HEAD where GET implies it; None leaves the decision to
             the service. The gateway answers OPTIONS itself unless the methods include it.
         selector: The selector of the version; None where the API has no versions.
-        routes: The route of each version; the only key is None where the API has no versions.
-        vary: The names of the header fields that the choice of the version depends on.
         max_body: The maximum of bytes of a request body; None applies the limit of the gateway.
         retired: The lifecycles of the versions that have no route any more.
-        errors: The shapes of the gateway's own errors, of the versions that have such a shape.
         media_types: How bodies are read where a conversion applies, by media range in lower case,
             or by NO_TYPE: as `json` or `json_lines`, or not at all (`pass`).
         client_vary: Replaces `vary` for the versions whose responses depend on the client.
@@ -411,13 +399,11 @@ class Api(NamedTuple):
     """An API: its endpoints, its versions and the declared changes between them.
 
     Attributes:
-        name: The name of the API.
         versions: The versions by label, the oldest first; empty where the API has no versions.
         served: For each version, the version whose service answers its requests.
         links: The declared changes between adjacent versions, by the older of the two.
         schemas: The URL or the file path of the OpenAPI document of each version; a version that
             is served via another one may have none.
-        endpoints: The public paths of the API.
     """
 
     name: str
@@ -433,16 +419,10 @@ class Snapshot:
     """One compiled configuration.
 
     Attributes:
-        router: The map from paths to endpoints.
-        services: The services by name.
-        limits: The limits on the resources that clients may use.
         trusted_proxies: The networks of the proxies whose forwarding fields the gateway trusts.
         workers: The number of worker processes; None where it is not configured.
-        naming: The rules by which clients are named; None where none are configured.
         state: The path of the file that keeps state across restarts, or the URL of the database;
             None keeps none.
-        cutovers: The cutovers by version.
-        apis: The APIs.
         compress: Whether converted responses are compressed as clients accept.
         withheld: The names of the request header fields that are never forwarded as received, in
             lower case.
@@ -450,11 +430,7 @@ class Snapshot:
             clients, in lower case.
         tracing: Which requests are traced, and where their spans go; None traces none.
         cors: Which scripts in browsers may read the gateway's own answers; None lets none.
-        links: Finds the endpoints of the links that services write.
         forget_after: The seconds after which a lost replica of a fleet is forgotten.
-        admin: Who may ask the admin port.
-        notify: The receivers of messages about events.
-        brownouts: The versions that have brownouts.
         passed: Which header fields of requests without a conversion are forwarded.
         passed_in_trace: The same where the gateway writes the fields of a trace.
         derived: What reports compute from this configuration once, by a name of their own.
@@ -526,7 +502,6 @@ class Snapshot:
 
     @property
     def labels(self) -> dict[str, list[str]]:
-        """The labels of the versions of each API, retired versions included."""
         found: dict[str, dict[str, None]] = {}
         for endpoint in self.router:
             labels = found.setdefault(endpoint.api, {})

@@ -73,15 +73,7 @@ class VersionModel(SectionModel):
 class ApiVersions(NamedTuple):
     """The versions of an API while their routes are compiled.
 
-    Attributes:
-        api: the name of the API.
-        models: the versions as configured, by label.
-        versions: the versions whose labels are right, by label, the oldest first.
-        links: the changes between neighbouring versions, by the older one.
-        endings: the lifecycles of the versions that have one.
-        services: the services by name.
-        naming: how clients get their names; None where they have none.
-        mistakes: collects the mistakes.
+    The labels in `versions` are right; those of `models` may be wrong.
     """
 
     api: str
@@ -242,13 +234,7 @@ class ApiVersions(NamedTuple):
         return self.mistakes.look_up(via, self.models, "version", *at, "via") is not None
 
     def _route(self, label: str, via: str, *location: str) -> Route | None:
-        """Return the route of a version by the service of `via`, which may be the version itself.
-
-        Args:
-            label: the version that clients get.
-            via: the version whose service answers, or which is served via another one.
-            location: where `via` is configured, below the version.
-        """
+        """Return the route of a version by the service of `via`, possibly the version itself."""
         served = self._served_version(via)
         if served is None or served not in self.versions:
             return None

@@ -55,8 +55,6 @@ class ScalarNode(NamedTuple):
 
 
 class SequenceNode(NamedTuple):
-    """A list."""
-
     position: Position
     tag: str | None
     items: "list[Node]"
@@ -230,7 +228,6 @@ class YamlDocument:
     """The data of a configuration; its issues have positions, and show no value of a variable.
 
     Attributes:
-        data: the mappings, lists and scalars.
         texts: for each text with variables, the text with their values and the text in the file.
         values: the value of each variable, with the name of the variable.
         content: the file. Its nodes are composed again for positions, as few files need one.

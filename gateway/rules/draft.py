@@ -29,7 +29,6 @@ class DraftReport(NamedTuple):
     """What was found in a draft.
 
     Attributes:
-        mistakes: what keeps it from being used; empty if it can be.
         warnings: what is worth a look, such as a lossy conversion.
         summary: what it has, in a few words; empty if it cannot be used.
     """
@@ -42,14 +41,7 @@ class DraftReport(NamedTuple):
 def check_draft(
     content: bytes, in_force: bytes, environment: Mapping[str, str], folder: Path
 ) -> DraftReport:
-    """Return what is wrong with a draft.
-
-    Args:
-        content: the text of the draft.
-        in_force: the text of the rules in force.
-        environment: the environment variables.
-        folder: the folder that relative paths of files start from.
-    """
+    """Return what is wrong with a draft."""
     if len(content) > MAX_BYTES:
         text = f"is larger than {MAX_BYTES // 1024} KiB; check the file with the command `check`"
         return DraftReport([Issue(0, 0, "", text)], [])

@@ -55,9 +55,7 @@ def load(
     """Return the Snapshot that the content of a file describes.
 
     Args:
-        content: the content of the file.
         source: the name of the file in reports.
-        environment: the environment variables.
         folder: the folder that relative paths of files start from; without it, files are not
             checked.
         documents: whether the OpenAPI documents of versions are checked.

@@ -136,10 +136,6 @@ def secret_lines(document: YamlDocument, schema: _Schema) -> list[int]:
     """Return the numbers of the lines, from 1, in which secrets are written out.
 
     What comes from a variable is not written out, but a default of it is.
-
-    Args:
-        document: of rules that the schema takes.
-        schema: of rules, in which `writeOnly` marks what is secret.
     """
     written = _written(document, document.data, (), [schema], schema)
     return sorted({document.position(at)[0] for at in written})
@@ -154,7 +150,6 @@ def comment_lines(content: str) -> list[int]:
 def _written(
     document: YamlDocument, data: Data, at: Location, allowed: list[_Schema], whole: _Schema
 ) -> Iterator[Location]:
-    """Yield the locations of secrets in a part, which is one of what is allowed there."""
     options = [*_options(allowed, whole)]
     if isinstance(data, dict):
         for key, value in data.items():

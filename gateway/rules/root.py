@@ -84,11 +84,9 @@ class Config(SectionModel):
         """Return the Snapshot of the configuration; it must not be used if there are mistakes.
 
         Args:
-            mistakes: collects the mistakes and the warnings.
             now: the time, in seconds since 1970; it decides which versions have ended. A Snapshot
                 without mistakes at one time has none at a later time.
             folder: the folder that relative paths of files start from.
-            environment: the environment variables.
         """
         told = {name for api in self.apis.values() for name in api.services_told_versions()}
         spoken = Counter(

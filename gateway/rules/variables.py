@@ -16,12 +16,7 @@ _VARIABLE = re.compile(
 
 
 class UnsetVariablesError(ValueError):
-    """A text has variables that are not set and have no default.
-
-    Attributes:
-        names: the names of the variables.
-        reasons: a message for the operator about each of them.
-    """
+    """A text has variables that are not set and have no default."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(dict.fromkeys(names))
@@ -90,11 +85,6 @@ def hide(message: str, filled: str, written: str) -> str:
     """Return a message whose quotes have the names of variables instead of their values.
 
     Values may be secrets, and messages go to logs.
-
-    Args:
-        message: the message; its quotes are in single quotes.
-        filled: the text with the values of variables.
-        written: the text with the names of variables.
     """
     if "'" in filled:  # the end of the quote is ambiguous
         return re.sub(r"'.*'", lambda _: f"'{written}'", message, flags=re.DOTALL)
@@ -137,10 +127,6 @@ class EnvironmentFileError(ValueError):
 
 def parse_environment(content: bytes, source: str) -> dict[str, str]:
     """Return the variables of an environment file; the last one of a name counts.
-
-    Args:
-        content: the content of the file.
-        source: the name of the file in messages.
 
     Raises:
         EnvironmentFileError: a line is neither a variable nor a comment, or not UTF-8.

@@ -17,7 +17,6 @@ _MAX_EXPLAINED = 1_000
 
 
 def explain(document: YamlDocument, error: ValidationError) -> list[Issue]:
-    """Return one issue for each mistake."""
     issues = []
     if error.error_count() > _MAX_EXPLAINED:
         many = f"{error.error_count()} values are wrong; the first {_MAX_EXPLAINED} are explained"
@@ -26,7 +25,7 @@ def explain(document: YamlDocument, error: ValidationError) -> list[Issue]:
     for detail in error.errors(include_url=False, include_input=False)[:_MAX_EXPLAINED]:
         location, value = _in_document(document.data, detail["loc"])
         if detail["type"] == "union_tag_invalid":
-            location = (*location, "in")
+            location, value = _in_document(document.data, (*location, "in"))
         text = _text(detail, value)
         if text is not None:
             issues.append(document.issue(location, text))
@@ -81,9 +80,12 @@ def _text(error: ErrorDetails, value: Data) -> str | None:
         case "too_short":
             return f"expected at least {context['min_length']} elements"
         case "union_tag_not_found":
-            return f"'in' is missing here; add it, with one of {_mechanisms(at)}"
+            return "'in' is missing here; add it, such as in: path"
+        case "union_tag_invalid" if isinstance(value, str):
+            known = context["expected_tags"].replace("'", "").split(", ")
+            return f"no mechanism is called '{value}'; {suggest(value, known)}"
         case "union_tag_invalid":
-            return f"not one of {_mechanisms(at)}"
+            return "expected the name of a mechanism, such as path"
         case "string_pattern_mismatch":
             return PATTERN_MESSAGES[context["pattern"]]
         case _:
@@ -113,11 +115,6 @@ def _expected(error: ErrorDetails, value: Data) -> str:
             return str(error["ctx"]["error"])
         case _:
             return error["msg"].replace("Input should be", "expected a number")
-
-
-def _mechanisms(location: Location) -> str:
-    union = next(schema for schema in _schemas(location) if "discriminator" in schema)
-    return ", ".join(union["discriminator"]["mapping"])
 
 
 @cache

@@ -24,7 +24,6 @@ class Matching:
 
     Attributes:
         ladder: the versions on offer, the oldest first.
-        formats: their formats.
         nearest_lower: a version that is not on offer stands for the newest one before it.
         ranges: `1.2+` is the newest version from there on, `1.x` the newest that begins so.
         aliases: the versions that other names stand for, such as `latest`.
@@ -40,7 +39,6 @@ class Matching:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing but the labels themselves names a version."""
         return not self.nearest_lower and not self.ranges and not self.aliases
 
     def among(self, versions: Collection[Version]) -> "Matching":
@@ -70,17 +68,13 @@ class Matching:
         return _newest(fits)
 
     def reads(self, raw: str) -> bool:
-        """Whether `raw` has a form that names a version, on offer or not."""
+        """Return whether `raw` has a form that names a version, whether the API has it or not."""
         return parse(raw, *self.formats) is not None or (
             self.ranges and self._range(raw) is not None
         )
 
     def forms(self, versions: Collection[Version]) -> str:
-        """Return the forms in which some versions may be named beside their labels; may be empty.
-
-        Args:
-            versions: those that are on offer.
-        """
+        """Return the forms, beside labels, that name offered versions; may be empty."""
         text = ""
         if self.nearest_lower and _newest(self.ladder) in versions:
             text += ", or a later one, which stands for the newest before it"

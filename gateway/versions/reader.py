@@ -17,14 +17,7 @@ from gateway.versions.version import Version
 
 
 class VersionAddress(NamedTuple):
-    """How a link asks for a version, beside the path, which always names it where it can.
-
-    Attributes:
-        host: the host name to ask, without a port; None for the same one.
-        query: the query to ask with.
-        header: the header field to send, `Name: value`.
-        media_type: the media type of the answer.
-    """
+    """How a link asks for a version, beside the path, which always names it where it can."""
 
     host: str | None = None
     query: str | None = None
@@ -54,7 +47,6 @@ class Reader(ABC):
     """Reads the version at one place of a request, and writes another one in its stead.
 
     Attributes:
-        mechanism: its name.
         refusal_status: the status of a request whose version is missing, malformed or unknown.
         is_preference: whether several values are a preference, the first that can be served being
             chosen; otherwise they must agree.
@@ -78,11 +70,10 @@ class Reader(ABC):
     @property
     @abstractmethod
     def place(self) -> str:
-        """Describe to a person where the version belongs: `the query parameter 'version'`."""
+        """The place where the version belongs, for refusals: `the query parameter 'version'`."""
 
     @property
     def vary(self) -> tuple[str, ...]:
-        """Return the names of the request fields that it reads, for Vary."""
         return ()
 
     def joined(self, other: "Reader") -> "Reader | None":
@@ -99,10 +90,10 @@ class Reader(ABC):
 
     @abstractmethod
     def address(self, version: Version) -> VersionAddress:
-        """Return how a link asks for a version."""
+        pass
 
     def refuses(self, head: RequestHead, version: Version) -> bool:
-        """Whether the request rules a version out."""
+        """Return whether the request rules a version out."""
         return False
 
     def content_type(self, version: Version) -> str | None:
@@ -112,13 +103,7 @@ class Reader(ABC):
     def answers_with(
         self, head: RequestHead, version: Version, aliases: Mapping[str, Version]
     ) -> str | None:
-        """Return the media type of a JSON answer to a request; None keeps the service's own.
-
-        Args:
-            head: The request.
-            version: The version that it gets.
-            aliases: The versions that other names stand for.
-        """
+        """Return the media type of a JSON answer to a request; None keeps the service's own."""
         return self.content_type(version)
 
     def rewrite_query(self, query: str, label: str) -> str:
@@ -142,14 +127,11 @@ class Reader(ABC):
         in the other.
 
         Args:
-            fields: the header fields.
-            label: the version to name.
             is_replaced: whether the media type of a body that names this version is replaced.
         """
         return fields
 
     def rewrite_authority(self, authority: str, label: str) -> str:
-        """Return the host and port of a request that name another version."""
         return authority
 
 
@@ -157,8 +139,6 @@ class VersionRewrite(NamedTuple):
     """Puts one version in the place of another, wherever a request or an answer names one.
 
     Attributes:
-        label: of the version to name.
-        readers: of the places that may name one, the path left out.
         added: the reader of the place where the version is added to a message that names none.
         client: the client's version in requests; None in responses.
         matching: the texts that stand for the client's version beside its label.
@@ -209,7 +189,6 @@ class VersionRewrite(NamedTuple):
         return client is None or named == str(client) or self.matching.find(named) == client
 
     def authority(self, authority: str) -> str:
-        """Return a host and port that name the version."""
         for reader in self.readers:
             authority = reader.rewrite_authority(authority, self.label)
         return authority
@@ -220,20 +199,13 @@ class Mechanism(SectionModel):
 
     @property
     def default_label(self) -> str | None:
-        """Return the version to serve when the request names none."""
         return None
 
     @abstractmethod
     def compile(
         self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
     ) -> Reader | None:
-        """Return the reader, or None if it is of no use; what is wrong goes to `mistakes`.
-
-        Args:
-            versions: of the API, by label.
-            at: where this declaration stands.
-            mistakes: collects what is wrong.
-        """
+        """Return the reader, or None if it is of no use; `versions` are those of the API."""
 
 
 class OptionalMechanism(Mechanism):
@@ -245,5 +217,4 @@ class OptionalMechanism(Mechanism):
 
     @property
     def default_label(self) -> str | None:
-        """Return the default."""
         return self.default

@@ -21,16 +21,14 @@ _LONGEST_NAME = 100
 class Ending(Protocol):
     """When a version ends; see `gateway.lifecycle.lifecycle.VersionLifecycle`."""
 
-    def ended(self, context: RequestContext) -> bool:
-        """Whether the version is over for the client that asks."""
-        ...
+    def ended(self, context: RequestContext) -> bool: ...
 
 
 class Selected(NamedTuple):
     """The version that was chosen.
 
-    `named` is whether the request has its very label, and not a text that another rule makes stand
-    for it, or none.
+    `named` is whether the request has the version's label. Otherwise it has a text that stands for
+    the version, or names none.
     """
 
     version: Version
@@ -76,10 +74,6 @@ class Selector:
         """Return the version that all readings agree on, or the refusal they amount to.
 
         A version that is over can be chosen, so that the refusal names it.
-
-        Args:
-            readings: for each reader of this endpoint, the raw values that it found.
-            context: who asks; what is on offer depends on it.
         """
         chosen: Selected | None = None
         by: Reader | None = None
@@ -108,7 +102,6 @@ class Selector:
         return self.missing(context)
 
     def missing(self, context: RequestContext) -> Fault:
-        """Return the refusal of a request that names no version."""
         places = " or in ".join(reader.place for reader in self.readers)
         return self._refuse(
             FaultCode.VERSION_MISSING,
@@ -132,7 +125,7 @@ class Selector:
         )
 
     def offered(self, context: RequestContext) -> tuple[str, ...]:
-        """Return the labels of the versions that are not over for who asks."""
+        """Return the labels of the versions that have not ended for the client."""
         if not self.terms:
             return tuple(self.supported)
         over = {label for label, terms in self.terms.items() if terms.ended(context)}

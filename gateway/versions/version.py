@@ -20,8 +20,6 @@ _LONGEST = 64
 
 
 class Format(StrEnum):
-    """How the versions of an API are written."""
-
     INTEGER = "integer"
     SEMANTIC = "semantic"
     DATE = "date"
@@ -70,7 +68,6 @@ class Version(NamedTuple):
 
     @property
     def written(self) -> Format:
-        """The format of the version."""
         return _FORMATS[type(self.value)]
 
     def __lt__(self, other: tuple[object, ...]) -> bool:

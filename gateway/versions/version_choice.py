@@ -207,7 +207,6 @@ class Choice:
     vary: tuple[str, ...] = ()
 
     def fields(self, version: Version | None) -> FieldLines:
-        """Return the header fields of responses of a version."""
         if self.header is None or version is None:
             return ()
         return ((self.header.encode(), str(version).encode()),)

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from gateway.base.errors import FAULT_KINDS, FaultCode
+from gateway.base.errors import FaultCode
 from gateway.cli.shared.arguments import CommandError
 from gateway.process.settings import Settings
 
@@ -27,7 +27,7 @@ _CERTIFIED = (
     "GATEWAY_ADMIN_CA names the file of its authority, and GATEWAY_ADMIN_HOST a host that it is for"
 )
 # The title of a 404 at the port for clients; the admin port uses the phrase of HTTP.
-_FOR_CLIENTS = FAULT_KINDS[FaultCode.NOT_FOUND].title
+_FOR_CLIENTS = FaultCode.NOT_FOUND.problem_title
 
 
 class AdminUnreachableError(CommandError):

@@ -21,14 +21,7 @@ def warn_of_left_out(
     documents: Mapping[Version, Sequence[LocatedOperation]],
     mistakes: Mistakes,
 ) -> None:
-    """Warn of operations that are declared nowhere, at paths that others have left.
-
-    Args:
-        api: the API.
-        parts: the parts of its conversions.
-        documents: the operations of the documents that are at hand, by their versions.
-        mistakes: collects the warnings.
-    """
+    """Warn of operations that are declared nowhere, at paths that others have left."""
     for older, (link, *_) in api.links.items():
         for version, other in ((older, link.newer), (link.newer, older)):
             # Clients of a newer version are rarely served by an older one.

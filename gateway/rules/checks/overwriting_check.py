@@ -15,7 +15,7 @@ from gateway.conversion.schema import Schema
 from gateway.conversion.version_step import VersionLink
 from gateway.routing.endpoint import asked_paths
 from gateway.routing.snapshot import Api, Endpoint
-from gateway.rules.checks.bodies import presence_of, sought
+from gateway.rules.checks.fields import presence_of, sought
 from gateway.verify.located_operation import LocatedOperation
 from gateway.verify.openapi.body_fields import BodyFields, Presence
 from gateway.versions.version import Version
@@ -34,11 +34,8 @@ def warn_of_overwriting(
     """Warn of each endpoint where a version's PUT or PATCH destroys data of another version.
 
     Args:
-        api: the API.
-        parts: the parts of its conversions.
         described: the operations of the documents that are at hand, by their versions; they show
             which writes exist, and which fields the bodies have.
-        mistakes: collects the warnings.
     """
     for index, endpoint in enumerate(api.endpoints):
         for client, service in _pairs(endpoint):

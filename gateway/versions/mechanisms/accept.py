@@ -108,7 +108,6 @@ class AcceptReader(MediaTypeReader):
 
     @property
     def place(self) -> str:
-        """Show the media type that Accept should name."""
         return f"the header Accept, as {self.forms}"
 
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
@@ -123,13 +122,11 @@ class AcceptReader(MediaTypeReader):
         return _last(self.patterns, *lines)[0]
 
     def refuses(self, head: RequestHead, version: Version) -> bool:
-        """Return whether the media type of a version has weight 0: not acceptable."""
         lines = head.fields.getall("Accept", ())
         label = str(version)
         return any(one[0] == label and one[2] == 0 for one in _weighted(self.patterns, lines))
 
     def address(self, version: Version) -> VersionAddress:
-        """Return the media type of a version, and the header that names it."""
         media_type = self.media_type(version)
         return VersionAddress(header=f"Accept: {media_type}", media_type=media_type)
 
@@ -198,7 +195,6 @@ class AcceptVersion(OptionalMechanism):
     def compile(
         self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
     ) -> AcceptReader | None:
-        """Return the reader."""
         around = parse_media_type(self.media_type, versions, (*at, "media_type"), mistakes)
         vendor = self.response_type == "vendor"
         return None if around is None else AcceptReader(*around, names_response=vendor)

@@ -28,7 +28,6 @@ class ContentTypeReader(MediaTypeReader):
 
     @property
     def place(self) -> str:
-        """Show the media type that Content-Type should name."""
         return f"the header Content-Type, as {self.forms}"
 
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
@@ -45,7 +44,6 @@ class ContentTypeReader(MediaTypeReader):
         return tuple(named[0] for named in found if named is not None)
 
     def address(self, version: Version) -> VersionAddress:
-        """Return the header that names a version."""
         return VersionAddress(header=f"Content-Type: {self.media_type(version)}")
 
 
@@ -66,6 +64,5 @@ class ContentTypeVersion(OptionalMechanism):
     def compile(
         self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
     ) -> ContentTypeReader | None:
-        """Return the reader."""
         around = parse_media_type(self.media_type, versions, (*at, "media_type"), mistakes)
         return None if around is None else ContentTypeReader(*around)

@@ -25,12 +25,10 @@ class HeaderReader(Reader):
 
     @property
     def place(self) -> str:
-        """Name the header."""
         return f"the header {self.name}"
 
     @property
     def vary(self) -> tuple[str, ...]:
-        """Return the name of the header."""
         return (self.name,)
 
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
@@ -38,18 +36,15 @@ class HeaderReader(Reader):
         return tuple([value.strip(" \t") for value in head.fields.getall(self.name, ())])
 
     def address(self, version: Version) -> VersionAddress:
-        """Return the header that names a version."""
         return VersionAddress(header=f"{self.name}: {version}")
 
     def rewrite_fields(
         self, fields: HeaderFields, label: str, is_replaced: Callable[[str], bool]
     ) -> HeaderFields:
-        """Return the fields with another value of the header; order and case of names stay."""
         own, value = self.name.lower().encode(), label.encode()
         return [(line[0], value) if line[0].lower() == own else line for line in fields]
 
     def add_to_fields(self, fields: HeaderFields, label: str) -> HeaderFields:
-        """Return the fields with the header behind them, unless they have one."""
         name = self.name.encode()
         if any(line[0].lower() == name.lower() for line in fields):
             return fields
@@ -69,7 +64,6 @@ class HeaderVersion(OptionalMechanism):
     def compile(
         self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
     ) -> HeaderReader:
-        """Return the reader; the header must not be one that HTTP or the gateway uses."""
         if self.name.lower().encode() in SPOKEN_FOR:
             mistakes.add(RESERVED_NAME, *at, "name")
         return HeaderReader(self.name)

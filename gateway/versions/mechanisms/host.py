@@ -32,20 +32,16 @@ class HostReader(Reader):
 
     @property
     def place(self) -> str:
-        """Show the host name."""
         return f"the host name, as {self.prefix}<version>{self.suffix}"
 
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the version of a host name that fits, label by label."""
         version = self._version(head.authority.partition(":")[0])
         return () if version is None else (version,)
 
     def address(self, version: Version) -> VersionAddress:
-        """Return the host that serves a version."""
         return VersionAddress(host=f"{self.prefix}{version}{self.suffix}")
 
     def rewrite_authority(self, authority: str, label: str) -> str:
-        """Return the host of another version, and the same port."""
         host, colon, port = authority.partition(":")
         if self._version(host) in (None, label):
             return authority
@@ -80,7 +76,6 @@ class HostVersion(OptionalMechanism):
     def compile(
         self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
     ) -> HostReader | None:
-        """Return the reader; every version must fit in a label."""
         match = _HOST_NAME.match(self.name.lower())
         if match is None:
             mistakes.add(

@@ -18,14 +18,7 @@ _MEDIA_TYPE = re.compile(
 def parse_media_type(
     text: str, labels: Iterable[str], at: Location, mistakes: Mistakes
 ) -> tuple[str, str] | None:
-    """Return what stands before and after `{version}`, in lower case, or None.
-
-    Args:
-        text: such as `application/vnd.example-v{version}+json`.
-        labels: of the versions that it is to name.
-        at: where the text stands.
-        mistakes: collects what is wrong.
-    """
+    """Return the lower-case texts around `{version}`; None if the pattern is wrong."""
     match = _MEDIA_TYPE.match(text.lower())
     if match is None:
         mistakes.add(
@@ -70,12 +63,9 @@ class MediaTypeReader(Reader):
     """Reads a media type that names the version.
 
     Attributes:
-        prefix: What stands before `{version}`, in lower case.
-        suffix: What stands after `{version}`, in lower case.
         others: The readers of further media types in the same header field. A media type is that of
             the pattern with the most literal text: `v2.raw+json` is of `v{version}.raw+json`, and
             not version `2.raw` of `v{version}+json`.
-        patterns: The patterns of all of them.
     """
 
     prefix: str
@@ -91,16 +81,13 @@ class MediaTypeReader(Reader):
         object.__setattr__(self, "has_one_type", not self.others)
 
     def media_type(self, version: object) -> str:
-        """Return the vendor media type of a version."""
         return f"{self.prefix}{version}{self.suffix}"
 
     @property
     def forms(self) -> str:
-        """The media types to name, for a person."""
         return " or ".join(one.media_type("<version>") for one in (self, *self.others))
 
     def joined(self, other: Reader) -> Reader | None:
-        """Return a reader of this media type and of another one in the same header field."""
         if type(other) is not type(self):
             return None
         return replace(self, others=(*self.others, other))
@@ -108,7 +95,6 @@ class MediaTypeReader(Reader):
     def rewrite_fields(
         self, fields: HeaderFields, label: str, is_replaced: Callable[[str], bool]
     ) -> HeaderFields:
-        """Return the fields with the media types of another version; the rest of them is kept."""
         return [
             (line[0], _rewritten(self.patterns, label, low, line[1]))
             if (low := line[0].lower()) in _MEDIA_TYPES

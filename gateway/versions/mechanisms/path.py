@@ -24,11 +24,10 @@ class PathReader(Reader):
     reads_path = True
 
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the captured text, raw: a percent-encoded digit is not a digit."""
+        """Return the raw text: a percent-encoded digit is not a digit."""
         return (captures["version"],)
 
     def address(self, version: Version) -> VersionAddress:
-        """Return an address that adds nothing to the path."""
         return IN_PATH
 
 
@@ -40,5 +39,4 @@ class PathVersion(Mechanism):
     def compile(
         self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
     ) -> PathReader:
-        """Return the reader; that the path has a `{version}` is the endpoint's to check."""
         return PathReader()

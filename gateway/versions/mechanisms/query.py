@@ -43,7 +43,6 @@ class ParameterLookalikes:
     """Finds the parameters that a service may read as the parameter of a name.
 
     Attributes:
-        name: The name, decoded.
         needle: A text, in lower case, that every look-alike without encoding contains.
         exact: A pattern of the name as it may be encoded in a query.
         pattern: A pattern of look-alikes in a normalized text.
@@ -90,7 +89,6 @@ class ParameterLookalikes:
         return name
 
     def _is_in(self, names: str) -> bool:
-        """Return whether a look-alike is among names, which are separated."""
         text = _decoded(names)
         forms = {_CONTROLS.sub("\0", _PHP_BYTES.sub("_", text)), _CONTROLS.sub("", text)}
         return any(self.pattern.search(_folded(form)) is not None for form in forms)
@@ -145,25 +143,20 @@ class QueryReader(Reader):
 
     @property
     def place(self) -> str:
-        """Name the parameter."""
         return f"the query parameter '{self.name}'"
 
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
-        """Return every value of the parameter; see `parameter_values`."""
         return parameter_values(head.query, self.name)
 
     def lookalike(self, head: RequestHead) -> str | None:
-        """Return the name of a parameter that a service may read as the one of the version."""
         if not head.query or self.lookalikes is None:
             return None
         return self.lookalikes.find(head.query)
 
     def address(self, version: Version) -> VersionAddress:
-        """Return the query that names a version."""
         return VersionAddress(query=f"{quote(self.name)}={version}")
 
     def rewrite_query(self, query: str, label: str) -> str:
-        """Return the query with another value of the parameter; all else stays, byte for byte."""
         if "%" in query or "+" in query:
 
             def written(found: re.Match[str]) -> str:
@@ -178,7 +171,6 @@ class QueryReader(Reader):
         return "&".join(pairs)
 
     def add_to_query(self, query: str | None, label: str) -> str:
-        """Return the query with the parameter at its end, unless it has one."""
         if query and parameters(self.name).search(query):
             return query
         return f"{query}&{quote(self.name)}={label}" if query else f"{quote(self.name)}={label}"
@@ -197,5 +189,4 @@ class QueryVersion(OptionalMechanism):
     def compile(
         self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
     ) -> QueryReader:
-        """Return the reader."""
         return QueryReader(self.name)

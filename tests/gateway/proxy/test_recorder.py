@@ -6,7 +6,7 @@ from time import perf_counter
 
 import pytest
 
-from gateway.base.errors import FAULT_KINDS, Blame, FaultCode
+from gateway.base.errors import Blame, FaultCode
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.recorder import Alike, Recorder, RecordQueue, RequestEnding, version_label
 from gateway.routing.plan import Plan, plan
@@ -45,7 +45,7 @@ def planned(client: str = "", code: FaultCode | None = None) -> Exchange:
 
 
 def test_who_asked_for_what_and_to_what_end() -> None:
-    upstream = next(code for code in FaultCode if FAULT_KINDS[code].blame is Blame.UPSTREAM)
+    upstream = next(code for code in FaultCode if code.blame is Blame.UPSTREAM)
     report = recorded(
         (planned("acme"), 200),
         (planned("acme"), 503),

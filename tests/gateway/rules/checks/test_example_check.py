@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.base.mistakes import ConfigError
-from gateway.rules.checks.examples import check_conversions
+from gateway.rules.checks.conversions import check_conversions
 from gateway.rules.load import load_file
 
 RULES = """\

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.base.mistakes import ConfigError
-from gateway.rules.checks.examples import check_conversions
+from gateway.rules.checks.conversions import check_conversions
 from gateway.rules.load import load_file
 from tests.gateway.kit import ROOT
 from tests.gateway.verify.loans import document, written

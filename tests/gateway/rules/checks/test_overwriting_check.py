@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.rules.checks.examples import check_conversions
+from gateway.rules.checks.conversions import check_conversions
 from gateway.rules.load import load_file
 
 RULES = """\

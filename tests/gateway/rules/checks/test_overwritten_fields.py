@@ -17,7 +17,7 @@ from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats import json_body
 from gateway.conversion.message import Message, QueryWalk
 from gateway.conversion.version_step import Direction, VersionLink
-from gateway.rules.checks.examples import check_conversions
+from gateway.rules.checks.conversions import check_conversions
 from gateway.rules.document import read
 from gateway.rules.load import load_file
 from gateway.versions.version import Version

@@ -1,7 +1,7 @@
 """What `check` finds in conversions beyond the rules: fields that no document has, and examples."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +25,13 @@ from gateway.conversion.version_step import Direction, VersionLink
 from gateway.proxy.body.slow_thread import run_now
 from gateway.rollout.differences import ComparedAnswer, compare
 from gateway.routing.snapshot import Api, Endpoint, Snapshot
-from gateway.rules.checks.field_check import DocumentFolder, look_up_fields
+from gateway.rules.checks.fields import (
+    DocumentFolder,
+    described_versions,
+    warn_of_unreached,
+)
+from gateway.rules.checks.moved_path_check import warn_of_left_out
+from gateway.rules.checks.overwriting_check import warn_of_overwriting
 from gateway.rules.document import read
 from gateway.rules.root import Config
 from gateway.versions.version import Version
@@ -36,11 +42,6 @@ def check_conversions(
 ) -> list[Issue]:
     """Return warnings about the conversions of a file; documents at URLs are not asked for.
 
-    Args:
-        path: of gateway.yaml.
-        environment: the values of its variables.
-        snapshot: the rules in it.
-
     Raises:
         ConfigError: a change names a field that the document forbids, or an example is converted
             to another body.
@@ -48,13 +49,27 @@ def check_conversions(
     rules = read(path.read_bytes(), str(path), environment)
     config = Config.model_validate_json(json.dumps(rules.data))
     mistakes, documents = Mistakes(), DocumentFolder(path.absolute().parent)
-    look_up_fields(config, snapshot.apis, documents, mistakes)
+    for api in snapshot.apis:
+        _look_up_fields(api, config.apis[api.name].parts(api), documents, mistakes)
     _warn_of_large(snapshot, documents, mistakes)
     prove_examples(config, snapshot.apis, mistakes)
     if mistakes.found:
         issues = [rules.issue(mistake.location, mistake.text) for mistake in mistakes.found]
         raise ConfigError(str(path), issues)
     return [rules.issue(warning.location, warning.text) for warning in mistakes.warnings]
+
+
+def _look_up_fields(
+    api: Api, parts: Sequence[Part], documents: DocumentFolder, mistakes: Mistakes
+) -> None:
+    described = described_versions(api, documents, mistakes)
+    for one in described.values():
+        warn_of_unreached(api, one.version, one.located, mistakes)
+        for upwards in (True, False):
+            one.look_up(parts, mistakes, described, upwards=upwards)
+    located = {version: one.located for version, one in described.items()}
+    warn_of_left_out(api, parts, located, mistakes)
+    warn_of_overwriting(api, parts, located, mistakes)
 
 
 def _warn_of_large(snapshot: Snapshot, documents: DocumentFolder, mistakes: Mistakes) -> None:
@@ -79,7 +94,6 @@ _encoder = msgspec.json.Encoder(
 
 
 def prove_examples(config: Config, apis: Iterable[Api], mistakes: Mistakes) -> None:
-    """Report the examples that the conversions do not convert to their counterparts."""
     for api in apis:
         section = config.apis[api.name]
         for part in section.parts(api):

@@ -1,0 +1,551 @@
+"""The operations of a version's OpenAPI document, as `check` looks at them."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from gateway.base.files import read_regular
+from gateway.base.mistakes import Location, Mistakes, suggest
+from gateway.conversion.chain import compose
+from gateway.conversion.changes.change_section import ChangeSection
+from gateway.conversion.changes.field_use import WHOLE, FieldUse, SoughtField
+from gateway.conversion.changes.rename import RenameSection
+from gateway.conversion.changes.to_header import CarrySection
+from gateway.conversion.declared.conversion import Part
+from gateway.conversion.declared.groups import DeclaredChange
+from gateway.conversion.field_path import FieldPath, parse_path, spell
+from gateway.conversion.operation import MappedOperation
+from gateway.conversion.schema import Schema
+from gateway.conversion.version_step import MessageKind, VersionLink
+from gateway.routing.snapshot import Api
+from gateway.verify.located_operation import LocatedOperation, find_operation, locate
+from gateway.verify.openapi.body_fields import BodyFields, Presence
+from gateway.verify.openapi.document_source import SERVING
+from gateway.verify.openapi.document_source import read as read_description
+from gateway.verify.openapi.openapi import (
+    Description,
+    DocumentError,
+    Operation,
+    TooLargeError,
+    statuses_of,
+)
+from gateway.versions.version import Version
+
+# A warning lists so many operations.
+_LISTED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOperation:
+    """An operation of a document, at one endpoint that leads to it.
+
+    Attributes:
+        mapped: the operations that the rules declare for it, towards the neighbouring versions.
+    """
+
+    operation: Operation
+    path: str
+    mapped: frozenset[MappedOperation] = frozenset()
+
+    def is_changed_by(self, link: VersionLink, status: int | None) -> bool:
+        """Whether a link applies to the request, or to the answer with a status."""
+        if link.operations is not None:
+            if self.mapped.isdisjoint(link.operations):
+                return False
+            link = replace(link, operations=None)
+        here = link.paths is None or self.path in link.paths
+        return here and link.applies(self.operation.method, status)
+
+
+def asked_operations(
+    api: Api, version: Version, located: Iterable[LocatedOperation]
+) -> Iterator[AskedOperation]:
+    """Yield the operations of a version's document to which endpoints lead."""
+    ladder = list(api.versions.values())
+    place = ladder.index(version)
+    ways = [
+        (compose(ladder, api.links, version, other), compose(ladder, api.links, other, version))
+        for other in (*ladder[max(0, place - 1) : place], *ladder[place + 1 : place + 2])
+        if min(version, other) in api.links
+    ]
+    for one in located:
+        for path in one.captures:
+            found = (
+                find_operation(one, asking.at(path), answering.at(path))
+                for asking, answering in ways
+            )
+            mapped = (
+                each
+                for operation_path in found
+                if operation_path
+                for each in operation_path.operations
+            )
+            declared = frozenset(each for each in mapped if each is not None)
+            yield AskedOperation(one.operation, path, declared)
+
+
+def warn_of_unreached(
+    api: Api, version: Version, located: Iterable[LocatedOperation], mistakes: Mistakes
+) -> None:
+    at = ("apis", api.name, "versions", str(version), "schema")
+    names = []
+    for one in located:
+        if one.twin:
+            mistakes.warn(
+                f"warning: {one.name} of this document is {one.twin} but for the names of its"
+                " parameters, so that no request is for it; keep one of the two",
+                *at,
+            )
+        elif one.reason:
+            names.append(one.name)
+    if names:
+        more = f" and {len(names) - _LISTED} more" if names[_LISTED:] else ""
+        listed = ", ".join(names[:_LISTED])
+        mistakes.warn(f"warning: no endpoint leads to {listed}{more} of this document", *at)
+
+
+# The place of a group may be what no path of a field ends in, such as members of members.
+_OBJECTS = re.compile(r"(?:\[\]|(?<!\\)\.\*)+\Z")
+_LAST = re.compile(r"(?:\\.|[^.\\])+\Z", re.DOTALL)
+
+
+def presence_of(one: SoughtField, fields: BodyFields) -> Presence | None:
+    """Return whether bodies may have a field; None for the whole body, which is always there."""
+    if one.anywhere:
+        return Presence.DECLARED if fields.has_anywhere(one.name) else Presence.UNDECLARED
+    path = _path(one.name)
+    if path is None:
+        return None
+    if one.prefix is None:
+        return fields.look_up(path)
+    return fields.look_up_prefixed(path, one.prefix, one.but)
+
+
+def assume(one: SoughtField, fields: BodyFields) -> None:
+    """Let bodies have a field."""
+    path = _path(one.name)
+    if path is not None and one.prefix is None and not one.anywhere:
+        fields.assume(path)
+
+
+def sought(use: FieldUse, *, upwards: bool) -> Iterator[SoughtField]:
+    """Yield the fields that a change looks for on the way to a version, each once."""
+    names = (*use.takes, *use.moves.values()) if upwards else (*use.makes, *use.moves)
+    # Where its elements or members are looked for, the list or map is as well.
+    holders = {name[:-2] for name in names if name.endswith(("[]", ".*"))}
+    found = (SoughtField(name) for name in names if name not in holders)
+    yield from dict.fromkeys((*found, *use.beside.get(upwards, ())))
+
+
+class LostField(NamedTuple):
+    """A field that is lost, as another one (`source`) gets its place as `target`."""
+
+    name: str
+    source: str
+    target: str
+
+
+def lost(fields: BodyFields, use: FieldUse, *, upwards: bool) -> Iterator[LostField]:
+    """Yield the fields in whose place a change moves others, and which it does not take."""
+    taken = use.takes if upwards else use.makes
+    for newer, older in use.moves.items():
+        target, source = (newer, older) if upwards else (older, newer)
+        to, way = _path(target), _path(source)
+        if to is not None and way is not None and target not in taken:
+            outer = target if way.keys[: len(to.keys)] == to.keys else _LAST.sub("", target)[:-1]
+            for name in fields.in_place_of(to, way):
+                yield LostField(f"{outer}.{spell(name)}" if outer else spell(name), source, target)
+
+
+def _path(name: str) -> FieldPath | None:
+    """Return the path of a field, or of what holds the objects of a group; None for the body."""
+    inner = _OBJECTS.sub("", name)
+    if inner in (WHOLE, "*"):
+        return None
+    with suppress(ValueError):
+        return parse_path(name)
+    return parse_path(inner)
+
+
+def renamed(section: ChangeSection, use: FieldUse, *, upwards: bool) -> str:
+    """Return the name that a rename gives what it looks for; empty for any other change."""
+    if not isinstance(section, RenameSection):
+        return ""
+    return next(iter(use.makes if upwards else use.takes), "")
+
+
+def swapped(missing: str, there: str, *, upwards: bool) -> str:
+    """Return what would be right where each version has the name that is said of the other."""
+    other = "newer" if upwards else "older"
+    return f"it has '{there}', and the {other} version has '{missing}': swap 'field' and 'to'"
+
+
+_TERMS = {"query": "parameter", "header": "field"}
+# OpenAPI 3.1.0, sections 4.8.12.1 and 4.8.17.1: declarations of these have no meaning.
+_UNDECLARED = frozenset({"accept", "content-type", "authorization"})
+
+
+def look_up_parameters(
+    version: Version,
+    parts: Sequence[Part],
+    asked: Sequence[AskedOperation],
+    beside: Sequence[AskedOperation],
+    mistakes: Mistakes,
+    *,
+    upwards: bool,
+) -> None:
+    """Warn of parameters that no message of a version has where changes look for them.
+
+    Args:
+        parts: of the conversions to a neighbouring version, in the order of the direction.
+        asked: the operations of the document.
+        beside: those of the neighbouring version's; empty without one.
+        upwards: whether the neighbouring version is the newer one.
+    """
+    for key, place in (("query", "query"), ("headers", "header")):
+        made: set[str] = set()
+        for part in parts:
+            declared = _declared(part.link, asked, place)
+            # Changes of bodies name parameters as the newer version does: see `BodyConversion`.
+            groups = [_listed(part, key, upwards=upwards), _carried(part, place, upwards=upwards)]
+            for look_up in (
+                each for some in (groups if upwards else groups[::-1]) for each in some
+            ):
+                names = declared.names | made
+                known = names | _UNDECLARED if place == "header" else names
+                missing = [one for one in look_up.wanted if _key(one, place) not in known]
+                # One of several is enough: the others may be left out in any request.
+                if declared.names and missing and len(missing) == len(look_up.wanted):
+                    hint = suggest(missing[0], names)
+                    others = _declared(part.link, beside, place).names
+                    if _key(look_up.renamed, place) in names and _key(missing[0], place) in others:
+                        hint = swapped(missing[0], look_up.renamed, upwards=upwards)
+                    mistakes.warn(
+                        f"warning: no {declared.messages} of version {version} has the {place}"
+                        f" {_TERMS[place]} '{missing[0]}'; {hint}{look_up.use}",
+                        *look_up.at,
+                    )
+                made |= {_key(one, place) for one in look_up.left}
+
+
+@dataclass(frozen=True, slots=True)
+class _ParameterLookUp:
+    """The parameters that one change looks for, and those that it leaves."""
+
+    at: Location
+    wanted: tuple[str, ...]
+    left: tuple[str, ...] = ()
+    use: str = ""
+    renamed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """The names that a document has; none where it does not describe them."""
+
+    messages: str
+    names: set[str]
+
+
+def _listed(part: Part, key: str, *, upwards: bool) -> Iterator[_ParameterLookUp]:
+    entries = list(enumerate(getattr(part.config, key)))
+    for index, entry in entries if upwards else reversed(entries):
+        for name, section in entry.named().items():
+            use = section.parameter_use
+            wanted, left = use.takes, use.makes
+            if not upwards:
+                wanted, left = left, wanted
+            given = renamed(section, use, upwards=upwards)
+            yield _ParameterLookUp((*part.at, key, index, name), wanted, left, renamed=given)
+
+
+def _carried(part: Part, place: str, *, upwards: bool) -> Iterator[_ParameterLookUp]:
+    """Yield the changes of bodies whose value this version has in a parameter."""
+    for change in part.changes():
+        section = change.section
+        if isinstance(section, CarrySection) and section.inverse is not upwards:
+            kind, name = section.beside
+            if kind == place:
+                yield _ParameterLookUp(change.at, (name,), use=change.use)
+
+
+def _declared(link: VersionLink, asked: Iterable[AskedOperation], place: str) -> _Declared:
+    of_requests, of_answers = set[str](), set[str]()
+    for one in asked:
+        if one.is_changed_by(link, None):
+            parameters = one.operation.parameters
+            of_requests |= {_key(each.name, place) for each in parameters if each.place == place}
+        for key, names in one.operation.answer_fields.items():
+            if any(one.is_changed_by(link, status) for status in statuses_of(key)):
+                of_answers |= {_key(name, place) for name in names}
+    requests, answers = MessageKind.REQUEST in link.on, bool(link.on - {MessageKind.REQUEST})
+    if place == "query" or not answers:
+        return _Declared("request", of_requests)
+    if not requests:
+        return _Declared("answer", of_answers)
+    # What one kind of messages does not describe may be there.
+    described = of_requests and of_answers
+    return _Declared("message", of_requests | of_answers if described else set())
+
+
+def _key(name: str, place: str) -> str:
+    return name.lower() if place == "header" else name
+
+
+class DocumentFolder:
+    """The OpenAPI documents at paths that start from a folder; each is read once.
+
+    Attributes:
+        too_large: why a process that serves does not load a document, by location.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.too_large: dict[str, TooLargeError] = {}
+        self._folder = folder
+        self._known: dict[str, Description | DocumentError] = {}
+
+    def read(self, location: str) -> Description:
+        if location not in self._known:
+            try:
+                content = read_regular(self._folder / location)
+                self._known[location] = self._read(content, location)
+            except DocumentError as error:
+                self._known[location] = error
+            except OSError as error:
+                reason = f"{location}: cannot be read: {error.strerror}"
+                self._known[location] = DocumentError(reason)
+        known = self._known[location]
+        if isinstance(known, DocumentError):
+            raise known
+        return known
+
+    def _read(self, content: bytes, location: str) -> Description:
+        try:
+            return read_description(content, location, SERVING)
+        except TooLargeError as error:
+            self.too_large[location] = error
+            return read_description(content, location)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedVersion:
+    """A version with the operations of its OpenAPI document; `asked` are those with endpoints."""
+
+    version: Version
+    located: Sequence[LocatedOperation]
+    asked: Sequence[AskedOperation]
+    bodies: "Sequence[_Body]"
+
+    def look_up(
+        self,
+        parts: Iterable[Part],
+        mistakes: Mistakes,
+        described: "Mapping[Version, DescribedVersion]",
+        *,
+        upwards: bool,
+    ) -> None:
+        """Report what changes name and no message of the version has, when a message comes there.
+
+        Args:
+            parts: of the conversions of the API, in the order of their declarations.
+            described: the versions with documents, so that names of the other one are recognised.
+        """
+        if upwards:
+            here = [part for part in parts if part.link.older == self.version]
+        else:
+            here = [part for part in parts if part.link.newer == self.version][::-1]
+        ends = [part.link.newer if upwards else part.link.older for part in here[:1]]
+        other = next((described[end] for end in ends if end in described), None)
+        _Walk(self.version, upwards, other.bodies if other else ()).run(here, self.bodies, mistakes)
+        asked = self.asked, other.asked if other else ()
+        look_up_parameters(self.version, here, *asked, mistakes, upwards=upwards)
+
+
+def described_versions(
+    api: Api, documents: DocumentFolder, mistakes: Mistakes
+) -> dict[Version, DescribedVersion]:
+    """Return the versions whose documents are in a folder; warn of those that cannot be read."""
+    found = {}
+    for version, description in _described(api, documents, mistakes):
+        located = locate(api.endpoints, version, description)
+        asked = list(asked_operations(api, version, located))
+        bodies = [body for one in asked for body in _bodies(one)]
+        found[version] = DescribedVersion(version, located, asked, bodies)
+    return found
+
+
+def _described(
+    api: Api, documents: DocumentFolder, mistakes: Mistakes
+) -> Iterator[tuple[Version, Description]]:
+    for label, version in api.versions.items():
+        location = api.schemas.get(version, "http://")
+        if location.startswith(("http://", "https://")):
+            continue
+        try:
+            yield version, documents.read(location)
+        except DocumentError as error:
+            at = ("apis", api.name, "versions", label, "schema")
+            mistakes.warn(f"warning: the fields of changes are not looked up: {error}", *at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """A body that a document declares, of a request or, with a status, of a response."""
+
+    schema: Schema
+    asked: AskedOperation
+    status: int | None
+
+    def is_changed_by(self, link: VersionLink) -> bool:
+        return self.asked.is_changed_by(link, self.status)
+
+
+def _bodies(asked: AskedOperation) -> Iterator[_Body]:
+    operation = asked.operation
+    for schema in (operation.request, operation.form):
+        if schema is not None:
+            yield _Body(schema, asked, None)
+    for key, answer in operation.responses.items():
+        for status in statuses_of(key) if answer is not None else ():
+            if operation.key(status) == key:
+                assert answer is not None
+                yield _Body(answer, asked, status)
+
+
+@dataclass(slots=True)
+class _LookUp:
+    """One field of one change, looked up in many bodies.
+
+    Attributes:
+        inner: the change and the field, as its group has them.
+        place: where the group is used, or the change itself stands.
+        at: where the change is declared.
+        use: what is said of the use.
+        other: the name that the other version has for it, by a rename; empty for another change.
+        taken: whether a body has it before the changes that come first.
+    """
+
+    inner: tuple[int, str]
+    place: tuple[Location, str]
+    at: Location
+    use: str
+    other: str = ""
+    presences: set[Presence] = field(default_factory=set)
+    taken: bool = False
+    names: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """All bodies of one version, walked through the changes to a neighbouring one."""
+
+    version: Version
+    upwards: bool
+    neighbours: "Sequence[_Body]"
+    look_ups: dict[tuple[Location, Location, str], _LookUp] = field(default_factory=dict)
+    clashes: dict[tuple[Location, Location], tuple[DeclaredChange, LostField]] = field(
+        default_factory=dict
+    )
+
+    def run(self, parts: Sequence[Part], bodies: Sequence[_Body], mistakes: Mistakes) -> None:
+        """Report the fields that are in no body, of the parts in the order of the direction."""
+        walked: set[object] = set()
+        for body in bodies:
+            applied = [part for part in parts if body.is_changed_by(part.link)]
+            key = (id(body.schema), *(part.at for part in applied))
+            if applied and key not in walked:  # most statuses share a schema and the changes
+                walked.add(key)
+                self._walk(body.schema, applied)
+        there = [one for one in self.look_ups.values() if Presence.DECLARED in one.presences]
+        fields, places = {one.inner for one in there}, {one.place for one in there}
+        for (_, _, name), found in self.look_ups.items():
+            # A group is of whole objects, of which a request may have a part.
+            if found.inner not in fields or found.place not in places:
+                self._report(name, found, mistakes)
+        for clash in self.clashes.values():
+            self._report_clash(*clash, mistakes)
+
+    def _walk(self, schema: Schema, parts: Sequence[Part]) -> None:
+        fields = BodyFields(schema)
+        for part in parts:
+            for change in self._changes(part):
+                use, own = change.field_use, change._replace(place="").field_use
+                missing: list[SoughtField] = []
+                for one, inner in zip(self._sought(use), self._sought(own), strict=True):
+                    if (found_as := presence_of(one, fields)) is None:
+                        continue
+                    used = _used_at(change)
+                    new = _LookUp(
+                        (id(change.section), inner.name),
+                        (used, change.place),
+                        change.at,
+                        change.use,
+                        renamed(change.section, use, upwards=self.upwards),
+                    )
+                    found = self.look_ups.setdefault((used, change.at, one.name), new)
+                    found.presences.add(found_as)
+                    if found_as is not Presence.DECLARED:
+                        found.names |= set(fields.names())
+                        found.taken |= presence_of(one, BodyFields(schema)) is Presence.DECLARED
+                        missing.append(one)
+                for clash in lost(fields, use, upwards=self.upwards):
+                    self.clashes.setdefault((_used_at(change), change.at), (change, clash))
+                for one in missing:  # so that it is reported once, and not by changes after it
+                    assume(one, fields)
+                fields.apply(change.change(part.link), change.place, upwards=self.upwards)
+
+    def _sought(self, use: FieldUse) -> Iterator[SoughtField]:
+        return sought(use, upwards=self.upwards)
+
+    def _changes(self, part: Part) -> Iterable[DeclaredChange]:
+        changes = list(part.changes())
+        return changes if self.upwards else reversed(changes)
+
+    def _report(self, path: str, found: _LookUp, mistakes: Mistakes) -> None:
+        walk = "an upgrade" if self.upwards else "a downgrade"
+        known = _suggestion(path, found.names)
+        if found.other in found.names and self._is_beside(path):
+            known = swapped(path, found.other, upwards=self.upwards)
+        elif found.taken:
+            side, order = ("above", "before") if self.upwards else ("below", "after")
+            taken = f"the changes {side} have taken it away; list this one {order} them"
+            known = taken if known.startswith("known") else f"{known} Or {taken}"
+        text = (
+            f"no body of version {self.version} has '{path}' when {walk} comes here;"
+            f" {known}{found.use}"
+        )
+        if found.presences == {Presence.FORBIDDEN}:
+            mistakes.add(text, *found.at)
+        else:
+            mistakes.warn(f"warning: {text}", *found.at)
+
+    def _is_beside(self, path: str) -> bool:
+        """Return whether the neighbouring version has a field that this one lacks."""
+        one = SoughtField(path)
+        bodies = (BodyFields(body.schema) for body in self.neighbours)
+        return any(presence_of(one, fields) is Presence.DECLARED for fields in bodies)
+
+    def _report_clash(self, change: DeclaredChange, lost: LostField, mistakes: Mistakes) -> None:
+        mistakes.warn(
+            f"warning: where a body of version {self.version} has '{lost.name}' beside"
+            f" '{lost.source}', it is refused: '{lost.source}' becomes '{lost.target}' here, and"
+            f" '{lost.name}' would be lost; list a change that takes it away"
+            f" {'above' if self.upwards else 'below'} this one{change.use}",
+            *change.at,
+        )
+
+
+def _used_at(change: DeclaredChange) -> Location:
+    return change.used or change.at
+
+
+def _suggestion(path: str, names: set[str]) -> str:
+    text = suggest(path, names)
+    if not text.startswith("known"):
+        return text
+    beside = path.rpartition(".")[0]
+    near = {name for name in names if name.rpartition(".")[0] == beside}
+    return suggest(path, near or {name for name in names if "." not in name})
