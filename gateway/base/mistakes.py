@@ -80,17 +80,31 @@ class Mistake(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Mistakes:
-    """Collects mistakes and warnings, so that one run reports all of them."""
+    """Collects mistakes and warnings, so that one run reports all of them.
+
+    Attributes:
+        at: the location that the locations of all methods are below.
+    """
 
     found: list[Mistake] = field(default_factory=list)
     warnings: list[Mistake] = field(default_factory=list)
+    at: Location = ()
+
+    def below(self, *location: str | int) -> "Mistakes":
+        """Return the same mistakes for a part of the configuration."""
+        return Mistakes(self.found, self.warnings, (*self.at, *location))
+
+    @property
+    def root(self) -> "Mistakes":
+        """The same mistakes for the whole configuration."""
+        return Mistakes(self.found, self.warnings)
 
     def add(self, text: str, *location: str | int) -> None:
-        self.found.append(Mistake(location, text))
+        self.found.append(Mistake((*self.at, *location), text))
 
     def warn(self, text: str, *location: str | int) -> None:
         """Record a warning: the configuration can be used."""
-        self.warnings.append(Mistake(location, text))
+        self.warnings.append(Mistake((*self.at, *location), text))
 
     def attempt(self, make: Callable[[], T], *location: str | int) -> T | None:
         """Return the result of `make`, or None after recording the ValueError that it raises."""

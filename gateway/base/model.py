@@ -36,11 +36,7 @@ Name = Annotated[
     ),
 ]
 FieldName = Annotated[
-    str,
-    matching(
-        FIELD_NAME,
-        "not the name of a header; write one like X-API-VERSION",
-    ),
+    str, matching(FIELD_NAME, "not the name of a header; write one like X-API-VERSION")
 ]
 BodyTypes = Annotated[
     str,

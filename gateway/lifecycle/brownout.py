@@ -15,7 +15,7 @@ from pydantic import Field
 from gateway.access.clients import ClientNaming
 from gateway.base.dates import format_date, parse_date, time_zone
 from gateway.base.errors import Fault, FaultCode
-from gateway.base.mistakes import Location, Mistakes
+from gateway.base.mistakes import Mistakes
 from gateway.base.model import Date, NumberText, OneOrPair, Percent, SectionModel
 from gateway.base.overrides import VersionKey
 from gateway.base.request import RequestContext
@@ -98,31 +98,29 @@ class BrownoutWindow(SectionModel):
     to: Date | None = None
     """The date from which on the window stays closed. Without it, there is no such date."""
 
-    def compile(
-        self, sunset: float, zone: tzinfo, at: Location, mistakes: Mistakes
-    ) -> "CompiledWindow":
-        begins = _date(self.from_, -inf, (*at, "from"), mistakes)
-        ends = _date(self.to, inf, (*at, "to"), mistakes)
+    def compile(self, sunset: float, zone: tzinfo, mistakes: Mistakes) -> "CompiledWindow":
+        begins = _date(self.from_, -inf, mistakes.below("from"))
+        ends = _date(self.to, inf, mistakes.below("to"))
         if ends <= begins:
-            mistakes.add(f"is not later than from, {self.from_}; swap the two", *at, "to")
+            mistakes.add(f"is not later than from, {self.from_}; swap the two", "to")
         elif begins >= sunset:
             text = f"is not before the sunset, {format_date(sunset)}; use an earlier date"
-            mistakes.add(text, *at, "from")
+            mistakes.add(text, "from")
         schedule = None
         if self.at is not None:
-            schedule = mistakes.attempt(partial(cron_schedule, self.at, zone), *at, "at")
+            schedule = mistakes.attempt(partial(cron_schedule, self.at, zone), "at")
         if (self.at is None) != (self.minutes is None):
             text = 'at and minutes require each other; write { at: "0 9 * * 1", minutes: 30 }'
-            mistakes.add(text, *at)
+            mistakes.add(text)
         elif self.at is None and ends == inf and self.percent == 100:
-            mistakes.add("has no end; add to, or at and minutes, or percent", *at)
+            mistakes.add("has no end; add to, or at and minutes, or percent")
         for name, value in (("minutes", self.minutes), ("percent", self.percent)):
             if not isinstance(value, tuple):
                 continue
             if begins == -inf or ends == inf:
-                mistakes.add("a pair needs two dates; add from and to", *at, name)
+                mistakes.add("a pair needs two dates; add from and to", name)
             if value[0] >= value[1]:
-                mistakes.add("does not grow; write the smaller number first", *at, name)
+                mistakes.add("does not grow; write the smaller number first", name)
         first, last = _range(inf if self.minutes is None else self.minutes)
         return CompiledWindow(begins, ends, schedule, (first * 60, last * 60), _range(self.percent))
 
@@ -146,21 +144,20 @@ class Brownout(SectionModel):
         key: VersionKey,
         sunset: float,
         naming: ClientNaming | None,
-        at: Location,
         mistakes: Mistakes,
     ) -> "VersionBrownout":
         """Return the brownouts of one version; `sunset` is infinite where it has no end."""
         # An explicit percentage of 0 disables the brownout on purpose.
         if not self.windows and "percent" not in self.model_fields_set:
-            mistakes.add("refuses nothing; add windows or percent", *at)
-        zone = mistakes.attempt(partial(time_zone, self.zone), *at, "zone") or UTC
+            mistakes.add("refuses nothing; add windows or percent")
+        zone = mistakes.attempt(partial(time_zone, self.zone), "zone") or UTC
         windows = [
-            window.compile(sunset, zone, (*at, "windows", index), mistakes)
+            window.compile(sunset, zone, mistakes.below("windows", index))
             for index, window in enumerate(self.windows)
         ]
         if self.percent:
             windows.append(CompiledWindow(percent=_range(self.percent)))
-        exempt = compile_exemptions(self.exempt, naming, (*at, "exempt"), mistakes)
+        exempt = compile_exemptions(self.exempt, naming, mistakes.below("exempt"))
         return VersionBrownout(key, tuple(windows), self.status, exempt)
 
 
@@ -327,6 +324,6 @@ def _range(value: float | _Range) -> _Range:
     return value if isinstance(value, tuple) else (value, value)
 
 
-def _date(text: str | None, default: float, at: Location, mistakes: Mistakes) -> float:
-    found = None if text is None else mistakes.attempt(partial(parse_date, text), *at)
+def _date(text: str | None, default: float, mistakes: Mistakes) -> float:
+    found = None if text is None else mistakes.attempt(partial(parse_date, text))
     return default if found is None else found

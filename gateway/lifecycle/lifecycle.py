@@ -13,7 +13,7 @@ from gateway.access.clients import ClientNaming
 from gateway.base.dates import format_date, parse_date
 from gateway.base.errors import Fault, FaultCode
 from gateway.base.headers import FieldLines
-from gateway.base.mistakes import Location, Mistakes
+from gateway.base.mistakes import Mistakes
 from gateway.base.model import Date, NonEmptyText, SectionModel, matching
 from gateway.base.path_templates import Template
 from gateway.base.request import RequestContext, RequestHead
@@ -75,25 +75,25 @@ class Lifecycle(SectionModel):
     """The clients for which the version ends later. By default, there are none."""
 
     def compile(
-        self, version: Version, naming: ClientNaming | None, at: Location, mistakes: Mistakes
+        self, version: Version, naming: ClientNaming | None, mistakes: Mistakes
     ) -> "VersionLifecycle":
         """Return the lifecycle of a version, without its successors."""
 
         def date(text: str | None, name: str) -> float | None:
-            return None if text is None else mistakes.attempt(partial(parse_date, text), *at, name)
+            return None if text is None else mistakes.attempt(partial(parse_date, text), name)
 
         if self.deprecated is None and self.sunset is None:
-            mistakes.add("has no date; add deprecated or sunset", *at)
+            mistakes.add("has no date; add deprecated or sunset")
         deprecated, sunset = date(self.deprecated, "deprecated"), date(self.sunset, "sunset")
         if deprecated is not None and sunset is not None and sunset < deprecated:
             mistakes.add(
                 f"is before the deprecation, {self.deprecated};"
                 " use a later sunset, or an earlier deprecation",
-                *(*at, "sunset"),
+                "sunset",
             )
         if self.exempt and sunset is None:
-            mistakes.add("only valid together with sunset; add sunset", *at, "exempt")
-        exempt = compile_exemptions(self.exempt, naming, (*at, "exempt"), mistakes, sunset or -inf)
+            mistakes.add("only valid together with sunset; add sunset", "exempt")
+        exempt = compile_exemptions(self.exempt, naming, mistakes.below("exempt"), sunset or -inf)
         ends = inf if sunset is None else sunset
         return VersionLifecycle(version, deprecated, ends, self.link, exempt)
 
@@ -102,14 +102,13 @@ def compile_lifecycles(
     configured: Mapping[str, Lifecycle],
     versions: Mapping[str, Version],
     naming: ClientNaming | None,
-    at: Location,
     mistakes: Mistakes,
 ) -> "dict[Version, VersionLifecycle]":
     """Return the lifecycles of the versions of an API; those without a valid label are left out."""
     labels = [label for label in configured if label in versions]
     found = {
         versions[label]: configured[label].compile(
-            versions[label], naming, (*at, label, "lifecycle"), mistakes
+            versions[label], naming, mistakes.below(label, "lifecycle")
         )
         for label in labels
     }
@@ -117,7 +116,7 @@ def compile_lifecycles(
     for label in labels:
         named = configured[label].successor
         if named is not None:
-            place = (*at, label, "lifecycle", "successor")
+            place = (label, "lifecycle", "successor")
             successor = mistakes.look_up(named, versions, "version", *place)
             if successor is None:
                 continue
@@ -386,7 +385,6 @@ def _uri_text(raw: str) -> str:
 def compile_exemptions(
     exemptions: Sequence[SunsetExemption | BrownoutExemption],
     naming: ClientNaming | None,
-    at: Location,
     mistakes: Mistakes,
     sunset: float = -inf,
 ) -> dict[str, float]:
@@ -395,20 +393,21 @@ def compile_exemptions(
     It must be after the sunset. Without names of clients, exemptions are a mistake.
     """
     if exemptions and naming is None:
-        mistakes.add("nothing names the clients; add clients: { by: [ ... ] } at the top", *at)
+        mistakes.add("nothing names the clients; add clients: { by: [ ... ] } at the top")
     ends: dict[str, float] = {}
     for index, exemption in enumerate(exemptions):
         until = inf
         if exemption.until is not None:
-            found = mistakes.attempt(partial(parse_date, exemption.until), *at, index, "until")
+            found = mistakes.attempt(partial(parse_date, exemption.until), index, "until")
             until = inf if found is None else found
         if until <= sunset:
             mistakes.add(
                 f"is not after the sunset, {format_date(sunset)}; use a later date, or remove it",
-                *(*at, index, "until"),
+                index,
+                "until",
             )
         client = exemption.client if naming is None else naming.known_as(exemption.client)
         if client in ends:
-            mistakes.add("is exempt already; keep one of the two", *at, index, "client")
+            mistakes.add("is exempt already; keep one of the two", index, "client")
         ends[client] = until
     return ends

@@ -11,7 +11,7 @@ from gateway.conversion.changes.registry import ChangeConfig
 from gateway.conversion.declared.conversion import ConversionConfig, Part
 from gateway.conversion.declared.links import DeclaredLinks
 from gateway.http.upstream.service import Service
-from gateway.lifecycle.lifecycle import VersionLifecycle, compile_lifecycles
+from gateway.lifecycle.lifecycle import compile_lifecycles
 from gateway.routing.endpoint import ApiParts, EndpointModel, asked_paths
 from gateway.routing.errors import ErrorTemplate
 from gateway.routing.snapshot import Api, Endpoint, Route
@@ -58,35 +58,35 @@ class ApiModel(VersionChoice):
         Returns:
             None if the API has versions, and no label of them is right.
         """
-        at, models = ("apis", name), self.versions or {}
-        versions = self.parse_versions(models, at, mistakes)
+        here, models = mistakes.below("apis", name), self.versions or {}
+        versions = self.parse_versions(models, here)
         if models and not versions:
             return None  # the mistakes in the labels are enough
-        endings = self._lifecycles(versions, defaults, at, mistakes)
+        lifecycles = {label: one.lifecycle for label, one in models.items() if one.lifecycle}
+        endings = compile_lifecycles(lifecycles, versions, defaults.naming, here.below("versions"))
         conversions = None
         if versions and (self.conversions or self.groups):
 
             def check_paths(paths: Sequence[str], at: Location) -> None:
-                self._check_paths(paths, at, mistakes)
+                self._check_paths(paths, mistakes.below(*at))
 
             conversions = DeclaredLinks(
-                self.conversions, self.groups, versions, services, at, check_paths, mistakes
+                self.conversions, self.groups, versions, services, here.at, check_paths, mistakes
             )
         links = {} if conversions is None else conversions.links
         routes: Routes = {}
         schemas: dict[Version, str] = {}
         if self.versions is None:
-            routes = self._unversioned(services, at, mistakes)
+            routes = self._unversioned(services, here)
         elif self.service is not None:
             text = "stands beside versions, which name their services; keep one of the two"
-            mistakes.add(text, *at, "service")
+            here.add(text, "service")
         else:
             routes, schemas = ApiVersions(
-                name, models, versions, links, endings, services, defaults.naming, mistakes
+                name, models, versions, links, endings, services, defaults.naming, here
             ).compile(now)
-        choice = self.compile_choice(
-            None if self.versions is None else versions, defaults, at, mistakes
-        )
+        has_versions = self.versions is not None
+        choice = self.compile_choice(versions if has_versions else None, defaults, here)
         parts = ApiParts(
             name,
             self.upstream_path,
@@ -96,14 +96,14 @@ class ApiModel(VersionChoice):
             routes,
             choice,
             endings,
-            self._errors(versions, at, mistakes),
+            self._errors(versions, here),
         )
         endpoints: dict[Location, Endpoint] = {}
         for index, model in enumerate(self.endpoints):
-            here = (*at, "endpoints", index)
-            endpoint = model.compile(parts, here, mistakes)
+            place = here.below("endpoints", index)
+            endpoint = model.compile(parts, place)
             if endpoint is not None:
-                endpoints[here] = endpoint
+                endpoints[place.at] = endpoint
         if conversions is not None:
             conversions.check(
                 (endpoint.template, path)
@@ -148,50 +148,34 @@ class ApiModel(VersionChoice):
                 if not isinstance(operation, str) and operation.service is not None:
                     yield operation.service
 
-    def _lifecycles(
-        self,
-        versions: Mapping[str, Version],
-        defaults: ChoiceDefaults,
-        at: Location,
-        mistakes: Mistakes,
-    ) -> dict[Version, VersionLifecycle]:
-        models = {
-            label: version.lifecycle
-            for label, version in (self.versions or {}).items()
-            if version.lifecycle is not None
-        }
-        return compile_lifecycles(models, versions, defaults.naming, (*at, "versions"), mistakes)
-
     def _errors(
-        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
+        self, versions: Mapping[str, Version], mistakes: Mistakes
     ) -> dict[Version | None, ErrorTemplate]:
-        """Return the shapes of errors, for the versions that have one."""
+        """Return the shapes of errors, for the versions that have one; check paths of dry runs."""
         found: dict[Version | None, ErrorTemplate] = {}
         for label, model in (self.versions or {}).items():
-            here = (*at, "versions", label)
+            here = mistakes.below("versions", label)
             if model.errors is not None and label in versions:
-                found[versions[label]] = model.errors.compile((*here, "errors"), mistakes)
+                found[versions[label]] = model.errors.compile(here.below("errors"))
             if model.shadow is not None and model.shadow.dry_run is not None:
                 paths = model.shadow.dry_run.paths or ()
-                self._check_paths(paths, (*here, "shadow", "dry_run"), mistakes)
+                self._check_paths(paths, here.below("shadow", "dry_run"))
         return found
 
-    def _unversioned(
-        self, services: Mapping[str, Service], at: Location, mistakes: Mistakes
-    ) -> Routes:
+    def _unversioned(self, services: Mapping[str, Service], mistakes: Mistakes) -> Routes:
         if self.service is None:
-            mistakes.add("nobody serves it; add versions or, if it has none, service", *at)
+            mistakes.add("nobody serves it; add versions or, if it has none, service")
             return {}
         if self.conversions:
             text = "without versions, nothing is converted; remove it"
-            mistakes.add(text, *at, "conversions")
-        service = mistakes.look_up(self.service, services, "service", *at, "service")
+            mistakes.add(text, "conversions")
+        service = mistakes.look_up(self.service, services, "service", "service")
         return {} if service is None else {None: Route(None, None, service)}
 
-    def _check_paths(self, paths: Sequence[str], at: Location, mistakes: Mistakes) -> None:
+    def _check_paths(self, paths: Sequence[str], mistakes: Mistakes) -> None:
         known = {endpoint.path: endpoint for endpoint in self.endpoints}
         for index, path in enumerate(paths):
-            mistakes.look_up(path, known, "endpoint", *at, "paths", index)
+            mistakes.look_up(path, known, "endpoint", "paths", index)
 
 
 def _service_of(label: str, models: Mapping[str, VersionModel]) -> str | None:

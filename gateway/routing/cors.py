@@ -198,11 +198,11 @@ class Cors(SectionModel):
 
     def compile(self, mistakes: Mistakes) -> CorsRules:
         for index, origin in enumerate(self.origins):
-            at = ("cors", "origins", index)
+            here = mistakes.below("cors", "origins", index)
             if origin != ANY_ORIGIN:
-                mistakes.attempt(partial(_check, origin), *at)
+                here.attempt(partial(_check, origin))
             elif len(self.origins) > 1:
-                mistakes.add("stands for all origins; remove the others", *at)
+                here.add("stands for all origins; remove the others")
             elif self.credentials:
                 text = 'no browser takes them from all origins ("*"); name the origins'
                 mistakes.add(text, "cors", "credentials")

@@ -9,16 +9,8 @@ from pydantic import Discriminator, Field, Tag
 
 from gateway import __version__
 from gateway.base.headers import ENDING
-from gateway.base.mistakes import Location, Mistakes, place
-from gateway.base.model import (
-    BodyTypes,
-    Bytes,
-    Method,
-    NonEmptyText,
-    Reading,
-    SectionModel,
-    Some,
-)
+from gateway.base.mistakes import Mistakes, place
+from gateway.base.model import BodyTypes, Bytes, Method, NonEmptyText, Reading, SectionModel, Some
 from gateway.base.path_templates import Template, parse_template
 from gateway.conversion.chain import Conversion, compose
 from gateway.conversion.entity_tags import EntityTags
@@ -85,15 +77,15 @@ class EndpointModel(SectionModel):
     max_body: Bytes | None = None
     """The largest request body of the endpoint, in bytes. Without it, limits.body counts."""
 
-    def compile(self, api: ApiParts, at: Location, mistakes: Mistakes) -> Endpoint | None:
+    def compile(self, api: ApiParts, mistakes: Mistakes) -> Endpoint | None:
         """Return the endpoint, or None if its path is wrong."""
-        template = mistakes.attempt(partial(parse_template, self.path), *at, "path")
+        template = mistakes.attempt(partial(parse_template, self.path), "path")
         if template is None:
             return None
-        own = self._own_versions(api, at, mistakes)
-        readers = self._readers(api, own, at, mistakes)
-        self._check_version_capture(api, template, readers, at, mistakes)
-        upstream = self._upstream(api, template, at, mistakes)
+        own = self._own_versions(api, mistakes)
+        readers = self._readers(api, own, mistakes)
+        self._check_version_capture(api, template, readers, mistakes)
+        upstream = self._upstream(api, template, mistakes)
         lifecycles: dict[Version | None, EndpointLifecycle] = {}
         for version in own.values():
             if version in api.endings:
@@ -125,7 +117,7 @@ class EndpointModel(SectionModel):
             api.name,
             template,
             self._allowed_methods(),
-            self._selector(api, readers, own, at, mistakes),
+            self._selector(api, readers, own, mistakes),
             routes,
             _vary(vary),
             self.max_body,
@@ -141,42 +133,40 @@ class EndpointModel(SectionModel):
             return ()
         return self.version if isinstance(self.version, tuple) else (self.version,)
 
-    def _mechanism_at(self, at: Location, index: int) -> Location:
-        return (*at, "version", index) if isinstance(self.version, tuple) else (*at, "version")
+    def _mechanism_at(self, index: int, mistakes: Mistakes) -> Mistakes:
+        several = isinstance(self.version, tuple)
+        return mistakes.below("version", *((index,) if several else ()))
 
     def _is_of_one(self, own: Mapping[str, Version]) -> bool:
         """Return whether every request is for the one version that has the endpoint."""
         return self.versions is not None and len(own) == 1 and self.version is None
 
-    def _own_versions(
-        self, api: ApiParts, at: Location, mistakes: Mistakes
-    ) -> Mapping[str, Version]:
+    def _own_versions(self, api: ApiParts, mistakes: Mistakes) -> Mapping[str, Version]:
         if self.versions is None:
             return api.versions
         if not api.versions:
             text = "the API has no versions to choose from; remove it, or add versions"
-            mistakes.add(text, *at, "versions")
+            mistakes.add(text, "versions")
             return {}
         for index, label in enumerate(self.versions):
-            mistakes.look_up(label, api.versions, "version", *at, "versions", index)
+            mistakes.look_up(label, api.versions, "version", "versions", index)
         return {label: one for label, one in api.versions.items() if label in self.versions}
 
     def _readers(
-        self, api: ApiParts, own: Mapping[str, Version], at: Location, mistakes: Mistakes
+        self, api: ApiParts, own: Mapping[str, Version], mistakes: Mistakes
     ) -> tuple[Reader, ...]:
         if api.versions and self.version is None and not self._is_of_one(own):
             mistakes.add(
                 "does not name how a version is chosen; add version: { in: path }, or another place"
                 " of docs/selection.md",
-                *at,
             )
         if self.version is not None and not api.versions:
             text = "the API has no versions to choose from; remove it, or add versions"
-            mistakes.add(text, *at, "version")
+            mistakes.add(text, "version")
             return ()
         found: list[Reader] = []
         for index, mechanism in enumerate(self._mechanisms):
-            reader = mechanism.compile(api.versions, self._mechanism_at(at, index), mistakes)
+            reader = mechanism.compile(api.versions, self._mechanism_at(index, mistakes))
             if reader is not None:
                 _join(found, reader)
         return tuple(found)
@@ -186,7 +176,6 @@ class EndpointModel(SectionModel):
         api: ApiParts,
         template: Template,
         readers: tuple[Reader, ...],
-        at: Location,
         mistakes: Mistakes,
     ) -> None:
         captured = "version" in template.captures
@@ -203,37 +192,35 @@ class EndpointModel(SectionModel):
                 "the path has no {version} to read; write one, such as a first segment /v{version}"
             )
         if text:
-            mistakes.add(text, *at, "path")
+            mistakes.add(text, "path")
 
-    def _upstream(
-        self, api: ApiParts, template: Template, at: Location, mistakes: Mistakes
-    ) -> Template | None:
-        text, location = self.upstream_path, (*at, "upstream_path")
+    def _upstream(self, api: ApiParts, template: Template, mistakes: Mistakes) -> Template | None:
+        text, here = self.upstream_path, mistakes
         if text is None:
-            text, location = api.upstream_path, ("apis", api.name, "upstream_path")
+            text, here = api.upstream_path, mistakes.root.below("apis", api.name)
         if text is None:
             return None
         rest = next((part.capture for part in template.segments if part.tail), None)
         if rest is not None and text.endswith(f"/{{{rest}}}"):
             text = f"{text[:-1]}*}}"  # so that links of the service lead back, slashes included
-        upstream = mistakes.attempt(partial(parse_template, text), *location)
+        upstream = here.attempt(partial(parse_template, text), "upstream_path")
         if upstream is None:
             return None
         known = {*template.captures, *(("version",) if api.versions else ())}
         for name in upstream.captures:
             if name not in known:
-                mistakes.add(
-                    f"'{{{name}}}' is not captured by the path of {place(at)};"
+                here.add(
+                    f"'{{{name}}}' is not captured by the path of {place(mistakes.at)};"
                     f" known: {', '.join(sorted(known)) or 'none'}",
-                    *location,
+                    "upstream_path",
                 )
         lost = {*template.captures} - {*upstream.captures, "version"}
         if lost:
             named = ", ".join(f"'{{{name}}}'" for name in sorted(lost))
-            mistakes.warn(
-                f"warning: has not {named} of the path of {place(at)}, which links of the"
+            here.warn(
+                f"warning: has not {named} of the path of {place(mistakes.at)}, which links of the"
                 " service lead back to only from requests that have it",
-                *location,
+                "upstream_path",
             )
         return upstream
 
@@ -340,10 +327,9 @@ class EndpointModel(SectionModel):
         api: ApiParts,
         readers: tuple[Reader, ...],
         own: Mapping[str, Version],
-        at: Location,
         mistakes: Mistakes,
     ) -> Selector | None:
-        default = self._default(own, at, mistakes)
+        default = self._default(own, mistakes)
         if not own or not (readers or self._is_of_one(own)):
             return None
         if default is None and api.choice.default in own.values():
@@ -358,18 +344,16 @@ class EndpointModel(SectionModel):
             {label: api.endings[one] for label, one in own.items() if one in api.endings},
         )
 
-    def _default(
-        self, own: Mapping[str, Version], at: Location, mistakes: Mistakes
-    ) -> Version | None:
+    def _default(self, own: Mapping[str, Version], mistakes: Mistakes) -> Version | None:
         defaults: dict[str, Version | None] = {}
         for index, mechanism in enumerate(self._mechanisms):
             label = mechanism.default_label
             if label is None:
                 continue
-            location = (*self._mechanism_at(at, index), "default")
-            defaults[label] = mistakes.look_up(label, own, "version", *location)
+            here = self._mechanism_at(index, mistakes)
+            defaults[label] = here.look_up(label, own, "version", "default")
             if len(defaults) > 1:
-                mistakes.add("differs from the default before; keep one", *location)
+                here.add("differs from the default before; keep one", "default")
         return next(iter(defaults.values()), None)
 
     def _allowed_methods(self) -> tuple[str, ...] | None:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Json
 
 from gateway.base.errors import BEFORE_VERSION, FaultCode
 from gateway.base.headers import HeaderFields
-from gateway.base.mistakes import Location, Mistakes, suggest
+from gateway.base.mistakes import Mistakes, suggest
 from gateway.base.model import FieldName, NumberText, SectionModel, matching
 
 JSON = "application/json"
@@ -219,12 +219,7 @@ OwnField = Annotated[
 
 OwnCode = Annotated[str | int, BeforeValidator(_own_code)]
 
-OwnStatus = Annotated[
-    int,
-    Field(ge=200, le=599),
-    NumberText,
-    AfterValidator(_with_body),
-]
+OwnStatus = Annotated[int, Field(ge=200, le=599), NumberText, AfterValidator(_with_body)]
 
 
 # What the gateway has to write itself: how long an answer is, what it is, and for whom.
@@ -270,27 +265,27 @@ class Errors(SectionModel):
     """The media type of errors, also of those that services of other versions answer with. The
     default is application/json with a body, and otherwise application/problem+json."""
 
-    def compile(self, at: Location, mistakes: Mistakes) -> ErrorTemplate:
+    def compile(self, mistakes: Mistakes) -> ErrorTemplate:
         """Return the shape of a version's errors."""
         if not self.model_fields_set:
-            mistakes.add("has nothing in it; add body, such as { code: '{code}' }", *at)
-        _check_quotes(self.body, (*at, "body"), mistakes)
+            mistakes.add("has nothing in it; add body, such as { code: '{code}' }")
+        _check_quotes(self.body, mistakes.below("body"))
         for key, template in (("body", self.body), ("details", self.details)):
             for name in dict.fromkeys(placeholders(template)):
                 if name not in PLACEHOLDERS:
                     hint = suggest(name, PLACEHOLDERS)
-                    mistakes.add(f"no part of a refusal is called '{name}'; {hint}", *at, key)
-        _check_names(self.details, _OWN, (*at, "details"), mistakes)
-        _check_names(self.statuses, _OWN, (*at, "statuses"), mistakes)
+                    mistakes.add(f"no part of a refusal is called '{name}'; {hint}", key)
+        _check_names(self.details, _OWN, mistakes.below("details"))
+        _check_names(self.statuses, _OWN, mistakes.below("statuses"))
         if self.codes:
-            _check_codes(self, at, mistakes)
+            _check_codes(self, mistakes.below("codes"))
         for name, value in self.headers.items():
             if isinstance(value, dict):
-                place = *at, "headers", name
-                _check_names(value, (*_OWN, DEFAULT), place, mistakes)
+                here = mistakes.below("headers", name)
+                _check_names(value, (*_OWN, DEFAULT), here)
                 if FaultCode.VERSION_BROWNOUT in value:
                     text = "keeps the gateway's fields, for caches; remove it"
-                    mistakes.add(text, *place, FaultCode.VERSION_BROWNOUT)
+                    here.add(text, FaultCode.VERSION_BROWNOUT)
         fallback = PROBLEM if self.body is None else JSON
         codes = {code: own for code, own in self.codes.items() if code != DEFAULT}
         own = self.codes.get(DEFAULT)
@@ -319,36 +314,33 @@ def _fields_by_code(
     return found
 
 
-def _check_codes(config: Errors, at: Location, mistakes: Mistakes) -> None:
+def _check_codes(errors: Errors, mistakes: Mistakes) -> None:
     """Record codes that no refusal of the version has, and those that have none of its own."""
-    at = (*at, "codes")
-    _check_names(config.codes, (*_OWN, DEFAULT), at, mistakes)
-    if config.body is not None and "code" not in placeholders(config.body):
-        mistakes.add("stand nowhere in the body; write '{code}' in it, or remove them", *at)
-    lacking = [code for code in _OWN if code not in config.codes]
-    if lacking and DEFAULT not in config.codes:
+    _check_names(errors.codes, (*_OWN, DEFAULT), mistakes)
+    if errors.body is not None and "code" not in placeholders(errors.body):
+        mistakes.add("stand nowhere in the body; write '{code}' in it, or remove them")
+    lacking = [code for code in _OWN if code not in errors.codes]
+    if lacking and DEFAULT not in errors.codes:
         text = "warning: clients of the version get the gateway's own codes of"
-        mistakes.warn(f"{text} {', '.join(lacking)}; add them, or default", *at)
+        mistakes.warn(f"{text} {', '.join(lacking)}; add them, or default")
 
 
-def _check_names(
-    named: Iterable[str], known: Sequence[str], at: Location, mistakes: Mistakes
-) -> None:
+def _check_names(named: Iterable[str], known: Sequence[str], mistakes: Mistakes) -> None:
     for code in named:
         if code in BEFORE_VERSION:
             text = "is refused before the version is known, as a problem detail; remove it"
-            mistakes.add(text, *at, code)
+            mistakes.add(text, code)
         elif code not in known:
-            mistakes.add(f"the gateway has no such code; {suggest(code, known)}", *at, code)
+            mistakes.add(f"the gateway has no such code; {suggest(code, known)}", code)
 
 
-def _check_quotes(value: JsonValue, at: Location, mistakes: Mistakes) -> None:
+def _check_quotes(value: JsonValue, mistakes: Mistakes) -> None:
     """Record placeholders that YAML reads as mappings, since they have no quotes."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if inner is None and len(value) == 1 and key in PLACEHOLDERS:
-                mistakes.add(f"is a mapping without quotes; write '{{{key}}}'", *at)
-            _check_quotes(inner, (*at, key), mistakes)
+                mistakes.add(f"is a mapping without quotes; write '{{{key}}}'")
+            _check_quotes(inner, mistakes.below(key))
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            _check_quotes(inner, (*at, index), mistakes)
+            _check_quotes(inner, mistakes.below(index))

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from gateway.access.clients import ClientNaming
 from gateway.base.dates import format_date
-from gateway.base.mistakes import Location, Mistakes
+from gateway.base.mistakes import Mistakes
 from gateway.base.model import NumberText, SectionModel
 from gateway.conversion.chain import compose
 from gateway.conversion.version_step import VersionLink
@@ -116,10 +116,9 @@ class ApiVersions(NamedTuple):
                 location = _LIVE
             if location == _LIVE:
                 if model.via is not None:
-                    self.mistakes.add(
+                    self._at(label).add(
                         "served via another version, it has no service that could publish it;"
                         " name a file or a URL",
-                        *self._at(label),
                         "schema",
                     )
                     continue
@@ -130,22 +129,22 @@ class ApiVersions(NamedTuple):
 
     def _with_check(self, label: str, route: Route, schemas: Mapping[Version, str]) -> Route:
         """Return the route with the validation of answers, where `check` or a gate asks for it."""
-        model, at = self.models[label], (*self._at(label), "check")
+        model, here = self.models[label], self._at(label)
         gates = None if route.cutover is None else route.cutover.rule.gates
         gated = gates is not None and gates.violations is not None
         if model.check is None and not gated:
             return route
         if model.check is not None and route.response is None and model.cutover is None:
-            self.mistakes.add(
+            here.add(
                 "of converted answers, and this version's are its service's own; remove it,"
                 ' or write via: "VERSION" or a cutover',
-                *at,
+                "check",
             )
             return route
         document = schemas.get(self.versions[label])
         if document is None:
             if model.schema_ is None:
-                self.mistakes.add("there is no document to check by; add schema: FILE or URL", *at)
+                here.add("there is no document to check by; add schema: FILE or URL", "check")
             return route
         percent = 0.0 if model.check is None else model.check.percent
         check = SchemaCheck(percent, document, gated)
@@ -165,8 +164,8 @@ class ApiVersions(NamedTuple):
         rule = route.shadow.rule._replace(document=document)
         return replace(route, shadow=replace(route.shadow, rule=rule))
 
-    def _at(self, label: str) -> Location:
-        return ("apis", self.api, "versions", label)
+    def _at(self, label: str) -> Mistakes:
+        return self.mistakes.below("versions", label)
 
     def _is_retired(self, label: str, now: float) -> bool:
         ending = self.endings.get(self.versions[label])
@@ -174,13 +173,12 @@ class ApiVersions(NamedTuple):
             return False
         last = max((ending.sunset, *ending.exempt.values()))
         if last > now:
-            self.mistakes.add(
+            self._at(label).add(
                 f"does not end before {format_date(last)}; until then, write"
                 ' { service: NAME } or { via: "VERSION" } as well',
-                *self._at(label),
             )
         if self.models[label].brownout is not None:
-            self.mistakes.add("nobody serves the version; remove it", *self._at(label), "brownout")
+            self._at(label).add("nobody serves the version; remove it", "brownout")
         return True
 
     def _is_unserved(self, label: str) -> bool:
@@ -195,22 +193,22 @@ class ApiVersions(NamedTuple):
             return route
         ending = self.endings.get(self.versions[label])
         sunset = inf if ending is None else ending.sunset
-        at = (*self._at(label), "brownout")
-        compiled = model.compile((self.api, label), sunset, self.naming, at, self.mistakes)
+        here = self._at(label).below("brownout")
+        compiled = model.compile((self.api, label), sunset, self.naming, here)
         return replace(route, brownout=compiled)
 
     def _with_alternatives(self, label: str, route: Route) -> Route:
         """Return the route with the shadow and the cutover of its version."""
-        key, model, at = (self.api, label), self.models[label], self._at(label)
+        key, model, here = (self.api, label), self.models[label], self._at(label)
         if model.shadow is not None and self._is_alternative(label, "shadow", model.shadow.via):
             other = self._route(label, model.shadow.via, "shadow", "via")
-            shadow = model.shadow.compile(key, (*at, "shadow"), self.mistakes)
+            shadow = model.shadow.compile(key, (*here.at, "shadow"), here.root)
             if other is not None:
                 route = replace(route, shadow=ShadowAlternative(shadow, other))
         if model.cutover is not None and self._is_alternative(label, "cutover", model.cutover.via):
             other = self._route(label, model.cutover.via, "cutover", "via")
             cutover = model.cutover.compile(
-                key, (*at, "cutover"), self.mistakes, compared=model.shadow is not None
+                key, (*here.at, "cutover"), here.root, compared=model.shadow is not None
             )
             if other is not None and cutover is not None and other.service_version is not None:
                 route = replace(route, cutover=CutoverAlternative(cutover, other))
@@ -218,33 +216,25 @@ class ApiVersions(NamedTuple):
 
     def _is_alternative(self, label: str, key: str, via: str) -> bool:
         """Return whether a shadow or a cutover of a version may use the service of `via`."""
-        at = (*self._at(label), key)
+        here = self._at(label).below(key)
         if self.models[label].service is None:
-            self.mistakes.add(
+            here.add(
                 "is for a version with a service of its own, and this one is served via another;"
                 f" give it a service, or remove {key}",
-                *at,
             )
             return False
         if via == label:
-            self.mistakes.add(
-                "names the version itself; name the one that is to take its place", *at, "via"
-            )
+            here.add("names the version itself; name the one that is to take its place", "via")
             return False
-        return self.mistakes.look_up(via, self.models, "version", *at, "via") is not None
+        return here.look_up(via, self.models, "version", "via") is not None
 
     def _route(self, label: str, via: str, *location: str) -> Route | None:
         """Return the route of a version by the service of `via`, possibly the version itself."""
         served = self._served_version(via)
         if served is None or served not in self.versions:
             return None
-        service = self.mistakes.look_up(
-            self.models[served].service or "",
-            self.services,
-            "service",
-            *self._at(served),
-            "service",
-        )
+        name = self.models[served].service or ""
+        service = self._at(served).look_up(name, self.services, "service", "service")
         if service is None:
             return None
         version, service_version = self.versions[label], self.versions[served]
@@ -263,10 +253,9 @@ class ApiVersions(NamedTuple):
             )
         except LookupError as error:
             older, newer = error.args
-            self.mistakes.add(
+            self._at(label).add(
                 f"the way to version {service_version} has no conversion between {older} and"
                 f' {newer}; declare it: - between: ["{older}", "{newer}"]',
-                *self._at(label),
                 *location,
             )
             return None
@@ -275,29 +264,25 @@ class ApiVersions(NamedTuple):
         """Follow `via` to the version that has a service of its own."""
         path = [label]
         while True:
-            at, model = self._at(path[-1]), self.models[path[-1]]
+            here, model = self._at(path[-1]), self.models[path[-1]]
             if (model.service is None) == (model.via is None):
-                self.mistakes.add(
+                here.add(
                     "a version has a service of its own or is served via another;"
                     ' write { service: NAME } or { via: "VERSION" }',
-                    *at,
                 )
                 return None
             if model.via is None:
                 return path[-1]
-            if self.mistakes.look_up(model.via, self.models, "version", *at, "via") is None:
+            if here.look_up(model.via, self.models, "version", "via") is None:
                 return None
             if self._is_unserved(model.via):
-                self.mistakes.add(
+                here.add(
                     f"nobody serves version {model.via}, which ends; name one that is served",
-                    *at,
                     "via",
                 )
                 return None
             if model.via in path:
                 circle = " -> ".join((*path, model.via))
-                self.mistakes.add(
-                    f"goes round in a circle ({circle}); give one of them a service", *at, "via"
-                )
+                here.add(f"goes round in a circle ({circle}); give one of them a service", "via")
                 return None
             path.append(model.via)

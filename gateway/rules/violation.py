@@ -50,11 +50,11 @@ def _in_document(data: Data, location: Location) -> tuple[Location, Data]:
 
 
 _REMOVED: dict[tuple[int | str, ...], str] = {
-    ("bypass",): "was removed, as requests that bypass the gateway cannot be counted; delete it",
+    ("bypass",): "was removed, as requests that bypass the gateway cannot be counted; delete it"
 }
 """The messages for keys that earlier releases had."""
 _RENAMED: dict[int | str, str] = {
-    "unconverted": "is media_types now; write media_types: { TYPE: pass } for each of these types",
+    "unconverted": "is media_types now; write media_types: { TYPE: pass } for each of these types"
 }
 """The messages for keys of APIs and endpoints that have another name."""
 

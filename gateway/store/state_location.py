@@ -11,9 +11,7 @@ POSTGRESQL = ("postgresql", "postgres")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 LongDuration = Annotated[
-    str,
-    matching(r"^[0-9]{1,5}[smhd]$", "not a duration; write one like 12h or 7d"),
-    UnitText,
+    str, matching(r"^[0-9]{1,5}[smhd]$", "not a duration; write one like 12h or 7d"), UnitText
 ]
 
 

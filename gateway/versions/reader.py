@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple, Self
 
 from gateway.base.headers import HeaderFields
-from gateway.base.mistakes import Location, Mistakes
+from gateway.base.mistakes import Mistakes
 from gateway.base.model import SectionModel
 from gateway.base.request import RequestHead
 from gateway.versions.matching import EXACT, Matching
@@ -202,9 +202,7 @@ class Mechanism(SectionModel):
         return None
 
     @abstractmethod
-    def compile(
-        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
-    ) -> Reader | None:
+    def compile(self, versions: Mapping[str, Version], mistakes: Mistakes) -> Reader | None:
         """Return the reader, or None if it is of no use; `versions` are those of the API."""
 
 

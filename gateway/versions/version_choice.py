@@ -9,7 +9,7 @@ from pydantic import Field
 
 from gateway.access.clients import ClientNaming
 from gateway.base.headers import SPOKEN_FOR, FieldLines
-from gateway.base.mistakes import Location, Mistakes, suggest
+from gateway.base.mistakes import Mistakes, suggest
 from gateway.base.model import ClientName, FieldName, OneOrSome, SectionModel, matching
 from gateway.versions.matching import EXACT, Matching
 from gateway.versions.mechanisms.header import RESERVED_NAME
@@ -67,14 +67,12 @@ class VersionChoice(SectionModel):
         named = self.version_format
         return tuple(map(Format, (named,) if isinstance(named, str) else dict.fromkeys(named)))
 
-    def parse_versions(
-        self, labels: Collection[str], at: Location, mistakes: Mistakes
-    ) -> dict[str, Version]:
+    def parse_versions(self, labels: Collection[str], mistakes: Mistakes) -> dict[str, Version]:
         """Return the versions by label, the oldest first, without those whose label is wrong."""
         versions = {}
         for label in labels:
             parse_label = partial(_parse, label, labels, *self._formats)
-            version = mistakes.attempt(parse_label, *at, "versions", label)
+            version = mistakes.attempt(parse_label, "versions", label)
             if version is not None:
                 versions[label] = version
         return dict(sorted(versions.items(), key=lambda item: item[1]))
@@ -83,7 +81,6 @@ class VersionChoice(SectionModel):
         self,
         versions: Mapping[str, Version] | None,
         defaults: "ChoiceDefaults",
-        at: Location,
         mistakes: Mistakes,
     ) -> "Choice":
         """Return how the API chooses among its versions, which are None where it has none."""
@@ -91,19 +88,19 @@ class VersionChoice(SectionModel):
             for key in VersionChoice.model_fields:
                 if key in self.model_fields_set:
                     text = "without versions, there is nothing to choose; remove it"
-                    mistakes.add(text, *at, key)
+                    mistakes.add(text, key)
             return Choice()
         return Choice(
-            self._default(versions, defaults, at, mistakes),
+            self._default(versions, defaults, mistakes),
             Matching(
                 tuple(versions.values()),
                 self._formats,
                 nearest_lower=self.match == "nearest_lower",
                 ranges=self.ranges,
-                aliases=self._aliases(versions, at, mistakes),
+                aliases=self._aliases(versions, mistakes),
             ),
-            self._pins(versions, defaults.naming, at, mistakes),
-            self._header(defaults, at, mistakes),
+            self._pins(versions, defaults.naming, mistakes),
+            self._header(defaults, mistakes),
             defaults.vary,
         )
 
@@ -111,31 +108,27 @@ class VersionChoice(SectionModel):
         self,
         versions: Mapping[str, Version],
         defaults: "ChoiceDefaults",
-        at: Location,
         mistakes: Mistakes,
     ) -> Version | None:
         own, common = self.default_version, defaults.version
         if own is not None:
-            return mistakes.look_up(own, versions, "version", *at, "default_version")
+            return mistakes.look_up(own, versions, "version", "default_version")
         if common is None:
             return None
         if common not in versions:
-            mistakes.add(
-                f"the API {at[-1]} has no version '{common}'; {suggest(common, versions)};"
+            mistakes.root.add(
+                f"the API {mistakes.at[-1]} has no version '{common}'; {suggest(common, versions)};"
                 " give it a default_version of its own",
                 "default_version",
             )
         return versions.get(common)
 
-    def _aliases(
-        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
-    ) -> dict[str, Version]:
+    def _aliases(self, versions: Mapping[str, Version], mistakes: Mistakes) -> dict[str, Version]:
         aliases = {}
         for alias, label in self.aliases.items():
-            here = (*at, "aliases", alias)
-            version = mistakes.look_up(label, versions, "version", *here)
+            version = mistakes.look_up(label, versions, "version", "aliases", alias)
             if alias in versions:
-                mistakes.add("is a version itself; choose another name", *here)
+                mistakes.add("is a version itself; choose another name", "aliases", alias)
             elif version is not None:
                 aliases[alias] = version
         return aliases
@@ -144,31 +137,28 @@ class VersionChoice(SectionModel):
         self,
         versions: Mapping[str, Version],
         naming: ClientNaming | None,
-        at: Location,
         mistakes: Mistakes,
     ) -> dict[str, Version]:
         if self.pins and naming is None:
             mistakes.add(
                 "nothing names clients, so that none can be pinned; add what does, at the top:"
                 " clients: { by: [ { header: X-Client } ] }",
-                *at,
                 "pins",
             )
             return {}
         pins = {}
         for client, label in self.pins.items():
-            version = mistakes.look_up(label, versions, "version", *at, "pins", client)
+            version = mistakes.look_up(label, versions, "version", "pins", client)
             if version is not None and naming is not None:
                 pins[naming.known_as(client)] = version
         return pins
 
-    def _header(self, defaults: "ChoiceDefaults", at: Location, mistakes: Mistakes) -> str | None:
-        name = defaults.version_header
-        here: Location = ("version_header",)
+    def _header(self, defaults: "ChoiceDefaults", mistakes: Mistakes) -> str | None:
+        name, here = defaults.version_header, mistakes.root
         if self.version_header is not None:
-            name, here = self.version_header, (*at, "version_header")
+            name, here = self.version_header, mistakes
         if name is not None and name.lower().encode() in SPOKEN_FOR:
-            mistakes.add(RESERVED_NAME, *here)
+            here.add(RESERVED_NAME, "version_header")
         return name
 
 

@@ -25,11 +25,7 @@ from gateway.conversion.version_step import Direction, VersionLink
 from gateway.proxy.body.slow_thread import run_now
 from gateway.rollout.differences import ComparedAnswer, compare
 from gateway.routing.snapshot import Api, Endpoint, Snapshot
-from gateway.rules.checks.fields import (
-    DocumentFolder,
-    described_versions,
-    warn_of_unreached,
-)
+from gateway.rules.checks.fields import DocumentFolder, described_versions, warn_of_unreached
 from gateway.rules.checks.moved_path_check import warn_of_left_out
 from gateway.rules.checks.overwriting_check import warn_of_overwriting
 from gateway.rules.document import read

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from gateway.base.mistakes import Location, Mistakes
+from gateway.base.mistakes import Mistakes
 from gateway.base.request import RequestHead
 from gateway.versions.mechanisms.media_type import (
     MediaTypeReader,
@@ -192,9 +192,7 @@ class AcceptVersion(OptionalMechanism):
     """The Content-Type of JSON responses: that of the service (service), or the media type that
     was asked for (vendor)."""
 
-    def compile(
-        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
-    ) -> AcceptReader | None:
-        around = parse_media_type(self.media_type, versions, (*at, "media_type"), mistakes)
+    def compile(self, versions: Mapping[str, Version], mistakes: Mistakes) -> AcceptReader | None:
+        around = parse_media_type(self.media_type, versions, mistakes.below("media_type"))
         vendor = self.response_type == "vendor"
         return None if around is None else AcceptReader(*around, names_response=vendor)

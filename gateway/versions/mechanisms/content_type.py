@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gateway.base.mistakes import Location, Mistakes
+from gateway.base.mistakes import Mistakes
 from gateway.base.request import RequestHead
 from gateway.versions.mechanisms.media_type import MediaTypeReader, parse_media_type, version_in
 from gateway.versions.reader import OptionalMechanism, VersionAddress
@@ -62,7 +62,7 @@ class ContentTypeVersion(OptionalMechanism):
     """The media type, with `{version}` where the version stands."""
 
     def compile(
-        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
+        self, versions: Mapping[str, Version], mistakes: Mistakes
     ) -> ContentTypeReader | None:
-        around = parse_media_type(self.media_type, versions, (*at, "media_type"), mistakes)
+        around = parse_media_type(self.media_type, versions, mistakes.below("media_type"))
         return None if around is None else ContentTypeReader(*around)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gateway.base.headers import SPOKEN_FOR, HeaderFields
-from gateway.base.mistakes import Location, Mistakes
+from gateway.base.mistakes import Mistakes
 from gateway.base.model import FieldName
 from gateway.base.request import RequestHead
 from gateway.versions.reader import OptionalMechanism, Reader, VersionAddress
@@ -61,9 +61,7 @@ class HeaderVersion(OptionalMechanism):
     name: FieldName
     """The name of the header, case-insensitive."""
 
-    def compile(
-        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
-    ) -> HeaderReader:
+    def compile(self, versions: Mapping[str, Version], mistakes: Mistakes) -> HeaderReader:
         if self.name.lower().encode() in SPOKEN_FOR:
-            mistakes.add(RESERVED_NAME, *at, "name")
+            mistakes.add(RESERVED_NAME, "name")
         return HeaderReader(self.name)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gateway.base.mistakes import Location, Mistakes
+from gateway.base.mistakes import Mistakes
 from gateway.base.request import RequestHead
 from gateway.versions.reader import OptionalMechanism, Reader, VersionAddress
 from gateway.versions.version import Version
@@ -73,15 +73,13 @@ class HostVersion(OptionalMechanism):
     """The host name, without a port and case-insensitive, with `{version}` where the version
     stands, such as `v{version}.api.example.com`."""
 
-    def compile(
-        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
-    ) -> HostReader | None:
+    def compile(self, versions: Mapping[str, Version], mistakes: Mistakes) -> HostReader | None:
         match = _HOST_NAME.match(self.name.lower())
         if match is None:
             mistakes.add(
                 "not a host name with one {version} in one of its labels; write one like"
                 " v{version}.api.example.com",
-                *(*at, "name"),
+                "name",
             )
             return None
         for label in versions:
@@ -89,6 +87,6 @@ class HostVersion(OptionalMechanism):
                 mistakes.add(
                     f"a label of a host name has lower-case letters, digits and '-', so that"
                     f" '{label}' would never be found there; read such versions elsewhere",
-                    *(*at, "name"),
+                    "name",
                 )
         return HostReader(match[1], match[2])

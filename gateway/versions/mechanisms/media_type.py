@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from gateway.base.headers import HeaderFields
-from gateway.base.mistakes import Location, Mistakes
+from gateway.base.mistakes import Mistakes
 from gateway.versions.reader import Reader
 
 # A media type (RFC 6838, section 4.2) with one place for the version in its subtype.
@@ -16,7 +16,7 @@ _MEDIA_TYPE = re.compile(
 
 
 def parse_media_type(
-    text: str, labels: Iterable[str], at: Location, mistakes: Mistakes
+    text: str, labels: Iterable[str], mistakes: Mistakes
 ) -> tuple[str, str] | None:
     """Return the lower-case texts around `{version}`; None if the pattern is wrong."""
     match = _MEDIA_TYPE.match(text.lower())
@@ -24,7 +24,6 @@ def parse_media_type(
         mistakes.add(
             "not a media type with one {version} in its subtype; write one like"
             " application/vnd.example-v{version}+json",
-            *at,
         )
         return None
     for label in labels:
@@ -32,7 +31,6 @@ def parse_media_type(
             mistakes.add(
                 f"media types are read in lower case, so that '{label}' would never be found"
                 " there; write the version in lower case",
-                *at,
             )
     return match[1], match[2]
 

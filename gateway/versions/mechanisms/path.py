@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gateway.base.mistakes import Location, Mistakes
+from gateway.base.mistakes import Mistakes
 from gateway.base.request import RequestHead
 from gateway.versions.reader import IN_PATH, Mechanism, Reader, VersionAddress
 from gateway.versions.version import Version
@@ -36,7 +36,5 @@ class PathVersion(Mechanism):
 
     in_: Annotated[Literal["path"], Field(alias="in")]
 
-    def compile(
-        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
-    ) -> PathReader:
+    def compile(self, versions: Mapping[str, Version], mistakes: Mistakes) -> PathReader:
         return PathReader()

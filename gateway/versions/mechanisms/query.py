@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote, unquote_to_bytes
 
 from pydantic import Field
 
-from gateway.base.mistakes import Location, Mistakes
+from gateway.base.mistakes import Mistakes
 from gateway.base.request import RequestHead
 from gateway.base.urls import parameter_values, parameters
 from gateway.versions.reader import OptionalMechanism, Reader, VersionAddress
@@ -186,7 +186,5 @@ class QueryVersion(OptionalMechanism):
     Only & separates parameters; a semicolon is part of a value (WHATWG URL, section 5.1).
     """
 
-    def compile(
-        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
-    ) -> QueryReader:
+    def compile(self, versions: Mapping[str, Version], mistakes: Mistakes) -> QueryReader:
         return QueryReader(self.name)

@@ -7,8 +7,11 @@ from hypothesis import strategies as st
 from gateway.base import headers
 from gateway.base.headers import (
     FieldFates,
+    FieldNames,
     HeaderFields,
+    counted_down,
     end_to_end,
+    ends_here,
     forwarded_node,
     forwarding,
     lookalikes,
@@ -16,7 +19,7 @@ from gateway.base.headers import (
     vary,
     withheld,
 )
-from tests.gateway.world import LAW
+from tests.gateway.world import LAW, head
 
 
 def lines(*texts: str) -> HeaderFields:
@@ -97,8 +100,7 @@ values = st.sampled_from([b"a", b"A, b", b"close", b"host ,", b"", b"connection,
 
 @LAW
 @given(
-    st.lists(st.tuples(names, values), max_size=6),
-    st.frozensets(st.sampled_from([b"a", b"host"])),
+    st.lists(st.tuples(names, values), max_size=6), st.frozensets(st.sampled_from([b"a", b"host"]))
 )
 def test_passing_on_is_as_the_rule_says(fields: HeaderFields, drop: frozenset[bytes]) -> None:
     options = {
@@ -360,3 +362,60 @@ def test_no_shared_cache_may_store_what_is_unshared(given: list[bytes], left: by
     ]
     fields = [*own, *((b"cache-control", value) for value in given), *others]
     assert headers.unshared(fields) == [*own, (b"Cache-Control", left), (b"Vary", b"*")]
+
+
+def test_any_case_of_a_name_is_found() -> None:
+    names = FieldNames({b"content-length"})
+    for _ in range(2):
+        assert names.examine(b"Content-Length") == b"content-length"
+        assert names.examine(b"CONTENT-LENGTH") == b"content-length"
+        assert names.examine(b"Content-Type") is None
+    assert names.known == {
+        b"Content-Length": b"content-length",
+        b"CONTENT-LENGTH": b"content-length",
+        b"Content-Type": None,
+    }
+
+
+def test_memory_is_bounded() -> None:
+    names = FieldNames({b"a"})
+    for number in range(5000):
+        assert names.examine(b"x-%d" % number) is None
+    assert len(names.known) == 1024
+    names = FieldNames({b"a" * 65})
+    assert names.examine(b"A" * 65) == b"a" * 65
+    assert not names.known
+
+
+def header_lines(*values: str) -> HeaderFields:
+    bounds = [(b"max-FORWARDS", value.encode("latin-1")) for value in values]
+    return [(b"X-A", b"1"), *bounds, (b"X-B", b"2")]
+
+
+@pytest.mark.parametrize("values", [("0",), ("000",)])
+def test_the_last_forward(values: tuple[str, ...]) -> None:
+    assert ends_here(head("/", *(("max-forwards", value) for value in values)).fields)
+
+
+ODD = [(), ("",), ("-1",), ("+0",), ("0.0",), ("0, 0",), ("0", "0"), ("x",), ("\xb2",), ("0_0",)]
+
+
+@pytest.mark.parametrize("values", ODD)
+def test_what_is_no_number_passes(values: tuple[str, ...]) -> None:
+    assert not ends_here(head("/", *(("Max-Forwards", value) for value in values)).fields)
+    assert counted_down(header_lines(*values)) == header_lines(*values)
+
+
+@given(st.integers(1, 10**30), st.integers(0, 9))
+def test_counting_down(number: int, zeros: int) -> None:
+    text = "0" * zeros + str(number)
+    assert not ends_here(head("/", ("Max-Forwards", text)).fields)
+    assert counted_down(header_lines(text)) == header_lines(str(min(number - 1, 10**9)))
+
+
+def test_a_number_of_many_digits_is_not_read() -> None:
+    assert counted_down(header_lines("9" * 100_000)) == header_lines(str(10**9))
+
+
+def test_nothing_is_below_zero() -> None:
+    assert counted_down(header_lines("0")) == header_lines("0")

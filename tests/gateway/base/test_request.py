@@ -3,7 +3,8 @@
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from gateway.base.request import HeaderLookup, RequestHead
+from gateway.base.overrides import NO_OVERRIDES
+from gateway.base.request import ANONYMOUS_CONTEXT, HeaderLookup, RequestContext, RequestHead
 from tests.gateway.world import head
 
 
@@ -30,3 +31,19 @@ def test_fields_are_any_case_insensitive_multidict() -> None:
 def test_a_head_never_changes() -> None:
     with pytest.raises(AttributeError):
         head("/").path = "/other"  # type: ignore[misc]
+
+
+def test_anyone_is_nobody_in_particular() -> None:
+    assert RequestContext() == ANONYMOUS_CONTEXT
+    assert (ANONYMOUS_CONTEXT.client, ANONYMOUS_CONTEXT.now, ANONYMOUS_CONTEXT.overrides) == (
+        "",
+        0.0,
+        NO_OVERRIDES,
+    )
+
+
+def test_nothing_happens_to_anyone_by_chance() -> None:
+    """A brownout or a cutover of a share spares the default; a shadow shows what it would ask."""
+    assert not ANONYMOUS_CONTEXT.brownout_draw < 1.0
+    assert not ANONYMOUS_CONTEXT.cutover_draw < 1.0
+    assert ANONYMOUS_CONTEXT.shadow_draw < 0.0001

@@ -1,9 +1,21 @@
-"""Which scripts may read the gateway's own answers, and what a preflight is answered."""
+"""The origins that may read the gateway's own answers; the mistakes are in mistakes.txt."""
 
 import pytest
 from multidict import CIMultiDict
 
-from gateway.routing.cors import CorsRules
+from gateway.conversion.carry import Carry, HeaderPlace, LinkPlace, QueryPlace
+from gateway.conversion.chain import compose
+from gateway.conversion.change import Inverse, Whole
+from gateway.conversion.changes.default import Added
+from gateway.conversion.changes.join_list import Repeated
+from gateway.conversion.changes.python import PythonParameter
+from gateway.conversion.changes.recombined import Recombined
+from gateway.conversion.changes.rename import Rename, Renamed
+from gateway.conversion.parameter_change import ParameterSequence, Reversed, Rewritten
+from gateway.conversion.version_step import MessageKind, VersionLink
+from gateway.routing.cors import CorsRules, NamePair, allowed, exposed, name_pairs, requested
+from tests.gateway.rules.rules import RULES, loaded
+from tests.gateway.world import V1, V2
 
 APP = "https://app.test"
 NAMED = CorsRules(frozenset({APP}))
@@ -54,3 +66,112 @@ def test_a_preflight() -> None:
 def test_what_caches_have_to_know() -> None:
     assert NAMED.vary == ("Origin",)
     assert ALL.vary == ()
+
+
+SEVERAL = Recombined(("X-A", "X-B"), ("X-AB",), dict, dict)
+SAME = Recombined(("X-A", "X-B"), ("X-B", "X-A"), dict, dict)
+KEY = Whole(Carry(("key",), HeaderPlace("Idempotency-Key")))
+TOTAL = Whole(Inverse(Carry(("total",), HeaderPlace("X-Total"))))
+NEXT = Whole(Carry(("next",), LinkPlace("next", None, V2)))
+LINKS = {
+    V1: [
+        VersionLink(
+            V1,
+            V2,
+            (KEY, TOTAL, NEXT, Whole(Carry(("q",), QueryPlace("q"))), Rename((), ("a",), ("b",))),
+            headers=(
+                ParameterSequence((Renamed("X-By", "X-From"), Reversed(SEVERAL))),
+                Added("X-New", "1"),
+                Added("X-Kept", "1", keep=True),
+                *(SAME, Repeated("X-R", ","), Rewritten("X-W", str, str)),
+                PythonParameter("X-P", str, str),
+            ),
+        ),
+        VersionLink(V1, V2, (), headers=(Renamed("X-G", "X-H"),), methods=frozenset({"GET"})),
+        VersionLink(V1, V2, (), headers=(Renamed("X-I", "X-J"),), on=frozenset()),
+    ]
+}
+UP: list[NamePair] = [
+    (("X-From",), ("X-By",)),
+    (("X-A", "X-B"), ("X-AB",)),
+    ((), ("X-New",)),
+    (("Idempotency-Key",), ()),
+    ((), ("X-Total",)),
+    (("Link",), ()),
+]
+
+
+def test_pairs() -> None:
+    up, down = compose((V1, V2), LINKS, V1, V2), compose((V1, V2), LINKS, V2, V1)
+    request, answer = MessageKind.REQUEST, MessageKind.RESPONSE
+    assert name_pairs(up, "PUT", request) == tuple(UP)
+    read = (("X-H",), ("X-G",))
+    assert name_pairs(up, "GET", request) == name_pairs(up, "HEAD", request) == (*UP, read)
+    back = tuple((newer, older) for older, newer in reversed([*UP, read]))
+    assert name_pairs(down, "GET", answer) == back
+
+
+@pytest.mark.parametrize(
+    ("names", "asked"),
+    [
+        (["X-From", "X-Other"], ["x-by", "x-other"]),
+        (["x-other", "x-a"], ["x-other", "x-ab"]),
+        (["idempotency-key"], []),
+        (["x-c", "x-by", "x-from"], ["x-c", "x-by"]),
+        ([""], []),
+    ],
+)
+def test_requested(names: list[str], asked: list[str]) -> None:
+    assert requested(names, UP) == asked
+
+
+@pytest.mark.parametrize(
+    ("names", "sent"),
+    [
+        (["X-By", "X-Other"], ["x-from", "x-other", "link", "idempotency-key"]),
+        (["x-ab", "x-new"], ["x-a", "x-b", "link", "idempotency-key"]),
+        ([], ["link", "idempotency-key"]),
+        (["*"], ["*"]),
+    ],
+)
+def test_allowed(names: list[str], sent: list[str]) -> None:
+    assert sorted(allowed(names, UP)) == sorted(sent)
+
+
+def test_one_of_several_is_not_enough() -> None:
+    assert allowed(["X-A"], [(("X-AB",), ("X-A", "X-B"))]) == ["x-a"]
+    assert allowed(["X-B", "X-A"], [(("X-AB",), ("X-A", "X-B"))]) == ["x-ab"]
+
+
+@pytest.mark.parametrize(
+    ("names", "read"),
+    [
+        (["X-By", "X-Other"], ["x-from", "x-other", "x-total"]),
+        (["x-a"], ["x-ab", "x-total"]),
+        (["X-Total"], ["x-total"]),
+        (["*"], ["*"]),
+        ([], ["x-total"]),
+    ],
+)
+def test_exposed(names: list[str], read: list[str]) -> None:
+    pairs = [
+        (("X-By",), ("X-From",)),
+        (("X-A", "X-B"), ("X-AB",)),
+        ((), ("X-Total",)),
+        ((), ("X-Absent",)),
+    ]
+    assert exposed(names, pairs, {"x-total", "x-by"}) == read
+
+
+ORIGINS = '"http://localhost:3000", "https://app.test", "https://[::1]:8443", "app://index"'
+
+
+def test_origins() -> None:
+    assert loaded(RULES).cors is None
+    found = loaded(f"{RULES}cors: {{ origins: [{ORIGINS}], credentials: true }}\n").cors
+    origins = frozenset(origin.strip(' "') for origin in ORIGINS.split(","))
+    assert found == CorsRules(origins, credentials=True)
+
+
+def test_all_origins() -> None:
+    assert loaded(f'{RULES}cors: {{ origins: ["*"] }}\n').cors == CorsRules(frozenset({"*"}))

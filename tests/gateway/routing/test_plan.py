@@ -98,7 +98,7 @@ def refused(outcome: Decision) -> tuple[int, FaultCode]:
 
 
 class TestChoosing:
-    """The table, a row a test."""
+    """`test_selection` has the table of refusals, `live/test_versions` has it over sockets."""
 
     @MECHANISMS
     @pytest.mark.parametrize(("version", "service"), [("1", PERSON_V1), ("2", PERSON_V2)])
@@ -110,108 +110,12 @@ class TestChoosing:
         assert outcome.endpoint is FOUR[mechanism]
         assert outcome.route.service is service
 
-    @pytest.mark.parametrize(
-        ("request_head", "expected"),
-        [
-            (head("/person/param"), (400, FaultCode.VERSION_MISSING)),
-            (head("/person/param?"), (400, FaultCode.VERSION_MISSING)),
-            (head("/person/param?Version=1"), (400, FaultCode.VERSION_MALFORMED)),
-            (head("/person/header"), (400, FaultCode.VERSION_MISSING)),
-            (head("/person/accept"), (406, FaultCode.VERSION_MISSING)),
-            (head("/person/accept", ("Accept", "*/*")), (406, FaultCode.VERSION_MISSING)),
-            (head("/person/accept", ("Accept", "application/*")), (406, FaultCode.VERSION_MISSING)),
-            (
-                head("/person/accept", ("Accept", "application/json")),
-                (406, FaultCode.VERSION_MISSING),
-            ),
-            (
-                head("/person/accept", ("Accept", f"{VENDOR.format(1)};q=0")),
-                (406, FaultCode.VERSION_MISSING),
-            ),
-            (
-                head("/person/accept", ("Accept", "application/vnd.comp.app-v1+xml")),
-                (406, FaultCode.VERSION_MISSING),
-            ),
-        ],
-    )
-    def test_missing(self, request_head: RequestHead, expected: tuple[int, FaultCode]) -> None:
-        assert refused(plan(WORLD, request_head)) == expected
-
     @pytest.mark.parametrize("path", ["/person", "/v/person", "/person/", "/v1"])
     def test_missing_from_the_path_is_no_path_at_all(self, path: str) -> None:
         outcome = plan(WORLD, head(path))
         assert isinstance(outcome, Refusal)
         assert (outcome.endpoint, outcome.fault.status) == (None, 404)
         assert outcome.fault.code is FaultCode.NOT_FOUND
-
-    @MECHANISMS
-    @pytest.mark.parametrize("version", ["0", "3", "12", "21", "999999999"])
-    def test_unknown(self, mechanism: str, version: str) -> None:
-        status = {"path": 404, "accept": 406}.get(mechanism, 400)
-        assert refused(plan(WORLD, ask(mechanism, version))) == (status, FaultCode.VERSION_UNKNOWN)
-
-    @MECHANISMS
-    @pytest.mark.parametrize(
-        "version", ["01", "1.0", "v1", "foo1", "1_0", "0x1", "1e0", "-1", "1000000000"]
-    )
-    def test_malformed(self, mechanism: str, version: str) -> None:
-        status = {"path": 404, "accept": 406}.get(mechanism, 400)
-        assert refused(plan(WORLD, ask(mechanism, version))) == (
-            status,
-            FaultCode.VERSION_MALFORMED,
-        )
-
-    @pytest.mark.parametrize(
-        "version", ["1,2", "1,1", "1 2", "\u0661", "\uff11", "%31", "1%20", "+1"]
-    )
-    @pytest.mark.parametrize("mechanism", ["path", "header"])
-    def test_malformed_where_nothing_is_decoded(self, mechanism: str, version: str) -> None:
-        status = {"path": 404}.get(mechanism, 400)
-        assert refused(plan(WORLD, ask(mechanism, version))) == (
-            status,
-            FaultCode.VERSION_MALFORMED,
-        )
-
-    @pytest.mark.parametrize(
-        "version", ["", "+1", "1+", "%D9%A1", "%EF%BC%91", "1%2C2", "1,2", "%201", "1%00", "%FF"]
-    )
-    def test_malformed_in_the_query(self, version: str) -> None:
-        assert refused(plan(WORLD, ask("query", version))) == (400, FaultCode.VERSION_MALFORMED)
-
-    @pytest.mark.parametrize("version", [" 1", "1 ", "\t1\t"])
-    def test_the_white_space_that_http_allows_in_a_header(self, version: str) -> None:
-        assert served(plan(WORLD, ask("header", version))) == ("1", "header", "/person")
-
-    @pytest.mark.parametrize("mechanism", ["query", "header"])
-    @pytest.mark.parametrize("versions", [("1", "2"), ("2", "1"), ("1", ""), ("1", "01")])
-    def test_several_that_differ(self, mechanism: str, versions: tuple[str, str]) -> None:
-        assert refused(plan(WORLD, ask(mechanism, *versions))) == (400, FaultCode.VERSION_CONFLICT)
-
-    @pytest.mark.parametrize("mechanism", ["query", "header", "accept"])
-    def test_several_that_agree(self, mechanism: str) -> None:
-        assert served(plan(WORLD, ask(mechanism, "2", "2")))[:2] == ("2", mechanism)
-
-    @pytest.mark.parametrize(
-        ("weights", "version"),
-        [
-            (("", ""), "1"),
-            ((";q=0.5", ";q=0.5"), "1"),
-            ((";q=0.5", ""), "2"),
-            ((";q=0.5", ";q=0.6"), "2"),
-            ((";q=0.6", ";q=0.5"), "1"),
-            ((";q=0", ";q=0.001"), "2"),
-            ((";q=0.9;x=y", ";x=y;q=0.8"), "1"),
-            ((";q=1.1", ""), "2"),
-            ((";q=nonsense", ";q=0.1"), "2"),
-        ],
-    )
-    @pytest.mark.parametrize("lines", [1, 2])
-    def test_several_media_types(self, weights: tuple[str, str], version: str, lines: int) -> None:
-        members = [f"{VENDOR.format(1)}{weights[0]}", f"{VENDOR.format(2)}{weights[1]}"]
-        values = members if lines == 2 else [f"text/html, garbage, {members[0]} ,, {members[1]}"]
-        fields = (("Accept", value) for value in values)
-        outcome = plan(WORLD, head("/person/accept", *fields))
-        assert served(outcome) == (version, "accept", "/person")
 
     @pytest.mark.parametrize(
         ("target", "others", "expected"),
@@ -298,66 +202,6 @@ class TestDefault:
     def test_the_other_version_is_still_to_be_had(self) -> None:
         accept = f"{VENDOR.format(1)};q=0, {VENDOR.format(2)}"
         assert served(plan(WORLD, head("/default/accept", ("Accept", accept))))[0] == "2"
-
-
-class TestSeveralMechanisms:
-    """Configuration may name several for one endpoint: all that speak must agree."""
-
-    @pytest.mark.parametrize(
-        ("target", "fields", "expected"),
-        [
-            ("/any?version=1", (), ("1", "query")),
-            ("/any", (("X-API-VERSION", "1"),), ("1", "header")),
-            ("/any", (("Accept", VENDOR.format(1)),), ("1", "accept")),
-            ("/any?version=2", (("Accept", VENDOR.format(2)),), ("2", "query")),
-            ("/any?version=2", (("X-API-VERSION", "2"), ("Accept", "*/*")), ("2", "query")),
-            ("/any/v1", (), ("1", "path")),
-            ("/any/v1?version=1", (("Accept", "application/json"),), ("1", "path")),
-            ("/any/v1", (("X-API-VERSION", "1"), ("Accept", VENDOR.format(1))), ("1", "path")),
-            ("/default", (), ("1", "default")),
-            ("/default?version=2", (), ("2", "query")),
-            ("/default", (("X-API-VERSION", "2"),), ("2", "header")),
-        ],
-    )
-    def test_agreement(
-        self, target: str, fields: tuple[tuple[str, str], ...], expected: tuple[str, str]
-    ) -> None:
-        assert served(plan(WORLD, head(target, *fields)))[:2] == expected
-
-    @pytest.mark.parametrize(
-        ("target", "fields"),
-        [
-            ("/any?version=1", (("X-API-VERSION", "2"),)),
-            ("/any?version=1", (("Accept", VENDOR.format(2)),)),
-            ("/any", (("X-API-VERSION", "1"), ("Accept", VENDOR.format(2)))),
-            ("/any/v1?version=2", ()),
-            ("/any/v1", (("Accept", VENDOR.format(2)),)),
-            ("/any/v1?version=1", (("X-API-VERSION", "1"), ("Accept", VENDOR.format(2)))),
-            ("/default?version=1", (("X-API-VERSION", "2"),)),
-        ],
-    )
-    def test_disagreement_is_a_bad_request(
-        self, target: str, fields: tuple[tuple[str, str], ...]
-    ) -> None:
-        outcome = plan(WORLD, head(target, *fields))
-        assert refused(outcome) == (400, FaultCode.VERSION_CONFLICT)
-
-    @pytest.mark.parametrize(
-        ("target", "fields", "expected"),
-        [
-            ("/any", (), (400, FaultCode.VERSION_MISSING)),
-            ("/any?version=3", (("X-API-VERSION", "1"),), (400, FaultCode.VERSION_UNKNOWN)),
-            ("/any?version=1", (("X-API-VERSION", "x"),), (400, FaultCode.VERSION_MALFORMED)),
-            ("/any?version=1", (("Accept", VENDOR.format(3)),), (406, FaultCode.VERSION_UNKNOWN)),
-            ("/any/v3?version=1", (), (404, FaultCode.VERSION_UNKNOWN)),
-            ("/default?version=3", (), (400, FaultCode.VERSION_UNKNOWN)),
-            ("/default?version=", (), (400, FaultCode.VERSION_MALFORMED)),
-        ],
-    )
-    def test_a_mistake_is_refused_as_its_mechanism_refuses(
-        self, target: str, fields: tuple[tuple[str, str], ...], expected: tuple[int, FaultCode]
-    ) -> None:
-        assert refused(plan(WORLD, head(target, *fields))) == expected
 
 
 class TestMethods:
@@ -457,10 +301,7 @@ class TestMethods:
 
     @pytest.mark.parametrize(
         ("target", "fields", "version"),
-        [
-            ("/open", (("X-API-VERSION", "1"),), "1"),
-            ("/own?version=1", (), "1"),
-        ],
+        [("/open", (("X-API-VERSION", "1"),), "1"), ("/own?version=1", (), "1")],
     )
     def test_but_to_the_version_that_it_names(
         self, target: str, fields: tuple[tuple[str, str], ...], version: str
@@ -718,8 +559,7 @@ class TestEnding:
     paths | texts,
     st.none() | texts | st.just("version=1"),
     st.lists(
-        st.tuples(st.sampled_from(["X-API-VERSION", "Accept"]), st.just("1") | texts),
-        max_size=3,
+        st.tuples(st.sampled_from(["X-API-VERSION", "Accept"]), st.just("1") | texts), max_size=3
     ),
 )
 def test_any_head_has_a_plan(

@@ -11,11 +11,7 @@ from gateway.base.request import RequestContext
 from gateway.conversion.chain import Conversion
 from gateway.conversion.changes.python import PythonParameter
 from gateway.conversion.message import MessageView
-from gateway.conversion.operation import (
-    MappedOperation,
-    Substitute,
-    parse_operation,
-)
+from gateway.conversion.operation import MappedOperation, Substitute, parse_operation
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.rollout.cutover import CutoverRoute, StickyBy, VersionCutover
 from gateway.rollout.shadow import ShadowMode, VersionShadow

@@ -1,12 +1,19 @@
 """Draft: checked as a file is, without running what it names."""
 
+import asyncio
+import signal
+import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+import psutil
 import pytest
 
-from gateway.rules.draft import MAX_BYTES, check_draft
-from tests.gateway.kit import rules
+from gateway.rules import draft as draft_module
+from gateway.rules.draft import MAX_BYTES, check_apart, check_draft
+from tests.gateway.kit import DEADLINE, rules
 
 IN_FORCE = rules(1).encode()
 
@@ -71,3 +78,82 @@ def test_a_file_that_has_no_end_is_not_read(named: str, tmp_path: Path) -> None:
         draft = draft.replace('"1": { service: s', '"1": { schema: /dev/zero, service: s')
     (mistake,) = check_draft(draft.encode(), IN_FORCE, {}, tmp_path).mistakes
     assert "not a regular file" in mistake.text
+
+
+PROCESS_RULES = rules(1).encode()
+
+
+def versions_at_endpoints(each: int) -> bytes:
+    """Return few bytes of rules that have as many routes as their square."""
+    versions = ", ".join(f'"{number}": {{ service: s }}' for number in range(1, each + 1))
+    endpoints = "\n".join(
+        f'      - {{ path: "/{number}/v{{version}}", version: {{ in: path }} }}'
+        for number in range(each)
+    )
+    return f"""
+services: {{ s: {{ targets: ["http://h:1"] }} }}
+apis:
+  a:
+    versions: {{ {versions} }}
+    endpoints:
+{endpoints}
+""".encode()
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        rules(2, via=True).encode(),
+        rules(2).replace("service: s }", "service: gone }").encode(),
+        rules(1).replace("service: s }", 'service: "${NAME}" }').encode(),
+        b"apis: ]",
+        b"\xff",
+    ],
+    ids=["warning", "mistake", "variable", "not YAML", "not UTF-8"],
+)
+async def test_the_report_is_that_of_the_check(draft: bytes, tmp_path: Path) -> None:
+    environment: Mapping[str, str] = {"NAME": "s"}
+    report = await check_apart(draft, PROCESS_RULES, environment, tmp_path)
+    assert report == check_draft(draft, PROCESS_RULES, environment, tmp_path)
+
+
+async def test_what_a_module_prints_is_no_answer(tmp_path: Path) -> None:
+    (tmp_path / "chatty.py").write_text("print('hello')\ndef up(value): return value\n")
+    change = "- python: { field: a, up: 'chatty:up', down: 'chatty:up' }"
+    draft = rules(1, changes=change, via=True).encode()
+    assert (await check_apart(draft, draft, {}, tmp_path)).mistakes == []
+
+
+async def test_one_that_takes_hours_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(draft_module, "SECONDS", 2)
+    draft = versions_at_endpoints(3000)
+    assert len(draft) < 256 * 1024
+    async with asyncio.timeout(60):
+        (mistake,) = (await check_apart(draft, PROCESS_RULES, {}, tmp_path)).mistakes
+    assert "takes more than 2 s or 512 MiB" in mistake.text
+    running = psutil.Process().children()
+    assert not [each for each in running if draft_module.__name__ in each.cmdline()]
+
+
+def test_one_whose_gateway_was_killed_ends(tmp_path: Path) -> None:
+    """A module that waits takes no processor time."""
+    (tmp_path / "waiting.py").write_text("import time\ntime.sleep(3600)\n")
+    change = "- python: { field: a, up: 'waiting:up', down: 'waiting:up' }"
+    content = rules(1, changes=change, via=True).encode()
+    draft = draft_module._Draft(content, content, {}, str(tmp_path))
+    alone = "from gateway.rules import draft as it; it.SECONDS = 1; it._main()"
+    given = msgspec.msgpack.encode(draft)
+    done = subprocess.run([sys.executable, "-c", alone], input=given, check=False, timeout=DEADLINE)
+    assert done.returncode == -signal.SIGALRM
+
+
+async def test_no_process_to_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("sys.executable", str(tmp_path / "gone"))
+    (mistake,) = (await check_apart(PROCESS_RULES, PROCESS_RULES, {}, tmp_path)).mistakes
+    assert mistake.text == "cannot be checked now: no such file or directory"
+
+
+async def test_no_more_mistakes_than_are_read(tmp_path: Path) -> None:
+    draft = "services: {" + ", ".join(f"s{number}: 1" for number in range(500)) + "}"
+    assert len(check_draft(draft.encode(), PROCESS_RULES, {}, tmp_path).mistakes) > 100
+    assert len((await check_apart(draft.encode(), PROCESS_RULES, {}, tmp_path)).mistakes) == 100

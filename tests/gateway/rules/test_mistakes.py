@@ -1,7 +1,7 @@
-"""Every mistake that an operator can make gets its line in the report, word for word."""
+"""The report of every mistake that an operator can make in gateway.yaml."""
 
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, takewhile
 from pathlib import Path
 
 import pytest
@@ -12,18 +12,21 @@ TABLE = Path(__file__).with_name("mistakes.txt").read_text()
 
 
 def mistakes() -> Iterator[object]:
-    """Read the table: the rules with a mistake in them, and what is to be reported of it."""
-    chapter = ""
+    """Read the table: the configuration with a mistake in it, and the report."""
+    chapter, place = "", list[str]()
     for block in TABLE.strip().split("\n\n"):
         title, *lines = block.splitlines()
         if title.startswith("== "):
             chapter = title.removeprefix("== ")
         if title.startswith("# "):
+            if lines[0].startswith("+"):
+                lines = [*place, *lines]
+            place = [*takewhile(lambda line: line.startswith("-"), lines)]
             yield pytest.param(*mistake(lines), id=f"{chapter}: {title.removeprefix('# ')}")
 
 
 def mistake(lines: list[str]) -> tuple[str, list[str]]:
-    """Make the edits of one block; return the text and the report."""
+    """Return the configuration after the edits of a block, and the report."""
     *edits, expected = [list(run) for _, run in groupby(lines, sign)]
     text = RULES
     for old, new in zip(edits[::2], edits[1::2], strict=True):
@@ -37,7 +40,6 @@ def written(lines: list[str]) -> str:
 
 
 def sign(line: str) -> str:
-    """Tell apart what stands in the rules, what instead, and the report."""
     return line[0] if line[0] in "-+" else ""
 
 

@@ -3,15 +3,7 @@
 import pytest
 
 from gateway.versions.reader import Reader, VersionAddress
-from tests.gateway.world import (
-    ACCEPT,
-    HEADER,
-    PATH,
-    QUERY,
-    V2,
-    VENDOR,
-    head,
-)
+from tests.gateway.world import ACCEPT, HEADER, PATH, QUERY, V2, VENDOR, head
 
 
 @pytest.mark.parametrize(
@@ -20,11 +12,7 @@ from tests.gateway.world import (
         (PATH, "path", "the path"),
         (QUERY, "query", "the query parameter 'version'"),
         (HEADER, "header", "the header X-API-VERSION"),
-        (
-            ACCEPT,
-            "accept",
-            "the header Accept, as application/vnd.comp.app-v<version>+json",
-        ),
+        (ACCEPT, "accept", "the header Accept, as application/vnd.comp.app-v<version>+json"),
     ],
     ids=["path", "query", "header", "accept"],
 )

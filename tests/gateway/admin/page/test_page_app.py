@@ -47,7 +47,7 @@ from gateway.usage.delta import Delta, TrafficDelta, UsageDelta
 from gateway.verify.live.documented_operations import DocumentedOperations
 from tests.gateway.admin.totals import KEY, NOTHING
 from tests.gateway.rules.rules import RULES, edited, loaded
-from tests.gateway.rules.test_draft_process import versions_at_endpoints
+from tests.gateway.rules.test_draft import versions_at_endpoints
 
 NAMES = ["<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "=1+1", "{{ 7 * 7 }}", ""]
 ENDING = "{ service: old, lifecycle: { deprecated: 2026-01-01, sunset: 2099-01-01 },"

@@ -20,12 +20,7 @@ TEXT = {"type": "string"}
 
 def loan(name: str = "books", title: str = "title", **book: object) -> dict[str, object]:
     """Return the schema of a loan, closed; `book` says more of what is in the array."""
-    inner = {
-        "type": "object",
-        "properties": {title: TEXT},
-        "additionalProperties": False,
-        **book,
-    }
+    inner = {"type": "object", "properties": {title: TEXT}, "additionalProperties": False, **book}
     return {
         "type": "object",
         "properties": {"id": TEXT, name: {"type": "array", "items": inner}},
@@ -427,9 +422,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
             FLAT,
             DEEP,
             [FLATTEN, "map: { field: look.colour, values: { a: b } }"],
-            [
-                f"! no body of version 2 has 'look.colour' {DOWN}; did you mean 'look.color'?",
-            ],
+            [f"! no body of version 2 has 'look.colour' {DOWN}; did you mean 'look.color'?"],
         ),
         (
             FLAT,
@@ -545,19 +538,12 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
         (FINES, FINE, [AMOUNT], [f"warning: {LOST.format(2, 'currency', 'below')}"]),
         (FINES, FINE, [AMOUNT, CURRENCY], []),
         (FINE, FINES, [BACK["currency"], BACK["amount"]], []),
-        (
-            FINE,
-            FINES,
-            [BACK["amount"]],
-            [f"warning: {LOST.format(1, 'currency', 'above')}"],
-        ),
+        (FINE, FINES, [BACK["amount"]], [f"warning: {LOST.format(1, 'currency', 'above')}"]),
         (
             FINE,
             FINES,
             [BACK["amount"], BACK["currency"]],
-            [
-                f"! no body of version 1 has 'fine.currency' {UP}; {BEFORE}",
-            ],
+            [f"! no body of version 1 has 'fine.currency' {UP}; {BEFORE}"],
         ),
         # A name that another field has already.
         (
@@ -808,5 +794,5 @@ def test_header_fields_that_no_document_describes(tmp_path: Path) -> None:
         (
             "warning: no message of version 2 has the header field 'X-Id';"
             " known: x-next, x-old, x-reason"
-        ),
+        )
     ]

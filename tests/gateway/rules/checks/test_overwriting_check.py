@@ -113,11 +113,7 @@ def test_it_depends_on_the_version_of_the_service(
         ("", f'operations: [ "PUT {ORDERS}" ]', [warning("PUT", LEFT_OUT)]),
         ("", f'operations: [ "GET {ORDERS}" ]', []),
         (", methods: [GET]", f'operations: [ "PUT {ORDERS}" ]', []),
-        (
-            "",
-            f'operations: [ {{ newer: "PATCH {ORDERS}", older: "PUT {ORDERS}" }} ]',
-            [],
-        ),
+        ("", f'operations: [ {{ newer: "PATCH {ORDERS}", older: "PUT {ORDERS}" }} ]', []),
     ],
 )
 def test_it_depends_on_the_methods(

@@ -1,7 +1,15 @@
 """`{ in: path }`: the path has the version, and so no default."""
 
+import pytest
+
 from gateway.versions.mechanisms.path import PathReader
 from tests.gateway.rules.rules import RULES, edited, loaded, report
+from tests.gateway.world import PATH, head
+
+
+@pytest.mark.parametrize("raw", ["1", "01", "1.0", "%31", "\u0660", "1%2F2", "a b"])
+def test_the_path_is_read_raw(raw: str) -> None:
+    assert PATH.read(head("/"), {"version": raw}) == (raw,)
 
 
 def test_reader() -> None:
