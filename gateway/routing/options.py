@@ -37,11 +37,6 @@ def answering(
     its lack of an operation, must not keep browsers from the others. A version that is known to
     have the operation comes first, one that would refuse it last; of equal ones that which was
     chosen, then the newest.
-
-    Args:
-        chosen: The version of the default or pin, and which of them it is; None without one.
-        path: Returns the path that a service of a version is asked for by a route.
-        asked: Returns, second, what the service of a route is asked for, or why it is not.
     """
     choices = {} if chosen is None else dict([chosen])
     for version in sorted(selector.supported.values(), reverse=True):

@@ -218,7 +218,7 @@ def _withdrawn(
     captures: Mapping[str, str],
     context: RequestContext,
 ) -> Fault | None:
-    """Return the fault for a request of a version that has ended or is browned out, else None."""
+    """Return the fault for a request of a version that has ended or is in a brownout, else None."""
     if lifecycle is not None and (route is None or lifecycle.ended(context)):
         return lifecycle.refusal(context, captures, _offered(endpoint, context))
     brownout = None if route is None else route.brownout

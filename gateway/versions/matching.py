@@ -1,4 +1,4 @@
-"""Matching: finds the version for a text that is not the label of one."""
+"""Matching: the version that a text other than a label names."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -7,12 +7,12 @@ from types import MappingProxyType
 
 from gateway.versions.version import NUMBER, Format, Semantic, Version, parse
 
-# From a semantic version on, whose last parts may be left out; and within one of its first parts.
+# `1.2+`, of which the last parts may be left out, and `1.x`.
 _ONWARDS = re.compile(rf"({NUMBER})(?:\.({NUMBER}))?(?:\.({NUMBER}))?\+\Z", re.ASCII)
 _WITHIN = re.compile(rf"({NUMBER})(?:\.({NUMBER}))?\.x\Z", re.ASCII)
 
 Range = tuple[Version, Version | None]
-"""The first version that is in it, and the first that is no longer; None where it has no end."""
+"""The first version in it, and the first one behind it; None where it has no end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class Matching:
     chosen. A pre-release is chosen only by its own label or an alias.
 
     Attributes:
-        ladder: the versions on offer, the oldest first.
-        nearest_lower: a version that is not on offer stands for the newest one before it.
+        ladder: the versions of the API, the oldest first.
+        own: the versions among which ranges select; None for all.
+        nearest_lower: a version that the API lacks stands for the newest one before it.
         ranges: `1.2+` is the newest version from there on, `1.x` the newest that begins so.
         aliases: the versions that other names stand for, such as `latest`.
-        own: those of the ladder that ranges choose among.
     """
 
     ladder: tuple[Version, ...] = ()
@@ -44,9 +44,9 @@ class Matching:
     def among(self, versions: Collection[Version]) -> "Matching":
         """Return the matching at an endpoint that has only some of the versions.
 
-        A range leaves the choice to the gateway, so it is made among these. What stands for one
-        version stays so: what version 3 has no longer, a client of version 4 or of an alias of 3
-        is not given by version 2.
+        A range leaves the choice to the gateway, which selects among these. Every other text stands
+        for one version, whether the endpoint has it or not: a client of version 4 never gets
+        version 2 because the endpoint lacks version 3.
         """
         return replace(self, own=tuple(each for each in self.ladder if each in versions))
 

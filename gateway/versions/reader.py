@@ -1,7 +1,8 @@
-"""The reader: how a mechanism describes itself, so that nothing else switches on its type.
+"""Readers and mechanisms: a mechanism is a model of gateway.yaml, which compiles to its reader.
 
-One reader reads one mechanism at one place. It reports the raw values, which may be missing,
-contradictory or nonsense, and decides nothing: `selection` does.
+A reader reads the version at one place of a request. It returns the raw values, which may be
+missing, contradictory or malformed, and decides nothing: `selection` does. It also writes another
+version there, and describes itself, so that nothing else distinguishes mechanisms.
 """
 
 from abc import ABC, abstractmethod
@@ -26,10 +27,10 @@ class VersionAddress(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, bool, bool, bool]:
-        """Order addresses: the more of one the URI of a link itself can hold, the earlier.
+        """The sort key of addresses: the first is the one of which the URI of a link holds most.
 
-        A host comes before the path: a link to another path stays at the host, which would go on
-        to name another version than the path does.
+        A host comes before the path: a link with another path stays at the host, whose name would
+        go on to name another version.
         """
         return (
             self.host is None,
@@ -40,16 +41,14 @@ class VersionAddress(NamedTuple):
 
 
 IN_PATH = VersionAddress()
-"""Of a version that the path names, or nothing does."""
+"""The address of a version that the path names, or that nothing names."""
 
 
 class Reader(ABC):
-    """Reads the version at one place of a request, and writes another one in its stead.
+    """Reads the version at one place of a request, and writes another one there.
 
     Attributes:
         refusal_status: the status of a request whose version is missing, malformed or unknown.
-        is_preference: whether several values are a preference, the first that can be served being
-            chosen; otherwise they must agree.
         reads_path: whether it reads the `{version}` of the path. No request leaves that out, so
             there is nothing to default, and the path template of a route rewrites it.
         can_be_added: whether a request that names no version can be given one there.
@@ -85,7 +84,7 @@ class Reader(ABC):
         """Return the raw values found, in order of preference; empty when there is none."""
 
     def lookalike(self, head: RequestHead) -> str | None:
-        """Return the name of what a service may read in place of what this reads; else None."""
+        """Return the name of a part that a service may read instead of this place, or None."""
         return None
 
     @abstractmethod
@@ -136,7 +135,7 @@ class Reader(ABC):
 
 
 class VersionRewrite(NamedTuple):
-    """Puts one version in the place of another, wherever a request or an answer names one.
+    """Replaces the version that a request or a response names, wherever it names one.
 
     Attributes:
         added: the reader of the place where the version is added to a message that names none.

@@ -1,6 +1,6 @@
-"""Selection: from what the readers found to one version, or to a named refusal.
+"""Selection: from the readings of a request to one version, or to a fault.
 
-All readings are collected before anything is decided; the first one with a value does not win.
+All readings are collected before the decision; the first one with a value does not win.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,17 +38,16 @@ class Selected(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """How one endpoint chooses.
+    """The rule by which an endpoint selects a version.
 
     Attributes:
-        readers: where it looks; nowhere, if the endpoint is of one version alone, its default.
-        supported: the versions of the endpoint by label, the oldest first, those that are over
-            included.
-        default: what is served where the request names none.
-        matching: what else names a version than its label.
-        pins: what a client gets, by its name, where its request names none.
-        terms: by label, of the versions that have any.
-        only: the reader, where there is but one.
+        readers: the readers; none if the endpoint has one version alone, its default.
+        supported: the versions of the endpoint by label, the oldest first, ended ones included.
+        default: the version of requests that name none.
+        matching: the texts that name a version beside its label.
+        pins: the versions of requests that name none, by the name of the client.
+        terms: when versions end, by label.
+        only: the reader, if there is one alone.
         confusable: the readers with look-alikes.
     """
 
@@ -71,9 +70,10 @@ class Selector:
         readings: Sequence[tuple[Reader, tuple[str, ...]]],
         context: RequestContext = ANONYMOUS_CONTEXT,
     ) -> Selected | Fault:
-        """Return the version that all readings agree on, or the refusal they amount to.
+        """Return the version that all readings agree on, or the fault of the request.
 
-        A version that is over can be chosen, so that the refusal names it.
+        A version that has ended can be selected, so that the refusal names it. `readings` are the
+        raw values that each reader of the endpoint has found.
         """
         chosen: Selected | None = None
         by: Reader | None = None
@@ -111,9 +111,9 @@ class Selector:
         )
 
     def ambiguous(self, reader: Reader, name: str, context: RequestContext) -> Fault:
-        """Return the refusal of a request with a look-alike of what a reader reads.
+        """Return the fault of a request with a look-alike of what a reader reads.
 
-        The service may read another version there than the one that is chosen.
+        The service may read another version there than the selected one.
         """
         remedy = "write ';' as %3B" if ";" in name else "remove it"
         return self._refuse(
