@@ -20,7 +20,7 @@ from tests.gateway.world import LAW
         ("2028-02-29", 1_835_395_200),
     ],
 )
-def test_dates(text: str, seconds: int) -> None:
+def test_a_date_is_a_day_or_a_time_with_its_offset(text: str, seconds: int) -> None:
     assert parse_date(text) == seconds
 
 

@@ -20,7 +20,7 @@ def enormous(path: Path) -> Path:
     return path
 
 
-def test_a_file(tmp_path: Path) -> None:
+def test_a_regular_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "it"
     path.write_bytes(b"a\nb")
     (tmp_path / "link").symlink_to(path)

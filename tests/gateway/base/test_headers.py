@@ -120,7 +120,7 @@ def test_passing_on_is_as_the_rule_says(fields: HeaderFields, drop: frozenset[by
 class TestFieldFates:
     """A name is looked into once, and no more of them are remembered than are bounded."""
 
-    def test_watched_fields(self) -> None:
+    def test_watched_fields_are_reported(self) -> None:
         fates = FieldFates(frozenset({b"expect"}))
         fields = lines("VARY: a", "Expect: b", "date: c", "Connection: Close", "X: d")
         kept = lines("VARY: a", "date: c", "X: d")
@@ -160,7 +160,7 @@ class TestForwarding:
         ("address", "node"),
         [("192.0.2.1", b"192.0.2.1"), ("::1", b'"[::1]"'), ("2001:db8::7", b'"[2001:db8::7]"')],
     )
-    def test_a_node(self, address: str, node: bytes) -> None:
+    def test_an_ipv6_node_is_in_brackets_and_quotes(self, address: str, node: bytes) -> None:
         assert forwarded_node(address) == node
 
     def test_a_client_that_nobody_vouches_for(self) -> None:
@@ -171,7 +171,7 @@ class TestForwarding:
             (b"X-Forwarded-Proto", b"http"),
         )
 
-    def test_ipv6(self) -> None:
+    def test_an_ipv6_client_is_named_in_brackets(self) -> None:
         assert forwarding("::1", "[::1]:8080", ()) == (
             (b"Forwarded", b'for="[::1]";host="[::1]:8080";proto=http'),
             (b"X-Forwarded-For", b"::1"),
@@ -306,11 +306,11 @@ class TestTrailers:
         [["trailers"], ["gzip;q=0.5, Trailers"], ["gzip", "trailers ;q=0.1"]],
         ids=["alone", "among others", "in a second line"],
     )
-    def test_welcome(self, values: list[str]) -> None:
+    def test_te_accepts_trailers(self, values: list[str]) -> None:
         assert headers.takes_trailers(values)
 
     @pytest.mark.parametrize("values", [[], [""], ["gzip"], ["trailer"], ["trailers2"]], ids=str)
-    def test_not_welcome(self, values: list[str]) -> None:
+    def test_te_does_not_accept_trailers(self, values: list[str]) -> None:
         assert not headers.takes_trailers(values)
 
     def test_what_would_be_looked_at_too_late_stays_behind(self) -> None:
@@ -407,7 +407,7 @@ def test_what_is_no_number_passes(values: tuple[str, ...]) -> None:
 
 
 @given(st.integers(1, 10**30), st.integers(0, 9))
-def test_counting_down(number: int, zeros: int) -> None:
+def test_max_forwards_is_counted_down(number: int, zeros: int) -> None:
     text = "0" * zeros + str(number)
     assert not ends_here(head("/", ("Max-Forwards", text)).fields)
     assert counted_down(header_lines(text)) == header_lines(str(min(number - 1, 10**9)))

@@ -59,7 +59,7 @@ def test_an_issue_is_one_line_whatever_it_quotes() -> None:
         ((0, 1), "[0][1]"),
     ],
 )
-def test_place(location: Location, text: str) -> None:
+def test_a_location_is_written_as_a_path(location: Location, text: str) -> None:
     assert place(location) == text
 
 
@@ -69,9 +69,13 @@ def test_place(location: Location, text: str) -> None:
         ("usres", ["users", "person"], "did you mean 'users'?"),
         ("x", ["users", "person"], "known: person, users"),
         ("x", [], "known: none"),
+        ("g", ["a", "b", "c", "d", "e", "f", "gxyz", "gz", "h"], "did you mean 'gz'?"),
+        ("g1", ["abcdef", *"hijklmno"], "known: o, n, m, l, k and 4 more"),
     ],
 )
-def test_suggest(name: str, known: list[str], text: str) -> None:
+def test_a_hint_has_the_nearest_name_or_the_known_ones(
+    name: str, known: list[str], text: str
+) -> None:
     assert suggest(name, known) == text
 
 

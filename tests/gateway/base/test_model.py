@@ -30,7 +30,7 @@ Share = Annotated[str, matching("^[0-9]+%$", "not a share"), UnitText]
         (Share, "5%", "5%"),
     ],
 )
-def test_taken(kind: Any, value: object, taken: object) -> None:
+def test_a_number_may_be_a_text_of_a_variable(kind: Any, value: object, taken: object) -> None:
     assert TypeAdapter(kind).validate_python(value) == taken
 
 
@@ -48,7 +48,7 @@ def test_taken(kind: Any, value: object, taken: object) -> None:
         (Share, [5], "valid string"),
     ],
 )
-def test_refused(kind: Any, value: object, message: str) -> None:
+def test_a_value_of_another_type_is_refused(kind: Any, value: object, message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         TypeAdapter(kind).validate_python(value, strict=True)
 

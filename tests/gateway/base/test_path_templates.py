@@ -60,7 +60,9 @@ class TestExactPaths:
             ("/users/a..", "/users/{id}", {"id": "a.."}),
         ],
     )
-    def test_found(self, path: str, template: str, captures: dict[str, str] | None) -> None:
+    def test_a_path_is_found_with_its_captures(
+        self, path: str, template: str, captures: dict[str, str] | None
+    ) -> None:
         expected = None if captures is None else (template, captures)
         assert router(*SHIPPED).find(path) == expected
 
@@ -80,7 +82,7 @@ class TestExactPaths:
             *("/x/../users", "/users/../users", "/users/7/..", "/person\\param", "/users;a=b/7"),
         ],
     )
-    def test_not_found(self, path: str) -> None:
+    def test_any_other_path_is_not_found(self, path: str) -> None:
         assert router(*SHIPPED).find(path) is None
 
     @pytest.mark.parametrize("text", ["/", "/a/", "/a//b", "/a//{x}", "/{x}/"])

@@ -61,7 +61,7 @@ class TestModel:
         opens = parse_date("2036-07-01T09:00+02:00")
         assert next(found.occurrences(opens - 1)) == (opens, opens + 30 * 60, 100)
 
-    def test_exempt_clients(self) -> None:
+    def test_exempt_clients_are_never_refused_in_a_brownout(self) -> None:
         yaml = "percent: 5, exempt: [{ client: a }, { client: b, until: 2036-01-01 }]"
         assert configured(yaml).exempt == {"a": inf, "b": NEW_YEAR}
 
@@ -107,7 +107,9 @@ OCCURRENCES = {
 
 
 @pytest.mark.parametrize(("windows", "now", "found"), OCCURRENCES.values(), ids=OCCURRENCES)
-def test_occurrences(windows: tuple[Window, ...], now: float, found: list[object]) -> None:
+def test_occurrences_are_yielded_from_now_on(
+    windows: tuple[Window, ...], now: float, found: list[object]
+) -> None:
     assert list(islice(brownout(*windows).occurrences(now), 3)) == found
 
 
@@ -149,7 +151,7 @@ class TestRetry:
             ((Window(0, 1e9, every(100), (100, 100)),), 200, 0, 1900),
         ],
     )
-    def test_next_attempt(
+    def test_the_next_attempt_is_after_all_adjacent_windows(
         self, windows: tuple[Window, ...], now: float, draw: float, closes: float | None
     ) -> None:
         context = RequestContext("", now, brownout_draw=draw)

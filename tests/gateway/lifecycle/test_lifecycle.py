@@ -194,7 +194,9 @@ class TestEnd:
             ("acme", DECEMBER, True),
         ],
     )
-    def test_ended(self, client: str, now: float, ended: bool) -> None:
+    def test_a_version_ends_at_its_sunset_or_at_that_of_an_exempt_client(
+        self, client: str, now: float, ended: bool
+    ) -> None:
         lifecycle = VersionLifecycle(V1, sunset=JUNE, exempt={"acme": DECEMBER})
         assert lifecycle.ended(RequestContext(client, now)) is ended
 

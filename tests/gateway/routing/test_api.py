@@ -14,7 +14,7 @@ from gateway.versions.version import Version
 from tests.gateway.rules.rules import RULES, edited, loaded
 
 
-def test_without_versions() -> None:
+def test_an_api_without_versions_has_one_route() -> None:
     found = loaded(RULES).router.find("/users")
     assert found is not None
     (route,) = found[0].routes.values()
@@ -78,7 +78,9 @@ def way(conversion: Conversion | None) -> str | None:
         ),
     ],
 )
-def test_served(versions: str, served: dict[str, tuple[str, str]]) -> None:
+def test_a_version_is_served_by_its_service_or_via_another_version(
+    versions: str, served: dict[str, tuple[str, str]]
+) -> None:
     found = {
         label: (str(route.service_version), route.service.name)
         for label, route in routes(versions).items()
@@ -130,7 +132,9 @@ def endpoint(path: str, old: str = "", new: str = "") -> Endpoint:
         ),
     ],
 )
-def test_readers(version: str, readers: list[Reader], vary: tuple[str, ...]) -> None:
+def test_each_mechanism_compiles_to_its_reader(
+    version: str, readers: list[Reader], vary: tuple[str, ...]
+) -> None:
     built = endpoint("/param", "{ in: query, name: version }", version)
     assert built.selector is not None
     assert list(built.selector.readers) == readers
@@ -156,7 +160,7 @@ def test_the_path_reader() -> None:
         ('[{ in: query, name: v }, { in: header, name: V, default: "2" }]', Version(2)),
     ],
 )
-def test_default(version: str, default: Version | None) -> None:
+def test_the_nearest_default_version_applies(version: str, default: Version | None) -> None:
     built = endpoint("/param", "{ in: query, name: version }", version)
     assert built.selector is not None
     assert built.selector.default == default
@@ -174,7 +178,7 @@ def test_default(version: str, default: Version | None) -> None:
         ("methods: ~", None),
     ],
 )
-def test_methods(methods: str, let_through: tuple[str, ...] | None) -> None:
+def test_get_allows_head_as_well(methods: str, let_through: tuple[str, ...] | None) -> None:
     assert endpoint("/users", "methods: [POST]", methods).methods == let_through
 
 
@@ -202,7 +206,9 @@ def test_methods(methods: str, let_through: tuple[str, ...] | None) -> None:
         ),
     ],
 )
-def test_upstream_path(old: str, new: str, path: str, asked: str | None) -> None:
+def test_the_upstream_path_of_the_endpoint_replaces_that_of_the_api(
+    old: str, new: str, path: str, asked: str | None
+) -> None:
     route = endpoint(path, old, new).routes.get(Version(1)) or endpoint(path, old, new).routes[None]
     assert asked == (route.upstream_path and route.upstream_path.text)
 

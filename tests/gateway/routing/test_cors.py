@@ -43,14 +43,14 @@ COOKIES = (b"Access-Control-Allow-Credentials", b"true")
         (ALL, [], ()),
     ],
 )
-def test_an_answer(
+def test_an_answer_has_the_fields_of_cors_for_allowed_origins_alone(
     rules: CorsRules, origins: list[str], fields: tuple[tuple[bytes, bytes], ...]
 ) -> None:
     request = CIMultiDict([("Origin", origin) for origin in origins])
     assert rules.answer(request, FIELDS) == fields
 
 
-def test_a_preflight() -> None:
+def test_a_preflight_of_an_allowed_origin_gets_what_it_asks_for() -> None:
     asked = CIMultiDict({"Origin": APP, "Access-Control-Request-Method": "PUT"})
     method = (b"Access-Control-Allow-Methods", b"PUT")
     assert WITH_COOKIES.preflight(asked) == (OWN, COOKIES, method)
@@ -101,7 +101,7 @@ UP: list[NamePair] = [
 ]
 
 
-def test_pairs() -> None:
+def test_a_conversion_pairs_the_names_of_header_fields_in_its_order() -> None:
     up, down = compose((V1, V2), LINKS, V1, V2), compose((V1, V2), LINKS, V2, V1)
     request, answer = MessageKind.REQUEST, MessageKind.RESPONSE
     assert name_pairs(up, "PUT", request) == tuple(UP)
@@ -121,7 +121,9 @@ def test_pairs() -> None:
         ([""], []),
     ],
 )
-def test_requested(names: list[str], asked: list[str]) -> None:
+def test_a_service_is_asked_for_the_names_of_its_version(
+    names: list[str], asked: list[str]
+) -> None:
     assert requested(names, UP) == asked
 
 
@@ -134,7 +136,7 @@ def test_requested(names: list[str], asked: list[str]) -> None:
         (["*"], ["*"]),
     ],
 )
-def test_allowed(names: list[str], sent: list[str]) -> None:
+def test_a_client_is_allowed_the_names_of_its_version(names: list[str], sent: list[str]) -> None:
     assert sorted(allowed(names, UP)) == sorted(sent)
 
 
@@ -153,7 +155,7 @@ def test_one_of_several_is_not_enough() -> None:
         ([], ["x-total"]),
     ],
 )
-def test_exposed(names: list[str], read: list[str]) -> None:
+def test_a_script_may_read_the_names_of_its_version(names: list[str], read: list[str]) -> None:
     pairs = [
         (("X-By",), ("X-From",)),
         (("X-A", "X-B"), ("X-AB",)),
@@ -166,12 +168,12 @@ def test_exposed(names: list[str], read: list[str]) -> None:
 ORIGINS = '"http://localhost:3000", "https://app.test", "https://[::1]:8443", "app://index"'
 
 
-def test_origins() -> None:
+def test_the_origins_are_compiled() -> None:
     assert loaded(RULES).cors is None
     found = loaded(f"{RULES}cors: {{ origins: [{ORIGINS}], credentials: true }}\n").cors
     origins = frozenset(origin.strip(' "') for origin in ORIGINS.split(","))
     assert found == CorsRules(origins, credentials=True)
 
 
-def test_all_origins() -> None:
+def test_a_star_allows_all_origins() -> None:
     assert loaded(f'{RULES}cors: {{ origins: ["*"] }}\n').cors == CorsRules(frozenset({"*"}))

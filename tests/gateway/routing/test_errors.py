@@ -54,7 +54,9 @@ MISSING = Fault(FaultCode.NOT_FOUND, "No.").problem("/x")
         ({"a": {"{successor}": "bad"}, "{supportedVersions}": 1, "b": 2}, None, {"b": 2}),
     ],
 )
-def test_rendered(template: object, gone: object, missing: object) -> None:
+def test_a_template_renders_what_has_a_value(
+    template: object, gone: object, missing: object
+) -> None:
     error = ErrorTemplate("application/json", template)
     if gone is not None:
         assert error.render(GONE, "id") == gone
@@ -235,7 +237,9 @@ DRESSED = tuple(code for code in MAPPED if code != "version_brownout")
         ),
     ],
 )
-def test_errors(written: str, template: ErrorTemplate) -> None:
+def test_the_errors_of_a_version_compile_to_a_template(
+    written: str, template: ErrorTemplate
+) -> None:
     old = '"1": { service: old }'
     found = loaded(edited(old, f'"1": {{ via: "2", errors: {written} }}')).router.find("/param")
     assert found is not None

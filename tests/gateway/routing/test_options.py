@@ -274,7 +274,7 @@ BOTH = compose((V1, V2), LINKS, V1, V2), compose((V1, V2), LINKS, V2, V1)
         ("/dots", "id=..", "/dots", ["PUT"], ["PUT"]),
     ],
 )
-def test_methods(
+def test_allow_has_the_methods_by_which_clients_reach_those_of_the_service(
     path: str, query: str | None, asked: str, allowed: list[str], methods: list[str]
 ) -> None:
     assert client_methods(BOTH, lambda _: path, query, asked, allowed) == methods
@@ -315,7 +315,7 @@ UP, DOWN = compose((V1, V2), MOVED, V1, V2), compose((V1, V2), MOVED, V2, V1)
         ("/other", []),
     ],
 )
-def test_methods_elsewhere(path: str, methods: list[str]) -> None:
+def test_methods_at_other_paths_turn_a_404_into_405(path: str, methods: list[str]) -> None:
     assert methods_elsewhere((UP, DOWN), lambda _: path, None, path) == methods
     assert methods_elsewhere((DOWN, UP), lambda _: path, None, path) == []
 

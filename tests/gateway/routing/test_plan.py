@@ -102,7 +102,9 @@ class TestChoosing:
 
     @MECHANISMS
     @pytest.mark.parametrize(("version", "service"), [("1", PERSON_V1), ("2", PERSON_V2)])
-    def test_named(self, mechanism: str, version: str, service: object) -> None:
+    def test_a_named_version_is_served_by_its_service(
+        self, mechanism: str, version: str, service: object
+    ) -> None:
         outcome = plan(WORLD, ask(mechanism, version))
         query = f"?version={version}" if mechanism == "query" else ""
         assert served(outcome) == (version, mechanism, f"/person{query}")
@@ -254,7 +256,9 @@ class TestMethods:
             ("/own", "POST", "GET, OPTIONS"),
         ],
     )
-    def test_allow(self, path: str, method: str, allow: str) -> None:
+    def test_allow_lists_the_methods_of_the_endpoint_but_the_refused_one(
+        self, path: str, method: str, allow: str
+    ) -> None:
         outcome = plan(WORLD, head(path, method=method))
         if method == "OPTIONS":
             assert isinstance(outcome, Options)
@@ -356,7 +360,9 @@ class TestPaths:
         ],
     )
     @pytest.mark.parametrize("method", ["GET", "OPTIONS", "DELETE"])
-    def test_no_endpoint(self, path: str, method: str) -> None:
+    def test_a_path_of_no_endpoint_is_not_found_for_any_method(
+        self, path: str, method: str
+    ) -> None:
         outcome = plan(WORLD, head(f"{path}?version=1", method=method))
         assert isinstance(outcome, Refusal)
         assert outcome.endpoint is None
@@ -681,12 +687,12 @@ class TestConverted:
             ("/v2/person?p=1", "/person?p=1"),
         ],
     )
-    def test_target(self, asked: str, target: str) -> None:
+    def test_a_converted_query_is_part_of_the_target(self, asked: str, target: str) -> None:
         chosen = plan(self.rules(), head(asked))
         assert isinstance(chosen, Plan)
         assert chosen.target == target
 
-    def test_refused(self) -> None:
+    def test_a_query_that_does_not_fit_its_version_is_refused(self) -> None:
         outcome = plan(self.rules(), head("/v1/person?p=1&page=secret"))
         assert isinstance(outcome, Refusal)
         assert (outcome.fault.status, outcome.fault.code) == (400, FaultCode.UNCONVERTIBLE_REQUEST)

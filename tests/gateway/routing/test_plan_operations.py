@@ -109,7 +109,9 @@ def planned(route: Route, asked: str, draw: float = 1.0) -> Plan:
         ("GET /other", "GET", "/other?version=2"),
     ],
 )
-def test_a_request(asked: str, method: str, target: str) -> None:
+def test_a_request_goes_to_the_path_and_method_of_the_operation(
+    asked: str, method: str, target: str
+) -> None:
     found = planned(VIA_2, asked)
     assert (found.method(asked.split()[0]), found.target) == (method, target)
     assert found.request is not VIA_2.request
@@ -119,13 +121,15 @@ def test_a_request(asked: str, method: str, target: str) -> None:
 @pytest.mark.parametrize(
     ("meant", "target"), [("POST", "/payments?version=2"), ("GET", "/pay?version=2")]
 )
-def test_a_preflight(meant: str, target: str) -> None:
+def test_a_preflight_goes_to_the_path_of_the_operation_it_asks_about(
+    meant: str, target: str
+) -> None:
     found = decide(VIA_2, "OPTIONS /pay", 1.0, ("Access-Control-Request-Method", meant))
     assert isinstance(found, Plan)
     assert (found.method("OPTIONS"), found.target) == ("OPTIONS", target)
 
 
-def test_a_status() -> None:
+def test_a_status_is_converted_for_its_operation() -> None:
     found = planned(VIA_2, "POST /pay")
     assert found.response is not None
     assert [found.response.status("POST", each) for each in (201, 204)] == [200, 204]
@@ -147,7 +151,7 @@ def test_a_status() -> None:
         ),
     ],
 )
-def test_a_refusal(asked: str, status: int, detail: str) -> None:
+def test_a_request_without_a_counterpart_is_refused(asked: str, status: int, detail: str) -> None:
     found = decide(VIA_2, asked)
     assert isinstance(found, Refusal)
     assert found.fault.status == status
@@ -164,7 +168,7 @@ def test_a_service_of_its_own() -> None:
     assert found.version == V1
 
 
-def test_a_cutover() -> None:
+def test_a_cutover_goes_to_the_path_of_the_new_version() -> None:
     rule = VersionCutover(KEY, "2", 50.0, StickyBy.REQUEST)
     route = replace(OWN, cutover=CutoverAlternative(rule, VIA_2))
     new = planned(route, "POST /pay", 0.0)
@@ -182,7 +186,7 @@ def test_a_cutover() -> None:
         ("GET /stats", "/stats?version=1"),
     ],
 )
-def test_a_shadow(asked: str, repeated: str | None) -> None:
+def test_a_shadow_goes_to_the_path_of_its_version(asked: str, repeated: str | None) -> None:
     route = replace(OWN, shadow=ShadowAlternative(VersionShadow(KEY), VIA_2))
     found = planned(route, asked)
     assert not isinstance(found.shadow, Refusal)

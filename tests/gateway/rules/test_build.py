@@ -15,7 +15,7 @@ from tests.gateway.rules.rules import RULES, edited, loaded
         ("/users/", None),
     ],
 )
-def test_paths(path: str, endpoint: tuple[str, str] | None) -> None:
+def test_a_path_leads_to_its_endpoint(path: str, endpoint: tuple[str, str] | None) -> None:
     found = loaded(RULES).router.find(path)
     assert endpoint == (found and (found[0].api, found[0].template.text))
 

@@ -144,17 +144,17 @@ from tests.gateway.rules.rules import RULES, edited, loaded, report
         ),
     ],
 )
-def test_broken(text: str | bytes, line: str) -> None:
+def test_text_that_is_not_yaml_is_reported_with_a_remedy(text: str | bytes, line: str) -> None:
     assert report(text) == [line]
 
 
 @pytest.mark.parametrize("text", ["", "# nothing but a comment\n", "---\n...\n", "\ufeff"])
-def test_nothing(text: str) -> None:
+def test_an_empty_file_has_no_value(text: str) -> None:
     node = compose(text.encode())
     assert node is None or (isinstance(node, ScalarNode) and not node.text)
 
 
-def test_nodes() -> None:
+def test_nodes_have_positions_and_aliases_share_them() -> None:
     """Every node has its position, its tag if one is written, and aliases share nodes."""
     root = compose(b"a: &x [1, '1', !!str 1]\nb: *x\n")
     items = SequenceNode(
@@ -221,7 +221,7 @@ def data(text: str, **environment: str) -> Any:
         (r'"\t\u00e9"', "\té"),
     ],
 )
-def test_scalar(written: str, value: object) -> None:
+def test_a_scalar_is_one_of_yaml_1_2(written: str, value: object) -> None:
     found = data(f"key: {written}")
     assert found == {"key": value}
     assert type(found["key"]) is type(value)
@@ -303,7 +303,7 @@ def test_how_editors_save(text: str) -> None:
         pytest.param("a: {'<<': 1}", {"a": {"<<": 1}}, id="in quotes it is a key"),
     ],
 )
-def test_alias(text: str, value: object) -> None:
+def test_aliases_and_merges_have_the_values_they_name(text: str, value: object) -> None:
     assert data(text) == value
 
 

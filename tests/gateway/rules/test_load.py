@@ -61,12 +61,12 @@ def check(content: bytes) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes(content: bytes) -> None:
+def test_any_bytes_load_or_are_a_configuration_error(content: bytes) -> None:
     check(content)
 
 
 @given(st.text("abc019 \n\t-:?,[]{}&*!|>'\"%@`#~$<./\\\ufeff\u2028é", max_size=60))
-def test_any_text(text: str) -> None:
+def test_any_text_loads_or_is_a_configuration_error(text: str) -> None:
     check(text.encode())
 
 

@@ -48,7 +48,7 @@ def test_the_rules_have_none() -> None:
 
 
 @pytest.mark.parametrize(("text", "expected"), list(mistakes()))
-def test_report(text: str, expected: list[str]) -> None:
+def test_a_mistake_is_reported_with_its_line_and_remedy(text: str, expected: list[str]) -> None:
     assert report(text) == expected
 
 

@@ -107,7 +107,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("written", "shown"), CASES.values(), ids=CASES)
-def test_redacted(written: str, shown: str) -> None:
+def test_a_written_secret_is_hidden_and_all_else_stays(written: str, shown: str) -> None:
     assert redacted(written.encode()) == shown
 
 

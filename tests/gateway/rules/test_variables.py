@@ -54,7 +54,7 @@ SET = {"NAME": "value", "EMPTY": "", "DOLLAR": "${NAME}$$", "BYTES": "\udcff"}
         ("$NAME costs $5", "$NAME costs $5"),
     ],
 )
-def test_filled(written: str, filled: str) -> None:
+def test_variables_are_replaced_by_their_values_or_defaults(written: str, filled: str) -> None:
     assert fill(written, SET) == filled
 
 
@@ -188,7 +188,7 @@ def test_the_names_of_variables_and_which_may_be_unset() -> None:
         ("NAME=\N{SNOWMAN}", "\N{SNOWMAN}"),
     ],
 )
-def test_values(line: str, value: str) -> None:
+def test_a_line_has_a_value_plain_or_in_quotes(line: str, value: str) -> None:
     assert parse_environment(line.encode(), "f") == {"NAME": value}
 
 

@@ -54,7 +54,9 @@ from tests.gateway.rules.rules import edited, report
         ),
     ],
 )
-def test_violation(old: str, new: str, lines: list[str]) -> None:
+def test_a_wrong_value_is_reported_with_what_is_right_there(
+    old: str, new: str, lines: list[str]
+) -> None:
     assert report(edited(old, new)) == lines
 
 

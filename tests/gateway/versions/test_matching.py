@@ -104,7 +104,9 @@ def test_the_nearest_lower(written: Format, raw: str, version: str | None) -> No
         (Format.SEMANTIC, "1.2.3", None),
     ],
 )
-def test_a_range(written: Format, raw: str, version: str | None) -> None:
+def test_a_range_is_the_newest_version_in_it(
+    written: Format, raw: str, version: str | None
+) -> None:
     assert found(RANGES[written], raw) == version
 
 
@@ -231,7 +233,7 @@ def test_formats_never_stand_for_each_other(
     assert found(Matching(MIXED, tuple(Format), ranges=True), raw) == in_range
 
 
-def test_an_alias() -> None:
+def test_an_alias_is_the_version_it_stands_for() -> None:
     matching = Matching(MIXED, tuple(Format), aliases={"latest": MIXED[-1], "v2": MIXED[1]})
     assert not matching.is_exact
     assert [found(matching, raw) for raw in ("latest", "v2", "v1", "2")] == [

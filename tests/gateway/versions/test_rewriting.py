@@ -35,7 +35,7 @@ def test_a_path_tells_by_its_template() -> None:
         ("Version=1&versions=1&a=version=1", "Version=1&versions=1&a=version=1"),
     ],
 )
-def test_query(query: str | None, told: str | None) -> None:
+def test_a_query_names_the_version_of_the_service(query: str | None, told: str | None) -> None:
     assert telling(*EVERYWHERE).query(query) == told
     assert telling(HEADER, ACCEPT).query(query) == query
 
@@ -69,7 +69,9 @@ FIELDS = {
 
 
 @pytest.mark.parametrize(("fields", "told"), FIELDS.values(), ids=FIELDS)
-def test_fields(fields: HeaderFields, told: HeaderFields) -> None:
+def test_header_fields_name_the_version_of_the_service(
+    fields: HeaderFields, told: HeaderFields
+) -> None:
     assert telling(*EVERYWHERE).fields(fields) == told
     assert telling(QUERY).fields(fields) == fields
 

@@ -92,20 +92,20 @@ class TestOneMechanism:
         assert select((reader, (value,)), default=V1) == Selected(version, reader.mechanism)
 
     @READERS
-    def test_missing(self, reader: Reader) -> None:
+    def test_a_request_without_a_version_is_refused(self, reader: Reader) -> None:
         fault = refused(select((reader, ())), STATUS[reader], FaultCode.VERSION_MISSING)
         assert fault.detail == f"Name a version in {reader.place}: 1 or 2."
 
     @READERS
     @pytest.mark.parametrize("value", ["0", "3", "10", "11", "12", "21", "999999999"])
-    def test_unknown(self, reader: Reader, value: str) -> None:
+    def test_an_unknown_version_is_refused(self, reader: Reader, value: str) -> None:
         fault = refused(select((reader, (value,))), STATUS[reader], FaultCode.VERSION_UNKNOWN)
         place = reader.place[0].upper() + reader.place[1:]
         assert fault.detail == f"{place} names version {value}, which is not on offer; use 1 or 2."
 
     @READERS
     @pytest.mark.parametrize("value", MALFORMED)
-    def test_malformed(self, reader: Reader, value: str) -> None:
+    def test_a_malformed_version_is_refused(self, reader: Reader, value: str) -> None:
         fault = refused(select((reader, (value,))), STATUS[reader], FaultCode.VERSION_MALFORMED)
         place = reader.place[0].upper() + reader.place[1:]
         assert fault.detail == f"{place} names what is not a version; use 1 or 2."
@@ -114,13 +114,15 @@ class TestOneMechanism:
     @pytest.mark.parametrize(
         "values", [("1", "2"), ("2", "1"), ("1", "1", "2"), ("1", ""), ("1", "01"), ("3", "4")]
     )
-    def test_several_that_differ(self, reader: Reader, values: Values) -> None:
+    def test_several_values_that_differ_are_a_conflict(
+        self, reader: Reader, values: Values
+    ) -> None:
         fault = refused(select((reader, values)), 400, FaultCode.VERSION_CONFLICT)
         assert fault.detail.endswith("names several versions that differ; name one: 1 or 2.")
 
     @READERS
     @pytest.mark.parametrize("times", [2, 3, 10])
-    def test_several_that_agree(self, reader: Reader, times: int) -> None:
+    def test_several_values_that_agree_are_one(self, reader: Reader, times: int) -> None:
         assert select((reader, ("2",) * times)) == Selected(V2, reader.mechanism)
         refused(select((reader, ("3",) * times)), STATUS[reader], FaultCode.VERSION_UNKNOWN)
         refused(select((reader, ("01",) * times)), STATUS[reader], FaultCode.VERSION_MALFORMED)
@@ -373,7 +375,7 @@ class TestWhatIsOver:
         return Selector(readers, SUPPORTED, terms={"1": self.TERMS}).select(readings, context)
 
     @READERS
-    def test_it_can_be_chosen(self, reader: Reader) -> None:
+    def test_an_ended_version_can_be_selected(self, reader: Reader) -> None:
         for context in (self.BEFORE, self.AFTER):
             assert self.choose(context, (reader, ("1",))) == Selected(V1, reader.mechanism)
 
@@ -410,7 +412,7 @@ class TestWhatIsOver:
         assert self.choose(self.AFTER, both) == Selected(V2, "accept")
         assert self.choose(self.AFTER, (ACCEPT, ("3", "1"))) == Selected(V1, "accept")
 
-    def test_nothing_is_left(self) -> None:
+    def test_a_refusal_offers_nothing_when_all_versions_have_ended(self) -> None:
         over = {
             label: VersionLifecycle(version, sunset=100) for label, version in SUPPORTED.items()
         }

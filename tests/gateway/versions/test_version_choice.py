@@ -123,7 +123,7 @@ def test_a_service_is_asked_for_the_version_that_was_found() -> None:
     assert outcome.target == "/v1.10.0/path"
 
 
-def test_aliases() -> None:
+def test_an_alias_names_a_version() -> None:
     api = 'version_format: [semantic, date]\n    aliases: { latest: 2026-01-31, "1.4": 1.4.2 }'
     selector = endpoint(rules(api, "1.4.2", "2026-01-31"), "/query").selector
     assert selector is not None

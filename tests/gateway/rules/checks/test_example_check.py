@@ -58,7 +58,9 @@ def reported(folder: Path, example: str) -> list[str]:
         f"{{ {PUT}, status: 200 }}",
     ],
 )
-def test_it_holds(tmp_path: Path, example: str) -> None:
+def test_an_example_that_is_converted_to_its_counterpart_holds(
+    tmp_path: Path, example: str
+) -> None:
     assert reported(tmp_path, example) == []
 
 

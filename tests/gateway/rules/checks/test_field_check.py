@@ -693,7 +693,7 @@ def test_an_operation_that_differs(tmp_path: Path) -> None:
     ]
 
 
-def test_parameters(tmp_path: Path) -> None:
+def test_a_parameter_that_no_message_has_is_reported(tmp_path: Path) -> None:
     older = {"/pay": {"post": written_operation(skipped=1, most=1)}}
     newer = {"/payments": {"post": written_operation("header", **{"X-Kee": 1})}}
     assert checked(tmp_path, older, newer, PAYMENTS) == [

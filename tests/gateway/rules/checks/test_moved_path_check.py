@@ -80,7 +80,9 @@ TO_2 = "which is not among these: version 2 is asked for it at the same path, wh
         ),
     ],
 )
-def test_left_out(tmp_path: Path, older: str, newer: str, found: list[str]) -> None:
+def test_an_operation_left_out_of_those_that_moved_is_reported(
+    tmp_path: Path, older: str, newer: str, found: list[str]
+) -> None:
     versions = NEW_ALONE.replace("SCHEMA", "schema: v2.json")
     assert said(tmp_path, versions, v1=older, v2=newer) == found
 

@@ -332,7 +332,7 @@ def test_a_client_that_asks_for_another_type_does_not_get_that_of_the_version(
     assert ACCEPT.answers_with(head("/", *fields), V1, {}) == (VENDOR.format(1) if named else None)
 
 
-def test_reader() -> None:
+def test_a_media_type_of_accept_compiles_to_its_reader() -> None:
     found = loaded(edited('"a/b-v{version}+json"', '"A/b-{version}"')).router.find("/accept")
     assert found is not None
     assert found[0].selector is not None

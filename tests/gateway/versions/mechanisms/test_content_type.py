@@ -29,7 +29,9 @@ V = VENDOR.format
         ((), ()),
     ],
 )
-def test_read(lines: tuple[str, ...], values: tuple[str, ...]) -> None:
+def test_the_version_of_the_body_s_media_type_is_read(
+    lines: tuple[str, ...], values: tuple[str, ...]
+) -> None:
     fields = [("Content-Type", line) for line in lines]
     assert CONTENT_TYPE.read(head("/", ("Content-Length", "2"), *fields), {}) == values
 
@@ -99,7 +101,7 @@ def test_it_must_agree_with_accept() -> None:
 QUERY = "{ in: query, name: version }"
 
 
-def test_reader() -> None:
+def test_a_media_type_of_the_body_compiles_to_its_reader() -> None:
     text = edited(QUERY, "{ in: content_type, media_type: 'A/b-v{version}+json', default: '1' }")
     found = loaded(text).router.find("/param")
     assert found is not None

@@ -41,7 +41,7 @@ def test_every_line_of_the_header_is_read() -> None:
     assert HEADER.read(head("/", *fields), {}) == ("2", "1")
 
 
-def test_reader() -> None:
+def test_a_header_compiles_to_its_reader() -> None:
     text = edited("X-API-VERSION }", 'Api-Version, default: "1" }')
     found = loaded(text).router.find("/header")
     assert found is not None

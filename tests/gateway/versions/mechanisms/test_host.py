@@ -126,7 +126,7 @@ QUERY = "{ in: query, name: version }"
         ("api.v{version}", "api.v", ""),
     ],
 )
-def test_reader(name: str, prefix: str, suffix: str) -> None:
+def test_a_host_name_compiles_to_its_reader(name: str, prefix: str, suffix: str) -> None:
     found = loaded(edited(QUERY, f"{{ in: host, name: '{name}', default: '1' }}")).router.find(
         "/param"
     )

@@ -23,7 +23,9 @@ from tests.gateway.world import HEADER, head
         ("a/b{version}\n", None),
     ],
 )
-def test_pattern(text: str, around: tuple[str, str] | None) -> None:
+def test_a_pattern_has_one_version_in_its_subtype(
+    text: str, around: tuple[str, str] | None
+) -> None:
     mistakes = Mistakes()
     assert parse_media_type(text, ["1"], mistakes.below("here")) == around
     assert [mistake.location for mistake in mistakes.found] == ([] if around else [("here",)])

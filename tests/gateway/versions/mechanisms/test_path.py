@@ -12,7 +12,7 @@ def test_the_path_is_read_raw(raw: str) -> None:
     assert PATH.read(head("/"), {"version": raw}) == (raw,)
 
 
-def test_reader() -> None:
+def test_the_path_compiles_to_its_reader() -> None:
     found = loaded(RULES).router.find("/v1/person")
     assert found is not None
     assert found[0].selector is not None

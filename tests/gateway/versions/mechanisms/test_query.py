@@ -175,7 +175,7 @@ def test_a_name_may_be_coded_in_any_way(name: str, query: str) -> None:
     assert QueryReader(name).rewrite_query(query, "7") == "&".join(renamed)
 
 
-def test_reader() -> None:
+def test_a_parameter_compiles_to_its_reader() -> None:
     text = edited("{ in: query, name: version }", '{ in: query, name: "api v", default: "2" }')
     found = loaded(text).router.find("/param")
     assert found is not None
