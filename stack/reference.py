@@ -41,23 +41,23 @@ SECTIONS = (
 """The parts of gateway.yaml that have a table of their own; other keys stand in the one around."""
 
 PAGES_OF_KEYS = {
-    "services.NAME": "A service is told the [version that was decided on](http.md#the-version-that-a-service-is-told).",
+    "services.NAME": "A service gets the [selected version](http.md#the-version-that-a-service-is-told).",
     "apis.NAME.endpoints[]": "[Select a version](selection.md) explains paths and mechanisms.",
     "apis.NAME.conversions[]": "[Convert](convert.md) begins with an example; [Changes](changes.md)"
-    " lists what `changes`, `query` and `headers` hold.",
+    " lists the changes.",
     "apis.NAME.conversions[].operations[]": "[Operations](operations.md) has examples.",
     "apis.NAME.versions.VERSION.errors": "[Errors in another shape](error-shapes.md) has an example.",
     "apis.NAME.versions.VERSION.lifecycle": "[End a version](lifecycle.md) has examples.",
     "apis.NAME.versions.VERSION.brownout": "[End a version](lifecycle.md#brown-out) has examples.",
     "apis.NAME.versions.VERSION.shadow": "[Shadow](shadow-and-cutover.md#shadow) has examples.",
     "apis.NAME.versions.VERSION.cutover": "[Cutover](shadow-and-cutover.md#shift) has examples,"
-    " [Gates](gates.md) what is compared.",
+    " [Gates](gates.md) explains the compared values.",
     "clients": "[Start](start.md#clients-defaults-and-pins) has an example. An entry of `by` has"
     " exactly one of `header`, `api_key`, `jwt` and `address`.",
     "admin": "[The admin port](admin-port.md#who-may-do-what) has examples.",
     "notify": "[Notifications](notifications.md) has an example.",
-    "cors": "[What HTTP passes](http.md#cors) has an example.",
-    "limits": "[Bounds](bounds.md) lists what happens at each of them.",
+    "cors": "[HTTP through the gateway](http.md#cors) has an example.",
+    "limits": "[Bounds](bounds.md) lists the result at each limit.",
 }
 """The page that explains a part of gateway.yaml by examples."""
 
@@ -83,10 +83,9 @@ def keys_page() -> str:
         _heading(
             "Keys of gateway.yaml",
             "the models of `gateway/`",
-            "Where the default is empty, the key is absent, empty or nothing by default, and the text"
-            " describes what holds then. `NAME` and `VERSION` stand for names of your own, `[]` for"
-            " the entries of a list. [Write gateway.yaml](configuration.md) explains variables and"
-            " dates.",
+            "If the default is empty, the key is absent or empty by default, and the text describes"
+            " the effect. `NAME` and `VERSION` stand for your own names, `[]` for the entries of a"
+            " list. [Write gateway.yaml](configuration.md) explains variables.",
         ),
         "\n".join(
             f"- [{section or 'the top'}](#{_anchor(section or 'The top')})"
@@ -114,9 +113,9 @@ def changes_page() -> str:
         _heading(
             "Changes between versions",
             "`gateway/conversion/changes/`",
-            "A change reads from the newer version to the older one and runs both ways."
-            " [Change examples](change-examples.md) shows each of them by bodies of both versions;"
-            " [Convert](convert.md) explains how fields are named and in which order changes run.",
+            "A change is written from the newer version to the older one and runs in both directions."
+            " [Change examples](change-examples.md) shows each change in the bodies of both versions."
+            " [Convert](convert.md) explains the names of fields and the order of changes.",
         ),
         f"`changes` and `groups` take {_listed(CHANGES)}.",
         f"`query` and `headers` take {_listed(PARAMETER_CHANGES)}.",
@@ -153,17 +152,17 @@ def errors_page() -> str:
 | --- | --- | --- | --- | --- |
 {rows}
 
-The four errors of a version have status 400 where a query parameter or a header field names the
-version, 404 where the path or the host name does, 406 for `Accept` and 415 for `Content-Type`.
-[Errors in another shape](error-shapes.md) explains how a version has errors, codes and statuses of
-its own, and which errors of `users_service` there are.
+The status of the four `version_…` errors with status 400 depends on the place of the version: 400 for
+a query parameter or a header field, 404 for the path or the host name, 406 for `Accept` and 415 for
+`Content-Type`. [Errors in another shape](error-shapes.md) explains errors, codes and statuses of a
+version, and lists the errors of `users_service`.
 """
 
 
 _USERS = {
     "host": "The address or host name on which `python -m users_service` listens.",
     "port": "The port on which it listens.",
-    "grace": "The longest time that a stop waits for answers, in seconds.",
+    "grace": "The longest time that a shutdown waits for responses, in seconds.",
     "max_body": "The largest body of a request, in bytes.",
     "body_timeout": "The longest time in which a body arrives, in seconds.",
     "max_depth": "How deep the arrays and objects of a body may nest.",
@@ -183,14 +182,14 @@ _PERSON = (
         "127.0.0.1",
     ),
     ("BACKEND_V1_PORT", "The port on which it listens.", "8001"),
-    ("BACKEND_V1_GRACE", "The longest time that a stop waits for answers, in seconds.", "10"),
+    ("BACKEND_V1_GRACE", "The longest time that a shutdown waits for responses, in seconds.", "10"),
     (
         "BACKEND_V2_HOST",
         "The address or host name on which `python -m backend_v2` listens.",
         "127.0.0.1",
     ),
     ("BACKEND_V2_PORT", "The port on which it listens.", "8002"),
-    ("BACKEND_V2_GRACE", "The longest time that a stop waits for answers, in seconds.", "10"),
+    ("BACKEND_V2_GRACE", "The longest time that a shutdown waits for responses, in seconds.", "10"),
     ("PERSON_FIRST_NAME", "The first name of the person that both backends have.", "Bob"),
     ("PERSON_LAST_NAME", "The last name of that person.", "Charlie"),
 )
@@ -207,14 +206,14 @@ def environment_page() -> str:
         _heading(
             "Environment",
             "`gateway/process/settings.py` and `users_service/settings.py`",
-            "The environment sets what differs from one machine to another. [Processes](processes.md) has"
-            " what the programs do with it. Other variables that the shipped `gateway.yaml` names, such as"
-            " `GATEWAY_STATE`, are [its own](configuration.md#variables); those of OpenTelemetry are"
-            " [with the traces](observability.md#traces).",
+            "Environment variables hold the settings that differ between machines. [Processes](processes.md)"
+            " describes the programs. The example `gateway.yaml` uses other variables, such as"
+            " `GATEWAY_STATE`: see [Variables](configuration.md#variables). For those of OpenTelemetry, see"
+            " [Traces](observability.md#traces).",
         )
     }
 
-| Variable | What it is | Default |
+| Variable | Meaning | Default |
 | --- | --- | --- |
 {lines}
 """
@@ -235,9 +234,9 @@ def commands_page() -> str:
             "the parsers of `gateway/cli/`",
             "An installed gateway is `version-gateway COMMAND`; in a clone it is"
             " `.venv/bin/python -m gateway COMMAND`. [Use the commands](command-line.md) explains"
-            " how they find the configuration and the admin port.",
+            " how commands find the configuration and the admin port.",
         ),
-        "| Command | What it does |\n| --- | --- |\n"
+        "| Command | Purpose |\n| --- | --- |\n"
         + "\n".join(f"| [`{name}`](#{name}) | {command_named(name).HELP} |" for name in COMMANDS),
     ]
     for name in COMMANDS:
@@ -266,7 +265,7 @@ def _arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
         if one not in actions and one.dest != "help"
     ]
     if rows:
-        yield "| Argument | What it is |\n| --- | --- |\n" + "\n".join(rows)
+        yield "| Argument | Meaning |\n| --- | --- |\n" + "\n".join(rows)
     if parser.epilog:
         yield parser.epilog
     for action in actions:
@@ -290,13 +289,12 @@ def metrics_page() -> str:
     heading = _heading(
         "Metrics",
         "`gateway/observe/metric_table.py`",
-        "The values in the third column are those of the last label;"
-        " [Observability](observability.md#metrics) explains the labels of `http_*`. Metrics that are"
-        " kept continue after a restart if `state` names a store; other counters and histograms begin"
-        " at zero.",
+        "Values in the third column are those of the last label."
+        " [Observability](observability.md#metrics) explains the labels of `http_*`. Kept metrics"
+        " continue after a restart if `state` is set. Other counters and histograms begin at zero.",
     )
     rows = "\n".join(map(_metric, METRICS))
-    return f"{heading}\n\n| Metric | Type | Labels | Kept | What |\n| --- | --- | --- | --- | --- |\n{rows}\n"
+    return f"{heading}\n\n| Metric | Type | Labels | Kept | Meaning |\n| --- | --- | --- | --- | --- |\n{rows}\n"
 
 
 def _metric(row: MetricRow) -> str:
@@ -329,7 +327,7 @@ def _table_of_keys(keys: Iterable[Key], prefix: str) -> str:
 
 def _table(rows: Iterable[tuple[str, str, str]]) -> str:
     lines = "\n".join(f"| `{name}` | {text} | {default} |" for name, text, default in rows)
-    return f"| Key | What it is | Default |\n| --- | --- | --- |\n{lines}"
+    return f"| Key | Meaning | Default |\n| --- | --- | --- |\n{lines}"
 
 
 def _row(key: Key, prefix: str) -> tuple[str, str, str]:

@@ -25,7 +25,7 @@ class AdminToken(SectionModel):
     """A token of the admin port, and what its holder may do."""
 
     right: Literal["read", "operate"]
-    """What the holder of the token may do: read, or operate, which has reading in it."""
+    """The right of the holder: read, or operate, which includes read."""
     token: Annotated[str, matching(_PATTERN, _VALID), SECRET] | None = None
     """The token, of 16 or more letters, digits and signs of ASCII. Take it from the environment:
     ${NAME}. A token is given by either token or token_file."""
@@ -56,8 +56,8 @@ class SignOn(SectionModel):
     """The header fields by which a proxy names the user of a single sign-on."""
 
     proxies: Some[str]
-    """The networks (CIDR) of the proxies that are believed. A proxy has to remove the fields from
-    what clients send."""
+    """The networks (CIDR) of the trusted proxies. A proxy has to remove the fields from client
+    requests."""
     user: FieldName = "X-Forwarded-User"
     """The request header that holds the name of the user. The default is X-Forwarded-User."""
     groups: FieldName = "X-Forwarded-Groups"
@@ -66,7 +66,7 @@ class SignOn(SectionModel):
     operators: tuple[NonEmptyText, ...] = ()
     """The groups whose users may operate. By default, no user may."""
     readers: Some[NonEmptyText] | None = None
-    """The groups whose users may read, beside those that may operate. Without it, every user
+    """The groups whose users may read, besides those that may operate. By default, every user
     may."""
 
     def compile(self, mistakes: Mistakes) -> "TrustedSignOn":
@@ -87,11 +87,11 @@ class AdminCertificate(SectionModel):
     """The certificate with which the admin port uses TLS. Changed files are used at once."""
 
     certificate: NonEmptyText
-    """The file of the certificate and of those that lead to its authority, as PEM. Its path starts
-    from the folder of gateway.yaml."""
+    """The file of the certificate and its chain, as PEM. Its path starts from the folder of
+    gateway.yaml."""
     key: NonEmptyText
-    """The file of the key of the certificate, as PEM and not encrypted. Its path starts from the
-    folder of gateway.yaml."""
+    """The file of the certificate's key, as unencrypted PEM. Its path starts from the folder of
+    gateway.yaml."""
 
 
 class Admin(SectionModel):
@@ -101,7 +101,7 @@ class Admin(SectionModel):
     """The tokens of the admin port, by the name of the holder, which the audit log shows. By
     default, there is none."""
     sign_on: SignOn | None = None
-    """The single sign-on: header fields of a trusted proxy name the user. Without it, tokens alone
+    """The single sign-on: header fields of a trusted proxy name the user. Without it, only tokens
     do."""
     tls: AdminCertificate | None = None
     """The TLS of the admin port. Without it, the port has none. A change takes effect at a

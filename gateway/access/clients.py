@@ -41,8 +41,8 @@ class ApiKey(SectionModel):
     query: NonEmptyText | None = None
     """The query parameter that holds the API key."""
     keys: dict[ClientName, Secret] = Field(default_factory=dict)
-    """The API keys by the names of their owners. A key that is not listed has a short hash of
-    itself for a name. By default, none is listed."""
+    """The API keys by the names of their owners. The name for an unlisted key is a short hash of
+    it. By default, none is listed."""
 
     def compile(
         self, hash_key: bytes, at: Location, mistakes: Mistakes
@@ -82,9 +82,9 @@ class ClientAddress(SectionModel):
     """The network of the client's address gives the client its name."""
 
     ipv4: Annotated[int, Field(ge=1, le=32), NumberText] = 32
-    """The length of the prefix that is kept of an IPv4 address, in bits. The default is 32."""
+    """The prefix length of an IPv4 address, in bits. The default is 32."""
     ipv6: Annotated[int, Field(ge=1, le=128), NumberText] = 128
-    """The length of the prefix that is kept of an IPv6 address, in bits. The default is 128."""
+    """The prefix length of an IPv6 address, in bits. The default is 128."""
 
 
 def _flag_or_prefixes(value: object) -> str:
@@ -97,10 +97,10 @@ class ClientSource(SectionModel):
     header: FieldName | None = None
     """The request header in which clients give their own name."""
     api_key: ApiKey | None = None
-    """The API key that a client sends gives it its name."""
+    """Names a client by its API key."""
     jwt: Jwt | None = None
-    """The JSON Web Token that a client sends gives it its name, by one of its claims. A token that
-    is over, not yet valid or cannot be verified gives none: the next source counts."""
+    """Names a client by a claim of its JSON Web Token. For an expired, not yet valid or
+    unverifiable token, the next source applies."""
     address: (
         Annotated[
             Annotated[Literal[True], Tag("flag")] | Annotated[ClientAddress, Tag("prefixes")],
@@ -108,8 +108,8 @@ class ClientSource(SectionModel):
         ]
         | None
     ) = None
-    """The IP address of a client gives it its name: `true` keeps all of the address. Behind a
-    trusted proxy, it is the address that the proxy forwards."""
+    """Names a client by its IP address; `true` uses the whole address. Behind a trusted proxy, it
+    is the forwarded address."""
 
     def compile(
         self,
@@ -148,11 +148,11 @@ class Clients(SectionModel):
     """What gives clients the names that they have in logs, usage and rules."""
 
     by: Some[ClientSource]
-    """The sources of client names. The first that finds a name in a request counts. If any of them
-    checks a credential, a name that a client only claims begins with `unverified:`."""
+    """The sources of client names. The first source with a name in the request applies. If any
+    source checks a credential, an unproven name begins with `unverified:`."""
     hash: Secret | None = None
-    """The secret with which client names are hashed before they are kept or shown. Without it,
-    names are kept and shown as they are."""
+    """The secret with which client names are hashed before they are stored or shown. Without it,
+    names are stored and shown unchanged."""
 
     @property
     def vary(self) -> tuple[str, ...]:

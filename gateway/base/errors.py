@@ -58,7 +58,7 @@ class FaultCode(StrEnum):
     METHOD_NOT_ALLOWED = (
         "method_not_allowed", Blame.CLIENT, 405, "Method not allowed",
         ("The endpoint lacks the method; Allow lists those it has. Also TRACE with Max-Forwards: "
-        "0, whose answer could show credentials."),
+        "0, whose response could show credentials."),
     )
     REQUEST_TIMEOUT = (
         "request_timeout", Blame.CLIENT, 408, "Request timed out",
@@ -105,7 +105,7 @@ class FaultCode(StrEnum):
     )
     VERSION_UNKNOWN = (
         "version_unknown", Blame.CLIENT, 400, "Version not supported",
-        "The API or the endpoint has no such version; the answer lists those there are.",
+        "The API or the endpoint has no such version; the response lists the supported ones.",
     )
     VERSION_CONFLICT = (
         "version_conflict", Blame.CLIENT, 400, "Versions contradict each other",

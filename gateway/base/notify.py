@@ -34,16 +34,16 @@ class Webhook(SectionModel):
     """A receiver of messages about events."""
 
     url: Secret
-    """The URL that messages are posted to. Take it from the environment, ${NAME}, where it is a
-    secret, as those of chats are."""
+    """The URL that messages are posted to. If it is a secret, as those of chats are, take it from
+    the environment: ${NAME}."""
     form: Literal["standard", "slack", "teams"] = "standard"
-    """How messages are written: as Standard Webhooks has it, or as Slack or Microsoft Teams takes
-    it. The default is standard."""
+    """The format of messages: Standard Webhooks, Slack or Microsoft Teams. The default is
+    standard."""
     secret: Secret | None = None
-    """The key that signs messages as Standard Webhooks has it: `whsec_` and 24 to 64 random bytes
-    as base64. Take it from the environment: ${NAME}. Without it, messages are not signed."""
+    """The key that signs messages by Standard Webhooks: `whsec_` and 24 to 64 random bytes as
+    base64. Take it from the environment: ${NAME}. Without it, messages are not signed."""
     events: Some[EventKind] | None = None
-    """The kinds of events that the receiver gets. Without it, it gets all."""
+    """The kinds of events that the receiver gets. The default is all."""
 
     def key(self) -> bytes | None:
         """Return the key that signs messages; raises ValueError."""

@@ -35,23 +35,27 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = (
         "Exit status: 0; 1 the message does not fit its version, or the file cannot be used."
     )
-    parser.add_argument("api", metavar="API")
-    parser.add_argument("--from", dest="source", required=True, metavar="VERSION")
-    parser.add_argument("--to", dest="target", required=True, metavar="VERSION")
+    parser.add_argument("api", metavar="API", help="the name of the API")
+    parser.add_argument(
+        "--from", dest="source", required=True, metavar="VERSION", help="the version of the message"
+    )
+    parser.add_argument(
+        "--to", dest="target", required=True, metavar="VERSION", help="the version of the result"
+    )
     parser.add_argument(
         "--request",
         metavar="REQUEST",
-        help="such as 'PATCH /v1/orders/7?page=2'; a path may be that of an endpoint as the rules"
-        " write it, and is needed only where conversions are for some paths",
+        help="such as 'PATCH /v1/orders/7?page=2'; or with the path of an endpoint;"
+        " needed only if a conversion has operations, methods or paths",
     )
     parser.add_argument(
-        "--status", type=int, metavar="N", help="the message is an answer with this status"
+        "--status", type=int, metavar="N", help="the message is a response with this status"
     )
     parser.add_argument(
         "-H", "--header", action="append", default=[], metavar="LINE", help="such as 'Accept: */*'"
     )
     parser.add_argument(
-        "-i", "--include", action="store_true", help="print the query and the header fields as well"
+        "-i", "--include", action="store_true", help="also print the query and the header fields"
     )
     parser.add_argument(
         "--body", type=Path, default=Path("-"), metavar="FILE", help="without it, the input"

@@ -18,7 +18,7 @@ from gateway.cli.shared.arguments import add_rules_file, rules_file
 from gateway.cli.shared.offline import declared_parts, read_body
 from gateway.rules.load import load_file
 
-HELP = "show what would happen to a request, and why"
+HELP = "show how a request would be handled, and why"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -29,17 +29,17 @@ def add_arguments(parser: ArgumentParser) -> None:
         "-H", "--header", action="append", default=[], metavar="LINE", help="such as 'Accept: */*'"
     )
     parser.add_argument(
-        "--from", dest="peer", default="", metavar="ADDRESS", help="the address that asks"
+        "--from", dest="peer", default="", metavar="ADDRESS", help="the address of the client"
     )
     parser.add_argument("--at", metavar="TIME", help="such as 2026-12-31; the default is now")
     parser.add_argument(
-        "--client", metavar="NAME", help="who asks; without it, whom the request names"
+        "--client", metavar="NAME", help="the client's name; default: the name in the request"
     )
     parser.add_argument(
         "--body", type=Path, metavar="FILE", help="show this body after each change; - is the input"
     )
     parser.add_argument(
-        "--status", type=int, metavar="N", help="the body is that of an answer with this status"
+        "--status", type=int, metavar="N", help="the body is that of a response with this status"
     )
 
 

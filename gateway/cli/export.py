@@ -48,14 +48,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=float,
         default=99.9,
         metavar="PERCENT",
-        help="of the requests that are to succeed; 99.9",
+        help="the percentage of successful requests; 99.9",
     )
 
 
 def _add_kubernetes(parser: ArgumentParser) -> None:
     add_rules_file(parser)
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="write a file each; without it, one stream"
+        "--out", type=Path, metavar="DIR", help="the folder for the files; default: one stream"
     )
     parser.add_argument("--name", default="version-gateway", help="of the objects")
     parser.add_argument("--namespace", default="", metavar="NAME", help="of the objects")

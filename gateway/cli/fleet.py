@@ -15,7 +15,7 @@ from gateway.cli.shared.arguments import add_actions, add_reason
 from gateway.cli.shared.remote import AdminClient, read_answer, why
 from gateway.process.settings import Settings
 
-HELP = "list the replicas that share a state, and what was changed"
+HELP = "list the replicas that share a state, and the changes"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -25,10 +25,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     actions = add_actions(parser)
     actions.add_parser("show", help="list the replicas").set_defaults(ask=("GET", "fleet"))
     forget = actions.add_parser("forget", help="forget a replica that is lost for good")
-    forget.add_argument("replica", metavar="REPLICA")
+    forget.add_argument("replica", metavar="REPLICA", help="the name of the replica")
     add_reason(forget)
     forget.set_defaults(ask=("DELETE", "fleet"))
-    audit = actions.add_parser("audit", help="list what was changed, when, by whom and why")
+    audit = actions.add_parser("audit", help="list the changes with time, author and reason")
     audit.set_defaults(ask=("GET", "audit"))
     for action in actions.choices.values():
         action.add_argument("--json", action="store_true", help="print JSON")

@@ -19,14 +19,16 @@ HELP = "list the messages to webhooks, and send a test message"
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = (
-        "Exit status: 0; 1 a test message was not taken; 2 the command is used wrongly, or"
+        "Exit status: 0; 1 a webhook refused a test message; 2 the command is used wrongly, or"
         " the gateway cannot be reached."
     )
     actions = add_actions(parser)
-    showing = actions.add_parser("show", help="list the latest messages, and how far they got")
+    showing = actions.add_parser("show", help="list the latest messages and their delivery")
     showing.add_argument("--json", action="store_true", help="as JSON")
-    testing = actions.add_parser("test", help="send a test message; status 1 if one is not taken")
-    testing.add_argument("webhook", metavar="WEBHOOK", nargs="?", help="to this one, not to all")
+    testing = actions.add_parser(
+        "test", help="send a test message; status 1 if a webhook refuses it"
+    )
+    testing.add_argument("webhook", metavar="WEBHOOK", nargs="?", help="only to this webhook")
     add_reason(testing)
 
 

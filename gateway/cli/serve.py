@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 
 from gateway import app
 
-HELP = "answer requests, as the gateway does without a command"
+HELP = "serve requests, as without a command"
 
 
 def add_arguments(parser: ArgumentParser) -> None:

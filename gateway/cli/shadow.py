@@ -14,7 +14,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "Exit status: 0; 2 the command is used wrongly, or the gateway cannot be reached."
     )
     actions = add_actions(parser)
-    showing = add_version_action(actions, "show", "show how answers differ")
+    showing = add_version_action(actions, "show", "show how responses differ")
     showing.add_argument(
         "--replica",
         metavar="NAME",

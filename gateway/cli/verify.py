@@ -22,18 +22,16 @@ _WIDTH = 79
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.epilog = "Exit status: 0 every claim holds; 1 a claim fails; 2 not all can be concluded."
+    parser.epilog = "Exit status: 0 every claim holds; 1 a claim fails; 2 the result is incomplete."
     add_rules_file(parser)
     parser.add_argument("--api", metavar="NAME", help="only this API")
     parser.add_argument(
-        "--between", nargs=2, metavar="VERSION", help="only from the one version to the other"
+        "--between", nargs=2, metavar="VERSION", help="only the conversions between these versions"
     )
     parser.add_argument(
-        "--examples", type=int, default=100, metavar="N", help="for each claim; without it, 100"
+        "--examples", type=int, default=100, metavar="N", help="the number for each claim; 100"
     )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="another one gives other examples"
-    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="selects other examples")
     parser.add_argument(
         "--seconds", type=float, metavar="N", help="test no more claims after N seconds"
     )

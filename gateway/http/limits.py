@@ -15,14 +15,13 @@ class Limits:
     __pydantic_config__ = STRICT
 
     convert: Bytes = 16 * 1024 * 1024
-    """The largest body that is converted, in bytes, before and after its content coding is
-    undone. The default is 16777216, which is 16 MiB."""
+    """The largest converted body, in bytes, both encoded and decoded. The default is 16777216,
+    which is 16 MiB."""
     elements: PositiveInt = 1_000_000
     """The largest number of elements of arrays and members of objects in a converted body, or a
     document of a stream, of more than 64 KiB, of fields in a form of more than 16 KiB, and of lines
-    in an event. They are counted by commas and brackets, those in texts included, by ampersands and
-    by ends of lines. A stream with a content coding is counted as a whole. The default is
-    1000000."""
+    in an event. Commas, brackets, ampersands and line ends are counted, also within texts. A
+    compressed stream is counted as a whole. The default is 1000000."""
     body: Bytes | None = None
     """The largest request body, in bytes. An endpoint may have its own max_body. Without both,
     there is no bound."""
@@ -38,18 +37,18 @@ class Limits:
     seconds. The default is 10."""
     # Longer than the usual idle time-outs of clients and load balancers, so that they close first.
     idle_seconds: Seconds = 75.0
-    """How long a client's connection is kept without a request, in seconds. The default is 75."""
+    """The longest time for which a client's connection stays open without a request, in seconds.
+    The default is 75."""
     stall_seconds: Seconds = 60.0
-    """The longest time in which a client sends or takes less of a body than min_rate asks for, in
+    """The longest time in which a client sends or reads a body more slowly than min_rate, in
     seconds. The default is 60."""
     min_rate: Annotated[int, Field(ge=0, le=1024 * 1024), NumberText] = 240  # as in Kestrel
-    """The least that a client sends or takes of a body, in bytes a second over stall_seconds. Time
-    in which the gateway or the service is slower does not count. With 0, a single byte in
-    stall_seconds is enough. The default is 240."""
+    """The lowest rate at which a client may send or read a body, in bytes a second over
+    stall_seconds. Time in which the gateway or the service is slower does not count. With 0, a
+    single byte in stall_seconds is enough. The default is 240."""
     connections: PositiveInt = 10_000
-    """The largest number of clients connected to one worker at a time. It is smaller where the
-    process may open too few files for a connection to a service beside each. The default is
-    10000."""
+    """The largest number of clients connected to one worker at a time. It is lower if the process
+    may not open enough files for a service connection beside each. The default is 10000."""
     tunnels: PositiveInt = 1000
     """The largest number of connections to one worker that have switched to WebSocket at a time.
     The default is 1000."""

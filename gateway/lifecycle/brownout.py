@@ -96,7 +96,7 @@ class BrownoutWindow(SectionModel):
     from_: Annotated[Date | None, Field(alias="from")] = None
     """The date before which the window stays closed. Without it, there is no such date."""
     to: Date | None = None
-    """The date from which on the window stays closed. Without it, there is no such date."""
+    """The date after which the window stays closed. Without it, there is no such date."""
 
     def compile(self, sunset: float, zone: tzinfo, mistakes: Mistakes) -> "CompiledWindow":
         begins = _date(self.from_, -inf, mistakes.below("from"))

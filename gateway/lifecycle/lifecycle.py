@@ -62,15 +62,15 @@ class Lifecycle(SectionModel):
     """How the version ends. A date is a day such as 2026-12-31, from 00:00 UTC on, or a time."""
 
     deprecated: Date | None = None
-    """The date from which on the version is deprecated. Every answer has it in its Deprecation
-    header (RFC 9745). Without it, the version is not deprecated."""
+    """The date of the version's deprecation. Every response has it in its Deprecation header (RFC
+    9745). Without it, the version is not deprecated."""
     sunset: Date | None = None
-    """The date on which the version ends. Every answer before has it in its Sunset header (RFC
-    8594), and every request from then on is answered 410. Without it, the version does not end."""
+    """The date on which the version ends. Every earlier response has it in its Sunset header (RFC
+    8594), and every later request gets a 410. Without it, the version does not end."""
     link: PageUrl | None = None
-    """The URL of a page about the end of the version. Answers link to it."""
+    """The URL of a page about the end of the version. Responses link to it."""
     successor: str | None = None
-    """The later version that clients should use instead. Answers link to it."""
+    """The later version that clients should use instead. Responses link to it."""
     exempt: tuple[SunsetExemption, ...] = ()
     """The clients for which the version ends later. By default, there are none."""
 

@@ -60,7 +60,7 @@ METRICS = (
     ),
     MetricRow(
         *("gateway_conversions_total", "counter", (*_VERSION, "endpoint")),
-        "Requests of which a body was converted.",
+        "Requests with a converted body.",
     ),
     MetricRow(
         *("gateway_cutover_failures_total", "counter", _ROUTE),
@@ -99,7 +99,7 @@ METRICS = (
     ),
     MetricRow(
         *("gateway_gate_matching_requests", "gauge", (*_GATE, "route")),
-        "Requests within the window of a gate that match its measure, such as those answered 4xx.",
+        "Requests within the window of a gate that match its measure, such as those with a 4xx.",
         ("old", "new"),
     ),
     MetricRow(
@@ -121,7 +121,7 @@ METRICS = (
     ),
     _counted(
         *("upstream_errors", ("service", "code")),
-        "Requests that a service failed to answer, by the code of the error.",
+        "Requests that a service failed to serve, by the code of the error.",
     ),
     _counted(
         *("client_bounds", ("bound",)),

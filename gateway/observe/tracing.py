@@ -151,8 +151,8 @@ class TracingModel(SectionModel):
     /v1/traces is added to it. Without it, OTEL_EXPORTER_OTLP_ENDPOINT applies, or
     http://localhost:4318."""
     ratio: Annotated[float, Field(ge=0, le=1), NumberText] | None = None
-    """The share of the requests that are traced, from 0 to 1, of those that belong to no trace of
-    their caller. Without it, OTEL_TRACES_SAMPLER_ARG applies, or all are traced."""
+    """The share of traced requests, from 0 to 1, among those without a trace of their caller.
+    Without it, OTEL_TRACES_SAMPLER_ARG applies, or all are traced."""
 
     def compile(self, environment: Mapping[str, str], mistakes: Mistakes) -> Tracing | None:
         if environment.get(_DISABLED, "").strip().lower() == "true":

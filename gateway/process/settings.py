@@ -34,15 +34,15 @@ class Settings(BaseModel, frozen=True):
     port: int = Field(
         default=8080, ge=0, le=65535, description="a whole number from 0 (any free port) to 65535"
     )
-    """The port on which it listens; 0 is any free one."""
+    """The port on which it listens; 0 selects a free port."""
     admin_host: str = Field(
         default="127.0.0.1", min_length=1, description="an address or a host name"
     )
-    """The address or host name of the admin port, also where commands connect."""
+    """The address or host name of the admin port, to which commands also connect."""
     admin_port: int = Field(
         default=8090, ge=0, le=65535, description="a whole number from 0 (any free port) to 65535"
     )
-    """The admin port, also where commands connect; 0 is any free one."""
+    """The admin port, to which commands also connect; 0 selects a free port."""
     admin_hosts: str = Field(
         default="",
         pattern=r"^[A-Za-z0-9._, -]*$",
@@ -54,12 +54,12 @@ class Settings(BaseModel, frozen=True):
     admin_token_file: Path | None = Field(
         default=None, description="the path of a file with a token of the admin port"
     )
-    """The file that holds that token; GATEWAY_ADMIN_TOKEN comes before it."""
+    """The file that holds that token; GATEWAY_ADMIN_TOKEN has precedence."""
     admin_ca: str = Field(
         default="",
         description="the path of a file with the certificates of authorities, or 'system'",
     )
-    """The file of the authorities by which commands connect over HTTPS, or `system`. Without it,
+    """The certificate authorities with which commands use HTTPS: a file, or `system`. Without it,
     they use HTTP."""
     config: Path = Field(default=Path("gateway.yaml"), description="the path of gateway.yaml")
     """The file of the configuration."""
@@ -75,22 +75,23 @@ class Settings(BaseModel, frozen=True):
         pattern=r"^[A-Za-z0-9]([A-Za-z0-9._:-]{0,62})$",
         description="a name of up to 63 letters, digits and the characters ._:-",
     )
-    """The name of the gateway in a fleet. Without it, that is the name of the machine."""
+    """The name of the gateway in a fleet. The default is the name of the machine."""
     overrides_file: Path = Field(
         default=Path("gateway-overrides.json"), description="the path of a file"
     )
-    """The file in which a replica stores what it starts from while the database is away."""
+    """The file in which a replica stores the overrides, to start from them while the database is
+    unreachable."""
     grace: float = Field(
         default=10.0,
         ge=0,
         le=86_400,
         description="a number of seconds from 0 to 86400",
     )
-    """The longest time that a stop waits for answers, in seconds."""
+    """The longest time that a shutdown waits for responses, in seconds."""
     shadow_load: float = Field(
         default=0.8, ge=0, le=1, description="a share of a processor from 0 to 1"
     )
-    """The share of a processor from which on a worker pauses shadows; with 1, it never does."""
+    """The processor load from which a worker pauses shadows, from 0 to 1; with 1, it never does."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:

@@ -41,8 +41,8 @@ class Cutover(SectionModel):
     """A share of the version's clients is served via another version already."""
 
     via: str
-    """The version whose service answers the clients that have moved, through the conversions
-    between the two."""
+    """The version whose service serves the moved clients, through the conversions between the
+    two."""
     percent: Percent | None = None
     """The percentage of clients that move. A cutover has either this or steps."""
     steps: Annotated[tuple[Percent, ...], Field(min_length=1)] | None = None
@@ -51,10 +51,10 @@ class Cutover(SectionModel):
     """The shortest time that each step lasts, in seconds, minutes or hours: 30s, 5m, 1h. The
     default is 10m."""
     sticky_by: Literal["client", "request"] = "client"
-    """What moves as a whole: all requests of a client, or each request by itself. The default is
+    """The unit that moves: all requests of a client, or each request separately. The default is
     client."""
     gates: Gates | None = None
-    """The conditions that hold the cutover or roll it back. Without it, only operators do."""
+    """The conditions that hold the cutover or roll it back. Without it, only operators can."""
 
     def compile(
         self, key: VersionKey, at: Location, mistakes: Mistakes, *, compared: bool

@@ -227,42 +227,43 @@ class Gates(SectionModel):
     """How good the new route of a cutover has to be, and what happens if it is not."""
 
     differences: Share | None = None
-    """The largest share of compared answers that may differ, in percent, such as 0.1%. Without
-    it, differences are not judged."""
+    """The largest share of differing responses, in percent, such as 0.1%. Without it, differences
+    are not judged."""
     errors: Share | None = None
-    """How far the share of each kind of answer that a client may feel as an error may exceed that
-    of the old route, in percentage points, such as 1%: 5xx, all 4xx, 401, 403, 404, 429 and the
-    other 4xx each, 3xx, messages that cannot be converted, requests that are overdue, and requests
-    that clients abandon; of writes alone, all 4xx and 5xx. Without it, errors are not judged."""
+    """The amount by which the share of each kind of error may exceed that of the old route, in
+    percentage points, such as 1%: 5xx, all 4xx, 401, 403, 404, 429 and the other 4xx each, 3xx,
+    messages that cannot be converted, overdue requests, and abandoned requests; for writes, all 4xx
+    and 5xx. Without it, errors are not judged."""
     latency: Factor | None = None
-    """How many times as long as on the old route a request may take on average, such as 1.5x. The
-    time of a request counts up to `overdue`. Without it, latency is not judged."""
+    """The largest ratio of the mean request time to that of the old route, such as 1.5x. The time
+    of a request counts up to `overdue`. Without it, latency is not judged."""
     violations: Share = "1%"
-    """How far the share of answers that violate the OpenAPI document of the version may exceed that
-    of the old route, in percentage points: of all validated answers, and of those to writes alone.
-    Samples of the answers on both routes are validated, up to 50 a second of reads, and as many of
-    writes, in each process. 100% validates none. The default is 1%."""
+    """The amount by which the share of responses that violate the OpenAPI document of the version
+    may exceed that of the old route, in percentage points: of all validated responses, and of those
+    to writes. Samples on both routes are validated, up to 50 reads and 50 writes a second in each
+    process. 100% validates none. The default is 1%."""
     window: Duration = "5m"
-    """The time that the gates look back, in seconds, minutes or hours: 30s, 5m, 1h. It is at most
-    a day. Where less than 100 requests are in it, or less than 100 writes or requests of an
-    operation, those since the percentage was set count, too. The default is 5m."""
+    """The time that the gates look back, in seconds, minutes or hours: 30s, 5m, 1h. It is at most a
+    day. With fewer than 100 requests, or fewer than 100 writes or requests of an operation, earlier
+    ones since the percentage was set count too. The default is 5m."""
     minimum: PositiveInt = 100
-    """The number of answers that a share or a mean is judged by, and that a step needs before the
-    next one begins. Until then, the missing answers count as good. The default is 100."""
+    """The smallest number of responses to judge a share or a mean, and to end a step. Until then,
+    missing responses count as good. The default is 100."""
     overdue: Duration | None = None
-    """The time after which a request counts as overdue, though it is still under way, in seconds,
+    """The time after which a request counts as overdue, even while it is in progress, in seconds,
     minutes or hours, such as 0.5s. It is at most the window. The default is 10s, or half of the
     window if that is shorter."""
     then: Literal["roll_back", "hold"] = "roll_back"
-    """What happens to the cutover when a gate fails: it goes back to 0 percent (roll_back) or
-    stays where it is (hold). The default is roll_back."""
+    """The result of an exceeded gate: the cutover goes back to 0 percent (roll_back) or keeps its
+    percentage (hold). The default is roll_back."""
     inconclusive: Literal["wait", "hold", "roll_back"] = "wait"
-    """What happens when a step has lasted its time and fewer answers than the minimum were seen:
-    the step goes on until there are enough (wait), the cutover is reported as held until then
-    (hold), or it goes back to 0 percent (roll_back). Few answers that leave doubt are waited for,
-    or hold it. The default is wait."""
+    """The result if a step ends with fewer responses than the minimum: the step continues until
+    there are enough (wait), the cutover is also reported as held (hold), or it goes back to 0
+    percent (roll_back). A gate with enough responses but an unclear result waits or
+    holds. The default is
+    wait."""
     dry_run: bool = False
-    """Whether the gates are judged, shown and logged without any effect on the cutover. The default
+    """Whether the gates are judged, shown and logged without an effect on the cutover. The default
     is false."""
 
     def compile(

@@ -57,8 +57,8 @@ class DryRun(SectionModel):
     """The methods of the requests that the service can try. The default is POST, PUT, PATCH,
     DELETE."""
     paths: Some[str] | None = None
-    """The endpoints whose requests the service can try, by their paths. Without it, all can be
-    tried. A service that does not know the mark would carry the request out."""
+    """The endpoints whose requests the service can try, by their paths. The default is all. A
+    service that ignores the mark would execute the request."""
 
     def compile(self, at: Location, mistakes: Mistakes) -> "DryRunMark":
         if (self.header is None) == (self.query is None):
@@ -85,25 +85,23 @@ class Shadow(SectionModel):
     """The version whose service gets the shadow requests, through the conversions between the
     two."""
     percent: Percent = 100.0
-    """The percentage of requests that is sent once more. The default is 100."""
+    """The percentage of repeated requests. The default is 100."""
     ignore: tuple[str, ...] = ()
-    """The places in the body that may differ, as JSON Pointers, with `*` for every element of an
+    """The JSON Pointers of places in the body that may differ, with `*` for every element of an
     array and every member of an object. By default, there are none."""
     headers: tuple[FieldName, ...] = ()
-    """The response headers that are compared. By default, there are none."""
+    """The compared response headers. By default, there are none."""
     methods: Some[Method] = ("GET",)
-    """The methods of the requests that are sent once more; HEAD is included with GET. The default
-    is GET."""
+    """The methods of repeated requests; HEAD is included with GET. The default is GET."""
     noise: bool = True
-    """Whether the version's own service is asked once more as well, to find the values that
-    differ between any two answers. The default is true."""
+    """Whether the request is also repeated at the version's own service, to find the values that
+    differ between any two responses. The default is true."""
     dry_run: DryRun | None = None
-    """How a write is marked that the service of `via` is to try without effect. Such writes are
-    sent once more, and their answers compared. Without it, none is."""
+    """The mark of a dry run, which the service of `via` tries without effect. Such writes are
+    repeated and their responses compared. Without it, no write is repeated."""
     validate_: Annotated[bool, Field(alias="validate")] = False
-    """Whether writes (POST, PUT, PATCH, DELETE) that are not sent once more are converted, and
-    validated by the OpenAPI document of the version whose service is asked. The default is
-    false."""
+    """Whether writes (POST, PUT, PATCH, DELETE) that are not repeated are converted, and validated
+    by the OpenAPI document of `via`. The default is false."""
     samples: Literal["redacted", "plain"] = "redacted"
     """Whether samples of differences show types and sizes (redacted) or values (plain). The
     default is redacted."""

@@ -32,15 +32,15 @@ class ApiModel(VersionChoice):
     conversions: tuple[ConversionConfig, ...] = ()
     """The changes between neighbouring versions of the API. By default, there are none."""
     groups: dict[Name, tuple[ChangeConfig, ...]] = Field(default_factory=dict)
-    """Named changes of an object, which conversions `use` wherever such an object occurs. By
+    """Named lists of changes to an object, for `use` at every place with such an object. By
     default, there are none."""
     media_types: dict[BodyTypes, Reading] = Field(default_factory=dict)
-    """How bodies are read for conversions, by media type, at every endpoint that has none of its
-    own: `json`, `json_lines`, or `pass` for those that pass without conversion. `image/*` is any
-    image, `none` a missing Content-Type."""
+    """The format of bodies for conversions, by media type, at endpoints without their own
+    `media_types`: `json`, `json_lines`, or `pass` for no conversion. `image/*` is any image, `none`
+    a missing Content-Type."""
     upstream_path: str | None = None
-    """The path that services are asked for; `{version}` is the version that the service speaks.
-    Without it, it is the path that the client asks for."""
+    """The path of requests to services; `{version}` is the service's version. The default is the
+    path of the client's request."""
 
     def compile(
         self,

@@ -190,11 +190,11 @@ class Cors(SectionModel):
     """The scripts in browsers that may read the gateway's own answers."""
 
     origins: Some[str]
-    """The origins of the scripts, such as https://app.example.com, or "*" for all. Name those only
-    that the services allow as well."""
+    """The origins of the scripts, such as https://app.example.com, or "*" for all. Name only
+    origins that the services allow as well."""
     credentials: bool = False
     """Whether scripts may send cookies and client certificates, as they do with `credentials:
-    include`. It goes with named origins. The default is false."""
+    include`. It requires named origins. The default is false."""
 
     def compile(self, mistakes: Mistakes) -> CorsRules:
         for index, origin in enumerate(self.origins):

@@ -52,8 +52,8 @@ class EndpointModel(SectionModel):
     """A public path of an API, and how a version is chosen there."""
 
     path: str
-    """The public path; `{name}` captures a segment or a part of one, `{name*}` all that follows,
-    a slash at the end included."""
+    """The public path; `{name}` captures a segment or a part of one, `{name*}` the rest, also with
+    a slash at its end."""
     version: (
         Annotated[
             Annotated[AnyMechanism, Tag("one")] | Annotated[Some[AnyMechanism], Tag("several")],
@@ -61,21 +61,22 @@ class EndpointModel(SectionModel):
         ]
         | None
     ) = None
-    """The place in a request that names the version, or a list of places. All that name one must
-    name the same."""
+    """The place in a request that names the version, or a list of places. All places that name a
+    version must name the same one."""
     versions: Some[NonEmptyText] | None = None
-    """The versions that have the endpoint; others are refused there, as versions that the API does
-    not have. Of one alone, `version` may be left out: every request is for it. Without it, all."""
+    """The versions that have the endpoint; it refuses all others as unknown versions. With one
+    version, `version` may be omitted: every request is for that version. The default is all
+    versions."""
     methods: Some[Method] | None = None
     """The methods that the endpoint accepts; HEAD is included with GET. Without it, all methods
     pass to the service."""
     upstream_path: str | None = None
-    """The path that the service is asked for here. Without it, upstream_path of the API counts."""
+    """The path of requests to the service. The default is upstream_path of the API."""
     media_types: Annotated[dict[BodyTypes, Reading], Field(min_length=1)] | None = None
-    """How bodies are read for conversions, by media type: `json`, `json_lines` or `pass`. Without
-    it, media_types of the API counts."""
+    """The format of bodies for conversions, by media type: `json`, `json_lines` or `pass`. The
+    default is media_types of the API."""
     max_body: Bytes | None = None
-    """The largest request body of the endpoint, in bytes. Without it, limits.body counts."""
+    """The largest request body of the endpoint, in bytes. The default is limits.body."""
 
     def compile(self, api: ApiParts, mistakes: Mistakes) -> Endpoint | None:
         """Return the endpoint, or None if its path is wrong."""

@@ -241,29 +241,28 @@ class Errors(SectionModel):
 
     body: dict[str, JsonValue] | None = None
     """The body of the gateway's own refusals, with placeholders in its texts: `{code}`, `{detail}`,
-    `{status}`. Without it, that is a problem detail (RFC 9457)."""
+    `{status}`. The default is a problem detail (RFC 9457)."""
     codes: dict[str, OwnCode] = Field(default_factory=dict)
-    """The version's own codes, texts or numbers, by those of the gateway, which they replace in
-    `{code}`; `default` is the code for all others. By default, the gateway's codes stay."""
+    """The version's codes (texts or numbers) by the gateway's codes, for `{code}`; `default` is the
+    code for all others. By default, the gateway's codes stay."""
     details: dict[str, str] = Field(default_factory=dict)
-    """The version's own sentences by the codes of the gateway, which they replace in `{detail}`;
-    they may have placeholders of their own. The gateway's sentence stays where there is none, or a
-    placeholder has no value."""
+    """The version's texts by the gateway's codes, for `{detail}`; they may have placeholders. The
+    gateway's text stays if there is none, or if a placeholder has no value."""
     statuses: dict[str, OwnStatus] = Field(default_factory=dict)
-    """The version's own statuses by the codes of the gateway, such as `{ unconvertible_request: 422
-    }`, also 200 where a version has failures in the body alone. By default, the gateway's stay."""
+    """The version's statuses by the gateway's codes, such as `{ unconvertible_request: 422 }`; 200
+    if the version reports errors only in the body. By default, the gateway's statuses stay."""
     headers: Annotated[dict[FieldName, OwnField], AfterValidator(_own_fields)] = Field(
         default_factory=dict
     )
     """The header fields of the gateway's own refusals, by name, such as `{ Cache-Control: no-cache
-    }`; null leaves a field away. A value may differ by the codes of the gateway, as in `{
-    Cache-Control: { operation_missing: no-cache, default: private } }`; without `default`, the
-    others keep the gateway's. Refusals of a brownout keep theirs. By default, Cache-Control is
-    no-store. The gateway alone writes Vary and what describes the answer: its length, type, coding,
-    date, request id, connection and allowed methods."""
+    }`; null removes a field. A value may depend on the gateway's code, as in `{ Cache-Control: {
+    operation_missing: no-cache, default: private } }`; without `default`, the others keep the
+    gateway's value. Refusals of a brownout keep their values. By default, Cache-Control is
+    no-store. Only the gateway writes Vary and the fields that describe the response: length, type,
+    coding, date, request id, connection and allowed methods."""
     content_type: JsonType | None = None
-    """The media type of errors, also of those that services of other versions answer with. The
-    default is application/json with a body, and otherwise application/problem+json."""
+    """The media type of errors, also of those from other versions' services. The default is
+    application/json with a body, and otherwise application/problem+json."""
 
     def compile(self, mistakes: Mistakes) -> ErrorTemplate:
         """Return the shape of a version's errors."""

@@ -36,7 +36,7 @@ class Check(SectionModel):
     """A share of the converted answers is validated; violations are counted and logged."""
 
     percent: Annotated[float, Field(gt=0, le=100), NumberText]
-    """The percentage of converted answers that is validated, above 0."""
+    """The percentage of validated converted responses, above 0."""
 
 
 class VersionModel(SectionModel):
@@ -45,28 +45,28 @@ class VersionModel(SectionModel):
     service: str | None = None
     """The name of the service that speaks this version. A version has either this or via."""
     via: str | None = None
-    """The version whose service answers instead, through the conversions between the two."""
+    """The version whose service serves this one, through the conversions between the two."""
     lifecycle: Lifecycle | None = None
-    """When the version is deprecated and when it ends. A version that has ended needs neither
+    """The dates of the version's deprecation and end. A version that has ended needs neither
     service nor via."""
     brownout: Brownout | None = None
-    """When requests for the version are refused for a while, before it ends."""
+    """The times before the end in which requests for the version are refused."""
     shadow: Shadow | None = None
-    """The version that requests are sent to once more, in the background, to compare answers."""
+    """The version to which requests are repeated in the background, to compare the responses."""
     cutover: Cutover | None = None
-    """The version that a growing share of the clients is served via."""
+    """The version whose service serves a growing share of the clients."""
     schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
     """The OpenAPI 3 document of the version: a URL, a file, or `live`, which is /openapi.json of
     its service. The default is live if the version has a service, and otherwise none."""
     errors: Errors | None = None
-    """The shape in which clients of the version get errors. Without it, the gateway's own errors
-    are problem details (RFC 9457)."""
+    """The format of errors for clients of the version. Without it, the gateway's own errors are
+    problem details (RFC 9457)."""
     links: Literal["absolute", "relative"] | None = None
-    """How links to the gateway are written to clients of the version, where another version's
-    service answers: with scheme and host (absolute) or from the path on (relative). Without it,
-    they are as the service writes them."""
+    """The form of links to the gateway for clients of the version, if another version's service
+    serves it: with scheme and host (absolute) or only the path (relative). Without it, links have
+    the form of the service."""
     check: Check | None = None
-    """The validation of converted answers by the OpenAPI document, in the background. Without it,
+    """The validation of converted responses by the OpenAPI document, in the background. Without it,
     none is validated."""
 
 

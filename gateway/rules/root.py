@@ -45,20 +45,19 @@ class Config(SectionModel):
     limits: Limits = Limits()
     """The limits on what clients send and on how long they take."""
     state: str | None = None
-    """Where usage, overrides, cutovers and the audit log are kept across restarts: a file, by its
-    path or as sqlite:///PATH, or a database that several gateways share,
-    postgresql://USER:PASSWORD@HOST:PORT/DATABASE. Without it, or if it is empty, they are kept in
-    memory alone. A change takes effect at a restart."""
+    """The store of usage, overrides, cutovers and the audit log, which outlive restarts there: a
+    file, by its path or as sqlite:///PATH, or a database that several gateways share,
+    postgresql://USER:PASSWORD@HOST:PORT/DATABASE. Without it, or if it is empty, they are in memory
+    only. A change takes effect at a restart."""
     fleet: Fleet = Fleet()
     """How gateways that share their state in PostgreSQL treat each other."""
     admin: Admin | None = None
-    """Who may ask the admin port. Without it, everybody who reaches the port may read, and commands
-    on the same machine may operate."""
+    """The access to the admin port. Without it, everybody who reaches the port may read, and
+    commands on the same machine may operate."""
     notify: Notify | None = None
-    """Who gets word of what happens, such as a cutover that is rolled back. Without it, nobody
-    does."""
+    """The receivers of notifications, such as of a rollback. Without it, there are none."""
     clients: Clients | None = None
-    """What gives clients their names. Without it, clients have no names."""
+    """The sources of client names. Without it, clients have no names."""
     default_version: str | None = None
     """The version to serve when a request names none, in each API that has no default_version.
     Without it, such a request is refused."""
@@ -66,14 +65,14 @@ class Config(SectionModel):
     """The response header that names the served version, in each API that has no version_header.
     Without it, there is none."""
     cors: Cors | None = None
-    """The scripts in browsers that may read the gateway's own answers, such as refusals. Services
-    answer CORS for themselves. Without it, browsers show such an answer as a network error."""
+    """The scripts in browsers that may read the gateway's own responses, such as refusals. Services
+    handle CORS themselves. Without it, scripts get a network error instead."""
     compress: bool = True
-    """Whether converted answers are compressed as the client accepts: zstd, gzip or br. The default
-    is true."""
+    """Whether converted responses are compressed as the client accepts: zstd, gzip or br. The
+    default is true."""
     tracing: TracingModel | None = None
-    """Which requests are traced, and where their spans go, by OpenTelemetry. Without it, none are,
-    unless OTEL_EXPORTER_OTLP_ENDPOINT is set."""
+    """The traced requests and the collector of their spans, by OpenTelemetry. Without it, no
+    request is traced, unless OTEL_EXPORTER_OTLP_ENDPOINT is set."""
     trusted_proxies: tuple[str, ...] = ()
     """The networks (CIDR) of trusted proxies. Their Forwarded and X-Forwarded-* fields are used
     and passed on. By default, no proxy is trusted."""

@@ -19,8 +19,8 @@ class Fleet(SectionModel):
     """How gateways that share their state in PostgreSQL treat each other."""
 
     forget_after: LongDuration = "7d"
-    """The time after which a replica that is lost is forgotten, in seconds, minutes, hours or days:
-    12h, 7d. Until then, no version can be retired. The default is 7d."""
+    """The time after which a lost replica is forgotten, in seconds, minutes, hours or days: 12h,
+    7d. Until then, no version can be retired. The default is 7d."""
 
     @property
     def forget_after_seconds(self) -> float:

@@ -210,7 +210,7 @@ class OptionalMechanism(Mechanism):
 
     default: str | None = None
     """The version to serve when a request names none. Without it, default_version of the API
-    counts."""
+    applies."""
 
     @property
     def default_label(self) -> str | None:

@@ -47,20 +47,20 @@ class VersionChoice(SectionModel):
     """Other names by which requests may name versions, such as `latest` or `v2`. By default, there
     are none."""
     match: Literal["exact", "nearest_lower"] = "exact"
-    """What a request gets that names a version which the API does not have: a refusal (exact) or
-    the newest version before it (nearest_lower). The default is exact."""
+    """The result for a version that the API does not have: a refusal (exact) or the newest version
+    before it (nearest_lower). The default is exact."""
     ranges: bool = False
     """Whether requests may name ranges: `1.2+` is the newest version from 1.2 on, `1.x` the newest
     of those that begin with 1. The default is false."""
     default_version: str | None = None
-    """The version to serve when a request names none. An endpoint may have its own default.
-    Without both, default_version at the top counts."""
+    """The version to serve when a request names none. An endpoint may have its own default. Without
+    both, default_version at the top applies."""
     pins: dict[ClientName, str] = Field(default_factory=dict)
     """The versions that clients get when their requests name none, by the name of the client. By
     default, no client is pinned."""
     version_header: FieldName | None = None
     """The response header that names the served version. Without it, version_header at the top
-    counts."""
+    applies."""
 
     @property
     def _formats(self) -> tuple[Format, ...]:

@@ -35,7 +35,7 @@ class Asked:
     Attributes:
         request: such as `GET /loans?version=1`.
         client: who asks; empty for whom the request names.
-        peer: the address that asks; empty for none.
+        peer: the address of the client; empty for none.
         at: the date; empty for now.
     """
 

@@ -77,8 +77,8 @@ def add_version_action(
         actions: the collection of `add_actions`.
     """
     parser: ArgumentParser = actions.add_parser(name, help=about)
-    parser.add_argument("api", metavar="API")
-    parser.add_argument("version", metavar="VERSION")
+    parser.add_argument("api", metavar="API", help="the name of the API")
+    parser.add_argument("version", metavar="VERSION", help="the version, as in gateway.yaml")
     if changes:
         add_reason(parser)
     return parser
@@ -86,5 +86,5 @@ def add_version_action(
 
 def add_reason(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--why", metavar="TEXT", help="the reason, for the audit log; needed where 'admin' is set"
+        "--why", metavar="TEXT", help="the reason, for the audit log; needed if 'admin' is set"
     )

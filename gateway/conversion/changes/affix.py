@@ -49,7 +49,7 @@ class AffixFormConfig(SectionModel):
     prefix: str = ""
     """The text before the value. The default is the empty text."""
     suffix: str = ""
-    """The text behind the value. The default is the empty text."""
+    """The text after the value. The default is the empty text."""
     type: Literal["text", "number"] = "text"
     """The type of the value; a number has no prefix and no suffix. The default is text."""
 
@@ -60,9 +60,9 @@ class AffixConfig(RewriteSection):
     keyword = "affix"
 
     newer: AffixFormConfig = AffixFormConfig()
-    """How the newer version writes the value; without it, as a text without prefix and suffix."""
+    """The newer version's form of the value; the default is a text without prefix and suffix."""
     older: AffixFormConfig = AffixFormConfig()
-    """How the older version writes the value; without it, as a text without prefix and suffix."""
+    """The older version's form of the value; the default is a text without prefix and suffix."""
 
     def losses(self) -> Iterable[Loss]:
         return ()

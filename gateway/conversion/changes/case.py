@@ -253,7 +253,7 @@ class _CasesSection(ChangeSection):
     older: CaseName
     """The case of the older version: camel, pascal, snake, kebab or upper_snake."""
     unknown: Literal["refuse", "keep"] = "refuse"
-    """What is done with what is in the other version's case already. The default is refuse."""
+    """The result for a word that already has the other version's case. The default is refuse."""
 
     def _kept(self, what: str, *, in_patch: bool) -> Iterable[Loss]:
         if self.unknown == "keep":
@@ -295,7 +295,8 @@ class KeyCaseConfig(_CasesSection, BodySection):
     field: str | None = None
     """The field whose value has the keys; without it, the whole object has them."""
     but: tuple[str, ...] = ()
-    """The newer version's keys of objects whose own keys are data and stay, such as metadata."""
+    """The newer version's keys of objects whose own keys are data and stay unchanged, such as
+    metadata."""
 
     def losses(self) -> Iterable[Loss]:
         return self._kept("a key is kept where it is", in_patch=False)

@@ -153,9 +153,9 @@ class _DefaultSection(ChangeSection):
     """What `default` of a body and of parameters have in common."""
 
     field: str
-    """The name, in the newer version, of what the older version lacks."""
+    """The newer version's name of the field that the older version lacks."""
     keep: bool = False
-    """Whether the older version may have it as well, so that it stays. The default is false."""
+    """Whether the older version may also have the field, so that it stays. The default is false."""
 
     def losses(self) -> Iterable[Loss]:
         if self.keep:
@@ -169,7 +169,7 @@ class _RemoveSection(ChangeSection):
     """What `remove` of a body and of parameters have in common."""
 
     field: str
-    """The name, in the older version, of what the newer version lacks."""
+    """The older version's name of the field that the newer version lacks."""
 
     def losses(self) -> Iterable[Loss]:
         return (Loss(True, f"'{self.field}' is left out"),)
@@ -181,7 +181,7 @@ class DefaultParameterConfig(_DefaultSection, ParameterSection):
     keyword = "default"
 
     value: str | None = None
-    """The value where the older version's message has none; without it, none is added."""
+    """The value if the older version's message has none; without it, none is added."""
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange:
         return _added(self.field, self.value, context, keep=self.keep)
@@ -193,7 +193,7 @@ class RemoveParameterConfig(_RemoveSection, ParameterSection):
     keyword = "remove"
 
     value: str | None = None
-    """The value where the newer version's message has none; without it, none is added."""
+    """The value if the newer version's message has none; without it, none is added."""
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange:
         return Reversed(_added(self.field, self.value, context))

@@ -148,8 +148,8 @@ class _EntriesSection(BodySection):
     key: NonEmptyText
     """The field of each object of the list that holds its key in the map."""
     value: NonEmptyText | None = None
-    """The field of each object of the list that holds the value in the map. Without it, that is
-    the object itself, without its key."""
+    """The field of each object of the list that holds the value in the map. The default is the
+    object itself, without its key."""
 
     inverse: ClassVar[bool] = False
 

@@ -129,12 +129,12 @@ class _EnvelopeSection(BodySection):
     """What `envelope` and `extract` have in common."""
 
     field: str | None = None
-    """The field that has the value in both versions, or the elements of an array: `tags[]`; without
-    it, that is the whole body."""
+    """The field that has the value in both versions, or the elements of an array: `tags[]`; the
+    default is the whole body."""
     count: str | None = None
     """The field of the envelope that has the number of elements; without it, there is none."""
     others: Literal["drop", "refuse"] = "drop"
-    """Whether other fields of the envelope are left out (the default) or refused."""
+    """Whether other fields of the envelope are dropped (the default) or refused."""
 
     def _loss(self, *, newer: bool) -> Iterable[Loss]:
         if self.others == "drop":

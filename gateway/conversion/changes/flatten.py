@@ -188,11 +188,12 @@ class _FlattenSection(BodySection):
     field: str
     """The field of the version that has the object, such as attributes."""
     prefix: str
-    """What the names of its members begin with in the other version, such as attr_."""
+    """The prefix of the members' names in the other version, such as attr_."""
     but: tuple[str, ...] = ()
-    """The fields of the other version that begin so as well, and are no members of the object."""
+    """The other version's fields with this prefix that are not members of the object."""
     default: JsonValue = None
-    """The object where the other version has no members of it: `{}` or null. Without it, none."""
+    """The object if the other version has none of its members: `{}` or null. Without it, the object
+    is absent."""
 
     inverse: ClassVar[bool] = False
 

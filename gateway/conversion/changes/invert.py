@@ -48,9 +48,9 @@ class InvertConfig(BodySection, ParameterSection):
     keyword = "invert"
 
     field: str
-    """The name that the newer version has for the field, query parameter or header field."""
+    """The newer version's name of the field, query parameter or header field."""
     to: str | None = None
-    """The name that the older version has for it; without it, the name is the same."""
+    """The older version's name; the default is the same name."""
 
     def losses(self) -> Iterable[Loss]:
         return ()

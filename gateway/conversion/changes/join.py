@@ -51,7 +51,7 @@ class _PartsSection(ChangeSection):
     """What `join` and `split` of a body and of parameters have in common."""
 
     separator: Annotated[str, Field(min_length=1)] = " "
-    """The text that stands between two parts. The default is a space."""
+    """The text between two parts. The default is a space."""
 
     def _loss(self, whole: str, parts: tuple[str, ...], *, newer: bool) -> Iterable[Loss]:
         text = f"'{whole}' is split at the first '{self.separator}', wherever it was joined"
@@ -88,7 +88,7 @@ class _SplitSection(_PartsSection):
 
 class _ParameterParts(ParameterSection):
     trailing: Literal["drop", "keep"] = "drop"
-    """Whether separators stand in the text where nothing follows them. The default is drop."""
+    """Whether separators at the end of the text are kept. The default is drop."""
 
     def _joined(
         self, context: ParameterContext, parts: tuple[str, ...], whole: str, separator: str
@@ -128,8 +128,7 @@ class _BodyParts(_PartsSection, BodySection):
     default: str | None = ""
     """The value of a part that the text lacks; it may be null. The default is the empty text."""
     optional: tuple[str, ...] = ()
-    """The parts that a text of fewer parts lacks, the first of them first; without it, the last
-    parts."""
+    """The parts that a shorter text lacks, in this order; the default is the last parts."""
 
     def _lacking(self, parts: tuple[str, ...]) -> str:
         optional = [part for part in self.optional if part in parts]
@@ -173,7 +172,7 @@ class _BodyParts(_PartsSection, BodySection):
 
 
 class JoinConfig(_JoinSection, _BodyParts):
-    """Join fields: the older version has one text where the newer one has several fields."""
+    """Join fields: the older version has one text, the newer one several fields."""
 
     keyword = "join"
 
@@ -185,7 +184,7 @@ class JoinConfig(_JoinSection, _BodyParts):
 
 
 class SplitConfig(_SplitSection, _BodyParts):
-    """Split a text: the older version has several fields where the newer one has one text."""
+    """Split a text: the older version has several fields, the newer one one text."""
 
     keyword = "split"
 

@@ -159,7 +159,7 @@ class _SeparatedSection(ChangeSection):
     field: str
     """The field or parameter, which has the same name in both versions."""
     separator: Annotated[str, Field(min_length=1)] = ","
-    """The text that stands between two elements. The default is a comma."""
+    """The text between two elements. The default is a comma."""
 
     inverse: ClassVar[bool] = False
 
@@ -171,8 +171,8 @@ class _TextsSection(_SeparatedSection, BodySection):
     """What `join_list` and `split_list` of bodies have in common."""
 
     pairs: NonEmptyText | None = None
-    """The text between the key and the value of each element, which makes the list an object of
-    texts, as in `color=red;size=5`. Without it, there are no keys."""
+    """The text between the key and the value of each element, for an object of texts instead of a
+    list, as in `color=red;size=5`. Without it, there are no keys."""
 
     def body_change(self, context: BodyContext) -> Change | None:
         path = context.path(self.field, "field")
@@ -193,7 +193,7 @@ class JoinListConfig(_TextsSection):
 
 
 class SplitListConfig(_TextsSection):
-    """Split a text: the older version has a list of what stands between the separators."""
+    """Split a text: the older version has a list of the parts between the separators."""
 
     keyword = "split_list"
 

@@ -97,11 +97,11 @@ class KeyFormConfig(SectionModel):
     prefix: str = ""
     """The text before each key. The default is the empty text."""
     suffix: str = ""
-    """The text behind each key. The default is the empty text."""
+    """The text after each key. The default is the empty text."""
 
 
 class KeysConfig(BodySection):
-    """Write the keys of a map otherwise, such as cur_EUR for EUR: by words, or by a prefix."""
+    """Write map keys in another form, such as cur_EUR for EUR: by words, or by a prefix."""
 
     keyword = "keys"
 
@@ -110,9 +110,9 @@ class KeysConfig(BodySection):
     values: Annotated[dict[str, str], Field(min_length=1)] | None = None
     """The older version's keys by the newer version's. Other keys stay as they are."""
     newer: KeyFormConfig = KeyFormConfig()
-    """How the newer version writes the keys; without it, without prefix and suffix."""
+    """The newer version's form of the keys; the default is no prefix and no suffix."""
     older: KeyFormConfig = KeyFormConfig()
-    """How the older version writes the keys; without it, without prefix and suffix."""
+    """The older version's form of the keys; the default is no prefix and no suffix."""
 
     def losses(self) -> Iterable[Loss]:
         return ()

@@ -38,7 +38,7 @@ class Link(FieldChange):
 
 
 class LinkConfig(BodySection):
-    """Map a URL in a body as Location is mapped, so that it leads a client to its own version."""
+    """Map a URL in a body like Location, so that it leads a client to its own version."""
 
     keyword = "link"
 

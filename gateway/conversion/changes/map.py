@@ -200,9 +200,9 @@ class MapConfig(BodySection, ParameterSection):
     values: OneOrSome[Words, MapPair]
     """The older version's word for each of the newer version, or a list of `newer` and `older`."""
     back: OneOrSome[Words, MapPair] | None = None
-    """The newer version's word for a word of the older one that `values` names twice or not."""
+    """The newer version's word for an older word that `values` has twice or not at all."""
     unknown: Literal["refuse", "keep"] = "refuse"
-    """What is done with other values: refuse them, or keep them. The default is refuse."""
+    """The result for other values: refuse them, or keep them. The default is refuse."""
     default: WordsConfig | None = None
     """The words that every other value becomes; without them, `unknown` decides."""
 

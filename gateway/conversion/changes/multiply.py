@@ -144,9 +144,9 @@ class DigitsConfig(SectionModel):
     """The digits that a number has at most after the decimal point, in each version."""
 
     newer: Places | None = None
-    """The digits after the point that the newer version has at most; without it, all there are."""
+    """The largest number of digits after the point in the newer version; the default is all."""
     older: Places | None = None
-    """The digits after the point that the older version has at most; without it, all there are."""
+    """The largest number of digits after the point in the older version; the default is all."""
 
 
 class _FactorSection(BodySection, ParameterSection):
@@ -160,13 +160,13 @@ class _FactorSection(BodySection, ParameterSection):
     """The factor between the two units, such as 60 for minutes and seconds, or 0.3048; -1 for the
     opposite sign, such as a debt and a balance. It is not 0."""
     plus: Annotated[float, Field(ge=-1e15, le=1e15), NumberText] = 0
-    """What the version with the product adds to it, such as 32 for degrees Fahrenheit with 1.8. The
+    """The number that is added to the product, such as 32 for degrees Fahrenheit with 1.8. The
     default is 0."""
     digits: DigitsConfig = DigitsConfig()
-    """The digits that the number has at most after the decimal point; without it, all there are."""
+    """The largest number of digits after the decimal point; the default is all."""
     inexact: Literal["refuse", "round"] = "refuse"
-    """What is done with a number that would have more digits: it is refused, or rounded, and
-    halfway is away from zero. The default is refuse."""
+    """The result for a number with more digits: it is refused, or rounded half away from zero. The
+    default is refuse."""
 
     def losses(self) -> Iterator[Loss]:
         for newer, product in zip((False, True), (self._older, self._newer), strict=True):

@@ -160,13 +160,13 @@ class _NullSection(BodySection):
 
 
 class OmitNullConfig(_NullSection):
-    """Omit null: the older version has no field where the newer one has null."""
+    """Omit null: the older version has no field if the newer one has null."""
 
     keyword = "omit_null"
 
 
 class FillNullConfig(_NullSection):
-    """Fill null in: the older version has null where the newer one has no field."""
+    """Fill in null: the older version has null if the newer one has no field."""
 
     keyword = "fill_null"
 

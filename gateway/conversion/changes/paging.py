@@ -184,7 +184,7 @@ class PagingSideConfig(SectionModel):
     """The parameters of one version: `offset` and `limit`, or `page` and `size`."""
 
     offset: NonEmptyText | None = None
-    """The parameter with the number of elements that are left out."""
+    """The parameter with the number of skipped elements."""
     limit: NonEmptyText | None = None
     """The parameter with the largest number of elements, beside offset."""
     page: NonEmptyText | None = None
@@ -203,24 +203,24 @@ class PagingSizesConfig(SectionModel):
     """The size of pages where a request names none, by version."""
 
     newer: PositiveInt
-    """The elements of a page of the newer version where a request names no size."""
+    """The newer version's page size if a request names none."""
     older: PositiveInt
-    """The elements of a page of the older version where a request names no size."""
+    """The older version's page size if a request names none."""
 
 
 class PagingConfig(ParameterSection):
-    """Ask for a part of a list otherwise: by page and size, or by offset and limit."""
+    """Select a part of a list in another form: by page and size, or by offset and limit."""
 
     keyword = "paging"
 
     newer: PagingSideConfig
-    """The parameters by which the newer version asks for a part of a list."""
+    """The newer version's parameters for a part of a list."""
     older: PagingSideConfig
-    """The parameters by which the older version asks for a part of a list."""
+    """The older version's parameters for a part of a list."""
     size: PositiveInt | PagingSizesConfig | None = None
-    """The size of pages where a request names none: of both versions, or of each, such as
-    `{ newer: 20, older: 10 }`, and then the service is always asked for a size. Without it, a page
-    without a size is refused."""
+    """The page size if a request names none: for both versions, or for each, such as `{ newer: 20,
+    older: 10 }`; requests to the service then always have a size. Without it, a page without a size
+    is refused."""
 
     def losses(self) -> Iterator[Loss]:
         return iter(())

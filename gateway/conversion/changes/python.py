@@ -248,18 +248,18 @@ class PythonParameterConfig(_FunctionsSection, ParameterSection):
 
 
 class PythonConfig(_FunctionsSection, BodySection):
-    """Call Python functions, which are given a value and return the other version's value."""
+    """Call Python functions, which get a value and return the other version's value."""
 
     keyword = "python"
 
     field: str | None = None
-    """The field whose value the functions are given; without it, that is the whole object."""
+    """The field whose value the functions get; the default is the whole object."""
     each: bool = True
-    """Whether, of a body that is an array, each element is given (the default), else the array."""
+    """Whether the functions get each element of an array body (the default), or the whole body."""
     timeout: Seconds | None = None
-    """The longest time in seconds that the functions may take for one body, in a process of their
-    own, which is then killed. Without it, they run beside all requests, which they must not hold
-    up."""
+    """The longest time for one body, in seconds. The functions run in a separate process, which is
+    killed after that time. Without it, they run in the process that serves requests and must not
+    block."""
 
     pure: bool = False
     """Whether equal values always have equal results, so that entity tags stay strong. By default,

@@ -151,9 +151,9 @@ class RenameSection(ChangeSection):
     """What `rename` of a body and of parameters have in common."""
 
     field: str
-    """The name that the newer version has for the field, query parameter or header field."""
+    """The newer version's name of the field, query parameter or header field."""
     to: str
-    """The name that the older version has for the field, query parameter or header field."""
+    """The older version's name of the field, query parameter or header field."""
 
     def losses(self) -> Iterator[Loss]:
         if "default" in self.model_fields_set:
@@ -167,7 +167,7 @@ class RenameParameterConfig(RenameSection, ParameterSection):
     keyword = "rename"
 
     default: str | None = None
-    """The value where the older version's message has none; without it, none is added."""
+    """The value if the older version's message has none; without it, none is added."""
 
     def parameter_change(self, context: ParameterContext) -> ParameterChange:
         newer, older = context.name(self.field, "field"), context.name(self.to, "to")
@@ -187,7 +187,7 @@ class RenameConfig(RenameSection, BodySection):
     keyword = "rename"
 
     default: JsonValue = None
-    """The JSON value where the older version's document has none; without it, none is added."""
+    """The JSON value if the older version's document has none; without it, none is added."""
 
     def body_change(self, context: BodyContext) -> Change | None:
         paths = context.paths((self.field, ("field",)), (self.to, ("to",)))

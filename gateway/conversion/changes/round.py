@@ -84,7 +84,7 @@ class RoundConfig(BodySection, ParameterSection):
     field: str
     """The field, query parameter or header field, which has the same name in both versions."""
     digits: Annotated[int, Field(ge=0, le=18), NumberText]
-    """The digits after the decimal point in the older version; halfway is away from zero."""
+    """The digits after the decimal point in the older version; rounds half away from zero."""
 
     def losses(self) -> Iterable[Loss]:
         places = "1 digit" if self.digits == 1 else f"{self.digits} digits"

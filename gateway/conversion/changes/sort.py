@@ -106,27 +106,27 @@ class WordForm:
 
 
 class SortConfig(ParameterSection):
-    """Write the order of a list otherwise: `sort=-date`, or `sort=date` beside `order=desc`."""
+    """Write the sort order in another form: `sort=-date`, or `sort=date` beside `order=desc`."""
 
     keyword = "sort"
 
     field: str
     """The parameter with the names of fields, separated by commas."""
     order: str
-    """The parameter that has asc or desc, in the version that has words for the order."""
+    """The parameter with asc or desc, in the version with words for the order."""
     newer: Literal["sign", "word"]
-    """What the newer version has: a sign before each field, or words in a second parameter."""
+    """The newer version's form: a sign before each field, or words in a second parameter."""
     older: Literal["sign", "word"]
-    """What the older version has: a sign before each field, or words in a second parameter."""
+    """The older version's form: a sign before each field, or words in a second parameter."""
     ascending: NonEmptyText = "asc"
-    """The word for the ascending order in `order`, which also counts for no word. The default is
+    """The word for the ascending order in `order`; also the order without a word. The default is
     asc."""
     descending: NonEmptyText = "desc"
     """The word for the descending order in `order`. The default is desc."""
 
     default: str | None = None
-    """The field that a word orders by where a request names no field, or "" for the usual order of
-    the service. Without it, such a request is refused."""
+    """The sort field of an order without a field, or "" for the default order of the service.
+    Without it, such a request is refused."""
 
     def losses(self) -> Iterator[Loss]:
         return iter(())

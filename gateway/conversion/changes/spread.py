@@ -155,8 +155,8 @@ class _SpreadSection(BodySection):
     """What the two changes have in common."""
 
     keep: bool = True
-    """Whether the version that has the value in the elements has it beside them as well. The
-    default is true."""
+    """Whether the version with the value in the elements also has it beside them. The default is
+    true."""
 
     def _losses(self, beside: str, inside: str, *, newer: bool) -> Iterator[Loss]:
         """Yield what elements that lack the value, or no elements at all, cannot give back.
@@ -213,7 +213,7 @@ class SpreadConfig(_SpreadSection):
 
 
 class CollectConfig(_SpreadSection):
-    """Collect a value from elements: the older version has it beside them, the newer in each."""
+    """Collect a value from elements: the older version has it once, the newer in each element."""
 
     keyword = "collect"
 

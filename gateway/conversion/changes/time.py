@@ -369,19 +369,19 @@ class TimeConfig(RewriteSection):
     older: NonEmptyText
     """The older version's form: unix, unix_ms, rfc3339, or a pattern such as dd/MM/yyyy HH:mm."""
     zone: NonEmptyText | ZonesConfig = "Z"
-    """The offset from UTC of times that name none, and of those written anew, such as +02:00, or a
-    time zone, such as Europe/Berlin; or one for each version, such as `{ newer: "+02:00", older: Z
-    }`, in which it then has all of its times. The default is Z."""
+    """The offset of times without one, and of converted times: an offset from UTC, such as +02:00,
+    or a time zone, such as Europe/Berlin. One for each version, such as `{ newer: "+02:00", older:
+    Z }`, applies to all its times. The default is Z."""
     other_zones: Literal["convert", "refuse"] = "convert"
-    """What is done with a time that names another offset than `zone`. The default is convert."""
+    """The result for a time with another offset than `zone`. The default is convert."""
     digits: Annotated[int, Field(ge=0, le=18), NumberText] | None = None
-    """The digits after the point that unix time has at most; without it, all that there are, but
-    none between unix and unix_ms."""
+    """The largest number of digits after the point in unix time; the default is all, or none
+    between unix and unix_ms."""
     fraction: Literal["as_is", "unless_zero", "shortest"] = "as_is"
-    """How rfc3339 is written where the other form has digits of a second: with all of them (the
-    default), without them if they are zeros alone, or without the zeros at their end."""
+    """The fraction of a second in rfc3339: all digits of the other form (the default), none if all
+    are zeros, or without trailing zeros."""
     text: bool = False
-    """Whether unix time is a text of digits in bodies, and no number. The default is false."""
+    """Whether unix time is a text of digits in bodies instead of a number. The default is false."""
 
     def losses(self) -> Iterator[Loss]:
         try:

@@ -27,8 +27,8 @@ class CarrySection(BodySection):
     type: Literal["text", "number", "boolean"] = "text"
     """The type of the value in the body. The default is text."""
     default: JsonValue = None
-    """The JSON value of the field where the other place is empty, such as null. Without it, the
-    body has no such field then."""
+    """The JSON value of the field if the other place is empty, such as null. Without it, the field
+    is then absent."""
 
     inverse: ClassVar[bool] = False
 
@@ -105,11 +105,11 @@ class _HeaderSection(CarrySection):
     """The name of the header field, such as X-Total-Count."""
     text: str | None = None
     """The text of the header field: `{value}` stands for the value, `{path}` for the path of the
-    request, as in `{path}/{value}`. Without it, that is the value alone."""
+    request, as in `{path}/{value}`. The default is the value alone."""
     rel: str | None = None
-    """The relation of the link in a Link header field that has the value as its URL: `next`."""
+    """The relation of the link in a Link header field whose URL is the value: `next`."""
     parameter: str | None = None
-    """The query parameter of that link that has the value, as in `cursor`; the rest of the URL is
+    """The query parameter of that link with the value, such as `cursor`; the rest of the URL is
     that of the request. Without it, the value is the URL."""
 
     @property

@@ -126,7 +126,7 @@ class UseConfig(BodySection):
     keyword = "use"
 
     group: Name
-    """The name of the group, whose changes are of the fields of one object."""
+    """The name of the group, whose changes name fields of one object."""
     at: Some[str] | None = None
     """The places of the objects: `item`, `items[]`, `prices.*`; without it, the object itself."""
 

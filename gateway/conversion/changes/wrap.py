@@ -264,12 +264,12 @@ class _BodyListSection(_ListSection, BodySection):
 
     field: str | None = None
     """The field, which has the same name in both versions, or the elements of an array: `rows[]`;
-    without it, that is the whole body."""
+    the default is the whole body."""
     many: Literal["first", "refuse", "keep"] = "first"
-    """What a list of several becomes: its first element, a refusal, or the list that it is (keep).
-    The default is first."""
+    """The result for a list of several elements: its first element, a refusal, or the unchanged
+    list (keep). The default is first."""
     empty: Literal["null", "absent", "list"] = "null"
-    """What an empty list becomes: null, no field, or the list that it is. The default is null."""
+    """The result for an empty list: null, no field, or the unchanged list. The default is null."""
 
     def losses(self) -> Iterator[Loss]:
         named = "the body" if self.field is None else f"'{self.field}'"
@@ -293,13 +293,13 @@ class _BodyListSection(_ListSection, BodySection):
 
 
 class WrapConfig(_BodyListSection):
-    """Wrap a value: the older version has a list where the newer one has a single value."""
+    """Wrap a value: the older version has a list, the newer one a single value."""
 
     keyword = "wrap"
 
 
 class UnwrapConfig(_BodyListSection):
-    """Unwrap a list: the older version has a single value where the newer one has a list."""
+    """Unwrap a list: the older version has a single value, the newer one a list."""
 
     keyword = "unwrap"
 
@@ -312,7 +312,7 @@ class _ParameterListSection(_ListSection, ParameterSection):
     field: str
     """The parameter, which has the same name in both versions."""
     many: Literal["first", "refuse"] = "first"
-    """What several values become: the first of them, or a refusal. The default is first."""
+    """The result for several values: the first one, or a refusal. The default is first."""
 
     def losses(self) -> Iterator[Loss]:
         if self.many == "first":

@@ -69,18 +69,20 @@ class ExampleConfig(SectionModel):
     newer: JsonValue
     """The body of the newer version: any JSON, written as YAML."""
     older_message: ExampleMessageConfig = ExampleMessageConfig()
-    """What surrounds the body in the older version, where a change moves values from there."""
+    """The older version's header fields and query, if a change moves values between them and the
+    body."""
     newer_message: ExampleMessageConfig = ExampleMessageConfig()
-    """What surrounds the body in the newer version, where a change moves values from there."""
+    """The newer version's header fields and query, if a change moves values between them and the
+    body."""
     direction: Literal["up", "down", "both"] = "both"
-    """The conversion that is proven: up to the newer version, down to the older one, or both. The
-    default is both."""
+    """The tested direction: up to the newer version, down to the older one, or both. The default is
+    both."""
     operation: ExampleOperation | None = None
-    """A method and the path of an endpoint, as it is written there. All conversions between the two
-    versions that apply to it are proven together; without it, only the one with the example."""
+    """A method and the path of an endpoint. All conversions between the two versions that apply to
+    it are tested together; without it, only the one with the example."""
     status: Annotated[int, Field(ge=100, le=599)] | None = None
-    """The status of the answer that has the body. Without it, the body is that of an answer 200 to
-    GET, and of a request with any other method."""
+    """The status of the response with the body. Without it, the body is that of a response 200 to
+    GET, or of a request with any other method."""
 
 
 _STATUSES = r"^[45](?:[0-9][0-9]|xx)$"
@@ -117,22 +119,22 @@ class StatusConfig(SectionModel):
     """A status of answers that differs between the two versions."""
 
     newer: Status
-    """The status of answers in the newer version, such as 201."""
+    """The response status in the newer version, such as 201."""
     older: Status
-    """The status of answers in the older version, such as 200."""
+    """The response status in the older version, such as 200."""
 
 
 class RefuseConfig(SectionModel):
     """How an operation is refused that the other version lacks."""
 
     status: Annotated[int, Field(ge=400, le=599), NumberText] = 404
-    """The status of the answer, such as 410. The default is 404."""
+    """The status of the refusal, such as 410. The default is 404."""
     detail: str = ""
-    """The sentence that says why, and what to do instead. By default, it is a usual one, or that of
-    the version's `errors`."""
+    """The detail with the reason and the alternative. The default is that of the version's
+    `errors`, or a standard text."""
     code: str | Annotated[int, Strict()] | None = None
-    """The code of the refusal, which comes before that of the version's `errors`. By default, it is
-    operation_missing, or what `errors` have for that."""
+    """The code of the refusal, which overrides that of the version's `errors`. The default is
+    operation_missing, or the code in `errors` for it."""
 
 
 class OperationConfig(SectionModel):
@@ -145,15 +147,16 @@ class OperationConfig(SectionModel):
     """The method and the path that the operation has in the older version, such as `POST /pay` or
     `GET /find?id={id}`. Without it, the older version lacks it."""
     status: OneOrSome[StatusConfig, StatusConfig] | None = None
-    """The status of answers that differs, such as `{ newer: 201, older: 200 }`, or a list of them.
-    By default, none does."""
+    """The response status that differs, such as `{ newer: 201, older: 200 }`, or a list. By
+    default, no status differs."""
     request_body: Literal["newer", "older"] | None = None
-    """The version whose requests alone have a body: newer or older. It is made of `{}` by the
-    changes where the other version's requests have none. By default, both may have one."""
+    """The only version whose requests have a body: newer or older. The changes make it of `{}` if
+    the other version's request has none. By default, both may have one."""
     service: str | None = None
-    """The service that answers what one version lacks; it speaks the version that has it."""
+    """The service for an operation that one version lacks; it speaks the version that has the
+    operation."""
     refuse: RefuseConfig | None = None
-    """The answer to what one version lacks, where no service answers it."""
+    """The refusal of an operation that one version lacks, if no service has it."""
 
 
 def _named_or_declared(value: object) -> str:
@@ -170,15 +173,15 @@ class FormsConfig(SectionModel):
     """How forms of the clients of one version become JSON for the service of the other."""
 
     version: Literal["newer", "older"]
-    """The version that takes forms, application/x-www-form-urlencoded: newer or older."""
+    """The version with forms (application/x-www-form-urlencoded): newer or older."""
     numbers: tuple[str, ...] = ()
-    """The fields of forms that are numbers, also in lists, by their names there. By default,
-    all are texts."""
+    """The form fields that are numbers, also in lists. By default, all are texts."""
     booleans: tuple[str, ...] = ()
-    """The fields of forms that are booleans: true, 1 or on, and false or 0. By default, none is."""
+    """The form fields that are booleans: true, 1 or on, and false or 0. By default, there are
+    none."""
     lists: tuple[str, ...] = ()
-    """The fields of forms that are lists, also where they occur once. By default, those that
-    are repeated are."""
+    """The form fields that are lists even if they occur once. By default, repeated fields are
+    lists."""
 
     def compile(self) -> FormTypes:
         return FormTypes(self.version == "newer", self.numbers, self.booleans, self.lists)
@@ -190,24 +193,25 @@ class ConversionConfig(SectionModel):
     between: tuple[str, str]
     """The two versions that the conversion is between, the older one first."""
     changes: tuple[ChangeConfig, ...] = ()
-    """The changes of bodies, in the order that upgrades a document; a downgrade runs backwards."""
+    """The changes of bodies, in the order of an upgrade; a downgrade applies them in reverse."""
     query: tuple[ParameterConfig, ...] = ()
-    """The changes of query parameters, in the order that upgrades a request."""
+    """The changes of query parameters, in the order of an upgrade."""
     headers: tuple[ParameterConfig, ...] = ()
-    """The changes of header fields, in the order that upgrades a message."""
+    """The changes of header fields, in the order of an upgrade."""
     operations: Some[OperationEntry] | None = None
-    """The operations that the conversion applies to, each as both versions have it, or as a text
-    where the newer version's name is enough; without it, all operations."""
+    """The operations that the conversion applies to: each with the names of both versions, or a
+    text with the newer version's name. The default is all operations."""
     status: OneOrSome[StatusConfig, StatusConfig] | None = None
-    """The status of answers that differs, such as `{ newer: 422, older: 400 }`, or a list of them.
-    By default, none does."""
+    """The response status that differs, such as `{ newer: 422, older: 400 }`, or a list. By
+    default, no status differs."""
     forms: FormsConfig | None = None
-    """How forms become JSON, which the other version takes alone. Without it, they stay forms."""
+    """The conversion of forms to JSON, if the other version accepts only JSON. Without it, forms
+    stay forms."""
     events: Mapping[_EventName, _EventName] = Field(default_factory=dict)
-    """The names of server-sent events (text/event-stream) that differ: those of the older version,
-    by those of the newer one. By default, none do."""
+    """The names of server-sent events (text/event-stream) that differ: newer name to older name. By
+    default, there are none."""
     statuses: tuple[Statuses, ...] = ()
-    """The error statuses, such as 404 or 4xx, that the conversion applies to beside success."""
+    """The error statuses, such as 404 or 4xx, that the conversion applies to besides success."""
     on: Literal["requests", "responses", "errors", "both"] = "both"
     """The messages it applies to; `errors` are responses of `statuses`. The default is both."""
     methods: Some[Method] | None = None
@@ -215,11 +219,11 @@ class ConversionConfig(SectionModel):
     paths: Some[str] | None = None
     """The endpoints that the conversion applies to, by their `path`; without it, all endpoints."""
     unfit: Literal["refuse", "keep"] = "refuse"
-    """What happens to a value in the body or the query of a request that a change cannot convert:
-    the request is refused (refuse), or the value stays as it is, for the service to judge (keep).
-    The default is refuse."""
+    """The result for a request value (body or query) that a change cannot convert: a refusal of the
+    request (refuse), or the unchanged value, which the service may refuse (keep). The default is
+    refuse."""
     examples: tuple[ExampleConfig, ...] = ()
-    """Bodies as both versions have them. `check` converts them both ways, and compares."""
+    """Bodies in both versions. `check` converts them in both directions and compares."""
 
     def compile(
         self,

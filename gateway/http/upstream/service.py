@@ -85,7 +85,7 @@ class Ejection:
     __pydantic_config__ = STRICT
 
     failures: PositiveInt = 5
-    """The number of failures in a row after which a target is ejected. The default is 5."""
+    """The number of consecutive failures after which a target is ejected. The default is 5."""
     seconds: Seconds = 5.0
     """The time of a first ejection, in seconds; each failed trial doubles it. The default is 5."""
     longest: Seconds = 60.0
@@ -99,7 +99,7 @@ class Capacity:
     __pydantic_config__ = STRICT
 
     in_flight: PositiveInt = 1000
-    """The largest number of requests that a service is given at a time. The default is 1000."""
+    """The largest number of requests in flight to the service. The default is 1000."""
     queue: Annotated[int, Field(ge=0), NumberText] = 1000
     """The largest number of requests that wait for their turn. The default is 1000."""
     patience: Seconds = 5.0
@@ -113,16 +113,17 @@ class Health:
     __pydantic_config__ = STRICT
 
     path: HealthPath
-    """The path that a health check requests, such as /readyz. Its Host is that of host; with
-    client, it is the address of the target."""
+    """The path that a health check requests, such as /readyz. Its Host field is that of `host`, or
+    the address of the target with `client`."""
     interval: Seconds = 5.0
     """The time between two health checks of a target, in seconds. The default is 5."""
     timeout: Seconds = 2.0
     """The longest time that a health check may take, in seconds. The default is 2."""
     down_after: PositiveInt = 3
-    """The number of bad checks in a row after which a target is down. The default is 3."""
+    """The number of consecutive failed checks after which a target is down. The default is 3."""
     up_after: PositiveInt = 2
-    """The number of good checks in a row after which a target is up again. The default is 2."""
+    """The number of consecutive successful checks after which a target is up again. The default is
+    2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,20 +159,20 @@ class ServiceModel(SectionModel):
     targets: Some[str]
     """The addresses of the service, as `http://host:port`. A request goes to the least busy."""
     host: HostPolicy = "client"
-    """The Host field of requests to the service: `client` keeps the client's, `target` is the
-    address of the target, any other text is sent as it is. The default is client."""
+    """The Host field of requests to the service: the client's (`client`), the address of the target
+    (`target`), or any other text. The default is client."""
     timeouts: Timeouts = Timeouts()
     """The timeouts of requests to the service, in seconds."""
     ejection: Ejection = Ejection()
-    """When a failing target of the service gets no requests for a while."""
+    """The time in which a failing target of the service gets no requests."""
     capacity: Capacity = Capacity()
-    """How many requests the service is given at a time, and how many wait."""
+    """The largest numbers of requests in flight to the service and of waiting requests."""
     health: Health | None = None
     """The health checks of the service's targets. Without it, there are none."""
     reads_version: bool | None = None
-    """Whether the service reads the version of requests. If so, it is told the version that was
-    decided on: where the client named another one, or none. Without it, true, unless the service
-    serves one version, and no conversion or pin leads to it."""
+    """Whether the service reads the version of requests. If so, it gets the selected version if the
+    client named another one or none. The default is true, or false for a service of one version
+    without a conversion or pin to it."""
 
     def compile(self, name: str, mistakes: Mistakes, *, is_told: bool = True) -> Service:
         """Return the service.

@@ -187,10 +187,10 @@ class AcceptVersion(OptionalMechanism):
 
     in_: Annotated[Literal["accept"], Field(alias="in")]
     media_type: str
-    """The media type, with `{version}` where the version stands."""
+    """The media type, with `{version}` in place of the version."""
     response_type: Literal["service", "vendor"] = "service"
-    """The Content-Type of JSON responses: that of the service (service), or the media type that
-    was asked for (vendor)."""
+    """The Content-Type of JSON responses: that of the service (service), or the requested media
+    type (vendor)."""
 
     def compile(self, versions: Mapping[str, Version], mistakes: Mistakes) -> AcceptReader | None:
         around = parse_media_type(self.media_type, versions, mistakes.below("media_type"))

@@ -59,7 +59,7 @@ class ContentTypeVersion(OptionalMechanism):
 
     in_: Annotated[Literal["content_type"], Field(alias="in")]
     media_type: str
-    """The media type, with `{version}` where the version stands."""
+    """The media type, with `{version}` in place of the version."""
 
     def compile(
         self, versions: Mapping[str, Version], mistakes: Mistakes

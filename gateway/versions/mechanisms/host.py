@@ -66,12 +66,12 @@ _IN_LABEL = re.compile(r"[a-z0-9-]+\Z")
 
 
 class HostVersion(OptionalMechanism):
-    """The version is in a label of the host name that the client asks."""
+    """The version is in a label of the request's host name."""
 
     in_: Annotated[Literal["host"], Field(alias="in")]
     name: str
-    """The host name, without a port and case-insensitive, with `{version}` where the version
-    stands, such as `v{version}.api.example.com`."""
+    """The host name, without a port and case-insensitive, with `{version}` in place of the version,
+    such as `v{version}.api.example.com`."""
 
     def compile(self, versions: Mapping[str, Version], mistakes: Mistakes) -> HostReader | None:
         match = _HOST_NAME.match(self.name.lower())
