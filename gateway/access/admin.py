@@ -34,7 +34,7 @@ class AdminToken(SectionModel):
     gateway.yaml, and it is read again with every reload."""
 
     def read(self, folder: Path) -> str:
-        """Return the text of the token; raises ValueError, whose text is the mistake."""
+        """Return the token; raises ValueError with the mistake."""
         if (self.token is None) == (self.token_file is None):
             raise ValueError("needs exactly one of token and token_file")
         if self.token_file is None:

@@ -137,7 +137,7 @@ class Jwt(SectionModel):
 
 @lru_cache(maxsize=_CACHED)
 def _unverified_claims(token: str) -> Claims | None:
-    """Return the claims of a token, or None if the text is not a token; anybody can write them."""
+    """Return the unverified claims of a token, or None if the text is not a token."""
     parts = token.split(".")
     if len(parts) != 3 or not token.isascii():
         return None

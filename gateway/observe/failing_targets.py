@@ -75,7 +75,7 @@ class TargetWatch:
             self._report([*found.values()])
 
     def _log(self, found: dict[tuple[str, str], FailingTarget]) -> None:
-        """Log what has changed; the health checks log themselves what they find."""
+        """Log changes, except those that health checks log themselves."""
         for key, latest in found.items():
             former = self._known.get(key)
             if former is None or former.state != latest.state:
@@ -89,14 +89,14 @@ class TargetWatch:
                 log.event("target_recovered", service=service, target=target)
 
 
-# So many targets are listed with their errors.
+# The number of targets that are listed with their errors.
 _LISTED = 3
-# Of the error of one, so many characters.
+# Error texts are truncated to this length.
 _ERROR = 200
 
 
 class TargetError(msgspec.Struct, array_like=True, frozen=True):
-    """A target that fails; since when, in seconds since 1970, and what failed at last."""
+    """A target that fails, since when in seconds since 1970, and its last error."""
 
     target: str
     since: float

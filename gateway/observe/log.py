@@ -32,8 +32,8 @@ from gateway.usage.delta import CounterDelta, Deliver, Delta
 _FILE = 64 * 1024
 # The bytes of lines that wait.
 _MOST_WAITING = 1024 * 1024
-# The bytes beyond, for the gateway's own events alone: requests, which are many, would crowd out
-# the line that says how many lines are missing.
+# Further bytes for events only: the many lines of requests would displace the line with the number
+# of dropped lines.
 _RESERVED = 64 * 1024
 # For how many seconds the last lines may wait at the end.
 _AT_END = 0.5
@@ -87,7 +87,7 @@ class LogOutput:
         self._watch()
 
     def finish(self) -> None:
-        """Write the lines that wait, as far as they are read soon; no line follows."""
+        """Write the waiting lines within _AT_END seconds; no line follows."""
         end = time.monotonic() + _AT_END
         writable = select.poll()
         writable.register(self._descriptor, select.POLLOUT)
@@ -101,7 +101,7 @@ class LogOutput:
             os.close(self._descriptor)
 
     def _send(self, text: bytes, kind: str) -> bytes:
-        """Return what could not be written yet; what never can be is dropped."""
+        """Return the bytes that are still to be written; drop those that can never be."""
         try:
             if self._socket is None:
                 return text[os.write(self._descriptor, text) :]
@@ -111,7 +111,7 @@ class LogOutput:
         except OSError as error:
             if self._regular and error.errno in _FULL:
                 return text
-            # Nobody can read it any more, or it cannot be written; answers go on.
+            # The reader is gone, or the output is broken; requests go on.
             self._drop(kind, text.count(b"\n"))
             return b""
 
@@ -150,7 +150,7 @@ class LogOutput:
         self._dropped[kind] += lines
 
     def _report_dropped(self) -> None:
-        # What the report itself loses is not reported again, or that would have no end.
+        # Lines lost by the report itself are not reported, which would never end.
         self.report(Counter(self._dropped))
         self._dropped.clear()
 

@@ -35,7 +35,7 @@ class Sender(Protocol):
     """Sends spans to one collector in the background."""
 
     def send(self, spans: Sequence[Span]) -> None:
-        """Queue spans; the caller counts those that have not ended, so that there is room."""
+        """Queue spans; the caller keeps their number below MOST."""
 
     def end(self) -> None:
         """Send all that is queued; blocks."""

@@ -12,9 +12,9 @@ from gateway.observe.failing_targets import FailingTarget
 from gateway.usage.delta import Delta
 
 _LENGTH = 4
-# A supervisor that reads no more, which is a fault, must not fill a worker's memory.
+# A supervisor that hangs must not fill a worker's memory.
 _MAX_WAITING = 16 * 1024 * 1024
-# Spans have less room, so that they never displace counts.
+# Spans get less space, so that they never displace counts.
 _MAX_BEFORE_SPANS = 4 * 1024 * 1024
 
 
@@ -29,21 +29,21 @@ class Counted(msgspec.Struct, tag=True, frozen=True):
 
 
 class Traced(msgspec.Struct, tag=True, frozen=True):
-    """Up: spans of requests that this worker traced, for their export."""
+    """Up: spans to export."""
 
     spans: list[Span]
 
 
 class FailingTargets(msgspec.Struct, tag=True, frozen=True):
-    """Up: all targets that fail in this worker, whenever that has changed."""
+    """Up: all targets that fail in this worker; sent after each change."""
 
     targets: list[FailingTarget]
 
 
 class Alive(msgspec.Struct, tag=True, frozen=True):
-    """Up: the event loop of this worker runs; sent every second, whatever else there is.
+    """Up: a heartbeat, sent every second.
 
-    Down: the answer to each, once what was sent before it is taken.
+    Down: the reply, once all earlier messages of the worker are processed.
     """
 
 
@@ -67,16 +67,16 @@ class ApplyOverrides(msgspec.Struct, tag=True, frozen=True):
 
 
 class SetClock(msgspec.Struct, tag=True, frozen=True):
-    """Down: by how many seconds the dates of the rules are ahead of the clock of this machine.
+    """Down: the seconds by which the store's clock is ahead of this machine's.
 
-    It is the third message, and comes again after each change.
+    It is the third message, and is sent again after each change.
     """
 
     seconds: float
 
 
 class OrphanedListeners(msgspec.Struct, tag=True, frozen=True):
-    """Down: the descriptors of the listening sockets that have no worker at the moment."""
+    """Down: the descriptors of the listening sockets without a running worker."""
 
     listeners: list[int]
 
@@ -113,7 +113,7 @@ class Channel:
         return cls(*await asyncio.open_unix_connection(sock=end))
 
     def send(self, message: ChannelMessage) -> bool:
-        """Send a message; it goes nowhere if the other process has ended.
+        """Send a message; it is dropped if the other process has ended.
 
         Returns:
             Whether there was room for it; messages other than counts and spans always have room.

@@ -17,7 +17,7 @@ UNHEARD = "GATEWAY_WORKER_UNHEARD"
 
 
 class ListenError(Exception):
-    """An address that cannot be listened on; the text names it and the reason."""
+    """An address cannot be listened on; the text has the address and the reason."""
 
 
 def is_worker(environment: Mapping[str, str]) -> bool:
@@ -40,7 +40,7 @@ def _sockets(host: str, port: int, count: int) -> list[socket.socket]:
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
     with socket.socket(family, kind, protocol) as probe:
-        # Alone first: SO_REUSEPORT would share the port with another gateway unasked.
+        # Bound alone first: SO_REUSEPORT would share the port with another gateway.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(address)
         address = probe.getsockname()

@@ -102,7 +102,7 @@ class Reloader:
             content, given = b"", self._given
             try:
                 with _NoCollection():
-                    # Off the loop: a large file takes a while, and requests go on meanwhile.
+                    # In a thread, since requests go on while a large file is loaded.
                     async with asyncio.timeout(_LONGEST_LOAD) as limit:
                         content = await in_daemon_thread(self._read) if given is None else given
                         build = partial(self._build, content, documents=given is None)
@@ -124,16 +124,15 @@ class Reloader:
                 if self._interval is not None:  # a worker's supervisor warns for all
                     _warn(self._first, self.latest)
                 yield self.latest
-                # What is garbage in a cycle would stay. It is little, as groups that use each
-                # other, and to look for it among 10,000 endpoints takes a quarter of a second, in
-                # which no request is answered.
+                # Cycles of garbage would stay. They are few, such as groups that use each other,
+                # and a collection among 10,000 endpoints blocks requests for a quarter of a second.
                 self._uncollected += 1
                 if len(content) <= _SMALL or self._uncollected >= self._collect_after:
                     self._uncollected = 0
                     _collect()
 
     def _build(self, content: bytes, *, documents: bool) -> Snapshot:
-        # A supervisor has checked what a worker is given; documents may be broken since then.
+        # A supervisor has checked the content for its workers; documents may have changed since.
         source, folder = str(self._path), self.folder
         return load(content, source, self.environment, folder, documents=documents)
 
@@ -143,7 +142,7 @@ class Reloader:
         self.since, self.refused = time.time(), None
 
     def _read(self) -> bytes:
-        """Return the text of the file; one that changed while it was read is read again."""
+        """Return the text of the file; read it again if it changed meanwhile."""
         self._unread = True
         for _ in range(_MAX_LOOKS):
             before, content = self._stamp(), read_rules(self._path)
@@ -204,7 +203,7 @@ class Reloader:
             status = self._path.stat()
         except OSError:
             return None
-        # Not st_mtime_ns: a file that can be read again after a chmod has the former one.
+        # Not st_mtime_ns, which a chmod that makes the file readable does not change.
         return status.st_ctime_ns, status.st_ino, status.st_size
 
 

@@ -19,7 +19,7 @@ from gateway.process.settings import SettingError, Settings
 from gateway.store.state import StateError
 from gateway.usage.delta import CounterDelta, Deliver, Delta
 
-# A task that fails soon after its start waits before the next one, each time longer, in seconds.
+# A task that fails soon after its start is restarted after a growing wait, in seconds.
 _SOON = 5.0
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 10.0

@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field, ValidationError
 from gateway.base.mistakes import printable
 
 _PREFIX = "GATEWAY_"
-# What Kubernetes and the links of Docker set for a service named `gateway`, or `gateway-…`: by its
-# name, or by its value, as `GATEWAY_PORT` is also a setting.
+# Variables that Kubernetes and Docker links set for a service named `gateway` or `gateway-…`: by
+# name, or by value, since `GATEWAY_PORT` is also a setting.
 _LINK = re.compile(
     r"\w+(_SERVICE_(HOST|PORT(_\w+)?)=|_PORT_\d+_(TCP|UDP|SCTP)(_\w+)?=|_ENV_|_NAME=/"
     r"|=(tcp|udp|sctp)://)"
@@ -20,7 +20,7 @@ _LINK = re.compile(
 
 
 class SettingError(ValueError):
-    """A variable cannot be used; the text names it, its value and what would be right."""
+    """A variable has an invalid value; the text has its name, its value and the valid ones."""
 
 
 class Settings(BaseModel, frozen=True):

@@ -42,18 +42,18 @@ from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD
 from gateway.process.running import LongTask, Tasks
 from gateway.usage.delta import Deliver
 
-# A worker that dies young is replaced after a while, each time after a longer one, in seconds.
+# A worker that dies within _YOUNG seconds is replaced after a growing wait, in seconds.
 _YOUNG = 5.0
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 10.0
-# A worker is killed after _LOOKS looks, _LOOK_SECONDS apart, without a heartbeat; before it serves,
-# while it loads the configuration, the looks are _START_LOOK_SECONDS apart. Several short looks
-# instead of one long time, which could pass while this process itself is suspended.
+# A worker is killed after _LOOKS checks without a heartbeat, _LOOK_SECONDS apart, or
+# _START_LOOK_SECONDS while it loads the configuration. One long time-out could pass while this
+# process itself is suspended.
 _LOOKS = 5
 _LOOK_SECONDS = 1.0
 _START_LOOK_SECONDS = 60.0
-# After this many looks, other workers also accept its connections, which is harmless if the worker
-# is only slow.
+# After this many checks, other workers also accept its connections, which is harmless if the
+# worker is only slow.
 _STAND_IN_LOOKS = 2
 # The seconds after its grace in which a worker may still end before it is killed.
 _SPARE = 5.0
@@ -179,7 +179,7 @@ class Supervisor:
             await asyncio.gather(*(slot.done.wait() for slot in self._slots))
 
     async def _fill(self, index: int, first: asyncio.Event) -> None:
-        """Run a worker in this slot, and replace it when it ends, until the gateway stops."""
+        """Run a worker in this slot and replace it when it ends, until the gateway stops."""
         wait = _FIRST_WAIT
         while not self._stopping.is_set():
             began = time.monotonic()
@@ -238,7 +238,7 @@ class Supervisor:
             await channel.close()
 
     async def _listen(self, worker: _RunningWorker, index: int, first: asyncio.Event) -> None:
-        # All that a killed worker had sent is still in the socket, and is received.
+        # Messages that a killed worker had sent are still in the socket, and are received.
         while (message := await self._next(worker, index)) is not None:
             match message:
                 case Alive():
@@ -260,13 +260,13 @@ class Supervisor:
                     await worker.set_applied(number)
                 case LoadRules() | ApplyOverrides() | SetClock() | OrphanedListeners():
                     raise AssertionError("a message of the supervisor came up")
-        # Nothing waits for a worker that has ended; its replacement begins with what is in force.
+        # No change waits for a worker that has ended; its replacement gets the current overrides.
         await worker.set_applied(sys.maxsize)
 
     async def _next(self, worker: _RunningWorker, index: int) -> ChannelMessage | None:
         """Return the next message, or None when the worker has ended; kill one that hangs.
 
-        Clients whose connections the kernel gives to a worker that hangs would wait for ever.
+        The kernel would go on to give connections to a worker that hangs.
         """
         serves = index in self._ready
         seconds = _LOOK_SECONDS if serves else _START_LOOK_SECONDS

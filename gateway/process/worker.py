@@ -36,7 +36,7 @@ from gateway.process.settings import Settings
 from gateway.usage.delta import Delta
 
 # A supervisor that leaves _UNANSWERED heartbeats unanswered hangs. Once it has answered _IN_TIME of
-# them, each before the next one, it has stored what was counted meanwhile.
+# them in time, it has stored the counts of the meantime.
 _UNANSWERED = 3
 _IN_TIME = 5
 

@@ -31,7 +31,7 @@ class CutoverRoute(StrEnum):
 
 
 class StickyBy(StrEnum):
-    """The unit that a cutover moves: all requests of a client, or each request by itself."""
+    """The unit that a cutover moves: all requests of a client, or single requests."""
 
     CLIENT = "client"
     REQUEST = "request"
@@ -109,7 +109,7 @@ class VersionCutover:
     def route_for(self, context: RequestContext) -> CutoverRoute:
         """Return the route that a request takes.
 
-        A client without a name cannot be recognised in its next request, so it is moved at 100
+        A client without a name cannot be recognised in its next request, so it moves at 100
         percent only.
         """
         percent = in_force(self, context.overrides)
@@ -125,10 +125,10 @@ class VersionCutover:
         return CutoverRoute.NEW if below else CutoverRoute.OLD
 
     def cell_of(self, client: str) -> int:
-        """Return the hundredth of all clients to which a client belongs; UNCELLED for none.
+        """Return the cell of a client, a hundredth of all clients; UNCELLED for none.
 
-        A percentage moves whole cells, so the outcomes of a cell are those of the same clients,
-        before and after. No client belongs to a cell where each request is moved by itself.
+        A percentage moves whole cells, so a cell has the same clients before and after. With
+        `sticky_by: request`, no client belongs to a cell.
         """
         if self.sticky is StickyBy.REQUEST or not client:
             return UNCELLED

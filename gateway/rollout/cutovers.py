@@ -51,7 +51,7 @@ class CutoverState(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The percentage and its origin, which tell this state from another one."""
+        """The percentage and its origin; a request names by it the state that it saw."""
         return f"{self.percent:g}-{self.decided_by}"
 
 
@@ -128,7 +128,7 @@ def outlook(
 
 
 def _without(cutover: VersionCutover, evidence: GateEvidence, more: str) -> str:
-    """Return what is done if a step cannot be judged when it has lasted its time."""
+    """Return a text about what happens if a step is still inconclusive after its time."""
     gates = cutover.gates
     then = GateAction.WAIT if gates is None else _inconclusive_action(gates, evidence)
     if then is GateAction.WAIT:
@@ -146,7 +146,7 @@ def _inconclusive_action(gates: GateLimits, evidence: GateEvidence) -> GateActio
 def awaited(
     cutover: VersionCutover, state: CutoverState, evidence: GateEvidence, now: float
 ) -> str | None:
-    """Return what a step that has lasted its time needs to end; None if it needs nothing."""
+    """Return what a step needs after its time, as a text; None if nothing."""
     if now - state.since < cutover.every or _following(cutover, state) is None:
         return None
     return _missing(cutover, evidence)
@@ -174,7 +174,7 @@ def _wanted(
 def _inconclusive(
     cutover: VersionCutover, state: CutoverState, evidence: GateEvidence, now: float
 ) -> str | None:
-    """Return the reason why a step that has lasted its time cannot be judged; None if it can."""
+    """Return why a step cannot be judged after its time; None if it can."""
     more = awaited(cutover, state, evidence, now)
     if more is None:
         return None
@@ -200,9 +200,9 @@ CUTOVERS = "cutovers"
 """The name of the document with the states."""
 SETTLE_SECONDS = 2.5
 """For this long after a change, requests served at the former percentage are still counted."""
-# The dates of states are stored again once the clock was set by more seconds.
+# The dates of states are stored again if the clock was set by more seconds.
 _SET = 5.0
-# This many numbers of RouteOutcomes are stored in an array that every release reads.
+# Numbers of RouteOutcomes in the array that every release reads; the others are stored apart.
 _KNOWN = 5
 
 
@@ -332,12 +332,12 @@ class Cutovers:
             forget_after: the age in seconds from which on a state without a configured cutover is
                 forgotten.
         """
-        # Otherwise the next judge would take a step for older, or younger.
+        # Otherwise the next leader would get the wrong age of a step.
         stale = any(abs(at.date_of(since) - date) > _SET for date, since in self._dates.values())
         for key, cutover in cutovers.items():
             before, evidence = self._states.get(key), self.evidence(cutover, counted, at)
             decision = decide(cutover, before, evidence, None, at.seconds)
-            # After a rollback, requests that hung still end, and shadows go on: that is no news.
+            # After a rollback, late requests still end and shadows go on: these log no event.
             if before is None or before.decided_by is not DecidedBy.ROLLED_BACK:
                 draft.events += self._newly_exceeded(cutover, evidence)
             if decision.state != before:
@@ -388,12 +388,12 @@ class Cutovers:
     ) -> CurrentCutover:
         state = self._state(cutover, at)
         dated = state._replace(since=at.date_of(state.since))
-        # Since a rollback, gates have seen nothing; people ask why it was made.
+        # After a rollback, the results are those that caused it.
         results = state.results or judge(cutover.gates, evidence)
         return CurrentCutover(cutover, dated, evidence, results, at.date)
 
     def evidence(self, cutover: VersionCutover, counted: Counted, at: Moment) -> GateEvidence:
-        """Return the evidence for a cutover since its percentage was set."""
+        """Return the evidence since the percentage was set, within the window of the gates."""
         now, state = at.seconds, self._states.get(cutover.key)
         set_at = now if state is None else state.since
         begin = now if state is None else set_at + SETTLE_SECONDS
@@ -415,7 +415,7 @@ class Cutovers:
         return known or advance(cutover, None, GateEvidence(), at.seconds)
 
     def _newly_exceeded(self, cutover: VersionCutover, evidence: GateEvidence) -> list[Event]:
-        """Return an event for each comparison that has begun to exceed its limit."""
+        """Return an event for each comparison that exceeds its limit and did not before."""
         results = [
             result
             for result in judge(cutover.gates, evidence)
@@ -446,7 +446,7 @@ def evidence_document(
 
 
 def published_evidence(document: object) -> dict[VersionKey, GateEvidence]:
-    """Return the evidence in such a JSON value; none if another release wrote it."""
+    """Return the evidence in such a JSON value; nothing if another release wrote it."""
     try:
         published = msgspec.convert(document or [], list[_Published])
     except msgspec.ValidationError:
@@ -457,7 +457,7 @@ def published_evidence(document: object) -> dict[VersionKey, GateEvidence]:
 def _override(
     draft: Draft, cutover: VersionCutover, decision: Decision, request: ChangeRequest = BY_GATEWAY
 ) -> None:
-    # A configured percentage needs no override, and changes with the configuration at once.
+    # A configured percentage needs no override, so that it follows the configuration.
     percent, key = decision.override(cutover), cutover.key
     if draft.overrides.percents.get(key) != percent:
         draft.set_percent(key, percent, decision.state.why, request, first(cutover))
@@ -481,8 +481,8 @@ class _Published(msgspec.Struct):
 class _Stored(msgspec.Struct):
     """A state as it is stored, with a date; its keys are those of every release.
 
-    Another release has to find the state also if it has other deciders, results or outcomes:
-    otherwise a rolling update could undo a rollback.
+    A release with other deciders, results or outcomes has to read the state as well: otherwise a
+    rolling update could undo a rollback.
     """
 
     key: VersionKey = msgspec.field(name="served")
@@ -496,7 +496,7 @@ class _Stored(msgspec.Struct):
 
 
 def _decider(word: str) -> DecidedBy:
-    """Return who decided a state; one of another release is left alone like an operator's."""
+    """Return who decided a state; a state of an unknown decider is kept like an operator's."""
     return DecidedBy(word) if word in [*DecidedBy] else DecidedBy.OPERATOR
 
 

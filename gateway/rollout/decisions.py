@@ -1,6 +1,6 @@
 """Decisions of operators and gates as changes of documents, with their audit entries and events.
 
-Nothing here is stored or in force: the store writes a `Draft` as a whole, or nothing of it.
+The store writes a `Draft` as a whole, or nothing of it; then it takes effect.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,8 +26,8 @@ class ChangeRequest(NamedTuple):
     Attributes:
         who: the name of the person, as the command or the request gives it, or GATEWAY.
         origin: the address that the request came from; empty for the gateway.
-        seen: the state that the person saw, in a word; in another state, nothing is changed. Empty
-            if that does not matter.
+        seen: the state that the person saw, as `CutoverState.word`, PAUSED or RUNNING; in another
+            state, nothing changes. Empty for any state.
     """
 
     who: str
@@ -42,7 +42,7 @@ class ChangeRequest(NamedTuple):
 
 
 class ChangedMeanwhileError(Exception):
-    """The state that a person saw has changed; the text is the current one."""
+    """The state that a person saw has changed; the text describes the current one."""
 
 
 BY_GATEWAY = ChangeRequest(GATEWAY, "", "")
@@ -180,8 +180,8 @@ def overrides_of(
 ) -> Overrides:
     """Return the overrides in documents.
 
-    If somebody has edited them so that they cannot be read, there are none, since the configuration
-    alone is the safe choice; `report` then gets the reason.
+    If the document is invalid, there are none, since the configuration alone is the safe choice;
+    `report` then gets the reason.
     """
     document = documents.get(OVERRIDES)
     if document is None:

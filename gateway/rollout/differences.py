@@ -113,7 +113,7 @@ _Field = TypeVar("_Field", Difference, RefusedField)
 def refused_fields(
     found: Iterable[RefusedField], ignored: Ignored = NOTHING
 ) -> tuple[RefusedField, ...]:
-    """Return each refused field once, without the known ones, and at most so many as compared."""
+    """Return each refused field once, without the known ones, up to the maximum of fields."""
     return _each_once(found, ignored)
 
 
@@ -127,7 +127,7 @@ def parse_ignored(text: str) -> tuple[str, ...]:
     keys = tuple(text.split("/"))
     escapes = text.replace("~0", "").replace("~1", "")
     if len(keys) < 2 or keys[0] or "" in keys[1:] or "~" in escapes:
-        # The operator may have written a field path, as changes have; suggest its JSON Pointer.
+        # A field path, as changes have, is converted for the suggestion.
         parts = text.replace("[]", ".*").split(".")
         likely = all(parts) and "/" not in text and "~" not in text
         raise ValueError(

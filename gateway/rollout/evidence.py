@@ -1,11 +1,10 @@
 """CutoverEvidence: the evidence for the gates of a cutover, from its counts at several times.
 
-The new route is judged by the window of the gates. So is the old one, unless it has served too few
-requests in it to compare with: at a high percentage it serves few, and none in the end. Then the
-latest requests that it has served count, however long ago that was. A step that leaves it none is
-compared with more of them, since a fault that affects few clients only shows beside many requests;
-once the step has lasted its time, they are too old to prove so much, and their durations prove
-nothing.
+The new route is judged by the window of the gates, and so is the old one, unless it served too few
+requests in it: at a high percentage it serves few, and at 100 none. Then the latest requests that
+it served count, however long ago. A step that leaves it none is compared with more of them, since
+a fault of few clients only shows beside many requests. Once the step has lasted its time, they are
+too old for that, and their durations do not count.
 """
 
 from collections import Counter, deque
@@ -24,9 +23,9 @@ from gateway.rollout.route_outcomes import OUTCOMES, UNCELLED, RouteOutcomes
 
 # The maximum number of totals that are kept; in a long window they lie further apart.
 _MAX_TOTALS = 300
-# The parts of a window by which a short fault is distinguished from a lasting one.
+# The parts of a window, to distinguish a short fault from a lasting one.
 _PARTS = 10
-# The ratio of the ages of two totals by operation that are kept, the next but one apart.
+# A total by operation is dropped if the ages of its neighbours differ by less than this factor.
 _SPACING = 1.7
 # The minimum number of seconds between two totals.
 _INTERVAL = 0.5
@@ -182,7 +181,7 @@ class CutoverEvidence:
         )
 
     def _moved(self, percent: float, old: RouteTotals, minimum: int) -> Mapping[int, RouteOutcomes]:
-        """Return the outcomes by cell of the clients below a percentage, from before it."""
+        """Return the outcomes of the moved clients before they were moved, by cell."""
         if self._before is None or self._before[0] != percent:
             self._before = (
                 percent,
@@ -219,7 +218,7 @@ class CutoverEvidence:
     ) -> list[tuple[float, _ByOperation]]:
         """Return the counts by operation at earlier times, by their age, the oldest first.
 
-        Older ones are sparser: each is about half as old again as the next.
+        Older ones are sparser: the age grows by about half from one to the next.
         """
         kept = self._operations
         if begin > now:
@@ -239,7 +238,7 @@ class _Latest:
         self._marks = deque([NOTHING.minus(before)], maxlen=2)
 
     def of(self, total: RouteOutcomes, minimum: int) -> RouteOutcomes:
-        """Return the latest outcomes of a total, at least `minimum` if there are so many."""
+        """Return the latest outcomes of a total, `minimum` or more if there are that many."""
         if total.requests - self._marks[-1].requests >= minimum:
             self._marks.append(total)
         return total.minus(self._marks[0])

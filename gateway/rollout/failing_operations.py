@@ -1,8 +1,8 @@
 """Failing operations: whether one operation fails on the new route as it hardly ever did before.
 
-What strikes an operation with a twentieth of the requests is a twentieth of all. Beside the other
-requests it takes hundreds of them to show, and beside its own history five: so each operation is
-compared by itself, and so are all requests together.
+An operation may have a twentieth of the requests. Among all requests, its failures need hundreds to
+show; beside its own history, five. So each operation is compared separately, and so are all
+requests together.
 
 - It is compared with all that the old route is known to have served, as it would have ended for the
   clients that are on the new route now: some always fail, and it matters which of them are moved.
@@ -25,7 +25,7 @@ Cells = Mapping[int, RouteOutcomes]
 """Outcomes by cell of clients; see `Cutover.cell_of`."""
 
 MOST_OPERATIONS = 64
-"""So many operations of a version are told apart."""
+"""The maximum number of operations of a version that are counted separately."""
 
 KINDS = (
     *("5xx", "conversion", "401", "403", "404", "429", "other 4xx", "3xx"),
@@ -33,21 +33,21 @@ KINDS = (
 )
 """The measures that are compared: one for each way in which a request can fail."""
 
-# Chance has as many tries as there are comparisons: of about so many spans of time, too.
+# With more comparisons, chance alone exceeds a limit more often; there are about 16 spans of time.
 _CONVINCING = CONVINCING + log(MOST_OPERATIONS * len(KINDS) * 16)
-# What a machine that stands still does, too. Where there is nothing to compare with at the same
-# time, it has to last for so many seconds.
+# A stalled machine causes these as well. Without traffic on the old route at the same time, they
+# have to last for this many seconds.
 OF_STALLS = frozenset({"overdue", "abandoned"})
 _STALL = 20.0
-# A span that is longer than the window has fewer requests of the operation.
+# A span longer than the window counts only with fewer requests of the operation.
 _MANY = 100
 # The old route at the same time is the same with a chance of at most exp(-8), 1 in 3,000 incidents.
 _APART = 8.0
-# How far what is usual may change from a morning to an evening.
+# How far the usual share may change from morning to evening.
 _DRIFT = 0.2
-# So many failures of a cell of clients count, if no others do.
+# Failures of one cell of clients that count if those of no other cell do.
 _FEW = 3
-# The share of clients of which little is known is drawn towards that of all by so many requests.
+# The share of clients with few requests is shrunk towards that of all, by this many requests.
 _PRIOR = 10
 
 
@@ -174,8 +174,8 @@ def _lone(failures: Sequence[int]) -> int:
 def _usual(cells: Mapping[int, tuple[int, int]], known: Cells, measure: str) -> tuple[int, int]:
     """Return what the old route has served, weighted by the clients of the new one.
 
-    Clients of whom nothing is known may be such as fail the most, if that is not by chance: a count
-    has a standard deviation of about its root.
+    Unknown clients may be those that fail most, unless that is chance: the standard deviation of a
+    count is about its square root.
     """
     among = sum(each.total(measure) for each in known.values())
     served = sum(total for _, total in cells.values())

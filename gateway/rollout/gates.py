@@ -155,7 +155,7 @@ class GateResult:
     def pressure(self) -> float | None:
         """The share of what the gate allows that is used up; None if nothing was seen.
 
-        It is at least 0; more than 1 is beyond the limit, which chance alone may explain.
+        It is at least 0; above 1, the limit is exceeded, which may be chance.
         """
         if self.new is None:
             return None
@@ -184,13 +184,13 @@ MEASURES = {
 }
 """What the gate `errors` compares, with a text for each.
 
-`4xx` is all of them; clients that get fewer 404 and more 422 than before get no more 4xx, and more
-of the `other 4xx`. `writes` is a share of those requests that write, all of which can fail without
-a share of all requests showing it.
+`4xx` is all of them. Fewer 404 and as many more 422 leave `4xx` equal, and raise `other 4xx`.
+`writes` is a share of the requests that write: all of them can fail without a visible change in the
+share of all requests.
 """
 
 VIOLATIONS = {"answers": "validated answers", "write answers": "validated answers to writes"}
-"""What the gate `violations` compares, with what each share is of, for a text."""
+"""What the gate `violations` compares, with the text for the whole that each share is of."""
 
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}

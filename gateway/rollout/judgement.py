@@ -32,12 +32,13 @@ from gateway.rollout.significance import (
     share_beyond,
 )
 
-# A client may send a bad batch at any time, so that what succeeds in between speaks against it.
+# A client may send a bad batch at any time; if others of its requests succeed, the route is not at
+# fault.
 _NEARLY_ALL = 0.9
 
 
 def worst_moved(seen: GateEvidence, measure: str, limit: float, looks: int) -> MovedClients | None:
-    """Return the moved clients of whom nearly all requests are of a measure; None if none are.
+    """Return the moved clients nearly all of whose requests fail by a measure, or None.
 
     They are asked about once a whole window has passed since they were moved.
 
@@ -65,14 +66,13 @@ def _strength(cell: MovedClients, measure: str, limit: float) -> float:
     )
 
 
-# Shares that are known to be 0 where all is well. An old route that has served fewer requests, all
-# without such a failure, counts as if it had served so many. It converts nothing, so that there is
-# no share of conversions to estimate.
+# Shares that are 0 without a fault. An old route with fewer requests and no such failure counts as
+# if it had served this many. It converts nothing, so its share of conversions needs no estimate.
 _ASSUMED = {"5xx": 100, "conversion": 10_000}
-# A machine that stands still is seen in so many parts of a window.
+# A stalled machine shows in at most this many parts of a window.
 _OF_A_STALL = 2
 SINCE = "since the percentage was set"
-# Those of which each failure is one.
+# Each failed request is of one of these kinds.
 _KINDS = ("5xx", "conversion", "401", "403", "404", "429", "other 4xx")
 
 
@@ -85,8 +85,8 @@ def compare_shares(
 ) -> Iterator[GateResult]:
     """Yield the results of the gates `errors` and `violations`.
 
-    No share of violations is known to be right: documents may be wrong about both services. So
-    nothing is judged without answers of the old route.
+    Documents may be wrong about both services, so violations are not judged without responses of
+    the old route.
 
     Args:
         beyond: How strongly the evidence has to contradict a limit.
@@ -189,7 +189,7 @@ class _Comparison(NamedTuple):
         return share_above((bad, total), (before, among), self.limit)
 
     def _on_the_new_route(self, measure: str) -> tuple[int, int]:
-        """Return the count and the total, but for a stall where nothing is to compare it with."""
+        """Return the count and the total, without parts that may be a stall of the machine."""
         new = self.seen.new
         bad, total = new.count(measure), new.total(measure)
         if measure in OF_STALLS:
@@ -245,7 +245,7 @@ def _old(seen: GateEvidence, measure: str, minimum: int) -> RouteOutcomes:
 
 
 def _how(old: RouteOutcomes, new: RouteOutcomes) -> str:
-    """Return how requests fail that did not on the old route, as a text; empty if none do."""
+    """Return the foremost kind of failure that the old route lacks, as a text; empty if none."""
 
     def more(measure: str) -> float:
         usual = share(old.count(measure), old.total(measure)) or 0.0
@@ -259,7 +259,7 @@ def _how(old: RouteOutcomes, new: RouteOutcomes) -> str:
 
 
 def _where(seen: GateEvidence) -> str:
-    """Return the field that violates the document more than on the old route, as a text."""
+    """Return the field with the most violations beyond the old route's, as a text."""
     old, new = max(seen.served_old.checked, 1), max(seen.served_new.checked, 1)
     more = {field.name: field.new / new - field.old / old for field in seen.fields}
     foremost = max(more, key=lambda name: more[name], default="")
@@ -274,7 +274,7 @@ def _of(count: int, total: int, kind: str) -> str:
     return f"{count} of {total} {kind} ({percent(share(count, total))})"
 
 
-# Fewer requests in the window are not enough for a decision by them alone.
+# With fewer requests in the window, all since the percentage was set are judged as well.
 _MANY = 100
 
 
@@ -286,14 +286,12 @@ def judge(gates: GateLimits | None, evidence: GateEvidence) -> tuple[GateResult,
       responses, of which missing ones count as good.
     - Chance does not explain it; see `gateway.rollout.significance`.
 
-    Both hold in the comparison with the old route and, where enough is known of them, in the
-    comparison with the moved clients before they were moved. Where it is not, the evidence is
-    weighed by how much clients differ from each other on the old route: the few that are moved
-    first may be unlike the rest.
+    Both must hold compared with the old route and, if enough is known of them, with the moved
+    clients before they were moved. Otherwise the evidence is weighed by how much clients differ on
+    the old route: the few that move first may differ from the rest.
 
-    While there are few requests in the window, a limit is also exceeded if that holds for all
-    requests since the percentage was set: what strikes one request a minute would never show
-    otherwise.
+    While the window has few requests, a limit is also exceeded if both hold for all requests since
+    the percentage was set: a failure a minute would never show otherwise.
     """
     if gates is None:
         return ()
@@ -327,7 +325,7 @@ def objection(results: Sequence[GateResult]) -> str | None:
 
 
 def missing(gates: GateLimits, evidence: GateEvidence) -> str | None:
-    """Return what has to be seen until all can be judged, or None if enough was seen."""
+    """Return which requests a judgement still needs, as a text, or None."""
     new, old = (
         gates.minimum - max(outcomes.requests, served.requests)
         for outcomes, served in (
@@ -349,16 +347,16 @@ def _more(count: int) -> str:
 
 
 def doubt(gates: GateLimits, evidence: GateEvidence) -> str | None:
-    """Return what has to be seen since few requests leave doubt; None where they leave none."""
+    """Return what is needed since few requests leave doubt, as a text; None without doubt."""
     found = next(iter(_doubts(gates, evidence).values()), None)
     return None if found is None else f"more requests, since they leave doubt: {found}"
 
 
 def _doubts(gates: GateLimits, seen: GateEvidence) -> Mapping[str, str]:
-    """Return the texts of those comparisons, by measure, that few requests leave in doubt.
+    """Return the texts of the comparisons that few requests leave in doubt, by measure.
 
-    No few requests are convincing, and a step that went on by them would move many clients to a
-    route that fails half of its requests. So all requests since the step began are looked at.
+    Few requests convince nobody, and the next step could move many clients to a route that fails
+    half of its requests. So all requests since the step began are compared.
     """
     found = [*_exceeded_since(gates, seen, DOUBTFUL)]
     if seen.compared < _MANY:
@@ -367,7 +365,7 @@ def _doubts(gates: GateLimits, seen: GateEvidence) -> Mapping[str, str]:
 
 
 def _exceeded_since(gates: GateLimits, seen: GateEvidence, beyond: float) -> Iterator[GateResult]:
-    """Yield what all requests since the percentage was set exceed, where the window has few."""
+    """Yield the limits that all requests since the percentage was set exceed."""
     old = max(seen.old, seen.served_old, key=lambda outcomes: outcomes.requests)
     longer = seen._replace(old=old, new=seen.served_new)
     few = {
@@ -438,8 +436,8 @@ def _latency(
 def _mostly_slower(parts: Sequence[RouteOutcomes], base: RouteOutcomes, limit: float) -> bool:
     """Return whether durations exceed the limit for most of the window.
 
-    Where nothing is to compare with at the same time, a machine that stands still for seconds would
-    look like a slow route.
+    Without traffic on the old route at the same time, a machine that stalls for seconds would look
+    like a slow route.
     """
     means = [part.seconds / part.requests for part in parts if part.requests]
     slower = [mean for mean in means if mean > limit * base.seconds / base.requests]

@@ -23,8 +23,8 @@ answers at a limit of 1 % beside an old route without any, and 9 of 9 beside 9 g
 DOUBTFUL = 0.5
 """The value from which few requests are not enough to go on by.
 
-It is that of one standard deviation. A healthy route has it often, and is only waited for: 1 of 5
-bad answers beside 5 good ones is enough.
+It is that of one standard deviation. A healthy route reaches it often, and then the step only
+waits: 1 of 5 bad responses beside 5 good ones is enough.
 """
 
 

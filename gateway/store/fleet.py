@@ -102,11 +102,11 @@ from gateway.usage.history import HistoryQuery, HistoryView, whole_history
 
 # Seconds between two heartbeats, two attempts to listen, and two rounds while batches wait.
 _INTERVAL, _LISTEN_AGAIN, _CATCH_UP = 1.0, 5.0, 0.05
-# A clock that is off by fewer seconds is not corrected in counts.
+# Times of counts are corrected if the clock was off by more seconds.
 _TOLERATED = 1.0
 # The documents in the local cache.
 _CACHED = (OVERRIDES, CUTOVERS, REVISION_NAME)
-# Why counting begins anew.
+# Reasons to restart counting.
 _LACKS = "the database lacks what it had confirmed, as one from a backup does"
 _CLOCK_SET = "the clock of the database was set"
 _CUT_OFF = "this replica ended while it was cut off, with what it had counted"
@@ -141,7 +141,6 @@ async def send_heartbeat(
     asked = passed()
     async with database.transaction() as (connection, now):
         behind = clock.set(now, asked)
-        # Set for the first time since the start, or to another time.
         if abs(behind) > _TOLERATED:
             outbox.shift(behind)
         batch = outbox.batch()
@@ -166,7 +165,7 @@ async def send_heartbeat(
 
 
 async def _take_place(connection: PostgresConnection, before: StartRecord, now: float) -> str:
-    """Mark a start whose process has ended as gone; return why its counts may be missing."""
+    """Mark a start whose process has ended as gone; return why counts may be missing, or ""."""
     same = replicas.c.start == before.start
     row = await connection.execute(sa.select(replicas.c.heard).where(same))
     heard = row.scalar_one_or_none() or 0.0
@@ -175,7 +174,7 @@ async def _take_place(connection: PostgresConnection, before: StartRecord, now: 
     )
     if before.cut_off:
         return _CUT_OFF
-    # Rows of starts that are gone for long are deleted.
+    # Rows of starts that left long ago are deleted.
     return _LACKS if heard < before.heard and before.heard > now - KEEP_GONE else ""
 
 
@@ -192,7 +191,7 @@ def _reporting() -> ReturningInsert[tuple[float]]:
 
 
 def _handing_in() -> sa.ClauseElement:
-    """Return the query for the reply, which hands a batch in as well if it has a content."""
+    """Return the query that reads the reply, and first inserts a batch if there is one."""
     content = sa.bindparam("content", type_=sa.LargeBinary)
     number = sa.bindparam("number", type_=sa.BigInteger)
     batch = sa.select(sa.bindparam("of", type_=sa.Text), number, content).where(
@@ -439,7 +438,7 @@ class FleetState(State):
 
     async def _listen(self) -> None:
         while True:
-            # Without notifications, the next heartbeat reads what they would announce.
+            # Without notifications, the next heartbeat reads the change.
             with suppress(StateError):
                 await self._database.listen(self._notified.set)
             await asyncio.sleep(_LISTEN_AGAIN)

@@ -187,7 +187,7 @@ async def delete_shadow(connection: PostgresConnection, key: VersionKey) -> None
 
 
 def labels_begin(key: VersionKey) -> str:
-    """Return the begin of the encoded labels of the counts of a version."""
+    """Return how the encoded labels of all counts of a version begin."""
     return encoded(key)[:-1]
 
 
@@ -282,16 +282,15 @@ KEEP_GONE = 90 * 86_400.0
 """For this many seconds, the row of a start that is gone is kept."""
 _NAME = "judge"
 _Reset = tuple[str, str, int]
-# The maximum number of bytes of batches, and one more batch, that are added in one transaction:
-# some thousand rows.
+# The bytes of batches added in one transaction, some thousand rows; the last batch may exceed them.
 _MAX_BYTES = 256 * 1024
 # The time-out of a round in seconds. A batch is large after a long time without the database.
 _PATIENCE = 60.0
-# Within this many seconds, a replica has reported that it loaded another configuration.
+# A replica reports another configuration within this many seconds.
 _REPORTED = 5.0
 # The number of entries of the audit log that are kept.
 _KEEP_AUDIT = 10_000
-# Old rows are removed with every so many rounds.
+# Old rows are removed once in this many rounds.
 _TIDY = 600
 
 
@@ -328,7 +327,7 @@ NO_LEASE = Lease("", 0, 0.0)
 
 
 def _waiting() -> sa.Select[tuple[str, int, float, str | None, int, bytes, int]]:
-    """Return the query for the lease, beside each of the batches that are waiting, or once."""
+    """Return the query for the lease with each waiting batch, or once if there is none."""
     order = batches.c.start, batches.c.sequence
     size = sa.func.octet_length(batches.c.content)
     before = (sa.func.sum(size).over(order_by=order) - size).label("before")
@@ -346,7 +345,7 @@ def _waiting() -> sa.Select[tuple[str, int, float, str | None, int, bytes, int]]
 
 
 def _done() -> Insert:
-    """Return the statement that writes the lease, and ends the batches that are in the sums."""
+    """Return the statement that writes the lease and deletes the merged batches."""
     last = sa.func.unnest(
         sa.bindparam("starts", type_=ARRAY(sa.Text)),
         sa.bindparam("until", type_=ARRAY(sa.BigInteger)),
@@ -474,7 +473,7 @@ class Leader:
     async def _to_forget(
         self, connection: PostgresConnection, rows: list[ReplicaRow], now: float
     ) -> list[ReplicaRow]:
-        """Return the rows of replicas that were lost for long enough to be forgotten."""
+        """Return the rows of replicas that are lost for longer than `fleet.forget_after`."""
         lost_for = self._membership.rules().forget_after
         over = [row for row in rows if row.is_expired(now, lost_for)]
         # If its clock was set, counting begins anew with the next heartbeat.
@@ -504,7 +503,7 @@ class Leader:
         marks: dict[str, int] = {}
         totals, outcomes = Totals(), list[CutoverDelta]()
         for start, sequence, content, merged in waiting:
-            # A batch in the sums was sent again, after its confirmation was lost.
+            # A batch is sent again after its confirmation was lost.
             if sequence <= max(merged or 0, marks.get(start, 0)):
                 continue
             marks[start] = sequence

@@ -100,7 +100,7 @@ class LocalState(State):
         return FailoverRank(0, 0)
 
     async def close(self) -> None:
-        """Write what is left, and release the file, unless the disk does not answer."""
+        """Write the last changes and release the file, unless the disk does not answer."""
         await self._write()
         if self.stale_since is not None:
             await self._write()  # of a file that was gone, the first one made an empty one
@@ -236,7 +236,7 @@ class LocalState(State):
         self._audit.extend(draft.entries)
 
     def _check_clock(self) -> None:
-        """Begin to count anew if the clock was set: earlier counts have times of the former one."""
+        """Restart counting if the clock was set, since earlier counts have other times."""
         now = time.time()
         former, self._ahead = self._ahead, now - passed()
         if abs(self._ahead - former) > WAS_SET:

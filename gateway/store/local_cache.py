@@ -15,10 +15,9 @@ from gateway.base.daemon_thread import in_daemon_thread
 from gateway.base.files import write_in_place, write_whole
 from gateway.observe import log
 
-# Seconds that a write is waited for, less than a lease lasts; and after which one that does not end
-# is reported.
+# Seconds to wait for a write, less than a lease lasts; and until a write that hangs is reported.
 _PATIENCE, _LONG = 1.0, 10.0
-# Seconds between two notes of the last heartbeat.
+# Seconds between two writes of the last heartbeat.
 _NOTE_AGAIN = 60.0
 _MAX_BYTES = 1024 * 1024
 
@@ -45,7 +44,7 @@ class CacheFile:
         return self._writing is not None and not self._writing.done()
 
     async def write(self, call: Callable[[], None]) -> bool:
-        """Call a function that writes, unless a write goes on; return whether it has returned."""
+        """Call a function that writes, unless another write runs; return whether it is done."""
         if self.busy:
             if time.monotonic() - self._began > _LONG:
                 self.report("the disk does not answer")

@@ -15,7 +15,7 @@ from gateway.usage.delta import CutoverDelta, Delta, SampleDelta
 from gateway.usage.history import IntervalRow, Resolution
 from gateway.usage.totals import CountRow, StateRows, Totals, UsageRow
 
-# The outcomes of cutovers are kept of this many deltas; gates judge by the latest.
+# The deltas whose outcomes of cutovers are kept; gates use the latest.
 _MAX_OUTCOMES = 600
 
 
@@ -60,7 +60,7 @@ class Outbox:
             self._outcomes.append(delta.outcomes)
 
     def shift(self, seconds: float) -> None:
-        """Correct the times of counts in no batch yet: the clock was behind by so many seconds."""
+        """Correct the times of counts in no batch yet, by the seconds that the clock was behind."""
         former, self._waiting = self._waiting, Totals()
         rows = former.changes()
 

@@ -31,11 +31,11 @@ from sqlalchemy.util import greenlet_spawn
 from gateway.store.state import StateError, StateUnreachableError, StateUnsureError
 from gateway.store.tables import OLDEST, REVISION, create_tables, upgrade_tables
 
-# SQLSTATEs that pass: the server starts, stops, is a standby that takes no changes, or has no
-# connection or no room left.
+# Transient SQLSTATEs: the server starts, stops, is a read-only standby, or has no connection or
+# space left.
 _PASSING = ("08", "53", "57", "58", "25006", "25P03", "40", "55P03")
-# PgBouncer uses the SQLSTATE of a wrong protocol for all refusals, and for a server that it cannot
-# reach, which passes.
+# PgBouncer uses the SQLSTATE of a protocol violation for all refusals, and for a server that it
+# cannot reach, which is transient.
 _POOLER = "08P01"
 _REFUSED = "28P01"
 _POOLER_SAYS = {
@@ -148,7 +148,7 @@ def _lower(error: OSError) -> str:
         return "no answer in time"
     if "connection_lost" in str(error) or not str(error):  # so the driver and asyncio say it
         return "the connection broke off"
-    # asyncio says which call failed; of several addresses, all that was said.
+    # asyncio prepends the failed call, and joins the errors of several addresses.
     number = re.search(r"\[Errno ([0-9]+)\]", str(error))
     said = os.strerror(int(number[1])) if number else error.strerror or str(error)
     return said[:1].lower() + said[1:]
@@ -187,15 +187,15 @@ _BEGIN = (
     " SET LOCAL idle_in_transaction_session_timeout = '{idle:g}s'"
 )
 _WRITER = _BEGIN.format(mode="", idle=_IDLE)
-# A reader blocks nobody, and may belong to a gateway that is busy otherwise.
+# A reader holds no lock, and a busy gateway may pause between its statements.
 _READER = _BEGIN.format(mode=" ISOLATION LEVEL REPEATABLE READ, READ ONLY", idle=30)
-# Errors of the server about a prepared statement that it does not have.
+# Errors of a server that lost a prepared statement, or has another under its name.
 _FORGOTTEN = (
     asyncpg.InvalidSQLStatementNameError,
     asyncpg.DuplicatePreparedStatementError,
     asyncpg.InvalidCachedStatementError,
 )
-# Errors that the driver raises of a server, of a connection, and of one that cannot go on.
+# Errors of the driver: from the server, from the connection, and from a broken protocol.
 _DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 _MAY_ADD_TO_AUDIT = sa.text(
     f"SELECT has_sequence_privilege(pg_get_serial_sequence('{SCHEMA}.audit', 'id'), 'USAGE')"
@@ -329,7 +329,7 @@ class PostgresConnection:
             closed = self._driver.is_closed()
             if closed or not isinstance(error, asyncpg.PostgresError):
                 self._connection.invalidate()
-            # InternalClientError: the server has said that it ends, and has not closed it yet.
+            # InternalClientError: the server announced its shutdown, and has not closed yet.
             ended = closed and isinstance(error, asyncpg.InterfaceError)
             if ended or isinstance(error, asyncpg.InternalClientError):
                 raise ConnectionError("the connection broke off") from None
@@ -376,12 +376,12 @@ class PostgresDatabase:
         self._keeps = keeps
 
     async def prepare(self) -> None:
-        """Bring the schema to the newest revision, once for all replicas that start together."""
+        """Create the schema or upgrade it, once for all replicas that start together."""
         async with self.transaction() as (connection, _):
             revision = await self._revision(connection)
             if revision >= REVISION:
                 await self._check_newer(connection, revision)
-                # Better refused now than with the first change or rollback.
+                # Refused at the start rather than with the first change or rollback.
                 if not (await connection.execute(_MAY_ADD_TO_AUDIT)).scalar_one():
                     raise StateError(f"{self.name}: {REASONS[NO_RIGHTS]}")
                 return
@@ -461,7 +461,7 @@ class PostgresDatabase:
             await asyncio.shield(asyncio.ensure_future(greenlet_spawn(connection.close)))
 
     async def end_silent(self) -> None:
-        """End transactions of gateways that went silent within a statement; raises StateError."""
+        """End transactions of gateways suspended within a statement; raises StateError."""
         locks = {"judge": LOCK_LEADER, "change": LOCK_CHANGE}
         async with self.transaction() as (connection, _):
             await connection.execute(_END_SILENT, {"silent": _IDLE, "of": SCHEMA, **locks})

@@ -29,7 +29,7 @@ from gateway.store.tables import (
 from gateway.usage.history import History, HistoryQuery, HistoryView, Resolution, whole_history
 from gateway.usage.totals import ClientUsage, Occurrences, RowKey, StateRows, Totals
 
-# The number of rows that are fetched at a time of tables whose rows are not bounded, some MB.
+# Rows fetched at a time from unbounded tables, some MB.
 _ROWS = 5000
 # The time-out for reading the sums of all versions, in seconds.
 _PATIENCE = 30.0
@@ -144,7 +144,7 @@ async def _add_clients(
         if rows:
             found = totals.clients_of(name, version)
             found.rows = rows
-            # Lists: a generator would be called for each row.
+            # Lists are faster than generators here.
             found.last = max([row.last for row in rows.values()])
             found.served = max([row.served for row in rows.values()])
 
@@ -165,7 +165,7 @@ async def _add_counts(
 
 
 def _of_version(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
-    """Return the condition that a row is of an API and a version, each unless it is null."""
+    """Return the condition that a row belongs to an API and a version; null matches all."""
     api, label = sa.bindparam("api", type_=sa.Text), sa.bindparam("label", type_=sa.Text)
     columns = table.columns
     return sa.or_(api.is_(None), columns.api == api), sa.or_(
@@ -174,7 +174,7 @@ def _of_version(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _since(name: str) -> sa.ColumnElement[bool]:
-    # Of the type of the column: another one uses no index.
+    # With the type of the column, so that the index is used.
     return history.c.start >= sa.bindparam(name, type_=sa.BigInteger)
 
 
@@ -187,7 +187,7 @@ _VERSIONS = Statement(sa.select(*_KEY).distinct())
 _CALLED = Statement(sa.select(called).where(*_of_version(called)))
 _COUNTS = Statement(sa.select(counts))
 _VIOLATIONS = Statement(sa.select(counts).where(counts.c.kind == "violations"))
-# By the order of bytes, like the index; the order of the database's language does not use it.
+# Compared by bytes, as in the index; comparison in the collation of the database does not use it.
 _FIRST, _END = (
     counts.c.labels.bool_op(compared)(sa.bindparam(name, type_=sa.Text))
     for compared, name in (("~>=~", "first"), ("~<~", "end"))
@@ -206,7 +206,7 @@ _HISTORY = Statement(
         *ALL_BUT_CALLERS, sa.case((_since("callers"), history.c.callers), else_=_NO_CALLERS)
     ).where(history.c.by == sa.bindparam("by"), _since("since"), *_of_version(history))
 )
-# The callers of minutes are not needed, and half of the data.
+# Without the callers of minutes, which are not needed and half of the data.
 _OF_VERSION = Statement(
     sa.union_all(
         *(

@@ -30,10 +30,10 @@ DEPUTY = "deputy"
 """The document with the start of the replica that acts if leader and database are gone together."""
 # The maximum number of services with failing targets that a replica reports.
 _FAILING = 100
-# A clock of this machine that differs by more seconds is reported.
+# A difference between the clocks of machine and database of more seconds is reported.
 _SKEW = 5.0
-# Dates of requests go by this machine's clock while it differs by less, in seconds, so that they do
-# not follow each delay of an answer.
+# Smaller differences, in seconds, do not change the dates of requests: they come from the delay of
+# a response.
 _APART = 0.5
 
 
@@ -66,7 +66,7 @@ class ReplicaRow(NamedTuple):
 
         Another one of the same name does not matter: this one may be cut off, and serve.
         """
-        # A heartbeat in the future is from before the clock of the database was set back.
+        # A heartbeat in the future means that the clock of the database was set back.
         return not -SILENT_SECONDS <= now - self.heard <= SILENT_SECONDS
 
     def is_expired(self, now: float, lost_for: float, since: float = -inf) -> bool:
@@ -146,7 +146,7 @@ def fleet_view(
 
 
 def warnings(rows: Sequence[ReplicaRow], now: float, revision: int, changed: float) -> list[str]:
-    """Return what is wrong with the fleet, a sentence each; for the arguments, see `fleet_view`."""
+    """Return a sentence for each problem of the fleet; for the arguments, see `fleet_view`."""
     here = _heard(rows, now)
     found = []
     if len(hashes := {row.rules for row in here}) > 1:
@@ -223,13 +223,13 @@ class FleetClock:
         self.was_set = False
 
     def follow(self, set_ahead: SetAhead) -> None:
-        """Set the function that takes by how many seconds this machine's clock is behind."""
+        """Set the function that takes the seconds by which this machine's clock is behind."""
         self._set_ahead = set_ahead
         set_ahead(self._passed_on)
         self.pass_on()
 
     def pass_on(self) -> None:
-        """Call that function if the difference changed, as when this machine's clock is set."""
+        """Call that function if the difference changed."""
         ahead = self.ahead
         if self._set_ahead is not None and abs(ahead - self._passed_on) > _APART:
             self._passed_on = ahead

@@ -54,8 +54,8 @@ _UNREADABLE = (
     *(ValueError, TypeError, LookupError),
 )
 _ANOTHER = "move it away, or name another file in 'state'"
-# Files of schemas 1 to 3: what each lacks, and where the columns of their tables go; a client of
-# NULL stood for all others.
+# Files of schemas 1 to 3: the statements from each to the next, and the columns of their tables. A
+# client of NULL was the sum of all others.
 _STEPS = {
     1: (
         "ALTER TABLE usage ADD COLUMN served REAL NOT NULL DEFAULT 0",
@@ -198,7 +198,7 @@ class SqliteFile:
             self._path.unlink()
             raise self._recreated("emptied")
         if self._beside not in (None, self._files_beside()):
-            # Closing moves the content of the log, which is open, to the file.
+            # Closing moves the content of the open log to the file.
             raise self._recreated("left by the files beside it")
 
     def _files_beside(self) -> list[int | None]:
@@ -247,7 +247,7 @@ class SqliteFile:
             self._lock = None
 
     def _check_readable(self) -> None:
-        """Raise StateError with the reason of the system, which SQLite does not give."""
+        """Raise StateError with the reason from the system, since SQLite hides it."""
         try:
             with open_regular(self._path):
                 pass
@@ -309,7 +309,7 @@ class SqliteFile:
         elif not isinstance(original, sqlite3.OperationalError):
             return self._foreign()
         elif self._read_only:
-            # SQLite makes -shm to read a file, and takes any -wal beside it for one of the file.
+            # SQLite creates -shm to read a file, and uses any -wal beside it.
             reason = (
                 f"the state cannot be read: {original}; copy it with the -wal and -shm that are"
                 " beside it, or alone where there are none, to an empty folder that can be written,"
@@ -388,7 +388,7 @@ class _Mark(msgspec.Struct, frozen=True):
     unwritten: bool
 
 
-# The number of writes is noted after this many writes.
+# The mark is written once in this many writes.
 _NOTE_AFTER = 30
 
 

@@ -29,38 +29,38 @@ SILENT_SECONDS = 5.0
 LAG_SECONDS = 2.0
 """The maximum delay between a request and its count in the sums: processes report once a second."""
 IN_FORCE_SECONDS = 2.0
-"""The maximum delay until a change is in force on every replica that is heard."""
+"""The maximum delay until a change is in force on every replica that sends heartbeats."""
 
 
 class StateError(Exception):
-    """A store that cannot be used; the text names it, the reason, and a remedy."""
+    """The store cannot be used; the text has its name, the reason and a remedy."""
 
 
 class StateUnreachableError(StateError):
-    """A store that cannot be reached now, and may be later."""
+    """The store cannot be reached now; a retry may succeed."""
 
 
 class StateUnsureError(StateUnreachableError):
-    """A store that was lost while it confirmed a change, which it may have made or not."""
+    """The connection broke during a commit, so the change may be stored or not."""
 
 
 class StateBusyError(StateError):
-    """A store that others read for so long that a reader gave up."""
+    """All places for readers were taken for too long."""
 
 
 class StateLostError(StateError):
-    """A store that was removed while the gateway ran, and is empty again."""
+    """The file was removed while the gateway ran, and was created again, empty."""
 
 
 class UnknownReplicaError(LookupError):
-    """A replica that does not exist here; the text names it and those that do."""
+    """There is no such replica here; the text names the known ones."""
 
 
 class DataGap(NamedTuple):
-    """Counts that the sums may lack.
+    """A reason why the sums may lack counts.
 
     Attributes:
-        replica: the replica that is not heard; None if it is the database.
+        replica: the replica without heartbeats; None if the database is away.
     """
 
     replica: str | None
@@ -125,7 +125,7 @@ class ReplicaView(NamedTuple):
 
 
 class FleetView(NamedTuple):
-    """All replicas, and what is wrong with them, a sentence each."""
+    """All replicas, and a sentence for each problem."""
 
     replicas: list[ReplicaView]
     warnings: list[str]
@@ -324,11 +324,11 @@ class State(ABC):
 
     @abstractmethod
     async def history(self, query: HistoryQuery) -> HistoryView:
-        """Answer a query for intervals of the history."""
+        """Return the intervals of a query."""
 
     @abstractmethod
     def cutover(self, key: VersionKey) -> CurrentCutover:
-        """Return a cutover as people see it."""
+        """Return a cutover for operators."""
 
     @abstractmethod
     async def audit(self) -> list[AuditEntry]:
@@ -352,11 +352,11 @@ class State(ABC):
 
     @abstractmethod
     async def read_document(self, name: str) -> tuple[object, float]:
-        """Return a document that all replicas share, or None, and the time of the store."""
+        """Return a shared document, or None, and the time of the store."""
 
     @abstractmethod
     async def change_document(self, name: str, change: Callable[[object], object]) -> None:
-        """Replace a document by the result of a function, while no other replica does so."""
+        """Replace a shared document by the result of a function, under a lock."""
 
     async def pause(self, key: VersionKey, request: ChangeRequest) -> None:
         """Pause the brownouts of a version; raises ChangedMeanwhileError."""

@@ -55,7 +55,7 @@ counts = sa.Table(
     *_keys("kind", "labels"),  # labels: a JSON array
     *_columns(_COUNT, "count"),
     *_columns(_MOMENT, "first", "last"),
-    # For those of one version, whose labels begin alike.
+    # For the counts of one version, whose labels have a common prefix.
     sa.Index("counts_by_labels", "labels", postgresql_ops={"labels": "text_pattern_ops"}),
 )
 documents = sa.Table("documents", metadata, *_keys("name"), *_columns(_TEXT, "document"))  # JSON
@@ -75,7 +75,7 @@ history = sa.Table(
     *_columns(_MOMENT, "seconds"),
     *_columns(sa.LargeBinary(), "buckets"),  # the number of requests by duration
     *_columns(sa.LargeBinary(), "callers"),  # the content of a Distinct
-    # The latest days of all versions are few of the rows.
+    # For the latest days of all versions, which are few rows.
     sa.Index("history_by_start", "by", "start"),
 )
 # The tables of a fleet; a gateway that keeps its state alone leaves them empty.
@@ -91,7 +91,7 @@ replicas = sa.Table(
     *_columns(_MOMENT, "started", "heard"),
     *_columns(_COUNT, "sequence", "merged", "applied"),
     sa.Column("gone", _MOMENT),  # when it left or was forgotten
-    # Releases before these columns do not write them.
+    # Former releases do not write these columns.
     sa.Column("refused", sa.Text, nullable=False, server_default=""),
     sa.Column("failing", sa.Text, nullable=False, server_default=""),
 )
@@ -110,7 +110,7 @@ leases = sa.Table(
     *_columns(_COUNT, "token"),
     *_columns(_MOMENT, "renewed"),
 )
-# As Alembic makes it.
+# As Alembic creates it.
 _revisions = sa.Table(
     "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True)
 )
@@ -118,7 +118,7 @@ _AUDIT = [column for column in audit.columns if column is not audit.c.id]
 LATEST_AUDIT = sa.select(*_AUDIT).order_by(audit.c.id.desc()).limit(MAX_AUDIT)
 """The query for the latest entries of the audit log, the latest first."""
 ALL_BUT_CALLERS = [each for each in history.columns if each is not history.c.callers]
-# As text, as it runs every two seconds; see `replace_rows`.
+# As text, since it runs every two seconds; see `replace_rows`.
 _KNOWN_INTERVAL = (
     "SELECT api, version, by, start, requests, errors, refused, seconds, buckets, callers"
     " FROM history WHERE api = ? AND version = ? AND by = ? AND start = ?"
@@ -156,7 +156,7 @@ def read_rows(connection: sa.Connection) -> StateRows:
         except msgspec.ValidationError as error:
             raise msgspec.ValidationError(f"in the table '{table.name}': {error}") from None
 
-    # In the place of `others`: no client.
+    # The row of all others has no client.
     named = sa.case((usage.c.others, None), else_=usage.c.client)
     used = sa.select(*usage.columns[:3], named, *usage.columns[5:])
     stored = rows(documents, sa.select(documents), list[tuple[str, str]])
@@ -238,7 +238,7 @@ def replace_rows(
     if not rows:
         return
     if connection.dialect.name == "sqlite":
-        # As text, since it runs every two seconds, and making it takes longer than running it.
+        # As text, since it runs every two seconds, and compiling it takes longer than running it.
         names = ", ".join(f'"{column.name}"' for column in table.columns)
         values = ", ".join("?" for _ in table.columns)
         statement = f"INSERT OR REPLACE INTO {table.name} ({names}) VALUES ({values})"  # noqa: S608  # ours

@@ -196,7 +196,7 @@ class Delta(msgspec.Struct, array_like=True, frozen=True):
     """All counts of a process since its last delta.
 
     Attributes:
-        lost: whether counts from before it are lost, so that nobody knows all of them.
+        lost: whether earlier counts are lost.
     """
 
     at: float

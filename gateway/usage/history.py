@@ -47,8 +47,7 @@ class Resolution(StrEnum):
         return int(at) // self.seconds * self.seconds
 
 
-# In memory, all versions together have at most this many intervals (25 MB); with more versions,
-# they reach less far back.
+# The intervals of all versions in memory (25 MB); with more versions, each reaches less far back.
 _MAX_INTERVALS = {Resolution.MINUTE: 50_000, Resolution.DAY: 8_000}
 _BY = {by.value: by for by in Resolution}
 SeriesKey = tuple[str, str, Resolution]
@@ -72,7 +71,7 @@ class Distinct:
 
     def __init__(self, kept: int, content: bytes = b"") -> None:
         self._kept = kept
-        # Decoded when names are added: most sketches are only counted.
+        # Decoded when names are added, since most sketches are only counted.
         self._content = content[: 8 * kept]
         self._hashes: array[int] | None = None
 
@@ -249,8 +248,8 @@ class HistoryView(NamedTuple):
 class History:
     """Intervals in memory: the history of a gateway without a store, or what is not stored yet.
 
-    It keeps the latest intervals of each version. Their age does not matter, so that a clock that
-    jumps deletes nothing.
+    It keeps the latest intervals of each version, whatever their age, so that a clock that is set
+    deletes nothing.
 
     Args:
         bounded: whether all versions together are bounded as well.
@@ -317,7 +316,7 @@ class History:
         return rows
 
     def view(self, query: HistoryQuery, now: float, replica: str | None = None) -> HistoryView:
-        """Answer a query at a time in seconds since 1970; `replica` as in HistoryView."""
+        """Return the intervals of a query; `now` in seconds since 1970."""
         since = query.since(now)
         series = {
             (api, version): {at: found[at] for at in sorted(at for at in found if at >= since)}

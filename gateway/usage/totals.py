@@ -326,7 +326,7 @@ class Totals:
         return found
 
     def absorb(self, delta: Delta) -> None:
-        """Add the counts of a process; if it lost counts before them, counting begins anew."""
+        """Add the counts of a process; if it lost earlier ones, counting restarts."""
         if delta.lost:
             self.since = max(self.since, delta.at)
         self.history.absorb(delta)
@@ -363,9 +363,9 @@ class Totals:
                 self.sample(sample)
 
     def sample(self, sample: SampleDelta) -> None:
-        """Add a sample; it replaces an equal one, or one of the field that has the most.
+        """Add a sample; it replaces an equal one, or one of the field with the most samples.
 
-        Otherwise frequent differences would crowd out the rare one that is worth a look.
+        Otherwise frequent differences would displace the rare ones.
         """
         place = sample.kind, sample.api, sample.version
         kept = self.samples.setdefault(place, deque(maxlen=_SAMPLES))
