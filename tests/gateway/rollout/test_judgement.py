@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.rollout.gates import MEASURES, GateEvidence, GateLimits, GateOutcome
-from gateway.rollout.judgement import doubt, judge, missing, objection
+from gateway.rollout.gates import (
+    MEASURES,
+    GateEvidence,
+    GateLimits,
+    GateOutcome,
+    GateResult,
+    MovedClients,
+    ViolatedField,
+)
+from gateway.rollout.judgement import doubt, judge, missing, objection, worst_moved
 from gateway.rollout.route_outcomes import RouteOutcomes
 from tests.gateway.rollout.outcomes import outcomes
 from tests.gateway.world import LAW
@@ -393,3 +401,154 @@ def test_more_good_responses_never_exceed_a_limit(requests: int, failures: int, 
     if against(GATES, GateEvidence(new=outcomes(requests, _5xx=failures))) is None:
         new = outcomes(requests + more, _5xx=failures)
         assert against(GATES, GateEvidence(new=new)) is None
+
+
+VALIDATING = GateLimits(violations=0.01, minimum=5)
+BAD, USUAL = "GET /orders /total", "GET /orders /note"
+
+
+def validated(checked: int, violating: int, writes: int = 0, bad: int = 0) -> RouteOutcomes:
+    """Return the outcomes of requests, of whose answers some are validated."""
+    sampled = outcomes(checked * 2, writes=writes)
+    return sampled._replace(
+        checked=checked, violating=violating, checked_writes=writes, violating_writes=bad
+    )
+
+
+def violated(seen: GateEvidence, gates: GateLimits = VALIDATING) -> dict[str, str]:
+    """Return the texts of the comparisons that exceed their limits."""
+    found = judge(gates, seen)
+    return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
+
+
+def test_a_violation_on_the_new_route_alone_exceeds_the_limit() -> None:
+    old, new = validated(200, 0), validated(20, 20)
+    fields = ViolatedField(USUAL, 30, 3), ViolatedField(BAD, 0, 20)
+    seen = GateEvidence(old, new, served_old=old, served_new=new, fields=fields)
+    assert violated(seen) == {
+        "answers": (
+            "violations (answers): 20 of 20 validated answers (100%) violate the document on the"
+            " new route, 0 of 200 validated answers (0%) on the old route, within 300 s; 1% more"
+            f" may; most of all {BAD}"
+        )
+    }
+    assert [each.gate for each in judge(VALIDATING, seen)] == ["violations"] * 2
+    assert violated(seen, GateLimits(errors=0.01, minimum=5)) == {}
+
+
+def test_violations_on_both_routes_exceed_nothing() -> None:
+    for share in (0.1, 0.5, 1.0):
+        old, new = validated(200, int(200 * share)), validated(40, int(40 * share))
+        seen = GateEvidence(old, new, served_old=old, served_new=new)
+        assert violated(seen) == {}
+        assert doubt(VALIDATING, seen) is None
+
+
+def test_violations_are_not_judged_without_the_old_route() -> None:
+    new = validated(500, 500)
+    seen = GateEvidence(outcomes(500), new, served_new=new)
+    assert violated(seen) == {}
+    assert {each.outcome for each in judge(VALIDATING, seen)} == {GateOutcome.INCONCLUSIVE}
+    assert missing(VALIDATING, seen) is None  # a version may have no document, and a step goes on
+
+
+def test_clients_whose_responses_always_violate_the_document_do_not_count() -> None:
+    old, new = validated(900, 9), validated(100, 50)
+    assert list(violated(GateEvidence(old, new))) == ["answers"]
+    assert violated(GateEvidence(old, new, before=validated(100, 50))) == {}
+    unlike = tuple(validated(50, 50 * (number == 0)) for number in range(20))
+    few = GateEvidence(validated(1000, 50), validated(50, 50))
+    assert list(violated(few)) == ["answers"]
+    assert violated(few._replace(cells=unlike)) == {}
+
+
+def test_violations_of_writes_are_compared_separately() -> None:
+    old, new = validated(5000, 0, 40), validated(5000, 12, 12, 12)
+    seen = GateEvidence(old, new, served_old=old, served_new=new)
+    assert violated(seen) == {
+        "write answers": (
+            "violations (write answers): 12 of 12 validated answers to writes (100%) violate the"
+            " document on the new route, 0 of 40 validated answers to writes (0%) on the old"
+            " route, within 300 s; 1% more may"
+        )
+    }
+
+
+def test_few_violations_make_a_step_wait() -> None:
+    old, new = validated(8, 0), validated(5, 2)
+    seen = GateEvidence(old, new, served_old=old, served_new=new)
+    assert violated(seen) == {}
+    assert "violations (answers): 2 of 5" in str(doubt(VALIDATING, seen))
+    longer = seen._replace(served_new=validated(50, 20), served_old=validated(80, 0), outlasts=True)
+    assert "since the percentage was set" in violated(longer)["answers"]
+
+
+ERRORS = GateLimits(errors=0.01, minimum=100)
+
+
+def written(writes: int, failed: int) -> RouteOutcomes:
+    """Return the outcomes of requests, a quarter of which are writes."""
+    return outcomes(writes * 4, writes=writes, failed_writes=failed, _4xx=failed)
+
+
+FINE = MovedClients(written(30, 2), written(20, 1))
+LOST = MovedClients(written(30, 2), written(20, 20))
+MANY = GateEvidence(written(300, 18), written(300, 30), served_new=written(900, 90), outlasts=True)
+
+
+def failed(seen: GateEvidence) -> dict[str, str]:
+    """Return the texts of the comparisons that exceed their limits."""
+    found = judge(ERRORS, seen)
+    return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
+
+
+def test_one_moved_client_with_failing_writes_exceeds_the_limit() -> None:
+    assert failed(MANY._replace(moved=(FINE,) * 11)) == {}
+    seen = MANY._replace(moved=(*(FINE,) * 11, LOST))
+    assert failed(seen) == {
+        "writes": (
+            "errors (writes): 20 of 20 writes (100%) were answered 4xx or 5xx on the new route,"
+            " 2 of 30 writes (6.67%) of the same clients before, since the percentage was set;"
+            " 1% more may; 30 of all 1200 requests were answered 4xx other than 401, 403, 404 and"
+            " 429"
+        )
+    }
+    assert failed(seen._replace(outlasts=False)) == {}
+    assert doubt(ERRORS, seen) is None
+
+
+def test_moved_clients_that_failed_before_or_seldom_exceed_nothing() -> None:
+    for before, since in (
+        (written(30, 30), written(20, 20)),  # it always failed
+        (written(30, 2), written(20, 17)),  # some succeed
+        (written(30, 2), written(4, 4)),  # too few
+        (written(0, 0), written(20, 20)),  # nobody knows what is usual
+        (written(30, 2), written(0, 0)),
+    ):
+        assert failed(MANY._replace(moved=(FINE, MovedClients(before, since)))) == {}
+
+
+def test_more_clients_need_stronger_evidence() -> None:
+    few = MovedClients(written(30, 2), written(8, 8))
+    assert worst_moved(MANY._replace(moved=(few,)), "writes", 0.01, 1) == few
+    assert worst_moved(MANY._replace(moved=(few,) * 100), "writes", 0.01, 14) is None
+
+
+@pytest.mark.parametrize(
+    ("gate", "new", "old", "limit", "used"),
+    [
+        ("errors", 0.03, 0.01, 0.04, 0.5),
+        ("errors", 0.01, 0.03, 0.04, 0.0),
+        ("errors", 0.01, 0.0, 0.0, float("inf")),
+        ("errors", 0.0, 0.0, 0.0, 0.0),
+        ("latency", 0.3, 0.2, 2.0, 0.5),
+        ("latency", 0.3, 0.0, 2.0, 0.0),
+        ("differences", 0.01, None, 0.02, 0.5),
+        ("differences", None, None, 0.02, None),
+    ],
+)
+def test_pressure_is_the_used_share_of_the_limit(
+    gate: str, new: float | None, old: float | None, limit: float, used: float | None
+) -> None:
+    found = GateResult(gate, "", GateOutcome.PASSED, new, old, limit, 0, 0, 0, 0, 1.0, "")
+    assert found.pressure == (None if used is None else pytest.approx(used))

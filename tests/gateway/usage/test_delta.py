@@ -1,17 +1,23 @@
 """A report crosses from process to process as it is."""
 
+from collections import Counter
+
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.usage.delta import (
     BOUNDS,
+    LATENCY_BUCKETS,
     CounterDelta,
     CutoverDelta,
     Delta,
     SampleDelta,
     TrafficDelta,
     UsageDelta,
+    latency_bucket,
+    latency_quantile,
 )
 from tests.gateway.world import LAW
 
@@ -48,3 +54,28 @@ def test_an_encoded_value_is_decoded_equal(delta: Delta) -> None:
 
 def test_bounds_of_buckets_rise() -> None:
     assert list(BOUNDS) == sorted(set(BOUNDS))
+
+
+TIMES = st.lists(st.floats(0.0002, 100.0), min_size=1)
+
+
+@given(TIMES, st.sampled_from([0.5, 0.95, 0.99, 1.0]))
+def test_a_quantile_is_at_most_five_percent_off(times: list[float], share: float) -> None:
+    exact = sorted(times)[max(0, -int(-share * len(times) // 1) - 1)]
+    assert latency_quantile(Counter(map(latency_bucket, times)), share) == pytest.approx(
+        exact, rel=0.05
+    )
+
+
+@given(TIMES, TIMES)
+def test_histograms_add_up(some: list[float], others: list[float]) -> None:
+    added = Counter(map(latency_bucket, some)) + Counter(map(latency_bucket, others))
+    assert added == Counter(map(latency_bucket, some + others))
+
+
+def test_times_beyond_the_buckets_count_in_the_first_and_last() -> None:
+    assert latency_quantile({}, 0.5) == 0
+    assert latency_bucket(0) == latency_bucket(-1.0) == latency_bucket(0.0001) == 0
+    assert latency_quantile({0: 3}, 0.99) == 0.0001
+    assert latency_bucket(1e9) == LATENCY_BUCKETS - 1
+    assert latency_quantile({LATENCY_BUCKETS - 1: 1}, 0.5) == pytest.approx(140, rel=0.05)
