@@ -22,6 +22,16 @@ from gateway.rollout.evidence import CutoverEvidence, RouteCounts, read_outcomes
 from gateway.rollout.gates import GateAction, GateEvidence, GateLimits, GateOutcome, GateResult
 from gateway.rollout.judgement import doubt, judge, missing, objection
 
+CUTOVERS = "cutovers"
+"""The name of the document with the states."""
+SETTLE_SECONDS = 2.5
+"""For this long after a change, requests served at the former percentage are still counted."""
+# The dates of states are stored again if the clock was set by more seconds.
+_SET = 5.0
+# Numbers of RouteOutcomes in the array that every release reads; the others are stored apart.
+_KNOWN = 5
+_BY_RULES = "the rules say so"
+
 
 class DecidedBy(StrEnum):
     """The origin of the percentage of a cutover: configuration, gates or an operator."""
@@ -53,6 +63,52 @@ class CutoverState(NamedTuple):
     def word(self) -> str:
         """The percentage and its origin; a request names by it the state that it saw."""
         return f"{self.percent:g}-{self.decided_by}"
+
+
+class PercentCommand(Enum):
+    """A request of an operator other than a percentage."""
+
+    STAY = "fix the current percentage"
+    CLEAR = "return to the configured percentage, with no evidence"
+
+
+class Decision(NamedTuple):
+    """The next state of a cutover, and the events to log."""
+
+    state: CutoverState
+    events: tuple[Event, ...] = ()
+
+    def override(self, cutover: VersionCutover) -> float | None:
+        """The percentage that replaces the configured one; None if it is the configured one."""
+        configured = self.state.decided_by is DecidedBy.RULES
+        return None if configured and self.state.percent == first(cutover) else self.state.percent
+
+
+def decide(
+    cutover: VersionCutover,
+    state: CutoverState | None,
+    evidence: GateEvidence,
+    order: float | PercentCommand | None,
+    now: float,
+) -> Decision:
+    """Decide the next state of a cutover.
+
+    Args:
+        order: the percentage or the command of an operator; None if the gates decide.
+        now: the time in seconds, of the same clock as `state.since`.
+    """
+    if order is PercentCommand.CLEAR:
+        return Decision(advance(cutover, None, GateEvidence(), now))
+    if order is not None:
+        current = state or advance(cutover, None, GateEvidence(), now)
+        return Decision(
+            ordered(current.percent if isinstance(order, PercentCommand) else order, now)
+        )
+    after = advance(cutover, state, evidence, now)
+    if state in (None, after) or after.decided_by is not DecidedBy.HELD:
+        return Decision(after)
+    named = {"api": cutover.key[0], "version": cutover.key[1], "reason": after.why}
+    return Decision(after, (Event("cutover_held", "info", named),))
 
 
 def ordered(percent: float, now: float) -> CutoverState:
@@ -193,19 +249,6 @@ def _following(cutover: VersionCutover, state: CutoverState) -> float | None:
     return next((step for step in cutover.steps if step > state.percent), None)
 
 
-_BY_RULES = "the rules say so"
-
-
-CUTOVERS = "cutovers"
-"""The name of the document with the states."""
-SETTLE_SECONDS = 2.5
-"""For this long after a change, requests served at the former percentage are still counted."""
-# The dates of states are stored again if the clock was set by more seconds.
-_SET = 5.0
-# Numbers of RouteOutcomes in the array that every release reads; the others are stored apart.
-_KNOWN = 5
-
-
 class Moment(NamedTuple):
     """A time, by a steady clock and as a date, in seconds since 1970."""
 
@@ -219,25 +262,6 @@ class Moment(NamedTuple):
     def seconds_of(self, date: float) -> float:
         """Return the time of a date; a date in the future counts as now."""
         return self.seconds - max(self.date - date, 0.0)
-
-
-class Wish(Enum):
-    """A request of an operator other than a percentage."""
-
-    STAY = "fix the current percentage"
-    CLEAR = "return to the configured percentage, with no evidence"
-
-
-class Decision(NamedTuple):
-    """The next state of a cutover, and the events to log."""
-
-    state: CutoverState
-    events: tuple[Event, ...] = ()
-
-    def override(self, cutover: VersionCutover) -> float | None:
-        """The percentage that replaces the configured one; None if it is the configured one."""
-        configured = self.state.decided_by is DecidedBy.RULES
-        return None if configured and self.state.percent == first(cutover) else self.state.percent
 
 
 class CurrentCutover(NamedTuple):
@@ -254,31 +278,6 @@ class CurrentCutover(NamedTuple):
 
 
 Counted = Callable[[VersionKey], RouteCounts]
-
-
-def decide(
-    cutover: VersionCutover,
-    state: CutoverState | None,
-    evidence: GateEvidence,
-    order: float | Wish | None,
-    now: float,
-) -> Decision:
-    """Decide the next state of a cutover.
-
-    Args:
-        order: the percentage or the wish of an operator; None if the gates decide.
-        now: the time in seconds, of the same clock as `state.since`.
-    """
-    if order is Wish.CLEAR:
-        return Decision(advance(cutover, None, GateEvidence(), now))
-    if order is not None:
-        current = state or advance(cutover, None, GateEvidence(), now)
-        return Decision(ordered(current.percent if isinstance(order, Wish) else order, now))
-    after = advance(cutover, state, evidence, now)
-    if state in (None, after) or after.decided_by is not DecidedBy.HELD:
-        return Decision(after)
-    named = {"api": cutover.key[0], "version": cutover.key[1], "reason": after.why}
-    return Decision(after, (Event("cutover_held", "info", named),))
 
 
 class Cutovers:
@@ -366,7 +365,7 @@ class Cutovers:
         self,
         draft: Draft,
         cutover: VersionCutover,
-        order: float | Wish,
+        order: float | PercentCommand,
         request: ChangeRequest,
         at: Moment,
     ) -> None:

@@ -13,7 +13,7 @@ from gateway.base.overrides import NO_OVERRIDES, Overrides, VersionKey
 from gateway.observe import log
 from gateway.observe.failing_targets import FailingService
 from gateway.rollout.cutover import VersionCutover
-from gateway.rollout.cutovers import CurrentCutover, Cutovers, Moment, Wish
+from gateway.rollout.cutovers import CurrentCutover, Cutovers, Moment, PercentCommand
 from gateway.rollout.decisions import AuditEntry, ChangeRequest, Draft, Event
 from gateway.routing.snapshot import Snapshot
 from gateway.usage.delta import Delta
@@ -373,11 +373,11 @@ class State(ABC):
 
         No gate changes it until it is cleared.
         """
-        await self._order(key, Wish.STAY if percent is None else percent, request)
+        await self._order(key, PercentCommand.STAY if percent is None else percent, request)
 
     async def clear_percent(self, key: VersionKey, request: ChangeRequest) -> None:
         """Return to the configured percentage; raises ChangedMeanwhileError."""
-        await self._order(key, Wish.CLEAR, request)
+        await self._order(key, PercentCommand.CLEAR, request)
 
     async def record(self, request: ChangeRequest, what: str, about: str) -> None:
         """Add an act to the audit log that changes nothing in the state."""
@@ -395,7 +395,9 @@ class State(ABC):
             applies: whether overrides may have changed.
         """
 
-    async def _order(self, key: VersionKey, order: float | Wish, request: ChangeRequest) -> None:
+    async def _order(
+        self, key: VersionKey, order: float | PercentCommand, request: ChangeRequest
+    ) -> None:
         def change(draft: Draft, cutovers: Cutovers, at: Moment) -> None:
             cutovers.request(draft, self._cutovers_configured[key], order, request, at)
 

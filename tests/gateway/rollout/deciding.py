@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gateway.rollout.cutovers import CurrentCutover, Cutovers, CutoverState, Moment, Wish
+from gateway.rollout.cutovers import CurrentCutover, Cutovers, CutoverState, Moment, PercentCommand
 from gateway.rollout.decisions import BY_GATEWAY, ChangeRequest, Draft
 from gateway.routing.snapshot import Snapshot
 from gateway.usage.totals import Totals
@@ -54,7 +54,7 @@ class Decider:
         self._adopt(draft)
         return self.state
 
-    def order(self, order: float | Wish, request: ChangeRequest = BY_GATEWAY) -> None:
+    def order(self, order: float | PercentCommand, request: ChangeRequest = BY_GATEWAY) -> None:
         draft = Draft(self.documents, self.date)
         self.cutovers.request(draft, self._rules.cutovers[KEY], order, request, self.at)
         self._adopt(draft)

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from gateway.rollout.cutovers import Wish, evidence_document, published_evidence
+from gateway.rollout.cutovers import PercentCommand, evidence_document, published_evidence
 from gateway.rollout.gates import GateEvidence
 from gateway.rollout.route_outcomes import OUTCOMES
 from gateway.usage.delta import CounterDelta, CutoverDelta, Delta, OperationDelta
@@ -130,9 +130,9 @@ def test_a_percentage_can_be_set_before_anything_is_decided() -> None:
     decider = Decider(STEPS)
     decider.order(25.0)
     assert decider.state.percent == 25
-    decider.order(Wish.STAY)
+    decider.order(PercentCommand.STAY)
     assert decider.state.percent == 25
-    decider.order(Wish.CLEAR)
+    decider.order(PercentCommand.CLEAR)
     assert (decider.state.percent, decider.state.decided_by) == (5, "rules")
 
 
@@ -165,7 +165,7 @@ def test_the_results_of_a_rollback_outlive_a_restart() -> None:
     stored["cutovers"][0]["results"] = [{"gate": "of another release"}]
     other = Decider(STEPS, stored)
     assert (other.state.decided_by, other.state.results) == ("rolled_back", ())
-    decider.order(Wish.CLEAR)
+    decider.order(PercentCommand.CLEAR)
     assert {each.new_requests for each in decider.current().results} == {0}
 
 
@@ -182,7 +182,7 @@ def test_requests_that_end_after_a_rollback_log_no_event() -> None:
     decider.decide()
     assert exceeded(5) == 1
     assert exceeded(9) == 1
-    decider.order(Wish.CLEAR)
+    decider.order(PercentCommand.CLEAR)
     assert exceeded(10) == 2
 
 
