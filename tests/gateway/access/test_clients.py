@@ -143,7 +143,7 @@ class TestAddress:
         ],
     )
     def test_mapped_addresses_count_as_ipv4(self, peer: str, trusted: bool) -> None:
-        """On an IPv6 socket, an IPv4 proxy has an address of both kinds."""
+        """An IPv6 socket shows IPv4 proxies as mapped addresses."""
         assert trusts(PROXIES, peer) is trusted
         assert not trusts((), peer)
         assert plain_address(peer) == peer.removeprefix("::ffff:")

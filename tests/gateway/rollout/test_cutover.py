@@ -35,7 +35,7 @@ def moved(cutover: VersionCutover, client: str) -> bool:
 
 
 def test_the_bucket_of_a_client_never_changes() -> None:
-    """Another one would move clients back and forth at an upgrade of the gateway."""
+    """Another hash would move clients at an upgrade of the gateway."""
     assert [bucket(SERVED, name) for name in ("a", "b", "")] == [3414, 7206, 6420]
 
 
@@ -88,7 +88,7 @@ def test_sticky_by_request_moves_each_request_separately(draw: float, route: Cut
 
 
 def test_requests_that_a_brownout_spares_are_moved_in_the_same_share() -> None:
-    """The draw of a cutover is its own."""
+    """Brownouts and cutovers draw independently."""
     cutover = replace(HALF, percent=20, sticky=StickyBy.REQUEST)
     spared = [RequestContext("a", 0.0, NO_OVERRIDES, 0.99, number / 7919) for number in range(7919)]
     new = sum(cutover.route_for(context) is CutoverRoute.NEW for context in spared)

@@ -71,7 +71,7 @@ def test_a_healthy_new_route_stays(seed: int, traffic: str) -> None:
 
 
 USUAL = Traffic(40, shares={"404": 0.02}, of_writes={"404": 0.02, "4xx": 0.03, "5xx": 0.005})
-# Each service has data of its own, so that the one does not find what the other made.
+# Each service has its own data, and does not find what the other one stored.
 APART = Traffic(40, shares={"404": 0.15}, of_writes={"404": 0.2, "4xx": 0.03})
 # The document is wrong about both services.
 LOOSE = replace(USUAL, violating=0.2, violating_writes=0.1)
@@ -125,7 +125,7 @@ def reason(why: str) -> str:
 @pytest.mark.parametrize("seed", SEEDS[:5])
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_bad_route_is_rolled_back_within_the_window(seed: int, name: str) -> None:
-    """At once and midway in a step; what hangs shows once it is overdue."""
+    """At the begin and in the middle of a step; hanging requests show once they are overdue."""
     fault, traffic = FAULTS[name]
     for begins in (0, 45):
         planted = fault._replace(begins=begins)
@@ -139,7 +139,7 @@ def test_a_bad_route_is_rolled_back_within_the_window(seed: int, name: str) -> N
 @pytest.mark.parametrize("seed", SEEDS[:5])
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_bad_route_is_rolled_back_at_one_percent(seed: int, name: str) -> None:
-    """So few requests that a window has one or two: those since the step began are enough."""
+    """A window has one or two requests, so those since the step began decide."""
     fault, traffic = FAULTS[name]
     text = cutover("request", "[1, 100]", "30m")
     rare = replace(traffic, rate=10.0)
@@ -172,7 +172,7 @@ AT = {
 @pytest.mark.parametrize("at", AT)
 @pytest.mark.parametrize("name", RARE_FAULTS)
 def test_one_failing_operation_of_many_is_enough(seed: int, at: str, name: str) -> None:
-    """It is left in the window, in a step or when there is no step any more; what hangs, later."""
+    """Within the window, during a step and after the last one; hanging requests take longer."""
     steps, window, begins = AT[at]
     text = cutover(["client", "request"][seed % 2], steps, "1m", window)
     fault = RARE_FAULTS[name]._replace(begins=begins, rare=True)
@@ -183,7 +183,7 @@ def test_one_failing_operation_of_many_is_enough(seed: int, at: str, name: str) 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_few_failing_writes_are_enough(seed: int) -> None:
-    """Each of them fails, and that is half of what the gates allow of all requests."""
+    """All of them fail, which is half of what the gates allow of all requests."""
     traffic = replace(USUAL, writes=0.005)
     text = cutover("client", "[50, 100]", "10m")
     fault = Fault("4xx", writes=True)
@@ -194,7 +194,7 @@ def test_few_failing_writes_are_enough(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_one_failing_client_of_many_is_enough(seed: int) -> None:
-    """The client is moved at 100 percent, when the old route serves nobody any more."""
+    """It moves at 100 percent, when the old route serves nobody any more."""
     traffic = replace(USUAL, clients=12)
     text = cutover("client", "[50, 100]", "1m", minimum=100)
     fault = Fault("4xx", client="c3")
@@ -205,7 +205,7 @@ def test_one_failing_client_of_many_is_enough(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_failing_writes_of_one_client_are_enough(seed: int) -> None:
-    """They are a twelfth of the writes, and nothing to compare with is left but what it did."""
+    """They are a twelfth of the writes, and only the client's own past can be compared."""
     traffic = replace(USUAL, clients=12)
     text = cutover("client", "[50, 100]", "1m", minimum=100)
     fault = Fault("4xx", writes=True, client="c3")
@@ -244,7 +244,7 @@ def test_a_small_cutover_is_never_rolled_back(seed: int, rate: str) -> None:
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("seed", SEEDS[:4])
 def test_half_of_all_requests_are_not_few(seed: int, rate: str, minimum: int) -> None:
-    """Five requests are not convincing, and all good by chance in 1 of 32 steps."""
+    """Five requests are all good by chance in 1 of 32 steps."""
     found = small(seed, rate, minimum, Fault("404", 0.5))
     assert found.highest < 100
     assert found.state.decided_by is DecidedBy.ROLLED_BACK

@@ -129,7 +129,7 @@ def test_a_rollback_keeps_the_results_of_its_gates() -> None:
 
 
 def test_the_reason_of_a_step_names_the_step_before() -> None:
-    """Any other percentage of the rules is what they begin with, or have become."""
+    """For any other percentage, the reason is the configuration."""
     assert advance(STEPS, None, NONE, 5).why == "the rules say so"
     assert advance(STEPS, at(1), GOOD, 60).why == "the step after 1%"
     assert advance(CUTOVER, at(80), GOOD, 5).why == "the rules say so"
@@ -217,7 +217,7 @@ def test_the_outlook_tells_operators_the_next_change(
 def test_gates_never_move_more_clients_than_configured(
     cutover: VersionCutover, seen: list[tuple[GateEvidence, float]]
 ) -> None:
-    """Left to itself, it climbs step by step, and what speaks against it never moves more."""
+    """A failing gate never raises the percentage either."""
     standing: CutoverState | None = None
     now = 0.0
     for evidence, passed in seen:
@@ -230,7 +230,7 @@ def test_gates_never_move_more_clients_than_configured(
 
 
 def test_the_word_of_a_state_depends_on_percentage_and_decider_only() -> None:
-    """Not by their reason or time: those change while nothing is decided."""
+    """Reason and time may change without a decision."""
     assert at(50).word == at(50, why="it goes on")._replace(since=9.0).word == "50-rules"
     assert at(2.5, DecidedBy.OPERATOR).word == "2.5-operator"
 

@@ -68,7 +68,7 @@ def test_a_reset_shadow_is_no_evidence() -> None:
 @pytest.mark.parametrize("judges", [False, True])
 @pytest.mark.parametrize("moved", [-40_000_000.0, -3600.0, 3600.0, 40_000_000.0])
 def test_a_clock_that_is_set_moves_no_window_and_no_step(moved: float, *, judges: bool) -> None:
-    """The judge of a fleet reads the states anew each time."""
+    """The leader of a fleet reads the states in each round."""
     decider = Decider(STEPS)
 
     def decide(seconds: int) -> float:
@@ -137,7 +137,7 @@ def test_a_percentage_can_be_set_before_anything_is_decided() -> None:
 
 
 def test_a_restart_keeps_the_state_and_the_latest_requests_on_the_old_route() -> None:
-    """At 100%, none of them would come again, and nothing could be compared."""
+    """At 100%, no further ones would come, and nothing could be compared."""
     decider = Decider(STEPS)
     decider.decide()
     decider.totals.absorb(outcomes(40, 30, "old", "404"))
@@ -170,7 +170,7 @@ def test_the_results_of_a_rollback_outlive_a_restart() -> None:
 
 
 def test_requests_that_end_after_a_rollback_log_no_event() -> None:
-    """Requests that hung end when all clients are back; once the cutover is cleared, it is news."""
+    """Late requests end when all clients are back; after `clear`, failures are logged again."""
     decider = Decider(STEPS)
 
     def exceeded(after: float) -> int:
@@ -193,7 +193,7 @@ STORED = {"served": KEY, "percent": 5, "word": "rules", "why": "so", "since": 1}
     ("stored", "lost"),
     [
         ([{"served": ["person", "1"], "percent": "much"}], 1),
-        # An earlier gateway stores nothing of the old route, a later one may store more outcomes.
+        # A former gateway stores no outcomes of the old route, a later one may store more.
         ([STORED], 0),
         ([STORED | {"latest_old": [9, 0, [9], 0.0, 0.0]}], 0),
         ([STORED | {"latest_old": [9, 0, [9] * len(OUTCOMES), 0.0, 0.0, *[1] * 20]}], 0),
@@ -228,7 +228,7 @@ def test_a_decision_of_a_later_release_is_kept() -> None:
 
 
 def test_other_replicas_read_the_evidence_of_the_leader() -> None:
-    """Another release publishes other evidence; then there is none."""
+    """Evidence of another release is ignored."""
     decider = Decider(STEPS)
     for second in range(6):
         decider.decide()

@@ -109,12 +109,12 @@ def test_named_header_fields_are_compared_line_by_line() -> None:
 
 
 def test_elements_of_an_array_share_their_fields() -> None:
-    """With the first of the values in which it differs."""
+    """The values are those of the first element that differs."""
     assert compare(body([1, 2, 3]), body([1, 5, 6])) == (Difference("/*", 2, 5),)
 
 
 def test_at_most_32_differing_fields_are_reported() -> None:
-    """However many keys an object has, and however long they are."""
+    """Whatever the number and the length of the keys."""
     found = fields({str(key): 1 for key in range(100)}, {})
     assert len(found) == 33
     assert found[-1] == "more fields"
@@ -198,7 +198,7 @@ def test_noise_in_a_body_that_is_no_json_covers_all_of_it() -> None:
     ],
 )
 def test_a_redacted_value_shows_type_size_and_hash(value: object, shown: str) -> None:
-    """Like is told from unlike, and only by who has the key."""
+    """Equal values have equal hashes, which need the key."""
     text = redacted(value, b"key")
     assert text.startswith(shown)
     assert "secret" not in text
@@ -231,7 +231,6 @@ def test_nothing_differs_from_itself(document: object) -> None:
 @LAW
 @given(DOCUMENTS, DOCUMENTS)
 def test_comparison_is_symmetric(one: object, other: object) -> None:
-    """The same fields, whichever answer is the old one."""
     assert set(fields(one, other)) == set(fields(other, one))
 
 
@@ -247,7 +246,7 @@ def test_refused_fields_are_bounded_and_each_is_reported_once() -> None:
     known = Ignored(frozenset({parse_ignored("/b")}))
     assert [each.field for each in refused_fields(found, known)] == ["/a", "query q"]
     many = [RefusedField(f"/{number:0300}", "type", "") for number in range(40)]
-    assert len(refused_fields(many)) == 1  # cut off, they are one
+    assert len(refused_fields(many)) == 1  # truncated, they are equal
     found = [RefusedField(f"/{number}", "type", "") for number in range(40)]
     assert [each.field for each in refused_fields(found)][-2:] == ["/31", "more fields"]
     assert len(refused_fields(found)) == 33

@@ -65,7 +65,7 @@ def test_requests_before_the_window_do_not_count() -> None:
 
 
 def test_an_old_route_with_few_requests_is_compared_by_earlier_ones() -> None:
-    """At least as many as a share is judged by, and the latest ones."""
+    """The latest ones, as many as the minimum of the gates."""
     case = Case(replace(CUTOVER, every=0.0))
     case.count("old", 30, 30)
     case.seen()
@@ -83,7 +83,7 @@ def test_an_old_route_with_few_requests_is_compared_by_earlier_ones() -> None:
 
 
 def test_a_last_step_is_compared_with_more_requests() -> None:
-    """Until it has lasted its time; after a restart, with as many as were kept."""
+    """Until it has lasted its time; after a restart, with those that were stored."""
     case = Case(replace(CUTOVER, every=200.0))
     for _ in range(40):
         case.count("old", 50)
@@ -91,7 +91,7 @@ def test_a_last_step_is_compared_with_more_requests() -> None:
     case.set_at = case.now
     seen = [case.seen(percent=100.0, passed=1.0) for _ in range(310)]
     found = [each.old.requests for each in seen]
-    assert found[0] == 10 * 50  # those in the window are compared as long as there are enough
+    assert found[0] == 10 * 50  # the window has enough of them
     assert found[20] == 150
     assert 1000 <= found[40] < 2000
     assert found[198] == found[40]
@@ -122,7 +122,7 @@ def test_moved_clients_are_compared_with_themselves_before() -> None:
 
 
 def test_moved_clients_are_compared_by_cell_after_a_window() -> None:
-    """What they asked for on the new route at an earlier percentage does not count."""
+    """Requests on the new route at an earlier percentage do not count."""
     case = Case(replace(CUTOVER, gates=GateLimits(errors=0.01, window=30.0)))
     case.count("old", 40, 2, cell=4)
     case.count("old", 60, 0, cell=89)
@@ -180,7 +180,7 @@ def test_a_reset_shadow_counts_from_zero() -> None:
 
 
 def test_all_requests_since_the_percentage_was_set_are_counted() -> None:
-    """It does not end with the window, as what gates judge by does."""
+    """Unlike the other evidence, they are not limited to the window."""
     case = Case()
     case.count("old", 3)
     case.seen()
@@ -199,7 +199,7 @@ def test_all_requests_since_the_percentage_was_set_are_counted() -> None:
 
 
 def test_failures_are_found_by_operation_and_of_all_requests() -> None:
-    """Beside all that is known of the old route, in the span of time that shows it best."""
+    """They are compared with all known requests on the old route, in the best time span."""
     case = Case()
     for _ in range(40):
         case.count("old", 10)

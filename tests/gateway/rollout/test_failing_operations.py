@@ -58,7 +58,7 @@ BESIDE = outcomes(40)
 
 
 def test_five_failures_of_several_clients_are_enough() -> None:
-    """It takes five, of which one hundredth of the clients has three at most."""
+    """At most three of them are of one cell of clients."""
     assert worst({1: bad(9), 2: bad(1), 3: bad(1)}, BESIDE) == Failing(
         "POST /orders", "404", (11, 11), 6, (0, 40), (0, 400), 12.0
     )
@@ -69,7 +69,7 @@ def test_five_failures_of_several_clients_are_enough() -> None:
 
 
 def test_failures_of_one_client_are_not_enough() -> None:
-    """It may have begun to fail by itself."""
+    """The client itself may be at fault."""
     assert worst({1: bad(50), 2: outcomes(50)}, BESIDE) is None
     assert worst({1: bad(50)}, BESIDE) is None
     assert worst({1: bad(50), 2: bad(1)}, BESIDE) is None
@@ -79,7 +79,7 @@ def test_failures_of_one_client_are_not_enough() -> None:
 
 def test_failures_on_both_routes_are_not_held_against_the_new_one() -> None:
     assert worst({UNCELLED: bad(30)}, bad(40)) is None
-    assert worst({UNCELLED: bad(9)}, outcomes(3)) is None  # too few to tell
+    assert worst({UNCELLED: bad(9)}, outcomes(3)) is None  # too few to compare with
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_failures_on_both_routes_are_not_held_against_the_new_one() -> None:
 def test_without_traffic_on_the_old_route_only_a_large_share_counts(
     number: int, good: int, enough: bool
 ) -> None:
-    """What is usual may have changed since, so that only a large share counts."""
+    """The usual share may have changed since."""
     assert (worst({UNCELLED: bad(number, good)}, RouteOutcomes()) is not None) is enough
 
 
@@ -97,7 +97,7 @@ def test_an_operation_that_the_old_route_never_served_is_not_judged() -> None:
 
 
 def test_the_usual_share_is_weighted_by_the_moved_clients() -> None:
-    """Those that always fail are moved; unknown ones may be such."""
+    """The moved clients may be those that always fail; unknown ones as well."""
     known = {1: bad(100), 2: outcomes(900)}
     (of_it,) = found({1: bad(30), 2: outcomes(30)}, outcomes(90), known)
     assert (of_it.new, of_it.usual) == ((30, 60), (460, 1000))
@@ -116,7 +116,7 @@ def test_missing_requests_of_an_operation_count_as_good() -> None:
 
 
 def test_the_time_span_with_the_strongest_evidence_counts() -> None:
-    """In the window, and for longer where there are few requests."""
+    """Spans longer than the window count with few requests only."""
     now, old = {UNCELLED: bad(9, good=60)}, outcomes(99)
     good = CountedOperation(outcomes(80), outcomes(60), {UNCELLED: outcomes(60)})
     half = CountedOperation(outcomes(80), bad(3, good=60), {UNCELLED: bad(3, good=60)})
@@ -130,7 +130,7 @@ def test_the_time_span_with_the_strongest_evidence_counts() -> None:
 
 
 def test_a_stalled_machine_does_not_make_an_operation_fail() -> None:
-    """It looks like a slow route where there is nothing to compare with at the same time."""
+    """Without traffic on the old route at the same time, a stall looks like a slow route."""
     late = {UNCELLED: outcomes(30, overdue=30)}
     assert worst(late, BESIDE, measure="overdue")
     assert worst(late, RouteOutcomes(), measure="overdue") is None

@@ -38,7 +38,7 @@ def against(gates: GateLimits | None, evidence: GateEvidence) -> str | None:
     ("evidence", "said"),
     [
         (GateEvidence(), None),
-        # Few answers that differ may be chance; so many are not.
+        # Two differing responses may be chance; five are not.
         (GateEvidence(compared=10, differing=2), None),
         (
             GateEvidence(compared=10, differing=5),
@@ -74,7 +74,7 @@ def against(gates: GateLimits | None, evidence: GateEvidence) -> str | None:
             ),
         ),
         (
-            # As many 4xx as before, and other ones.
+            # As many 4xx as before, but other ones.
             GateEvidence(outcomes(400, _401=200), outcomes(400, _404=200)),
             (
                 "errors (404): 200 of 400 requests (50%) were answered 404 on the new route,"
@@ -89,7 +89,7 @@ def against(gates: GateLimits | None, evidence: GateEvidence) -> str | None:
             ),
         ),
         (
-            # The old route converts nothing, so that few are enough.
+            # The old route converts nothing, so few failures are enough.
             GateEvidence(outcomes(125), outcomes(125, _conversion=15)),
             (
                 "errors (conversion): 15 of 125 requests (12%) could not be converted on the new"
@@ -103,7 +103,7 @@ def against(gates: GateLimits | None, evidence: GateEvidence) -> str | None:
                 " 0 of 400 requests (0%) on the old route, within 300 s; 2% more may"
             ),
         ),
-        # Without on the old route, nobody knows how many 404 are usual.
+        # Without an old route, the usual share of 404 is unknown.
         (GateEvidence(new=outcomes(500, _404=500, overdue=500)), None),
         (GateEvidence(outcomes(1, _404=0), outcomes(500, _404=500)), None),
         # A client that is refused everywhere is refused on the new route too.
@@ -137,7 +137,7 @@ def test_the_objection_is_the_text_of_the_first_exceeded_limit(
 
 
 def test_outcomes_are_a_share_of_the_ended_requests() -> None:
-    """Maybe when nothing else is counted any more, so that they are a share of the ended ones."""
+    """An overdue request may end when no other request is counted any more."""
     late = outcomes(500)._replace(requests=0, overdue=0, ends=outcomes(9, _5xx=9).ends)
     found = {result.measure: result for result in judge(GATES, GateEvidence(outcomes(500), late))}
     assert (found["5xx"].new_count, found["5xx"].new_requests) == (9, 9)
@@ -146,7 +146,7 @@ def test_outcomes_are_a_share_of_the_ended_requests() -> None:
 
 
 def test_few_clients_may_be_unlike_the_rest() -> None:
-    """Half of the clients are always refused, or slow: two of them prove nothing."""
+    """Half of the clients are always refused, or slow; two of them prove nothing."""
     rest = GateEvidence(outcomes(1000, 0.1, spread=0.1, _403=500), compared=1000)
     unlike = tuple(outcomes(50, 0.2 * (number % 2), _403=50 * (number % 2)) for number in range(20))
     alike = tuple(outcomes(50, 0.1, spread=0.1, _403=25) for _ in range(20))
@@ -200,7 +200,9 @@ def test_missing_names_the_requests_that_a_judgement_still_needs() -> None:
     assert missing(slow, GateEvidence(outcomes(10), outcomes(10))) is None
     assert missing(GATES, GateEvidence(new=outcomes(99))) == "1 more request on the new route"
     quiet = GateEvidence(few, few, served_old=outcomes(10), served_new=outcomes(10))
-    assert missing(slow, quiet) is None  # all of the step count, however few the window has
+    assert (
+        missing(slow, quiet) is None
+    )  # all requests of the step count, not only those in the window
     errors = replace(GATES, latency=None, differences=None)
     assert missing(errors, GateEvidence(new=outcomes(100))) is None
     compared = replace(GATES, latency=None)
@@ -216,13 +218,13 @@ def exceeded(gates: GateLimits, seen: GateEvidence) -> dict[str, str]:
 
 
 def test_other_4xx_show_beside_usual_404() -> None:
-    """Where each service has data of its own, as many 404 end as 422 begin."""
+    """Both services have their own data: 404 fall by as many as 422 rise."""
     seen = GateEvidence(outcomes(400, _404=80), outcomes(400, _404=10, _4xx=70))
     assert list(exceeded(GATES, seen)) == ["other 4xx"]
 
 
 def test_writes_show_beside_many_reads() -> None:
-    """All writes fail, and that is one request of a hundred."""
+    """All writes fail, which is one request in a hundred."""
     old, new = outcomes(900, writes=10), outcomes(900, writes=9, failed_writes=9, _404=9)
     assert exceeded(GATES, GateEvidence(old, new)) == {
         "writes": (
@@ -235,10 +237,10 @@ def test_writes_show_beside_many_reads() -> None:
 
 def test_few_writes_are_compared_with_those_of_a_longer_time() -> None:
     old, new = outcomes(900, writes=2), outcomes(900, writes=9, failed_writes=9)
-    assert exceeded(GATES, GateEvidence(old, new)) == {}  # writes are few, and all else as usual
+    assert exceeded(GATES, GateEvidence(old, new)) == {}  # few writes, and otherwise the usual
     longer = GateEvidence(old, new, served_old=outcomes(9000, writes=40))
     assert list(exceeded(GATES, longer)) == ["writes"]
-    # Nor are the moved clients known by as few writes.
+    # Two writes of the moved clients are too few to compare with.
     known = longer._replace(before=outcomes(200, writes=2))
     assert list(exceeded(GATES, known)) == ["writes"]
     unlike = longer._replace(before=outcomes(200, writes=100, failed_writes=100))
@@ -246,7 +248,7 @@ def test_few_writes_are_compared_with_those_of_a_longer_time() -> None:
 
 
 def test_rare_failures_are_judged_since_the_percentage_was_set() -> None:
-    """One request a minute fails, of two: no window is convincing, and an hour is."""
+    """One of two requests a minute fails; a window is not convincing, an hour is."""
     since = "since the percentage was set"
     errors = outcomes(5, _5xx=2), outcomes(60, _5xx=30)
     slow = outcomes(5, 0.1), outcomes(100, 0.1, spread=0.01)
@@ -269,7 +271,7 @@ def test_a_step_waits_for_the_writes_that_leave_doubt() -> None:
 
 
 def test_durations_of_long_ago_are_not_compared() -> None:
-    """Shares are: what is refused depends on the time of day less than how long it takes."""
+    """Shares are, since they depend less on the time of day than durations."""
     slow = GateEvidence(outcomes(100, spread=0.001), outcomes(200, 0.016, spread=0.001, _5xx=99))
     assert list(exceeded(GATES, slow)) == ["5xx", "mean"]
     ceased = slow._replace(old_ceased=True)
@@ -280,7 +282,7 @@ def test_durations_of_long_ago_are_not_compared() -> None:
 
 
 def test_a_stalled_machine_does_not_count_as_a_slow_route() -> None:
-    """Where nothing is to compare with at the same time, durations exceed it for most of a time."""
+    """Without traffic on the old route, durations must exceed the limit for most of the window."""
     still = (*[outcomes(20)] * 8, outcomes(20, 1.0, spread=0.5), outcomes(20, 0.5, spread=0.5))
     for parts, slow in ((still, []), ([outcomes(20, 0.07)] * 6 + [outcomes(10)] * 4, ["mean"])):
         new = reduce(RouteOutcomes.plus, parts)
@@ -317,13 +319,13 @@ SMALL = GateLimits(errors=0.01, minimum=5)
         (outcomes(150, _404=1), outcomes(100, _404=2), None),
         (outcomes(8, _404=5), outcomes(5, _404=3), None),
         (outcomes(8), outcomes(5), None),
-        (NOBODY, outcomes(5, _404=5), None),  # nobody knows how many are usual
+        (NOBODY, outcomes(5, _404=5), None),  # the usual share is unknown
     ],
 )
 def test_few_failing_requests_leave_doubt(
     old: RouteOutcomes, new: RouteOutcomes, left: str | None
 ) -> None:
-    """They are not convincing, and a step does not go on by them."""
+    """They do not exceed a limit, and the step does not end."""
     for seen in (GateEvidence(old, new), GateEvidence(NOBODY, outcomes(5), served_old=old)):
         seen = seen._replace(served_new=new)
         assert against(SMALL, seen) is None
@@ -396,7 +398,6 @@ def test_each_gate_judges_its_own_measures() -> None:
 @LAW
 @given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 300))
 def test_more_good_responses_never_exceed_a_limit(requests: int, failures: int, more: int) -> None:
-    """What is not objected to is not objected to either once more requests went well."""
     failures = min(failures, requests)
     if against(GATES, GateEvidence(new=outcomes(requests, _5xx=failures))) is None:
         new = outcomes(requests + more, _5xx=failures)
@@ -522,7 +523,7 @@ def test_moved_clients_that_failed_before_or_seldom_exceed_nothing() -> None:
         (written(30, 30), written(20, 20)),  # it always failed
         (written(30, 2), written(20, 17)),  # some succeed
         (written(30, 2), written(4, 4)),  # too few
-        (written(0, 0), written(20, 20)),  # nobody knows what is usual
+        (written(0, 0), written(20, 20)),  # the usual share is unknown
         (written(30, 2), written(0, 0)),
     ):
         assert failed(MANY._replace(moved=(FINE, MovedClients(before, since)))) == {}

@@ -47,7 +47,7 @@ TRIED = DryRunMark("Prefer", "dry-run", methods=frozenset({"POST", "PUT"}), path
         ({"dry_run": TRIED}, "PATCH", "/p", None),
         ({"dry_run": TRIED, "document": "v2.json"}, "POST", "/p", ShadowMode.DRY_RUN),
         ({"dry_run": TRIED, "document": "v2.json"}, "POST", "/q", ShadowMode.VALIDATE),
-        # What can be tried is not carried out a second time, even if the rules name its method.
+        # A request with a dry run is never sent to take effect, even if `methods` has its method.
         ({"dry_run": TRIED, "methods": frozenset({"POST"})}, "POST", "/p", ShadowMode.DRY_RUN),
         ({"dry_run": TRIED, "methods": frozenset({"POST"})}, "POST", "/q", ShadowMode.SEND),
     ],

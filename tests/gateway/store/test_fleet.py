@@ -35,7 +35,7 @@ async def test_each_reader_gets_an_error_of_its_own(stale: FleetState) -> None:
 async def test_the_time_is_that_of_the_database(
     stale: FleetState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It goes on evenly when the clock of this machine is set."""
+    """It continues evenly when the clock of this machine is set."""
     before = stale.now
     monkeypatch.setattr("time.time", lambda: 5.0)
     assert 0 <= stale.now - before < 60

@@ -96,8 +96,10 @@ async def test_a_change_that_cannot_be_stored_is_refused_as_a_whole(
         assert state.in_force == now
         assert state.cutover(KEY).state.percent == 25
         assert len(await state.audit()) == 2
-        await ACTS[name](state)  # nothing of the refused one is in its way
-        assert len(await state.audit()) == (2 if name == "hold" else 3)  # it changes no percentage
+        await ACTS[name](state)  # the refused change left nothing behind
+        assert len(await state.audit()) == (
+            2 if name == "hold" else 3
+        )  # "hold" changes no percentage
 
 
 async def test_a_rollback_waits_for_no_disk(
@@ -143,7 +145,7 @@ async def test_two_operators_who_saw_the_same_state_make_one_change() -> None:
 
         state.follow(apply, lambda _: None)
         first = asyncio.create_task(state.set_percent(KEY, 25.0, ANN))
-        await asyncio.sleep(0)  # it has the lock
+        await asyncio.sleep(0)  # it holds the lock
         seen = ANN._replace(seen="running")
         acts = [state.pause(KEY, seen), state.pause(KEY, seen._replace(who="bob"))]
         both = asyncio.gather(*acts, return_exceptions=True)
@@ -165,13 +167,13 @@ async def test_two_operators_who_saw_the_same_state_make_one_change() -> None:
 async def test_counting_begins_anew_after_the_clock_was_set(
     jump: float, events: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was counted has times of the former one, so that a version in use would look unused."""
+    """Otherwise a version in use could look unused, since earlier counts have other times."""
     before = time.time()
     now = [before]
     monkeypatch.setattr("time.time", lambda: now[0])
     monkeypatch.setattr("gateway.store.local.passed", lambda: 7.0)
     async with opened() as (state, _):
-        for _ in range(3):  # a machine that was busy, not a clock that was set
+        for _ in range(3):  # the machine was busy; the clock was not set
             now[0] += 50
             assert (await state.view()).totals.since == before
         assert events == []
@@ -282,7 +284,7 @@ async def test_an_error_of_any_kind_loses_no_change(
 
 
 async def test_counting_begins_anew_after_a_worker_lost_counts(tmp_path: Path) -> None:
-    """Also after a restart: what was lost may have been the last call of a version."""
+    """Also after a restart, since the lost counts may include the last call of a version."""
     path = tmp_path / "state.db"
     state = LocalState(MEMBER, SqliteFile(path))
     began = state.totals.since
@@ -333,7 +335,7 @@ def requests(found: HistoryView) -> int:
 async def test_nothing_waits_for_a_disk_that_does_not_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
-    """Neither a rollback nor an operator waits for it, and what is counted is counted once."""
+    """Neither a rollback nor an operator waits, and each request is counted once."""
     path, threads = tmp_path / "state.db", set(threading.enumerate())
     state = LocalState(MEMBER, SqliteFile(path))
     hang = Hang(monkeypatch)
@@ -402,7 +404,7 @@ async def test_a_gateway_ends_while_its_disk_does_not_answer(
 async def test_a_rollback_needs_no_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
-    """As where the container has as many as it may."""
+    """A container may have reached its maximum of threads."""
     path = tmp_path / "state.db"
     state = LocalState(MEMBER, SqliteFile(path))
     with monkeypatch.context() as patch:

@@ -40,7 +40,7 @@ async def test_a_start_takes_the_place_of_the_last_confirmed_one(tmp_path: Path)
     first.close()
     second = last_start(tmp_path, "two")
     assert second.before == StartRecord(DB, "one", 100.0, cut_off=False)
-    await second.note(0.0, cut_off=True)  # the database does not know it
+    await second.note(0.0, cut_off=True)  # the database has no row of it
     second.close()
     third = last_start(tmp_path, "three")
     assert third.before == StartRecord(DB, "one", 100.0, cut_off=True)
@@ -87,7 +87,7 @@ class KilledError(Exception):
 async def test_a_record_is_whole_after_a_kill(
     call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is written in place, and no end of a longer one may be left behind it."""
+    """It is written in place, so a longer former record must leave no rest."""
     first = last_start(tmp_path, "one")
     await first.note(100.0, cut_off=False)
 
@@ -104,7 +104,7 @@ async def test_a_record_is_whole_after_a_kill(
 async def test_a_full_disk_is_reported_once(
     tmp_path: Path, reasons: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And what was not written is, as soon as it can be."""
+    """The record is written as soon as the disk has space."""
     (tmp_path / "start").symlink_to("/dev/full")
     full = last_start(tmp_path, "one")
     await full.note(100.0, cut_off=False)
@@ -115,7 +115,7 @@ async def test_a_full_disk_is_reported_once(
     assert reasons == [reason]
     second = last_start(tmp_path, "two")
     with monkeypatch.context() as patch:
-        patch.setattr(os, "pwrite", lambda *_: 1)  # as much as there was room for
+        patch.setattr(os, "pwrite", lambda *_: 1)  # the part that fitted on the disk
         await second.note(100.0, cut_off=True)
     await second.note(100.0, cut_off=True)
     second.close()
@@ -133,7 +133,7 @@ async def test_a_missing_folder_is_reported(tmp_path: Path, reasons: list[str]) 
 async def test_no_heartbeat_waits_for_a_disk_that_does_not_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
-    """What it could not take is written once it answers, and the file is not closed amid that."""
+    """The record is written once the disk answers, and the file stays open until then."""
     monkeypatch.setattr(local_cache, "_PATIENCE", 0.05)
     monkeypatch.setattr(local_cache, "_LONG", 0.0)
     answers, sync = Event(), os.fsync
@@ -192,7 +192,7 @@ def test_a_disk_that_cannot_be_written_is_reported_once(tmp_path: Path, events: 
 async def test_overrides_that_could_not_be_written_are_written_later(
     tmp_path: Path, events: list[str]
 ) -> None:
-    """As a full one; a start without the database would go by what was in force before."""
+    """Otherwise a start without the database would use older overrides."""
     kept = LastOverrides(tmp_path / "absent" / "kept", "postgresql://db/one")
     await kept.keep(FOUND)
     assert events == ["overrides_not_kept"]

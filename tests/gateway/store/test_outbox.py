@@ -73,7 +73,7 @@ def test_counts_have_the_time_of_the_database() -> None:
 
 
 def test_times_of_a_wrong_clock_are_corrected() -> None:
-    """What is in a batch has the right ones already; only what is added up meanwhile has not."""
+    """Only counts that are in no batch yet are corrected."""
     box = outbox()
     box.absorb(delta())
     assert box.batch() is not None
@@ -95,7 +95,7 @@ def test_times_of_a_wrong_clock_are_corrected() -> None:
 
 @given(st.lists(st.one_of(st.integers(1, 9), st.sampled_from(["lost", "unanswered", "confirmed"]))))
 def test_each_count_arrives_once_whatever_gets_lost(steps: list[int | str]) -> None:
-    """A commit may be lost, or only its answer; the database takes each number of a start once."""
+    """A commit or its confirmation may be lost; the database takes each number of a start once."""
     box, arrived, counted = outbox(), dict[int, Batch](), 0
     for step in [*steps, "confirmed", "confirmed"]:
         if isinstance(step, int):
@@ -146,6 +146,6 @@ def test_counts_that_a_worker_lost_are_reported_once() -> None:
     assert decode(batch.content).lost
     box.confirm(2)
     assert box.batch() is None
-    # A batch of the release before has no word of it.
+    # A batch of a former release has no such field.
     fields = msgspec.msgpack.decode(batch.content)
     assert not decode(msgspec.msgpack.encode(fields[:-1])).lost

@@ -129,7 +129,7 @@ def test_a_lost_replica_is_forgotten_after_its_time(ago: float, *, over: bool) -
 
 
 def test_another_replica_of_its_name_does_not_replace_a_lost_one() -> None:
-    """It may be cut off, and serve; only its own next start knows that it is over."""
+    """The lost one may be cut off and still serve; only its own next start replaces it."""
     rows = [row("a", 60), row("a", started=950.0)]
     assert state_view(Totals(), rows, NOW).gaps == (DataGap("a", NOW - 60),)
     assert not rows[0].is_expired(NOW, 3600)
@@ -151,7 +151,9 @@ def test_the_clock_continues_from_that_of_the_database(monkeypatch: pytest.Monke
     monkeypatch.setattr("time.time", lambda: 5_000.0)
     clock = FleetClock()
     assert clock.now() == 5_000.0
-    passed[0] = 102.0  # the answer took two seconds, of which one lay behind the database's time
+    passed[0] = (
+        102.0  # the response took two seconds, one of them after the database read its clock
+    )
     assert clock.set(9_000.0, 100.0) == 9_001.0 - 5_002.0
     assert clock.now() == 9_001.0
     monkeypatch.setattr("time.time", lambda: 0.0)
@@ -177,7 +179,7 @@ def test_a_wrong_clock_of_the_machine_is_reported_once(
 def test_requests_use_the_clock_of_the_database_if_they_differ(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By less than half a second they go by the machine, or each wait for an answer would show."""
+    """Differences below half a second may come from the delay of a response."""
     told: list[float] = []
     passed, date = [100.0], [5_000.0]
     monkeypatch.setattr("gateway.store.replicas.passed", lambda: passed[0])
@@ -188,11 +190,11 @@ def test_requests_use_the_clock_of_the_database_if_they_differ(
         clock.set(database, 100.0)
         clock.pass_on()
     assert told == [0.0, 60.0]
-    # The database is away, and somebody sets the clock of this machine right.
+    # The database is away, and the clock of this machine is corrected.
     date[0] += 60.4
     clock.pass_on()
     assert told == [0.0, 60.0, 0.0]
-    # Who follows later begins with what is so.
+    # A later follower gets the current difference.
     clock.set(8_600.0, 100.0)
     later: list[float] = []
     clock.follow(later.append)
@@ -203,7 +205,7 @@ def test_requests_use_the_clock_of_the_database_if_they_differ(
 def test_a_clock_of_the_database_that_is_set_is_noticed(
     monkeypatch: pytest.MonkeyPatch, by: float, *, was_set: bool
 ) -> None:
-    """By what passes here, which is right however wrong the clock of this machine is."""
+    """It is compared with a steady clock, whatever the date of this machine."""
     passed = [100.0]
     monkeypatch.setattr("gateway.store.replicas.passed", lambda: passed[0])
     monkeypatch.setattr("time.time", lambda: 0.0)
@@ -259,7 +261,7 @@ async def test_a_reader_without_a_place_in_time_is_refused(monkeypatch: pytest.M
             await read()
     over.set()
     await asyncio.gather(*readers, third)
-    async with asyncio.TaskGroup() as both:  # each turn was given back
+    async with asyncio.TaskGroup() as both:  # each place was released
         both.create_task(read())
         both.create_task(read())
 
@@ -288,7 +290,7 @@ def test_one_replica_leads_until_its_lease_expires(
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 5)), max_size=40))
 def test_tokens_of_leases_only_rise(asked: list[tuple[str, float]]) -> None:
-    """A leader that is suspended and asks again has another token than before, or none."""
+    """A leader that was suspended gets another token, or none."""
     lease, now, leads = NO_LEASE, NOW, dict[int, str]()
     for start, pause in asked:
         now += pause

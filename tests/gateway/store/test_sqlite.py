@@ -223,7 +223,7 @@ async def test_a_new_file_has_the_described_tables(tmp_path: Path) -> None:
 
 
 def test_the_schema_is_the_same_on_postgresql() -> None:
-    """Its statements have nothing of one engine, so another is added beside them."""
+    """No column type belongs to one engine only."""
     for table in metadata.sorted_tables:
         assert "sqlite" not in str(CreateTable(table).compile(dialect=postgresql.dialect())).lower()  # type: ignore[no-untyped-call]  # SQLAlchemy has no types there
 
@@ -253,7 +253,7 @@ async def test_a_lost_file_is_created_again(
 
 
 async def test_a_folder_that_is_away_for_a_while_gets_the_file_again(tmp_path: Path) -> None:
-    """Such as a volume that is mounted again."""
+    """For example a volume that is mounted again."""
     folder, away = tmp_path / "state", tmp_path / "away"
     folder.mkdir()
     path = folder / "state.db"
@@ -284,7 +284,7 @@ async def test_a_replaced_file_is_left_alone(tmp_path: Path) -> None:
 async def test_a_removed_log_beside_the_file_is_noticed(
     tmp_path: Path, gone: tuple[str, ...]
 ) -> None:
-    """SQLite goes on writing to a log that is gone, which nobody else reads, nor the next start."""
+    """SQLite goes on writing to the removed log, which nothing else can read."""
     path, copy = tmp_path / "state.db", tmp_path / "copy"
     async with opened(path) as store:
         await store.write(StateRows(documents={"a": 1}))
@@ -294,7 +294,7 @@ async def test_a_removed_log_beside_the_file_is_noticed(
             await store.write(StateRows(documents={"b": 2}))
         await store.write(StateRows(documents={"b": 2}))
         await store.write(StateRows(documents={"c": 3}))
-        await asyncio.to_thread(copytree, tmp_path, copy)  # as a kill leaves it
+        await asyncio.to_thread(copytree, tmp_path, copy)  # as after a kill
     assert (await stored(copy / "state.db")).documents == {"a": 1, "b": 2, "c": 3}
 
 
@@ -314,7 +314,7 @@ async def use(store: SqliteFile) -> None:
     ],
 )
 async def test_a_damaged_row_is_reported_in_one_line(tmp_path: Path, damage: str) -> None:
-    """A disk has changed a bit of it."""
+    """The disk has changed a bit of it."""
     path = tmp_path / "state.db"
     totals = Totals()
     totals.absorb(REPORT)
@@ -382,7 +382,7 @@ async def test_a_locked_file_is_refused_in_one_line(
                 "another program has the state locked; end it, or name another file in 'state'"
             )
             other.rollback()
-    # One that reads keeps the file from having a log beside it.
+    # An open reader keeps the log beside the file.
     with closing(connect(path)) as other:
         other.execute("PRAGMA journal_mode = DELETE")
         other.execute("BEGIN")
@@ -408,7 +408,7 @@ def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
 def test_a_path_that_cannot_be_read_is_refused(
     tmp_path: Path, make: Callable[[Path], object], reason: str
 ) -> None:
-    """Of a folder, SQLite says that the disk has an I/O error, and it waits at a FIFO for ever."""
+    """SQLite reports an I/O error for a folder, and blocks at a FIFO."""
     path = tmp_path / "state.db"
     make(path)
     assert refused(path, read_only=True) == (
@@ -432,7 +432,7 @@ def test_a_path_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 
 async def test_the_history_is_summed_and_cut(tmp_path: Path) -> None:
-    """As in memory: of each version, the latest 1,440 minutes are kept."""
+    """As in memory, each version keeps its latest 1,440 minutes."""
     path = tmp_path / "state.db"
     memory, totals = History(), Totals()
     for minute in (*range(1500), 1499):
@@ -466,7 +466,7 @@ async def test_callers_are_read_as_far_back_as_the_query_says(tmp_path: Path) ->
 
 
 async def test_statements_use_an_index(tmp_path: Path) -> None:
-    """All that run again and again: those of views and those of each write."""
+    """These are the statements of views and of each write."""
     path, totals = tmp_path / "state.db", Totals()
     run: dict[str, Any] = {}
 
@@ -596,7 +596,7 @@ async def test_an_old_copy_is_noticed_by_a_reader(tmp_path: Path, reasons: list[
 async def test_the_number_of_writes_is_noted_now_and_then(
     tmp_path: Path, reasons: list[str]
 ) -> None:
-    """One that is killed has not noted the last writes."""
+    """A killed gateway has not noted its last writes."""
     path = await began_long_ago(tmp_path / "state.db")
     mark = tmp_path / "state.db.mark"
     before = mark.read_bytes()
@@ -616,7 +616,7 @@ async def test_the_number_of_writes_is_noted_now_and_then(
 async def test_counts_that_could_not_be_written_are_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
-    """Where it was not written later on: a full disk takes the mark all the same."""
+    """The mark is written even to a full disk."""
     path = await began_long_ago(tmp_path / "state.db")
 
     def full(*_: object) -> None:
@@ -638,7 +638,7 @@ async def test_counts_that_could_not_be_written_are_missed(
 
 
 async def test_without_a_mark_nothing_is_missed(tmp_path: Path, reasons: list[str]) -> None:
-    """Such as that of a file that was moved to another machine."""
+    """For example after the file was moved to another machine."""
     path = await began_long_ago(tmp_path / "state.db")
     mark = tmp_path / "state.db.mark"
     for content in (None, b"", b"{", b"[]"):
@@ -652,13 +652,13 @@ async def test_without_a_mark_nothing_is_missed(tmp_path: Path, reasons: list[st
 async def test_a_full_disk_takes_the_mark_in_place_of_the_former_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
-    """No end of a longer one is left behind it, also where it is killed as soon as it is there."""
+    """It is written in place, and a longer former mark leaves no rest."""
     path = await began_long_ago(tmp_path / "state.db")
     mark = sqlite.WrittenMark(path)
     sync, kills = os.fsync, False
 
     def full(file: int) -> None:
-        if Path(f"/proc/self/fd/{file}").readlink().suffix != ".mark":  # a file that is made anew
+        if Path(f"/proc/self/fd/{file}").readlink().suffix != ".mark":  # a new file
             raise OSError(28, "No space left on device")
         if kills:
             raise KilledError
@@ -677,7 +677,7 @@ async def test_a_full_disk_takes_the_mark_in_place_of_the_former_one(
 async def test_a_machine_that_ends_amid_a_mark_leaves_the_former_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
-    """It is made anew, whole, and takes the name of the former one then."""
+    """The new mark is written to another file and then renamed."""
     path = await began_long_ago(tmp_path / "state.db")
     file = tmp_path / "state.db.mark"
     former = file.read_bytes()

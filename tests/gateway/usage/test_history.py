@@ -160,7 +160,7 @@ def test_a_row_comes_back() -> None:
 
 
 def test_durations_of_another_release_are_left_out() -> None:
-    """It may have had other bounds."""
+    """It may have other bounds."""
     interval = Interval(Resolution.DAY, 5, 0, 0, 0.5, bytes(8 * 5), b"")
     assert list(interval.buckets) == NONE
     assert interval.quantile(0.5) is None
@@ -169,7 +169,7 @@ def test_durations_of_another_release_are_left_out() -> None:
 
 @pytest.mark.parametrize("parts", [0, 1, 3])
 def test_a_total_has_no_callers(parts: int) -> None:
-    """It is that of adding one after the other, but for the callers."""
+    """It equals adding all intervals, except for the callers."""
     some, expected = [], Interval(Resolution.DAY)
     for part in range(parts):
         one = Interval(Resolution.MINUTE)

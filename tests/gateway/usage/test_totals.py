@@ -67,7 +67,7 @@ def test_the_order_of_reports_does_not_matter() -> None:
 
 
 def test_further_endings_are_added_up() -> None:
-    """Whatever methods clients send, and whatever statuses they bring about."""
+    """Whatever methods clients send, and whatever statuses result."""
     totals = Totals()
     for status in range(200, 500):
         traffic = TrafficDelta(*KEY, "/p", "GET", status, "", [1, *NOTHING[1:]], 0.5, 0)
@@ -85,12 +85,12 @@ def test_further_names_are_counted_together() -> None:
     names = [labels[-1] for labels, _ in totals.counted("differences", *KEY)]
     assert len(names) == 257
     assert totals.counts["differences", (*KEY, OTHERS)].count == 44
-    # Names that are known are counted on; another version has room of its own.
+    # Known names are still counted; another version has its own bound.
     totals.absorb(counted(2.0, "differences", *KEY, "/field0"))
     totals.absorb(counted(2.0, "differences", "person", "2", "/field299"))
     assert totals.counts["differences", (*KEY, "/field0")] == Occurrences(2, 1.0, 2.0)
     assert ("differences", ("person", "2", "/field299")) in totals.counts
-    # So it is with those that a store had, until they are deleted.
+    # Names from a store count as well, until they are deleted.
     stored = Totals(totals.changes())
     stored.absorb(counted(3.0, "differences", *KEY, "/field299"))
     assert stored.counts["differences", (*KEY, OTHERS)].count == 45
@@ -134,7 +134,7 @@ def test_the_latest_samples_are_kept_and_none_twice() -> None:
 
 
 def test_configured_operations_are_not_bounded() -> None:
-    """Their number is that of the endpoints in the rules, however many these are."""
+    """The configuration bounds them already."""
     totals = Totals()
     for number in range(300):
         totals.absorb(counted(1.0, "operations", *KEY, "GET", f"/{number}"))
@@ -195,7 +195,7 @@ def test_totals_of_several_replicas_are_merged_in_any_order() -> None:
 
 
 def test_further_operations_of_a_cutover_are_added_up() -> None:
-    """In any order; a release that does not know operations counts none."""
+    """In any order; a former release counts no operations."""
     ends = [0] * len(OUTCOMES)
     bare = CutoverDelta(*KEY, "new", 4, 2, 0, [2, *ends[1:]], 0.0, 0.0, [], 0.0)
     asked = OperationDelta(2, 1, [1, *ends[1:]], 2, 1)
@@ -236,7 +236,7 @@ def test_a_row_has_counts_and_times() -> None:
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=120))
 def test_the_guarantees_hold(calls: list[tuple[int, int]]) -> None:
-    """Whatever the order: nothing is uncounted, no row says too much or too little."""
+    """In any order of requests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(totals, "KEPT", FEW)
         rows, truth = TopClients(), Counter[str]()
@@ -285,7 +285,7 @@ def test_the_others_of_each_endpoint_stand_apart(monkeypatch: pytest.MonkeyPatch
 def test_summaries_of_several_replicas_keep_the_guarantees(
     calls: list[tuple[int, int, int]], order: list[int]
 ) -> None:
-    """Whoever counted what, and in whatever order they are merged."""
+    """In any order of merging."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(totals, "KEPT", FEW)
         parts, truth = [TopClients() for _ in order], Counter[str]()
