@@ -233,7 +233,7 @@ def query_value(parameter: str) -> NameReader:
 def address_source(
     trusted: tuple[Network, ...] = (), ipv4: int = 32, ipv6: int = 128
 ) -> NameSource:
-    """Return the source of the nearest address that is not a trusted proxy's, or of its network.
+    """Return the source of the client's address, or its network, behind trusted proxies.
 
     `ipv4` and `ipv6` are the lengths, in bits, of the prefixes that are kept of an address.
     """

@@ -37,7 +37,7 @@ _MOST_WAITING = 1024 * 1024
 _RESERVED = 64 * 1024
 # For how many seconds the last lines may wait at the end.
 _AT_END = 0.5
-# How often dropped lines are reported, and a full disk is tried again, in seconds.
+# Seconds between two reports of dropped lines, and two writes to a full disk.
 _INTERVAL = 1.0
 _FULL = errno.ENOSPC, errno.EDQUOT
 

@@ -74,7 +74,7 @@ class OtlpSender:
         self._resource = Resource.create(named)
 
     def send(self, spans: Sequence[Span]) -> None:
-        """Queue spans; the caller counts those that have not ended, so that there is room."""
+        """Queue spans; the caller keeps their number below MOST."""
         for span in spans:
             self._processor.on_end(self._readable(span))
 

@@ -38,12 +38,11 @@ _RELOADS_A_COLLECTION = 8
 
 
 class Reloader:
-    """Loads the rules, and loads them again on request or after a change of their file.
+    """Loads the configuration, and reloads it on request or after a change of its file.
 
-    The file is looked at once an interval rather than watched: that sees an edit in place, an
-    atomic rename, a symlink to another file (as mounted volumes have) and a network file system
-    alike, where notifications see some of them. A look is one `stat`, off the event loop: a network
-    file system may not answer for long, and requests go on meanwhile.
+    The file is checked at an interval: unlike notifications, that finds an edit in place, an atomic
+    rename, a symlink to another file (as in mounted volumes) and changes on a network file system.
+    A check is one `stat` in a thread, since a network file system may not answer for long.
 
     Args:
         environment: the variables that it may use.
@@ -91,12 +90,12 @@ class Reloader:
         self.loaded = self.rejected = 0
 
     def reload(self, content: bytes | None = None) -> None:
-        """Load the file again, changed or not, or this content in place of the file."""
+        """Reload the file, changed or not, or load this content in its place."""
         self._given = content
         self._requested.set()
 
     async def changes(self) -> AsyncIterator[Snapshot]:
-        """Yield the new rules each time; mistakes in the file are logged."""
+        """Yield each new configuration; mistakes in the file are logged."""
         while True:
             await self._wait()
             content, given = b"", self._given
@@ -167,7 +166,7 @@ class Reloader:
             asked = self._requested.is_set()
             stamp = await self._look() if self._given is None else self._seen
             self._again = not asked and stamp == self._seen
-            if self._again and not self._unread:  # a disk that failed for a moment changes no file
+            if self._again and not self._unread:  # a short failure of the disk is no change
                 continue
             if self._given is None:
                 self._seen = await self._settled(stamp)
@@ -210,9 +209,9 @@ class Reloader:
 class _NoCollection:
     """Keeps the garbage collector from running.
 
-    It would go over all new objects of large rules again and again, and stop every request each
-    time. Once they are loaded, it leaves them out: hardly any of their objects refer to each other
-    in a cycle, so that they go with the last reference to them.
+    It would traverse all new objects of a large configuration again and again, and block requests
+    each time. Loaded objects are frozen: hardly any of them form cycles, so they are freed with the
+    last reference.
     """
 
     def __enter__(self) -> None:

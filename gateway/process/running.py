@@ -26,7 +26,7 @@ _LONGEST_WAIT = 10.0
 
 
 class LongTask:
-    """A task that is meant to run until it is stopped, or until its work is done.
+    """A task that runs until it is stopped or its work is done, and is restarted when it fails.
 
     Attributes:
         done: set when it was stopped or its work is done.

@@ -161,7 +161,7 @@ class Supervisor:
                 await worker.wait_applied(message.number)
 
     async def stop(self, grace: float) -> None:
-        """Stop accepting, let every worker finish within the grace; return when all have ended."""
+        """Stop accepting connections, and return when all workers have ended, within the grace."""
         self._stopping.set()
         for listener in self._listeners:
             listener.close()

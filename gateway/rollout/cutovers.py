@@ -265,7 +265,7 @@ class Moment(NamedTuple):
 
 
 class CurrentCutover(NamedTuple):
-    """A cutover, its state with a date, the evidence since then, and the date of asking.
+    """A cutover at a date, with its state and the evidence since.
 
     `results` are those of the gates now, or those for which they rolled it back.
     """
@@ -343,7 +343,7 @@ class Cutovers:
                 stale = True
                 self._states[key] = decision.state
                 if before is None or before.since != decision.state.since:
-                    self.evidence(cutover, counted, at)  # from now on, requests count as later
+                    self.evidence(cutover, counted, at)  # the evidence of the new state begins here
             draft.events += decision.events
             _override(draft, cutover, decision)
         absent = self._states.keys() - cutovers.keys()

@@ -398,7 +398,7 @@ class FleetState(State):
     async def _join(self) -> None:
         await self._database.prepare()
         async with self._database.transaction() as (connection, now):
-            # The first replica of the fleet begins to count.
+            # Counting begins with the first replica of the fleet.
             since = insert(documents).on_conflict_do_nothing()
             await connection.execute(since, {"name": "since", "document": repr(now)})
         self._prepared = True

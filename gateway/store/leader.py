@@ -395,7 +395,7 @@ class _LeaderMemory(NamedTuple):
 
 
 class Leader:
-    """Leads while this replica has the lease.
+    """Runs the rounds of this replica while it holds the lease.
 
     Attributes:
         behind: whether more batches wait than the last round added.
@@ -410,7 +410,7 @@ class Leader:
         self.behind = False
 
     async def lead(self, database: PostgresDatabase) -> bool:
-        """Run a round if no other replica leads; return whether that was so.
+        """Run a round; return False if another replica leads.
 
         Raises:
             StateError: nothing was changed.
@@ -442,7 +442,7 @@ class Leader:
         if memory is None or memory.token != lease.token:
             log.event("judge", token=lease.token)
             memory, is_new = _LeaderMemory(lease.token, Merging(), Totals(), Cutovers(), {}), True
-        # Before the lock for changes, since it may take a while.
+        # Merged before the lock for changes is taken, since merging may take a while.
         await self._merge(connection, memory, waiting, now)
         draft = await open_draft(connection, now)
         self._memory = memory
@@ -476,7 +476,7 @@ class Leader:
         """Return the rows of replicas that are lost for longer than `fleet.forget_after`."""
         lost_for = self._membership.rules().forget_after
         over = [row for row in rows if row.is_expired(now, lost_for)]
-        # If its clock was set, counting begins anew with the next heartbeat.
+        # If the clock was set, the next heartbeat restarts counting.
         if not over or self._clock.differs(now):
             return []
         since = (await read_documents(connection, "since")).get("since")

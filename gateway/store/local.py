@@ -129,7 +129,7 @@ class LocalState(State):
         return VersionReading(view, *series, next(latest, None))
 
     async def history(self, query: HistoryQuery) -> HistoryView:
-        """Answer a query for intervals, those not written yet included."""
+        """Return the intervals of a query, including those that are not written yet."""
         found, now = self.totals.history, time.time()
         if self._file is not None:
             if self._hangs:
@@ -313,7 +313,7 @@ class LocalState(State):
                 raise
             return
         if draft is not None and draft in self._given_up:
-            self._unwritten |= draft.changed  # what is in force replaces it with the next write
+            self._unwritten |= draft.changed  # the next write restores the value in force
         elif draft is not None:
             self._adopt(draft)
         self._health.reached(self.now)

@@ -86,7 +86,7 @@ called = sa.Table(
 replicas = sa.Table(
     "replicas",
     metadata,
-    *_keys("start"),  # one row a start of a replica
+    *_keys("start"),  # one row for each start of a replica
     *_columns(_TEXT, "replica", "version", "rules", "admin"),
     *_columns(_MOMENT, "started", "heard"),
     *_columns(_COUNT, "sequence", "merged", "applied"),
@@ -254,7 +254,7 @@ def encoded(document: object) -> str:
 
 
 def _remove(connection: sa.Connection, table: sa.Table, gone: Sequence[tuple[object, ...]]) -> None:
-    """Delete the rows that begin with the keys of these."""
+    """Delete the rows with the same keys."""
     if not gone:
         return
     keys = list(table.primary_key)

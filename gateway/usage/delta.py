@@ -164,7 +164,7 @@ class CutoverDelta(msgspec.Struct, array_like=True):
 
 
 class LatencyDelta(msgspec.Struct, array_like=True, frozen=True):
-    """How long answers took on one route of a shadow, `old` or `new`.
+    """The durations of responses on one route of a shadow, `old` or `new`.
 
     Attributes:
         buckets: the number of answers by the index of their bucket in `gateway.usage.delta`.

@@ -246,7 +246,7 @@ class HistoryView(NamedTuple):
 
 
 class History:
-    """Intervals in memory: the history of a gateway without a store, or what is not stored yet.
+    """Intervals in memory: of a gateway without a store, or those that are not stored yet.
 
     It keeps the latest intervals of each version, whatever their age, so that a clock that is set
     deletes nothing.
