@@ -35,7 +35,7 @@ from gateway.store.state import StateError, StateView
 if TYPE_CHECKING:
     from gateway.admin.reports import ShadowReport
 
-# A shadow that the rules have no more is reported as long as it has counted any of these.
+# A shadow that was removed is reported as long as one of these counts is not zero.
 _SHADOW_CASES = ("compared", "validated", "shed")
 
 
@@ -110,7 +110,7 @@ class _Admin:
     @needs(None)
     async def readyz(self, _: web.Request) -> web.Response:
         reason, failing = self._operator.unready(), self._operator.failing_tasks()
-        # A task that fails makes no request fail, and would fail on all replicas alike.
+        # A failing task fails no request, and would fail on all replicas alike.
         found: dict[str, object] = {"failing": failing} if failing else {}
         stale = self._operator.state.stale_since
         if stale is not None:  # requests are answered all the same
@@ -122,7 +122,7 @@ class _Admin:
         return json_answer({"status": "not ready", "reason": reason, **found}, 503)
 
     async def metrics(self, request: web.Request) -> web.StreamResponse:
-        # Imported with the first scrape: a gateway without a monitor saves that memory.
+        # Imported with the first scrape, so a gateway without monitoring saves the memory.
         from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
         from gateway.admin.metrics import exposition
@@ -131,7 +131,7 @@ class _Admin:
         return await send_pieces(request, pieces, {"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
     async def usage(self, request: web.Request) -> web.StreamResponse:
-        # Reports are imported when they are first asked for, as metrics are.
+        # Imported with the first request for a report, as metrics are.
         from gateway.admin.reports import usage_json, used_versions
 
         asked = request.query.get("api"), request.query.get("version")

@@ -1,7 +1,7 @@
-"""Large answers and long views in pieces, between which the event loop has a turn.
+"""Large responses in pieces, between which the event loop runs other tasks.
 
-A gateway of one process answers its clients on the same event loop: they would wait for all that
-is made at once.
+A gateway with one process serves its clients on the same event loop, so a large piece would delay
+them.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
@@ -37,7 +37,7 @@ async def send_pieces(
     except StopAsyncIteration:
         pass
     except StateError as error:
-        # Without an end, so that nobody takes it for whole.
+        # The body stays without its end, so that no client takes it for complete.
         log.event("admin_answer_cut", "warning", path=request.path, reason=str(error))
         if request.transport is not None:
             request.transport.close()

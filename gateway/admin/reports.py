@@ -413,7 +413,7 @@ def audit_table(found: list[AuditReport]) -> str:
     return "\n".join(columns([("WHEN", "WHO", "WHAT", "WHERE", "CHANGE", "WHY"), *rows]))
 
 
-# What is counted arrives so many seconds later: processes hand it on once a second.
+# The delay of counts in seconds: processes send them once a second.
 _LATE = 1.5
 
 

@@ -27,7 +27,7 @@ from gateway.store.state import StateError
 _NAME = "version-gateway"
 COMMANDS = sorted(module.name for module in iter_modules(__path__) if not module.ispkg)
 """The names of the commands."""
-# Errors of a full output; one with another number comes from elsewhere.
+# The errors of an output that is full.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 

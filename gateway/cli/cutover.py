@@ -19,8 +19,8 @@ _PERCENT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?%?", re.ASCII)
 _DURATION = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)([smh])", re.ASCII)
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _INTERVAL = 1.0
-# Where output is no terminal, a line comes at least so often, in seconds: services that run jobs
-# end those that print nothing for minutes.
+# The maximum seconds between two lines if the output is no terminal: CI services end jobs that
+# print nothing for minutes.
 _SILENCE = 60.0
 _BAR = 20
 
@@ -51,7 +51,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     waiting.add_argument(
         "--timeout", metavar="DURATION", default="2h", help="such as 90s, 30m or 2h; 2h by default"
     )
-    # sysexits.h: what runs jobs is to tell a cutover that is late from a mistake in the job.
+    # EX_USAGE of sysexits.h lets a script distinguish a late cutover from a wrong command.
     waiting.set_defaults(method="GET", wrong=os.EX_USAGE)
 
 
@@ -73,12 +73,12 @@ def _wait(arguments: Namespace, until: float, seconds: float) -> int:
     if until > 100:
         raise ValueError("'--until' goes from 0 to 100")
     deadline = time.monotonic() + seconds
-    # The first answer is not waited for: without one, the address is wrong more often than not.
+    # The first request is not retried: if it fails, the address is probably wrong.
     found = _ask(arguments)
     progress, moved = _Progress(found, deadline), False
     while True:
-        # Back to 0% by an operator, as by the button of the page, is the end as well; a cutover
-        # that has not left 0% yet is waited for.
+        # A rollback by an operator ends the wait too, but a cutover that has not left 0% yet does
+        # not.
         moved = moved or found.percent > 0
         back = moved and found.state == DecidedBy.OPERATOR and not found.percent
         if back or found.state == DecidedBy.ROLLED_BACK:
@@ -112,7 +112,7 @@ class _Progress:
         self.show(found, found.next)
 
     def show(self, found: CutoverReport, text: str) -> None:
-        # The reason of an operator's percentage names the operator itself.
+        # The reason of a percentage set by an operator already says so.
         known = found.state == DecidedBy.OPERATOR
         decided = found.why if known else f"{found.state.replace('_', ' ')}: {found.why}"
         state = "" if found.state == DecidedBy.RULES else f" {decided};"
@@ -135,7 +135,7 @@ class _Progress:
 
     def _rewrite(self, line: str) -> None:
         width = shutil.get_terminal_size().columns - 1
-        # ECMA-48: EL erases what the line before had beyond this one.
+        # ECMA-48: EL erases the rest of the previous line.
         sys.stdout.write(f"\r{line[:width]}\x1b[K")
         sys.stdout.flush()
 

@@ -24,7 +24,7 @@ from gateway.cli.shared.arguments import CommandError, add_actions, add_rules_fi
 from gateway.rules.load import load_file
 
 HELP = "write files for Kubernetes, Grafana or Prometheus"
-# What every file begins with, so that those of an earlier run are known.
+# The beginning of every written file, by which files of an earlier run are recognised.
 _MARK = "Written by version-gateway export"
 _NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?\Z")
 # A host name of the Gateway API (v1, Hostname), perhaps with a wildcard before it.

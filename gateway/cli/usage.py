@@ -20,6 +20,7 @@ from gateway.base.mistakes import suggest
 from gateway.base.overrides import VersionKey
 from gateway.cli.shared.offline import location, read_stored
 from gateway.cli.shared.remote import AdminClient, read_answer
+from gateway.findings.conditions import ANSWERS
 from gateway.findings.operator import check_known
 from gateway.findings.retirement import WITHIN, Verdict, sentence, verdict
 from gateway.process.settings import Settings
@@ -28,7 +29,6 @@ from gateway.usage.history import HistoryQuery, Resolution
 from gateway.verify.live.documented_operations import DocumentedOperations
 
 HELP = "show which clients call which version, and whether it can be retired"
-_STATUS = {"yes": 0, "no": 1, "unknown": 2}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -79,7 +79,7 @@ def run(arguments: Namespace) -> int:
         return 0
     judged = (_retire_running if arguments.state is None else _retire_stored)(arguments, settings)
     print(_json(judged) if arguments.json else sentence(judged))
-    return _STATUS[judged.answer]
+    return ANSWERS[judged.answer].status
 
 
 def _refuse_unused(arguments: Namespace) -> None:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from math import inf
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from gateway.base.overrides import Overrides, VersionKey
+from gateway.findings.conditions import Finding
 from gateway.findings.formatting import moment_text, period_text, plural, sentence
 from gateway.findings.notifications import FailingWebhook
 from gateway.findings.summaries import UsageSummary, VersionSummary
@@ -20,50 +20,12 @@ from gateway.store.state import FleetView
 from gateway.usage.totals import Totals
 
 DAY = 86_400.0
-# How many days before it a sunset is near.
+# A sunset is near for this number of days before it.
 _NEAR = 30
 # The share of a limit from which a gate is near it.
 _PRESSED = 0.8
-# A step is stuck once it has lasted so many times as long as configured.
+# A step is stuck after this multiple of its configured time.
 _STUCK = 2
-
-Urgency = Literal["now", "soon", "ready"]
-Tone = Literal["bad", "warn", "info", "good"]
-
-
-class Finding(Enum):
-    """The conditions that need attention, the most urgent first."""
-
-    NOT_READY = "Not ready", "now", "bad", "See the reason", "/readyz"
-    RULES_REFUSED = "Rules refused", "now", "bad", "See the mistakes", "/page/rules#mistakes"
-    REFUSED_ELSEWHERE = "Rules refused", "now", "bad", "See the replicas", "/page/audit#replicas"
-    STATE_STALE = "State is stale", "now", "bad", "See the replicas", "/page/audit#replicas"
-    SERVICE_FAILS = "Service fails", "now", "bad", "See the targets", "/page/rules"
-    ROLLED_BACK = "Rolled back", "now", "bad", "See the gates", "#cutover"
-    GATE_EXCEEDED = "Gate exceeded", "now", "bad", "See the gates", "#cutover"
-    TASK_FAILS = "Task fails", "now", "bad", "See the metrics", "/metrics"
-    REPLICA_LOST = "Replica lost", "now", "bad", "See the replicas", "/page/audit#replicas"
-    REPLICAS_DIFFER = "Fleet", "now", "warn", "See the replicas", "/page/audit#replicas"
-    WEBHOOK_FAILS = "Webhook fails", "now", "bad", "See the messages", "/page/audit#word"
-    SUNSET_THIS_WEEK = "Sunset is near", "now", "bad", "See who calls", "#callers"
-    TARGET_FAILS = "Service fails", "soon", "warn", "See the targets", "/page/rules"
-    CUTOVER_HELD = "Held", "soon", "warn", "See the gates", "#cutover"
-    GATE_NEAR_LIMIT = "Gate near its limit", "soon", "warn", "See the gates", "#cutover"
-    STEP_STUCK = "Step waits", "soon", "warn", "See the gates", "#cutover"
-    SUNSET_NEAR = "Sunset is near", "soon", "warn", "See who calls", "#callers"
-    SCHEMA_VIOLATED = "Schema violated", "soon", "warn", "See the verdict", "#retire"
-    CUTOVER_PAUSED = "Cutover paused", "soon", "info", "Clear the cutover", "#cutover"
-    BROWNOUTS_PAUSED = "Brownouts paused", "soon", "info", "Resume the brownouts", "#brownouts"
-    BROWNOUT_NEAR = "Brownout", "soon", "info", "See the brownouts", "#brownouts"
-    RETIRABLE = "Can be retired", "ready", "good", "See the verdict", "#retire"
-
-    def __init__(self, kind: str, urgency: Urgency, tone: Tone, action: str, link: str) -> None:
-        self.kind = kind
-        self.urgency = urgency
-        self.tone = tone
-        self.action = action
-        self.link = link
-
 
 _ORDER = {finding: place for place, finding in enumerate(Finding)}
 
@@ -249,7 +211,7 @@ def _gates(key: VersionKey, current: CurrentCutover, now: float) -> Iterator[Act
 def _by_hand(seen: Situation, what: str, key: VersionKey) -> str:
     """Return who made the latest change of a kind, when and why; the audit log is bounded."""
     for entry in reversed(seen.changes):
-        # What the gateway itself has changed has no origin.
+        # A change by the gateway itself has no origin.
         if (entry.what, entry.api, entry.version) == (what, *key) and entry.origin:
             why = f": {entry.why}" if entry.why else ""
             return f"by {entry.who} at {moment_text(entry.at)}{why}"

@@ -14,6 +14,7 @@ import msgspec
 
 from gateway.base.notify import EventKind, Notify
 from gateway.base.overrides import Overrides, VersionKey
+from gateway.findings.conditions import Finding
 from gateway.findings.formatting import format_time, moment_text, period_text, plural, sentence
 from gateway.findings.refused_rules import RefusedRules, rules_hash
 from gateway.findings.summaries import UsageSummary, VersionSummary
@@ -252,6 +253,14 @@ def _notification(
     )
 
 
+def _event(
+    finding: Finding, subject: str, dedup_key: str, text: str, version: VersionKey | None = None
+) -> Event:
+    assert finding.event is not None
+    fragment = "" if version is None else finding.link
+    return Event(finding.event, subject, dedup_key, text, version, fragment)
+
+
 def rules_refused(replica: str, refused: RefusedRules | None) -> Iterator[Event]:
     if refused is not None:
         text = sentence(
@@ -259,14 +268,14 @@ def rules_refused(replica: str, refused: RefusedRules | None) -> Iterator[Event]
             f" {replica}): {refused.summary}"
         )
         # Replicas with the same file find the same event.
-        yield Event("rules.refused", "the rules", rules_hash(refused.content), text)
+        yield _event(Finding.RULES_REFUSED, "the rules", rules_hash(refused.content), text)
 
 
 def tasks_failed(replica: str, names: list[str], now: float) -> Iterator[Event]:
     """Yield failed tasks, each at most once an hour."""
     for name in names:
         text = f"The task {name} of {replica} failed and is started again; its log has the reason."
-        yield Event("task.failed", replica, f"{name} {int(now // 3600)}", text)
+        yield _event(Finding.TASK_FAILS, replica, f"{name} {int(now // 3600)}", text)
 
 
 def state_stale(
@@ -281,7 +290,7 @@ def state_stale(
         # Replicas cannot agree meanwhile, so the id depends on the term, which changes with the
         # leader, and on the day, as a term may be long.
         dedup_key = f"{rank.term} {since // _DAY:.0f}" if rank.term else f"{since // 3600:.0f}"
-        yield Event("state.stale", "the state", dedup_key, text)
+        yield _event(Finding.STATE_STALE, "the state", dedup_key, text)
 
 
 def replicas_lost(fleet: FleetView) -> Iterator[Event]:
@@ -291,7 +300,7 @@ def replicas_lost(fleet: FleetView) -> Iterator[Event]:
                 f"The replica {one.replica} has not been heard since {moment_text(one.heard)};"
                 " what it counted since then is missing."
             )
-            yield Event("replica.lost", one.replica, f"{one.heard:.3f}", text)
+            yield _event(Finding.REPLICA_LOST, one.replica, f"{one.heard:.3f}", text)
 
 
 def cutovers_moved(
@@ -309,19 +318,17 @@ def cutovers_moved(
         known = before.get(key)
         if known is None or known == (state.percent, state.decided_by.value):
             continue
-        name, dedup_key = _name(key), f"{state.percent:g} {state.decided_by} {int(now)}"
+        dedup_key = f"{state.percent:g} {state.decided_by} {int(now)}"
+        name = _name(key)
         if state.decided_by is DecidedBy.ROLLED_BACK:
-            kind: EventKind = "cutover.rolled_back"
             text = f"The cutover of {name} was rolled back to 0%: {state.why}."
+            yield _event(Finding.ROLLED_BACK, name, dedup_key, text, key)
         elif state.decided_by is DecidedBy.HELD:
-            kind = "cutover.held"
             text = f"The cutover of {name} is held at {state.percent:g}%: {state.why}."
+            yield _event(Finding.CUTOVER_HELD, name, dedup_key, text, key)
         elif {known[1], state.decided_by} <= _STEPPING and known[0] < state.percent:
-            kind = "cutover.stepped"
             text = f"The cutover of {name} went from {known[0]:g}% to {state.percent:g}%."
-        else:
-            continue
-        yield Event(kind, name, dedup_key, text, key, "#cutover")
+            yield Event("cutover.stepped", name, dedup_key, text, key, "#cutover")
 
 
 def sunsets_near(
@@ -337,7 +344,7 @@ def sunsets_near(
         if stage is not None and summary.served >= now - _RECENT * _DAY:
             text = sentence(f"{_name(key)} ends in {period_text(left)}, and {summary.calls}")
             dedup_key = f"{sunset:.0f} {stage}"
-            yield Event("sunset.near", _name(key), dedup_key, text, key, "#callers")
+            yield _event(Finding.SUNSET_NEAR, _name(key), dedup_key, text, key)
 
 
 def versions_retirable(
@@ -350,7 +357,7 @@ def versions_retirable(
             f"{_name(key)} can be retired: nobody was let through to it in the last 30 days, and"
             " nothing speaks against it"
         )
-        yield Event("version.retirable", _name(key), dedup_key, text, key, "#retire")
+        yield _event(Finding.RETIRABLE, _name(key), dedup_key, text, key)
 
 
 def brownouts_begun(

@@ -135,7 +135,7 @@ class Notifier:
             dropped = document.add(found, notify, now)
             document.forget_webhooks(notify.webhooks)
 
-        # Most rounds change nothing, and need no lock.
+        # Most rounds change nothing, so they take no lock.
         document = read_document(stored)
         add(document)
         if msgspec.json.encode(document) != msgspec.json.encode(stored):

@@ -11,6 +11,7 @@ import msgspec
 
 from gateway.base.mistakes import printable
 from gateway.base.overrides import Overrides, VersionKey
+from gateway.findings.conditions import ANSWERS, VerdictAnswer
 from gateway.findings.formatting import client_text, format_time, gap_text, plural
 from gateway.findings.uncompared import is_served_elsewhere, listed, uncompared_operations
 from gateway.rollout.cutover import in_force
@@ -28,8 +29,7 @@ _FOREVER = 253_402_300_799.0
 # The maximum number of clients or fields that a line names; the others are counted.
 _MAX_NAMED = 5
 
-VerdictAnswer = Literal["yes", "no", "unknown"]
-_ORDER = ("no", "unknown", "yes", "note")
+_ORDER = (*ANSWERS, "note")
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -92,10 +92,8 @@ def verdict(
         *_found(key, totals, begin, "violations", ("checked",), "schema"),
         *_elsewhere(view),
     ]
-    answers = {reason.answer for reason in reasons}
-    answer: VerdictAnswer = (
-        "no" if "no" in answers else "unknown" if "unknown" in answers else "yes"
-    )
+    given = {reason.answer for reason in reasons}
+    answer: VerdictAnswer = next((each for each in ANSWERS if each in given), "yes")
     return Verdict(*key, answer, sorted(reasons, key=lambda one: _ORDER.index(one.answer)))
 
 
@@ -305,7 +303,7 @@ def _cutover(key: VersionKey, rules: Snapshot, overrides: Overrides) -> Iterator
         yield Reason("no", f"its cutover stands at {percent:g}%", "raise it to 100%")
 
 
-# The suggested fix if the expectation is wrong.
+# The suggested fix for a wrong expectation.
 _OTHER_REMEDY = {"differences": "ignore what is known", "violations": "the document"}
 
 
@@ -383,8 +381,7 @@ def _times(count: int) -> str:
 
 
 def sentence(found: Verdict) -> str:
-    head = {"yes": "can be retired", "no": "cannot be retired yet", "unknown": "cannot be judged"}
-    lines = [f"Version {found.version} of {found.api} {head[found.answer]}:"]
+    lines = [f"Version {found.version} of {found.api} {ANSWERS[found.answer].text}:"]
     for reason in found.reasons:
         lines.append(f"  {reason.answer:<7}  {printable(reason.text)}")
         if reason.remedy:

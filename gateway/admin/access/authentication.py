@@ -37,7 +37,7 @@ from gateway.base.client_names import UNVERIFIED
 from gateway.findings.formatting import sentence
 from gateway.observe import log
 
-# Fields that a browser sends (Origin for other methods than GET), or a proxy that passes a request.
+# Fields that a browser sends (Origin with methods other than GET), or a proxy.
 _NOT_LOCAL = ("Origin", "Sec-Fetch-Site", "Forwarded", "X-Forwarded-For", "Via")
 # Attempts of one address at once, and the time until they are available again. Tokens have at least
 # 16 characters, so the bound is on work and log lines.

@@ -20,22 +20,22 @@ from gateway.base.addresses import plain_address
 from gateway.base.descriptors import most_admin
 from gateway.observe import log
 
-# From the connection to the end of the first request head, for a TLS handshake, and for each body.
+# The time limit of the first request head, of a TLS handshake, and of each body.
 REQUEST_SECONDS = 10.0
 # A client that reads nothing of a waiting response is disconnected after this time.
 STALL_SECONDS = 60.0
-# How long a connection is kept after a response; aiohttp keeps it for an hour.
+# The idle time limit of a connection; the default of aiohttp is an hour.
 IDLE_SECONDS = 30.0
-# Bytes of a body that its handler has not read; aiohttp keeps 512 KiB.
+# The buffer for a body that its handler has not read; the default of aiohttp is 512 KiB.
 _UNREAD_BODY = 16 * 1024
 # Bytes parsed in one turn of the event loop, for all connections together: aiohttp takes 2 ms for
 # them if they are chunks of one byte, and would take 0.2 s for all that a socket holds.
 _BYTES_A_TURN = 2048
 # The receive buffer of a connection; the kernel doubles it, and would grow it to megabytes.
 _RECEIVE_BUFFER = 16 * 1024
-# The pause after a failed accept: no file descriptor is free.
+# The pause after a failed accept, when no file descriptor is free.
 _ACCEPT_PAUSE = 1.0
-# Between two checks of the certificate files.
+# The interval between two checks of the certificate files.
 _TLS_INTERVAL = 2.0
 
 _C = TypeVar("_C")

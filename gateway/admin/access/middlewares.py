@@ -37,12 +37,12 @@ from gateway.base.urls import is_address
 from gateway.findings.operator import Operator
 from gateway.store.state import StateBusyError, StateError, StateUnsureError, UnknownReplicaError
 
-# Probes ask these by any host name, and they reveal nothing.
+# Probes request these by any host name, and the responses reveal nothing.
 _OPEN_PATHS = frozenset({"/healthz", "/readyz"})
-# A larger body has one of so many places until it is answered; that of a draft has at most 1 MiB.
+# The number of larger bodies that are held at a time; the body of a draft has at most 1 MiB.
 _SMALL = 16 * 1024
 _LARGE_BODIES = 4
-# How long the totals of a large fleet take to read, in seconds.
+# The seconds in which the totals of a large fleet are read.
 _RETRY_AFTER = "10"
 
 
@@ -202,7 +202,7 @@ def _is_of(origin: str, host: str) -> bool:
 
 
 def _follows_link(request: web.Request) -> bool:
-    # A link in a message opens a tab of its own, which its sender cannot read.
+    # A link in a message opens a new tab, whose content the sender cannot read.
     fetch = request.headers.get("Sec-Fetch-Mode"), request.headers.get("Sec-Fetch-Dest")
     return request.method == "GET" and fetch == ("navigate", "document")
 

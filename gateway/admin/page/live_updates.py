@@ -1,9 +1,8 @@
-"""Live updates: a stream of events (text/event-stream) that have open pages fetch themselves again.
+"""Live updates: a stream of events (text/event-stream), upon which open pages load again.
 
-An event has no content but its name: what is shown comes from the same address as the page itself.
-A change of this gateway is sent at once. What others count and whether they are heard, only what is
-shown has, so that pages look again with each beat; by its absence they notice a gateway that is
-suspended.
+An event has only a name. A change of this gateway is sent at once. The counts and heartbeats of
+other replicas are in the page only, so pages also load again with each `beat`. A page that receives
+no beat reports that the gateway does not respond.
 """
 
 import asyncio
@@ -16,8 +15,8 @@ from gateway.admin.page.rendering import HEADERS
 from gateway.findings.operator import Operator
 
 MOST_STREAMS = 32
-"""The streams at a time; a page without one is told so, and asks again after a while."""
-# How often is looked, in seconds; and how many looks pass between two beats.
+"""The maximum number of streams; a page without one tries again after a while."""
+# The seconds between two checks for changes, and the number of checks between two beats.
 _INTERVAL = 0.5
 _BEAT_EVERY = 10
 
@@ -47,10 +46,9 @@ class LiveUpdates:
         return response
 
     def _take_place(self, stream: object, address: str) -> None:
-        """Give a stream a place; of a full house that of the oldest of the address with the most.
+        """Add a stream; at the bound, replace the oldest one of the address that has the most.
 
-        So nobody keeps the pages of others from being followed. Where no other address has more,
-        it gets none.
+        An address that already has as many as any other gets none, so nobody can displace others.
         """
         if len(self._addresses) >= MOST_STREAMS:
             held = Counter(self._addresses.values())
@@ -61,10 +59,9 @@ class LiveUpdates:
         self._addresses[stream] = address
 
     async def _events(self, stream: object) -> AsyncIterator[str]:
-        """Yield `start`, then `changed` if something was changed, and `beat` now and then.
+        """Yield `start`, then `changed` after a change, `beat` at intervals, and `full` at the end.
 
-        The last one is `full`, once the stream has no place. That is no 503, since scripts get to
-        know no status of a stream.
+        `full` is sent to a stream that has no place: a script cannot read the status of a stream.
         """
         state, looks = self._state(), 0
         if stream in self._addresses:
@@ -86,7 +83,7 @@ class LiveUpdates:
             yield "full"
 
     def _state(self) -> tuple[object, ...]:
-        """Return what changes when somebody or a gate changes something."""
+        """Return values that differ after each change by an operator or a gate."""
         operator = self._operator
         return (
             operator.state.in_force,

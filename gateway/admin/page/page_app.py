@@ -1,7 +1,7 @@
-"""The operator's page: its addresses, and what each of them answers.
+"""The operator's page: the response at each of its addresses.
 
-Every view is a whole document at an address of its own, so that it works without scripts, can be
-bookmarked and sent to somebody. The script only keeps what is shown up to date.
+Every view is a complete document at its own address: it works without scripts and can be bookmarked
+and shared. The script only keeps it up to date.
 """
 
 from collections.abc import Mapping

@@ -14,10 +14,10 @@ from gateway.findings.operator import Operator
 if TYPE_CHECKING:
     from gateway.admin.page.page_app import Page
 
-# What is needed otherwise than by its method: the login has the same style, and checking a draft
-# changes nothing.
+# Exceptions to the right by method: the login page loads the same style sheet, and checking a
+# draft changes nothing.
 _NEEDS = {"static": None, "check_draft": Right.READ}
-# By method and path, the method of Page that answers.
+# The method of Page for each method and path.
 _ROUTES = {
     ("GET", "/"): "next",
     ("GET", "/page/versions"): "versions",
@@ -73,8 +73,8 @@ class PageRoutes:
 
     async def _made(self) -> "Page":
         if self._page is None:
-            # A gateway at whose page nobody looks saves that memory; in a thread, so that requests
-            # have their turns meanwhile.
+            # Without a view, the gateway saves this memory; the import runs in a thread, so that
+            # requests are served meanwhile.
             made = (await asyncio.to_thread(_imported))(self._operator)
             self._page = self._page or made
         return self._page

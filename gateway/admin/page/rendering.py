@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-# jinja2: templates that escape by themselves; small, and what readers of HTML know.
+# jinja2: templates with automatic escaping; small and widely known.
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from gateway import __version__
@@ -35,7 +35,7 @@ from gateway.findings.formatting import (
 from gateway.http.turns.cooperation import turns
 
 _HERE = Path(__file__).parent
-# Nothing but what this port serves itself; forms go back to it; no other page may frame it.
+# Only content of this port is loaded; forms go back to it; no other page may frame it.
 _DIRECTIVES = (
     "default-src 'none'",
     "script-src 'self'",
@@ -50,12 +50,12 @@ HEADERS = {
     "Content-Security-Policy": "; ".join(_DIRECTIVES),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    # Without an origin, browsers post forms from nowhere, which the guard refuses.
+    # With `no-referrer`, browsers send forms with `Origin: null`, which `check_origin` refuses.
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
 _STAMP = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
-# So many parts of a template are filled in between two looks at the time.
+# The number of template parts that are rendered between two checks of the time.
 _BATCH = 32
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
@@ -100,7 +100,7 @@ async def html(name: str, values: Mapping[str, object], status: int) -> web.Resp
 
 
 _templates: dict[str, Template] = {}
-# What all templates use.
+# The templates that all others use.
 _SHARED = ("base.html", "parts.html")
 
 

@@ -16,7 +16,7 @@ from gateway.routing.snapshot import Snapshot
 from gateway.rules.draft import MAX_BYTES, DraftReport
 from gateway.rules.redaction import redacted
 
-# So many lines of a file, of a comparison and of a draft's issues are shown at most.
+# The maximum number of lines of a file or a comparison, and of issues of a draft.
 _MOST_LINES = 2000
 _MOST_ISSUES = 100
 
@@ -107,7 +107,7 @@ class CheckedDraft:
     warnings: list[Mistaken] = field(default_factory=list)
 
 
-# One draft is checked at a time: it takes a processor.
+# One draft is checked at a time, since a check keeps a processor busy.
 _checking = asyncio.Lock()
 
 

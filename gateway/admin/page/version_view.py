@@ -28,6 +28,7 @@ from gateway.admin.reports import (
     shadow_report,
 )
 from gateway.base.overrides import VersionKey
+from gateway.findings.conditions import ANSWERS
 from gateway.findings.formatting import client_text, duration_text, format_time
 from gateway.findings.gate_curves import GateCurves, GateName, GatePoint
 from gateway.findings.operator import Operator
@@ -64,7 +65,7 @@ _CHART_HEIGHT = 60.0
 DAY = Resolution.DAY.seconds
 # The days before and after today that a chart shows.
 _BEFORE, _AFTER = 365, 120
-# The latest day is shown in parts of so many minutes.
+# The length in minutes of the parts of the latest day.
 _PART_MINUTES = 10
 
 
@@ -98,6 +99,7 @@ async def version_page(
         "callers": shown,
         "alone": view.replica,
         "verdict": judged,
+        "answer": "" if judged is None else ANSWERS[judged.answer].text,
         "within": within,
         "line": [*time_line(version, now, span)],
         "span": span,
@@ -443,7 +445,7 @@ def _ahead(found: UsageTrend | None, top: float) -> str:
 
 async def _latest_day(minutes: Mapping[int, Interval], now: float) -> list[Part]:
     """Return charts of the latest 24 hours, in parts of ten minutes."""
-    # The present minute is not whole.
+    # The current minute is not over yet.
     end = Resolution.MINUTE.start(now) - Resolution.MINUTE.seconds
     count = 24 * 60 // _PART_MINUTES
     parts: list[list[Interval]] = [[] for _ in range(count)]

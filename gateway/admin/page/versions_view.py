@@ -14,7 +14,7 @@ from gateway.findings.summaries import UsageSummary, VersionSummary
 from gateway.http.turns.cooperation import turns
 from gateway.rollout.cutover import in_force
 
-# The time line shows so many days before and after now.
+# The days before and after now that the time line shows.
 _BEFORE, _AFTER = 90, 270
 # The height of the line of requests.
 _SPARK = 20.0

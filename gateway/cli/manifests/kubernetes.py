@@ -193,10 +193,10 @@ def key_of(path: str) -> str:
     return path.replace("/", "_")
 
 
-# The parts of the rules that no route depends on.
+# The top-level keys on which no route depends.
 _APART = frozenset({"state", "fleet", "clients", "workers", "limits", "trusted_proxies", "bypass"})
 _APART |= {"admin", "notify", "cors"}
-# So many lines are named.
+# The maximum number of lines that a message names.
 _LISTED = 10
 ADMIN_TOKEN = "GATEWAY_ADMIN_TOKEN"  # noqa: S105  # the name of a variable
 """The variable with the token of the admin port that an export adds; commands send it."""

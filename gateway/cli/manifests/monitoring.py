@@ -14,7 +14,7 @@ from gateway.routing.snapshot import Snapshot
 SERVED = "http_server_request_duration_seconds"
 ASKED = "http_client_request_duration_seconds"
 BY_VERSION = "gateway_api_name, gateway_api_version"
-# What went wrong for no fault of the client, and by no intent of the operator.
+# Faults that neither the client nor the operator caused.
 _FAILED = 'error_type!~"|aborted|version_brownout"'
 
 
@@ -58,7 +58,7 @@ _BURNS = (("critical", 14.4, "1h", "5m"), ("warning", 6.0, "6h", "30m"))
 _NEAR = 0.8
 _SUNSET_DAYS = 30
 
-# What names no version, or is of an API without any, has no label for it.
+# A request without a version, or of an API without versions, has no such label.
 _VERSION_OF = "{{ with $labels.gateway_api_version }}Version {{ . }} of {{ end }}"
 
 Alert = dict[str, Any]

@@ -96,7 +96,7 @@ def read_stored(place: str, query: HistoryQuery | None = None) -> StoredState:
         reading = _of_file(Path(place), query)
     else:
         try:
-            # SQLAlchemy takes time that few commands need.
+            # SQLAlchemy takes long to import, and few commands need it.
             from gateway.store.reading import read_stored_fleet
         except ModuleNotFoundError as error:
             raise extra_missing(place, error) from None
@@ -111,7 +111,7 @@ def read_stored(place: str, query: HistoryQuery | None = None) -> StoredState:
 
 async def _of_file(path: Path, query: HistoryQuery | None) -> StoredState:
     try:
-        # SQLAlchemy takes time that few commands need.
+        # SQLAlchemy takes long to import, and few commands need it.
         from gateway.store.sqlite import SqliteFile
     except ModuleNotFoundError as error:
         raise extra_missing(str(path), error) from None
@@ -121,6 +121,6 @@ async def _of_file(path: Path, query: HistoryQuery | None) -> StoredState:
         history = None if query is None else (await store.history(query, now)).view(query, now)
     finally:
         await store.close()
-    # A gateway that runs writes so often what it has counted.
+    # A running gateway writes its counts at this interval.
     view = StateView(Totals(state), now, now - 2 * LAG_SECONDS, None, ())
     return StoredState(view, overrides_of(state.documents), history)

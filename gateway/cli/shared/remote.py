@@ -17,7 +17,7 @@ from gateway.process.settings import Settings
 
 T = TypeVar("T")
 
-# Longer than a worker may take to apply overrides, or a webhook to answer, in seconds.
+# In seconds; longer than a worker takes to apply overrides, or a webhook to respond.
 _TIMEOUT = 20.0
 
 
