@@ -33,7 +33,7 @@ MOST_LINES = 200
 
 
 class UsageLine(msgspec.Struct, frozen=True):
-    """The usage of one endpoint and version by one client; see `top_clients.ClientUsage`.
+    """The usage of one endpoint and version by one client; see `ClientUsage`.
 
     `client` is None for the sum of all clients that have no row, and `served` is None where all
     requests were refused. Times are to the second: msgspec writes them in the format of RFC 3339 at
@@ -57,7 +57,7 @@ class UsageReport(msgspec.Struct, frozen=True):
     """The usage of all clients.
 
     Attributes:
-        replica: the replica whose counts alone these are; None for all of them.
+        replica: the only replica whose counts the report has; None for all replicas.
     """
 
     since: str
@@ -179,9 +179,12 @@ def usage_table(found: UsageReport) -> str:
     )
 
 
+def _alone(replica: str | None) -> list[str]:
+    return [] if replica is None else [f"These are the counts of the replica {replica} alone."]
+
+
 def _remarks(found: UsageReport) -> Iterator[str]:
-    if found.replica is not None:
-        yield f"These are the counts of the replica {found.replica} alone."
+    yield from _alone(found.replica)
     for sentence in found.missing:
         yield f"{sentence[:1].upper()}{sentence[1:]}"
 
@@ -213,8 +216,8 @@ class HistoryReport(msgspec.Struct, frozen=True):
 
     Attributes:
         by: `minute` or `day`.
-        replica: the replica whose counts alone these are; None for all of them.
-        lines: the intervals with requests, the first ones first.
+        replica: the only replica whose counts the report has; None for all replicas.
+        lines: the intervals with requests, in order of time.
     """
 
     api: str
@@ -260,9 +263,7 @@ def _milliseconds(seconds: float | None) -> float | None:
 
 
 def history_table(report: HistoryReport) -> str:
-    alone = []
-    if report.replica is not None:
-        alone = [f"These are the counts of the replica {report.replica} alone."]
+    alone = _alone(report.replica)
     if not report.lines:
         nobody = f"Nobody has called version {report.version} of {report.api}."
         return "\n".join((nobody, *alone))
@@ -284,7 +285,7 @@ def history_table(report: HistoryReport) -> str:
 
 
 class FailingReport(msgspec.Struct, frozen=True):
-    """A service with targets that fail in a replica; see `failing_service.FailingService`."""
+    """A service with targets that fail in a replica."""
 
     service: str
     targets: int
@@ -294,7 +295,7 @@ class FailingReport(msgspec.Struct, frozen=True):
 
 
 class ReplicaReport(msgspec.Struct, frozen=True):
-    """A replica; `lag` is in seconds, see `state_access.ReplicaView`."""
+    """A replica, as `ReplicaView` has it; `lag` is in seconds."""
 
     replica: str
     presence: str
@@ -318,7 +319,7 @@ class FleetReport(msgspec.Struct, frozen=True):
 
 
 class AuditReport(msgspec.Struct, frozen=True):
-    """An entry of the audit log; see `ledger.AuditEntry`."""
+    """An entry of the audit log, as `AuditEntry` has it."""
 
     at: str
     who: str
@@ -421,7 +422,7 @@ class RouteReport(msgspec.Struct):
     """The outcomes of one route of a cutover.
 
     Attributes:
-        outcomes: the number of ended requests by outcome; see `route_outcomes.OUTCOMES`.
+        outcomes: the number of ended requests by outcome; see `OUTCOMES`.
         mean_ms: the mean duration in milliseconds; None if there were no requests.
     """
 
@@ -437,14 +438,12 @@ class CutoverReport(msgspec.Struct):
 
     Attributes:
         percent: the percentage of its clients that is cut over now.
-        state: what set the percentage; see `cutover_state.DecidedBy`.
+        state: what set the percentage; see `DecidedBy`.
         since: when the percentage was set.
-        gates: what each gate compares, and its result; if gates have rolled it back, those for
-            which they did.
+        gates: what each gate compares, and its result; after a rollback, those of that time.
         then: what happens when a gate is exceeded; None without gates, or if they have no effect.
         gates_at: when gates rolled it back, if `gates` are of that time; None if they are of now.
-        counted_from: from when on answers count as compared, and requests for the gates, as long as
-            nothing of it can be known; else None.
+        counted_from: when the counts for comparison and gates begin; None if some are known.
     """
 
     api: str
@@ -616,7 +615,7 @@ class ShadowReport(msgspec.Struct):
     Attributes:
         samples: the latest differences, the latest last.
         old: how long the version's own service took for the answers compared; None for no answers.
-        replica: the replica whose counts alone these are; None for all of them.
+        replica: the only replica whose counts the report has; None for all replicas.
     """
 
     api: str
@@ -640,7 +639,7 @@ def shadow_report(
     """Return the report of a version, with the operations that were never compared.
 
     Args:
-        replica: the replica whose counts alone these are; None for all of them.
+        replica: the only replica whose counts the report has; None for all replicas.
     """
 
     def total(kind: str) -> int:
@@ -725,6 +724,4 @@ def shadow_table(found: ShadowReport) -> str:
         ]
         head = ("SAMPLE", "CLIENT GOT", "WOULD GET", "REQUEST", "ID")
         lines += columns([head, *samples])
-    if found.replica is not None:
-        lines.append(f"These are the counts of the replica {found.replica} alone.")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_alone(found.replica)])
