@@ -34,6 +34,8 @@ from gateway.verify.openapi.openapi import (
 )
 from gateway.versions.version import Version
 
+# Suggestions come from so many fields.
+_MANY = 10_000
 # A warning lists so many operations.
 _LISTED = 5
 
@@ -426,6 +428,7 @@ class _LookUp:
         use: what is said of the use.
         other: the name that the other version has for it, by a rename; empty for another change.
         taken: whether a body has it before the changes that come first.
+        bodies: those that do not declare it, as they are when the change comes to them.
     """
 
     inner: tuple[int, str]
@@ -435,7 +438,16 @@ class _LookUp:
     other: str = ""
     presences: set[Presence] = field(default_factory=set)
     taken: bool = False
-    names: set[str] = field(default_factory=set)
+    bodies: list[BodyFields] = field(default_factory=list)
+
+    def names(self) -> set[str]:
+        """Return the fields that these bodies have, of very many bodies those of the first."""
+        names: set[str] = set()
+        for body in self.bodies:
+            names.update(body.names())
+            if len(names) > _MANY:
+                break
+        return names
 
 
 @dataclass(slots=True)
@@ -488,7 +500,7 @@ class _Walk:
                     found = self.look_ups.setdefault((used, change.at, one.name), new)
                     found.presences.add(found_as)
                     if found_as is not Presence.DECLARED:
-                        found.names |= set(fields.names())
+                        found.bodies.append(fields.copy())
                         found.taken |= presence_of(one, BodyFields(schema)) is Presence.DECLARED
                         missing.append(one)
                 for clash in lost(fields, use, upwards=self.upwards):
@@ -506,8 +518,8 @@ class _Walk:
 
     def _report(self, path: str, found: _LookUp, mistakes: Mistakes) -> None:
         walk = "an upgrade" if self.upwards else "a downgrade"
-        known = _suggestion(path, found.names)
-        if found.other in found.names and self._is_beside(path):
+        known = _suggestion(path, found.names())
+        if _is_in(found.other, found.bodies) and self._is_beside(path):
             known = swapped(path, found.other, upwards=self.upwards)
         elif found.taken:
             side, order = ("above", "before") if self.upwards else ("below", "after")
@@ -524,9 +536,7 @@ class _Walk:
 
     def _is_beside(self, path: str) -> bool:
         """Return whether the neighbouring version has a field that this one lacks."""
-        one = SoughtField(path)
-        bodies = (BodyFields(body.schema) for body in self.neighbours)
-        return any(presence_of(one, fields) is Presence.DECLARED for fields in bodies)
+        return _is_in(path, (BodyFields(body.schema) for body in self.neighbours))
 
     def _report_clash(self, change: DeclaredChange, lost: LostField, mistakes: Mistakes) -> None:
         mistakes.warn(
@@ -536,6 +546,11 @@ class _Walk:
             f" {'above' if self.upwards else 'below'} this one{change.use}",
             *change.at,
         )
+
+
+def _is_in(name: str, bodies: Iterable[BodyFields]) -> bool:
+    one = SoughtField(name)
+    return any(presence_of(one, fields) is Presence.DECLARED for fields in bodies)
 
 
 def _used_at(change: DeclaredChange) -> Location:

@@ -1,6 +1,7 @@
 """The fields that bodies may have, by their schema and after changes have taken and made some."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from copy import copy
 from enum import Enum
 from functools import partial
 from itertools import islice
@@ -96,6 +97,10 @@ class BodyFields:
     def __init__(self, schema: Schema) -> None:
         self._image = DescribedSchemas(definitions(schema))
         self._body: object = {key: one for key, one in schema.items() if key != "components"}
+
+    def copy(self) -> "BodyFields":
+        """Return the same fields, which changes that are applied to this one leave as they are."""
+        return copy(self)
 
     def apply(self, change: Change | None, place: str, *, upwards: bool) -> None:
         """Convert the schema by a change; a value that does not fit stays as it is.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from gateway.conversion.document import kind
@@ -40,10 +40,19 @@ class Use(Enum):
     RESPONSE = "writeOnly"
 
 
-class SchemaBundler:
-    """Bundles one schema of a document with all schemas that it refers to.
+class _Component(NamedTuple):
+    """A schema as it is read: with the names of those that it refers to, and its size."""
 
-    They are in `components.schemas`, as in a document, so that the result can be put into one.
+    schema: Schema | bool
+    references: tuple[str, ...]
+    schemas: int
+
+
+class SchemaBundler:
+    """Bundles schemas of a document, each with all schemas that it refers to.
+
+    They are in `components.schemas`, as in a document, so that the result can be put into one. Each
+    is read once, and shared by all bundles.
 
     Args:
         resolve: returns what a `$ref` leads to in the document, or in a schema of it where that
@@ -52,7 +61,7 @@ class SchemaBundler:
         use: the message whose bodies the schema describes.
 
     Attributes:
-        schemas: the number of schemas read so far, with those inside them.
+        schemas: the number of schemas in the last bundle, with those inside them.
     """
 
     def __init__(
@@ -62,7 +71,9 @@ class SchemaBundler:
         self._use = use
         self._nullable = nullable
         self.schemas = 0
-        self._defs: dict[str, object] = {}
+        self._known: dict[str, _Component] = {}
+        self._references: dict[str, None] = {}
+        self._awaited: dict[str, tuple[object, object]] = {}
         # The schema with an $id around what is read, where there is one: references are of that
         # (JSON Schema Core, section 8.2.1), and as many tools write them, of the document.
         self._resource: object = None
@@ -70,10 +81,28 @@ class SchemaBundler:
 
     def read(self, schema: object) -> Schema:
         """Return the schema with all that it refers to."""
-        root = self._schema(schema)
-        if isinstance(root, bool):
-            return {} if root else {"not": {}}
-        return {**root, "components": {"schemas": self._defs}} if self._defs else root
+        root = self._component(None, schema)
+        while self._awaited:
+            name, (resource, found) = self._awaited.popitem()
+            self._known[name] = self._component(resource, found)
+        self.schemas = root.schemas
+        bundled: dict[str, object] = {}
+        following = [*reversed(root.references)]
+        while following:
+            name = following.pop()
+            if name not in bundled:
+                component = self._known[name]
+                bundled[name] = component.schema
+                self.schemas += component.schemas
+                following += reversed(component.references)
+        if isinstance(root.schema, bool):
+            return {} if root.schema else {"not": {}}
+        return {**root.schema, "components": {"schemas": bundled}} if bundled else root.schema
+
+    def _component(self, resource: object, schema: object) -> _Component:
+        self._references, self.schemas = {}, 0
+        read = self._within(resource, schema)
+        return _Component(read, tuple(self._references), self.schemas)
 
     def _schema(self, schema: object) -> Schema | bool:
         self.schemas += 1
@@ -129,9 +158,9 @@ class SchemaBundler:
             known = f"{known}:{self._number(resource)}"
         # A validator decodes the names in references, which may have any character.
         name = quote(known, safe="").replace("%", "_25_").replace("~", "_7E_")
-        if name not in self._defs:
-            self._defs[name] = {}  # known from here on, so that a schema may hold itself
-            self._defs[name] = self._within(resource, found)
+        self._references[name] = None
+        if name not in self._known:
+            self._awaited[name] = resource, found
         return PLACE + name
 
     def _found(self, reference: str) -> tuple[object, object]:

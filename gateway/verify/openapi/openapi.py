@@ -141,6 +141,9 @@ class Description:
         if not _VERSION.fullmatch(version):
             raise self._bad(f"OpenAPI {version}; versions 3.0 and 3.1 are read")
         self._of_3_0 = version.startswith("3.0")
+        self._bundlers = {
+            use: SchemaBundler(self._resolve, use, nullable=self._of_3_0) for use in Use
+        }
         self.operations = tuple(self._operations())
 
     def _operations(self) -> Iterator[Operation]:
@@ -229,7 +232,7 @@ class Description:
         return None
 
     def _schema(self, schema: object, use: Use) -> Schema:
-        bundler = SchemaBundler(self._resolve, use, nullable=self._of_3_0)
+        bundler = self._bundlers[use]
         bundle = bundler.read(schema)
         self._schemas += bundler.schemas
         if self._most is not None and self._schemas > self._most:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.conversion.schema import Schema
+from gateway.conversion.schema import Schema, definitions
 from gateway.verify.openapi.json_schema import SchemaBundler, Use, longest_list, narrowed
 
 
@@ -119,3 +119,18 @@ def test_members_of_all_of_stay_open() -> None:
             }
         },
     }
+
+
+def test_a_schema_that_several_bodies_refer_to_is_read_once_and_counts_in_each() -> None:
+    parts: dict[str, object] = {
+        "#/components/schemas/A": {"properties": {"b": {"$ref": "#/components/schemas/B"}}},
+        "#/components/schemas/B": {"type": "string"},
+    }
+    bundler = SchemaBundler(lambda reference, _: parts[reference], Use.REQUEST, nullable=False)
+    one, other = (
+        bundler.read({"items": {"$ref": "#/components/schemas/A"}, "type": kind})
+        for kind in ("array", "object")
+    )
+    assert definitions(one) == definitions(other)
+    assert definitions(one)["B"] is definitions(other)["B"]
+    assert bundler.schemas == 5  # the body, its items, A, its field, and B
