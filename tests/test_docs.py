@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,7 @@ def test_every_path_of_the_admin_port_is_listed(operator: Operator) -> None:
     assert table("docs/admin-port.md", "Paths") == shown
 
 
+@cache
 def logged_events() -> set[str]:
     """Return the events that the code logs."""
     logged = {"log", "log_dropped", "target_up", "target_down"}  # by the log itself

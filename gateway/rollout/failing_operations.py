@@ -102,8 +102,10 @@ def failing(
         limits: By how much the share of each measure may exceed that on the old route.
     """
     for measure, limit in limits.items():
+        if not counted.new.count(measure):
+            continue
         among = sum(each.total(measure) for each in known.values())
-        if not counted.new.count(measure) or not among:
+        if not among:
             continue
         usual = sum(each.count(measure) for each in known.values()) / among
         strongest, best = 0.0, None

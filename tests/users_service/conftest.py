@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
@@ -17,7 +15,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-Launch = Callable[..., tuple[subprocess.Popen[bytes], int, Path]]
+from tests.fork_server import Process, fork_server
+
+Launch = Callable[..., tuple[Process, int, Path]]
 Answer = tuple[int, Message, bytes]
 
 ROOT = Path(__file__).parents[2]
@@ -37,20 +37,14 @@ def _read_log(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text().splitlines(keepends=True) if "\n" in line]
 
 
-def _start(
-    stack: ExitStack, folder: Path, extra: Mapping[str, str]
-) -> tuple[subprocess.Popen[bytes], int, Path]:
+def _start(stack: ExitStack, folder: Path, extra: Mapping[str, str]) -> tuple[Process, int, Path]:
     """Start the program in a folder and return it, its port and its log, once it listens."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("USERS_")}
     folder.mkdir(exist_ok=True)
     log = Path(mkdtemp(dir=folder)) / "log"
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "users_service"],
-            cwd=folder,
-            env={**kept, "PYTHONPATH": str(ROOT), "USERS_PORT": "0", **extra},
-            stdout=output,
-        )
+        variables = {**kept, "PYTHONPATH": str(ROOT), "USERS_PORT": "0", **extra}
+        process = fork_server().start("users_service", folder, variables, output)
     stack.callback(process.wait)
     stack.callback(process.kill)
     listening = _wait_for(lambda: process.poll() is not None or _read_log(log))
@@ -65,7 +59,7 @@ def wait_for() -> Callable[[Callable[[], Any]], Any]:
 
 
 @pytest.fixture(scope="session")
-def launch_in() -> Callable[..., tuple[subprocess.Popen[bytes], int, Path]]:
+def launch_in() -> Callable[..., tuple[Process, int, Path]]:
     """Start a program in a folder, with these variables, that ends with an exit stack."""
     return _start
 

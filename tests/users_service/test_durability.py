@@ -3,7 +3,6 @@
 import json
 import random
 import sqlite3
-import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -15,9 +14,11 @@ from typing import Any
 
 import pytest
 
+from tests.fork_server import Process
+
 pytestmark = pytest.mark.slow
 
-Launch = Callable[..., tuple[subprocess.Popen[bytes], int, Path]]
+Launch = Callable[..., tuple[Process, int, Path]]
 WaitFor = Callable[[Callable[[], Any]], Any]
 
 ROUNDS = 12

@@ -22,7 +22,9 @@ from zoneinfo import ZoneInfo
 import psutil
 import pytest
 
-Started = tuple[subprocess.Popen[bytes], int, Path]
+from tests.fork_server import Process
+
+Started = tuple[Process, int, Path]
 Launch = Callable[..., Started]
 Ask = Callable[..., tuple[int, Message, bytes]]
 WaitFor = Callable[[Callable[[], Any]], Any]
@@ -49,7 +51,7 @@ DELETE FROM users WHERE id = 2;
 class Standing(NamedTuple):
     """A program that tests share, each of which leaves it as it was."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
     port: int
     log: Path
     folder: Path
@@ -321,7 +323,7 @@ def test_a_client_that_leaves_in_the_middle_is_not_our_fault(
     assert (entry["level"], entry["status"]) == ("info", 400)
 
 
-def _connections(process: subprocess.Popen[bytes]) -> list[Any]:
+def _connections(process: Process) -> list[Any]:
     every = psutil.Process(process.pid).net_connections("tcp")
     return [one for one in every if one.status == psutil.CONN_ESTABLISHED]
 

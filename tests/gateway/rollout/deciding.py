@@ -47,12 +47,20 @@ class Decider:
 
     def decide(self, after: float = 0.0) -> CutoverState:
         """Decide after some seconds; return the state."""
-        self.go_on(after)
+        self.advance(after)
+        return self.state
+
+    def advance(self, seconds: float) -> CutoverState:
+        """Decide after some seconds, without the judgement that `current` makes for people.
+
+        The time in the state returned is of the steady clock.
+        """
+        self.go_on(seconds)
         draft = Draft(self.documents, self.date)
         counted = self.totals.route_counts
         self.cutovers.decide(draft, self._rules.cutovers, counted, self.at)
         self._adopt(draft)
-        return self.state
+        return self.cutovers._states[KEY]
 
     def order(self, order: float | PercentCommand, request: ChangeRequest = BY_GATEWAY) -> None:
         draft = Draft(self.documents, self.date)

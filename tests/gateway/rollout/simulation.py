@@ -315,7 +315,7 @@ def simulate(
             counts.count(second, place, asked)
             counts.validate(second, place, asked)
         decider.totals.absorb(Delta(decider.date, [], [], [], counts.take(second), []))
-        state = decider.decide(1.0)
+        state = decider.advance(1.0)
         highest = max(highest, state.percent)
         if state.decided_by is DecidedBy.ROLLED_BACK:
             return Run(second + 1, state, highest, struck)
