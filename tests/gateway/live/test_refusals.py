@@ -6,7 +6,7 @@ import pytest
 
 from tests.gateway.kit import Stack
 from tests.gateway.live.conftest import House
-from tests.gateway.live.raw import answer, ask, chunked, get, parse_answer, request, send
+from tests.gateway.live.raw import answer, ask, get
 
 ENDPOINTS = {
     "path": ("/v1/person", "GET, HEAD, OPTIONS", []),
@@ -163,95 +163,6 @@ class TestVary:
 
 def _filled(lines: list[str], version: str) -> list[str]:
     return [line.format(version) for line in lines]
-
-
-def whole(head: str) -> bytes:
-    """Return a request as it is written here, with Connection: close where it has fields."""
-    return head.replace("\n", "\r\n").encode("latin-1") + b"\r\n\r\n"
-
-
-NOT_HTTP = {
-    "no Host": whole("GET /plain HTTP/1.1\nConnection: close"),
-    "two Hosts": whole("GET /plain HTTP/1.1\nHost: a\nHost: b\nConnection: close"),
-    "the same Host twice": whole("GET /plain HTTP/1.1\nHost: a\nHost: a\nConnection: close"),
-    "empty Host": request("GET", "/plain", "Host:"),
-    "Host with a path": request("GET", "/plain", "Host: a/b"),
-    "Host with a user": request("GET", "/plain", "Host: user@a"),
-    "Host with a quote": request("GET", "/plain", 'Host: a"b'),
-    "Host with white space": request("GET", "/plain", "Host: a b"),
-    "Host list": request("GET", "/plain", "Host: a, b"),
-    "Host with a comma": request("GET", "/plain", "Host: a,b"),
-    "Host with an escape": request("GET", "/plain", "Host: a%2Cb"),
-    "Host with odd bytes": request("GET", "/plain", b"Host: caf\xe9"),
-    "Host longer than a name can be": request("GET", "/plain", f"Host: {'a' * 300}"),
-    "Host in brackets that is no address": request("GET", "/plain", "Host: [:]"),
-    "IPv4 in brackets": request("GET", "/plain", "Host: [192.0.2.1]:80"),
-    "Host with a bad port": request("GET", "/plain", "Host: a:port"),
-    "fragment": request("GET", "/plain#a", "Host: a"),
-    "no slash": request("GET", "plain", "Host: a"),
-    "other scheme": request("GET", "ftp://a/plain", "Host: a"),
-    "absolute with a user": request("GET", "http://user:word@a/plain", "Host: a"),
-    "CONNECT": request("CONNECT", "a:80", "Host: a:80"),
-    "CONNECT to a path": request("CONNECT", "/plain", body=b"abc"),
-    "CONNECT to an endpoint of the API": request("CONNECT", "/users"),
-    "asterisk": request("GET", "*", "Host: a"),
-    "odd method": request("BR@W", "/plain"),
-    "method longer than any": request("B" * 33, "/plain"),
-    "no method": whole(" /plain HTTP/1.1\nHost: a"),
-    "no version": whole("GET /plain\nHost: a"),
-    "version 0.9": whole("GET /plain HTTP/0.9\nHost: a"),
-    "version 2": whole("GET /plain HTTP/2.0\nHost: a"),
-    "unknown version": whole("GET /plain HTTP/3.1\nHost: a"),
-    "lower-case version": whole("GET /plain http/1.1\nHost: a"),
-    "white space in the target": whole("GET /plain x HTTP/1.1\nHost: a"),
-    "control in the target": whole("GET /pl\x01ain HTTP/1.1\nHost: a"),
-    "garbage": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
-    "preface of HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    "no colon": request("GET", "/plain", "Colonless"),
-    "white space in a name": request("GET", "/plain", "X Y: z"),
-    "no name": request("GET", "/plain", ": z"),
-    "odd name": request("GET", "/plain", b"caf\xe9: z"),
-    "control in a value": request("GET", "/plain", b"X: a\x01b"),
-    "folded": request("GET", "/plain", "X: a\r\n b"),
-    "two lengths": request("POST", "/plain", "Content-Length: 3", "Content-Length: 4", body=b"abc"),
-    "length list": request("POST", "/plain", "Content-Length: 3, 3", body=b"abc"),
-    "signed length": request("POST", "/plain", "Content-Length: +3", body=b"abc"),
-    "negative length": request("POST", "/plain", "Content-Length: -1"),
-    "hexadecimal length": request("POST", "/plain", "Content-Length: 0x3", body=b"abc"),
-    "huge length": request("POST", "/plain", f"Content-Length: {2**65}"),
-    "empty length": request("POST", "/plain", "Content-Length:"),
-    "length and chunks": request(
-        "POST", "/plain", "Content-Length: 3", "Transfer-Encoding: chunked", body=chunked(b"abc")
-    ),
-    "unknown coding": request("POST", "/plain", "Transfer-Encoding: gzip", body=b"abc"),
-    "coding after chunked": request(
-        "POST", "/plain", "Transfer-Encoding: chunked, gzip", body=chunked(b"abc")
-    ),
-    "chunked twice": request(
-        "POST", "/plain", "Transfer-Encoding: chunked, chunked", body=chunked(b"abc")
-    ),
-    "odd chunked": request("POST", "/plain", "Transfer-Encoding: xchunked", body=chunked(b"abc")),
-    "bad chunk size": request("POST", "/plain", "Transfer-Encoding: chunked", body=b"x\r\nabc\r\n"),
-    "bad chunk end": request(
-        "POST", "/plain", "Transfer-Encoding: chunked", body=b"3\r\nabcd\r\n0\r\n\r\n"
-    ),
-    "bad later chunk": request(
-        "POST", "/plain", "Transfer-Encoding: chunked", body=b"3\r\nabc\r\n-1\r\n\r\n"
-    ),
-    "bare line feed in chunks": request(
-        "POST", "/plain", "Transfer-Encoding: chunked", body=b"3\nabc\n0\n\n"
-    ),
-}
-
-
-@pytest.mark.parametrize("data", NOT_HTTP.values(), ids=NOT_HTTP)
-def test_what_is_not_http(house: House, data: bytes) -> None:
-    got = parse_answer(
-        send(house.gateway, data, seconds=5), data.partition(b" ")[0].decode("latin-1")
-    )
-    assert got.refusal() == (400, "bad_request")
-    assert got.one("Connection") == b"close"
-    assert house.service.asked == []
 
 
 TOO_LARGE = {

@@ -105,6 +105,20 @@ LINES: dict[str, bytes] = {
     "tab behind the target": b"GET /plain\tHTTP/1.1\r\nHost: a\r\n\r\n",
     "space behind the version": b"GET /plain HTTP/1.1 \r\nHost: a\r\n\r\n",
     "no target": b"GET HTTP/1.1\r\nHost: a\r\n\r\n",
+    "no version": b"GET /plain\r\nHost: a\r\n\r\n",
+    "white space in the target": get(target=b"/plain x"),
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    "preface of HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "CONNECT": b"CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n",
+    "CONNECT to a path": get().replace(b"GET", b"CONNECT"),
+    **{
+        f"method {method!r}": get().replace(b"GET", method, 1)
+        for method in (b"", b"BR@W", b"B" * 33)
+    },
+    "no colon": get(b"Colonless"),
+    "no name": get(b": z"),
+    "odd bytes in a name": get(b"caf\xe9: z"),
+    "a folded field": get(b"X: a", b" b"),
     **{
         f"version {version!r}": b"GET /plain " + version + b"\r\nHost: a\r\n\r\n"
         for version in [
@@ -118,7 +132,8 @@ LINES: dict[str, bytes] = {
         b"/1.1", b"/1.0"
     ),
     "no Host": b"GET /plain HTTP/1.1\r\n\r\n",
-    "two Hosts": get(b"Host: a"),
+    "the same Host twice": get(b"Host: a"),
+    "two Hosts": get(b"Host: b"),
     "no Host, absolute target": b"GET http://a/plain HTTP/1.1\r\n\r\n",
     **{
         f"target {target!r}": get(target=target)
@@ -149,7 +164,9 @@ LINES: dict[str, bytes] = {
                 b"::1",
                 b"[::1]x",
             ),
-            *(b"a%zz", b"a%0d%0aX:y", b"a:80:80", b"\xe9", b"a\0", b"http://a"),
+            *(b"a%zz", b"a%0d%0aX:y", b"a:80:80", b"\xe9", b"a\0", b"http://a", b"", b"a/b"),
+            *(b"user@a", b'a"b', b"a b", b"a, b", b"a,b", b"a%2Cb", b"a" * 300, b"a:port"),
+            *(b"[:]", b"[192.0.2.1]:80"),
         ]
     },
 }

@@ -1,7 +1,4 @@
-"""Responses that two readers could read in two ways: never passed on, and nothing after them.
-
-What `test_faults` and `test_faults_kept` ask already is not asked again.
-"""
+"""Responses that two readers could read in two ways: never passed on, and nothing after them."""
 
 import json
 import re
@@ -34,16 +31,25 @@ AMBIGUOUS: dict[str, bytes] = {
         f"length {value!r}": response(b"Content-Length:" + value)
         for value in [
             *(b"%d" % (2**63 - 1), b"%d" % 2**63, b"%d" % (2**64 + 2), b"0" * 5000 + b"2", b"0_2"),
-            *(b"2 2", b"2;", b",2", b"2.0", b"\x0b2", b'"2"', b"\xb2"),
+            *(b"2 2", b"2;", b",2", b"2.0", b"\x0b2", b'"2"', b"\xb2", b"2, 2", b"+2", b"-2"),
+            *(b"0x2", b"", b"9" * 20),
         ]
     },
     **{
         f"coding {value!r}": response(b"Transfer-Encoding:" + value, body=CHUNKS)
         for value in [
             *(b",chunked", b"chunked,", b"identity, chunked", b"identity", b"", b"xchunked"),
-            *(b"chunked;a=b", b"chunked \t", b"chu nked", b"\xffchunked"),
+            *(b"chunked;a=b", b"chunked \t", b"chu nked", b"\xffchunked", b"gzip"),
+            *(b"gzip, chunked", b"chunked, gzip", b"\x0bchunked", b'"chunked"'),
         ]
     },
+    "a length and chunks": response(LENGTH, CHUNKED, body=CHUNKS),
+    "chunks and a length": response(CHUNKED, LENGTH, body=CHUNKS),
+    "two lengths": response(LENGTH, b"Content-Length: 3"),
+    "a length twice": response(LENGTH, LENGTH),
+    "chunks twice": response(CHUNKED, CHUNKED, body=CHUNKS),
+    "a length called with a space": response(b"Content-Length : 2"),
+    "a space before the length": response(b" Content-Length: 2"),
     "an empty coding and a length": response(b"Transfer-Encoding:", LENGTH),
     "chunked and an empty coding": response(CHUNKED, b"Transfer-Encoding:", body=CHUNKS),
     "a coding called with a space": response(b"X: y", b"Transfer-Encoding : chunked", body=CHUNKS),
@@ -66,6 +72,7 @@ AMBIGUOUS: dict[str, bytes] = {
                 b"HTTP/1.1 200 \x7f",
             ),
             *(b"HTTP/1.1 \xb2\xb0\xb0 OK", b"HTTP/1.1", b"200 OK", b"HTTP/1.1 OK"),
+            *(b"HTTP/1.1 200 O\rK", b"HTTP/1 200 OK", b"HTTP/3.1 200 OK"),
         ]
     },
     "HTTP/0.9": b"<html>ok</html>\r\n\r\n",
@@ -73,7 +80,15 @@ AMBIGUOUS: dict[str, bytes] = {
     "LF behind the last field": response(LENGTH).replace(b"2\r\n", b"2\n"),
     "LF for the empty line": response(LENGTH).replace(b"\r\n\r\n", b"\r\n\n"),
     "CR for the empty line": response(LENGTH).replace(b"\r\n\r\n", b"\r\n\r"),
+    "LF for CRLF": b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
+    "LF for CRLF in a field": response(b"A: b\nB: c", LENGTH),
+    "CR in a value": response(b"A: b\rc", LENGTH),
     "CR twice": response(b"X: y\r", LENGTH),
+    "no name": response(b": b", LENGTH),
+    "no colon": response(b"Content-Length 2"),
+    "NUL in a value": response(b"A: b\0c", LENGTH),
+    "NUL in a name": response(b"A\0: b", LENGTH),
+    "a folded line": response(b"A: b", b" c", LENGTH),
     "a tab before the first field": response(b"\tX: y", LENGTH),
     "a fold by a tab": response(b"X: y", b"\tz", LENGTH),
     "DEL in a value": response(b"X: \x7f", LENGTH),
