@@ -167,6 +167,19 @@ def reloaded(standing: Program) -> StartGateway:
 
 
 @pytest.fixture
+def configured(standing: Program) -> StartGateway:
+    """Give rules to the module's gateway unless it has them; its log holds earlier tests."""
+
+    def configure(rules: str) -> Program:
+        assert standing.config is not None
+        if standing.config.read_text() != rules:
+            standing.reload(rules)
+        return standing
+
+    return configure
+
+
+@pytest.fixture
 def through(standing: Program, upstream: StartUpstream) -> StartUpstream:
     """Start a scripted upstream that the module's gateway leads to; takes what `rules` takes."""
 

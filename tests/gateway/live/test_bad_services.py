@@ -185,7 +185,7 @@ CASES: dict[str, Case] = {
     },
     **{
         f"ambiguous: {name}": Case(data, code=PROTOCOL)
-        for name, data in (faults.AMBIGUOUS | smuggling.AMBIGUOUS).items()
+        for name, data in smuggling.AMBIGUOUS.items()
     },
     **{
         f"body: {name}": Case(data, then, code=code, is_cut=True)

@@ -226,12 +226,12 @@ class Commands:
 
 
 @pytest.fixture
-def served(standing: Program, reloaded: StartGateway, house: House) -> Program:
+def served(standing: Program, configured: StartGateway, house: House) -> Program:
     """Return a gateway by the rules, which have their functions beside them."""
     assert standing.config is not None
     code = Path(__file__).with_name("house_code.py")
     (standing.config.parent / code.name).write_text(code.read_text())
-    return reloaded(RULES.format(port=house.service.port))
+    return configured(RULES.format(port=house.service.port))
 
 
 @pytest.fixture

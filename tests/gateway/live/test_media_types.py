@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from tests.gateway.kit import StartGateway
+from tests.gateway.kit import Program, StartGateway
 from tests.gateway.live.conftest import House
 from tests.gateway.live.raw import ask, get
 
@@ -46,12 +46,17 @@ TYPES = {
 }
 
 
+@pytest.fixture
+def program(configured: StartGateway, house: House) -> Program:
+    """Return a gateway with RULES."""
+    return configured(RULES.format(port=house.service.port))
+
+
 @pytest.mark.parametrize(("line", "codec"), TYPES.values(), ids=TYPES)
 def test_json_is_converted_under_any_name_and_sent_in_its_encoding(
-    reloaded: StartGateway, house: House, line: str, codec: str
+    program: Program, house: House, line: str, codec: str
 ) -> None:
     """The media type stays that of the sender."""
-    program = reloaded(RULES.format(port=house.service.port))
     house.service.answer = typed(NEWER.encode(codec), line)
     got = ask(program, "POST", "/v1/a", line, body=OLDER.encode(codec))
     sent = "utf-8" if codec == "utf-8-sig" else codec  # JSON has no mark in UTF-8
@@ -63,9 +68,8 @@ def test_json_is_converted_under_any_name_and_sent_in_its_encoding(
 
 @pytest.mark.parametrize(("line", "codec"), TYPES.values(), ids=TYPES)
 def test_what_is_not_altered_keeps_its_bytes_in_any_encoding(
-    reloaded: StartGateway, house: House, line: str, codec: str
+    program: Program, house: House, line: str, codec: str
 ) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
     for text in ('{"é": [ 1 ]} ', "5", "null"):
         body = text.encode(codec)
         house.service.answer = typed(body, line)
@@ -73,17 +77,13 @@ def test_what_is_not_altered_keeps_its_bytes_in_any_encoding(
         assert house.service.last.body == body
 
 
-def test_a_character_that_an_encoding_lacks_is_an_escape(
-    reloaded: StartGateway, house: House
-) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
+def test_a_character_that_an_encoding_lacks_is_an_escape(program: Program, house: House) -> None:
     line = f"{TYPED}; charset=iso-8859-1"
     house.service.answer = typed('{"state":"OPEN","é":"ü"}'.encode("latin-1"), line)
     assert get(program, "/v1/a").body == '{"state":"offen \\u20ac","é":"ü"}'.encode("latin-1")
 
 
-def test_a_large_body_is_converted_in_its_encoding(reloaded: StartGateway, house: House) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
+def test_a_large_body_is_converted_in_its_encoding(program: Program, house: House) -> None:
     line = f"{TYPED}; charset=utf-16"
     text = '{"x":"%s","total":1}' % ("é€😀" * 40_000)
     house.service.answer = typed(
@@ -102,10 +102,9 @@ def test_a_large_body_is_converted_in_its_encoding(reloaded: StartGateway, house
     ],
 )
 def test_a_text_that_is_no_json_passes_in_answers_and_is_refused_in_requests(
-    reloaded: StartGateway, house: House, line: str, body: bytes
+    program: Program, house: House, line: str, body: bytes
 ) -> None:
     """The service has acted already; and what a client sends may have fields of its version."""
-    program = reloaded(RULES.format(port=house.service.port))
     house.service.answer = typed(body, line, "Repr-Digest: x")
     got = ask(program, "POST", "/v1/a", TYPED, body=b"{}")
     assert (got.status, got.body, got.one("Repr-Digest")) == (200, body, b"x")
@@ -126,9 +125,8 @@ def test_a_text_that_is_no_json_passes_in_answers_and_is_refused_in_requests(
     ],
 )
 def test_what_may_have_fields_that_nobody_can_read_is_refused(
-    reloaded: StartGateway, house: House, line: str, body: bytes
+    program: Program, house: House, line: str, body: bytes
 ) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
     house.service.answer = typed(body, line)
     assert get(program, "/v1/a").refusal() == (502, "conversion_failed")
     asked = len(house.service.asked)
@@ -136,10 +134,7 @@ def test_what_may_have_fields_that_nobody_can_read_is_refused(
     assert len(house.service.asked) == asked
 
 
-def test_the_configuration_sets_how_a_media_type_is_read(
-    reloaded: StartGateway, house: House
-) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
+def test_the_configuration_sets_how_a_media_type_is_read(program: Program, house: House) -> None:
     lines = b'{"total":1}\n{"total":2}\n'
     for line, body, expected in (
         ("Content-Type: text/csv", NEWER.encode(), OLDER.encode()),

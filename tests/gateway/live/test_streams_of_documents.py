@@ -48,9 +48,9 @@ NEW, OLD = b'data: {"total":1}\n\n', b'data: {"amount":1}\n\n'
 
 
 @pytest.fixture
-def program(reloaded: StartGateway, house: House) -> Program:
-    """Start a gateway with RULES."""
-    return reloaded(RULES.format(port=house.service.port))
+def program(configured: StartGateway, house: House) -> Program:
+    """Return a gateway with RULES."""
+    return configured(RULES.format(port=house.service.port))
 
 
 @pytest.mark.parametrize(

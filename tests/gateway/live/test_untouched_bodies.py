@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.gateway.kit import StartGateway, wait_for
+from tests.gateway.kit import Program, StartGateway, wait_for
 from tests.gateway.live.bounds import total
 from tests.gateway.live.conftest import House
 from tests.gateway.live.raw import answer, ask, request, send
@@ -29,15 +29,20 @@ apis:
 JSON = "Content-Type: application/json"
 
 
+@pytest.fixture
+def program(configured: StartGateway, house: House) -> Program:
+    """Return a gateway with RULES."""
+    return configured(RULES.format(port=house.service.port))
+
+
 @pytest.mark.parametrize("path", ["/v1/a", "/v1/cased"])
 @pytest.mark.parametrize(
     "body", [b"null", b"true", b"5", b"-0", b"1.50", b'"ok"', b"[1,2,3]", b"[null]", b"[[],[1]]"]
 )
 def test_a_body_without_objects_passes_both_ways(
-    reloaded: StartGateway, house: House, path: str, body: bytes
+    program: Program, house: House, path: str, body: bytes
 ) -> None:
     """FastAPI answers null to a DELETE, for example."""
-    program = reloaded(RULES.format(port=house.service.port))
     house.service.answer = answer(body)
     for method in ("DELETE", "GET"):
         got = ask(program, method, path)
@@ -46,16 +51,14 @@ def test_a_body_without_objects_passes_both_ways(
     assert house.service.last.body == body
 
 
-def test_the_objects_of_a_mixed_array_are_converted(reloaded: StartGateway, house: House) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
+def test_the_objects_of_a_mixed_array_are_converted(program: Program, house: House) -> None:
     house.service.answer = answer(b'[{"total":1},2,null,["x",{"total":3}]]')
     got = ask(program, "POST", "/v1/a", JSON, body=b'[1,{"amount":1}]')
     assert json.loads(got.body) == [{"amount": 1}, 2, None, ["x", {"amount": 3}]]
     assert house.service.last.body == b'[1,{"total":1}]'
 
 
-def test_a_named_field_that_does_not_fit_is_refused(reloaded: StartGateway, house: House) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
+def test_a_named_field_that_does_not_fit_is_refused(program: Program, house: House) -> None:
     asked = len(house.service.asked)
     got = ask(program, "POST", "/v1/a", JSON, body=b'{"lines":5}')
     assert got.refusal() == (400, "unconvertible_request")
@@ -76,10 +79,9 @@ SIGNED = [*DIGESTS, "Signature: a=:eA==:", 'Signature-Input: a=("content-digest"
 @pytest.mark.parametrize("path", ["/v1/a", "/v1/cased"])
 @pytest.mark.parametrize("body", UNTOUCHED.values(), ids=UNTOUCHED)
 def test_a_body_that_no_change_alters_leaves_as_the_bytes_that_came(
-    reloaded: StartGateway, house: House, path: str, body: bytes
+    program: Program, house: House, path: str, body: bytes
 ) -> None:
     """With its digests and signatures, and its content coding."""
-    program = reloaded(RULES.format(port=house.service.port))
     for sent, lines in ((body, SIGNED), (gzip.compress(body), [*SIGNED, "Content-Encoding: gzip"])):
         house.service.answer = answer(sent, *lines)
         got = ask(program, "POST", path, JSON, *lines, body=sent)
@@ -91,18 +93,16 @@ def test_a_body_that_no_change_alters_leaves_as_the_bytes_that_came(
 
 
 def test_a_patch_that_no_change_alters_leaves_as_the_bytes_that_came(
-    reloaded: StartGateway, house: House
+    program: Program, house: House
 ) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
     patch = b'[ {"op": "add", "path":"/a\\/b", "value": { "x":1 }}, {"path":"/c","op":"remove"} ]\n'
     ask(program, "PATCH", "/v1/a", "Content-Type: application/json-patch+json", body=patch)
     assert house.service.last.body == patch
 
 
 def test_what_no_change_alters_keeps_its_text_in_a_body_that_one_does(
-    reloaded: StartGateway, house: House
+    program: Program, house: House
 ) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
     newer = b'{"a": 1.50, "total":1e2, "a":{ "b":1,"b" : 2}, "lines": [{"x": 1}, {"sum":1}]}'
     older = b'{"a":1.50,"amount":1e2,"a":{ "b":1,"b" : 2},"lines":[{"x": 1},{"cost":1}]}'
     house.service.answer = answer(newer)
@@ -113,9 +113,8 @@ def test_what_no_change_alters_keeps_its_text_in_a_body_that_one_does(
 
 
 def test_digests_and_signatures_of_altered_bodies_are_dropped_and_counted(
-    reloaded: StartGateway, house: House
+    program: Program, house: House
 ) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
     house.service.answer = answer(b'{"total":1}', *SIGNED)
     before = total(program, "gateway_dropped_digests_total")
     got = ask(program, "POST", "/v1/a", JSON, *SIGNED, body=b'{"amount":1}')
@@ -148,10 +147,9 @@ def test_digests_and_signatures_of_altered_bodies_are_dropped_and_counted(
     ],
 )
 def test_a_form_keeps_the_bytes_of_fields_that_no_change_names(
-    reloaded: StartGateway, house: House, body: bytes, expected: bytes
+    program: Program, house: House, body: bytes, expected: bytes
 ) -> None:
     """Clients such as curl send JSON and text by the same type."""
-    program = reloaded(RULES.format(port=house.service.port))
     form = "Content-Type: application/x-www-form-urlencoded"
     assert ask(program, "POST", "/v1/a", form, body=body).status == 200
     assert house.service.last.body == expected
