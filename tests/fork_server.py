@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -112,11 +112,16 @@ class ForkServer:
             )
 
     def start(
-        self, program: str, folder: Path, environment: Mapping[str, str], output: IO[bytes]
+        self,
+        program: str,
+        folder: Path,
+        environment: Mapping[str, str],
+        output: IO[bytes],
+        arguments: Sequence[str] = (),
     ) -> ForkedProcess:
-        """Run `python -m program` in a folder, in a process group of its own."""
+        """Run `python -m program arguments` in a folder, in a process group of its own."""
         status, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        asked = json.dumps([program, str(folder), dict(environment)]).encode()
+        asked = json.dumps([program, *arguments, str(folder), dict(environment)]).encode()
         with theirs:
             socket.send_fds(self._control, [asked], [output.fileno(), theirs.fileno()])
         return ForkedProcess(program, status)
@@ -163,11 +168,11 @@ def _serve(control: socket.socket) -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for each in (control, woken, wake, status, *running.values()):
                 each.close()
-            program, folder, environment = json.loads(asked)
-            _become(program, folder, environment, numbers[0])
+            *words, folder, environment = json.loads(asked)
+            _become(words, folder, environment, numbers[0])
 
 
-def _become(program: str, folder: str, environment: dict[str, str], output: int) -> None:
+def _become(words: list[str], folder: str, environment: dict[str, str], output: int) -> None:
     """Run a program in this process, and end with its exit status."""
     os.setpgid(0, 0)
     os.dup2(output, 1)
@@ -178,9 +183,9 @@ def _become(program: str, folder: str, environment: dict[str, str], output: int)
     os.environ.update(environment)
     time.tzset()
     sys.path[:] = [folder, *environment["PYTHONPATH"].split(os.pathsep), *sys.path[1:]]
-    sys.argv = [program]
+    sys.argv = words
     sys.modules.pop("__main__")
-    runpy.run_module(program, run_name="__main__", alter_sys=True)
+    runpy.run_module(words[0], run_name="__main__", alter_sys=True)
     sys.exit()
 
 

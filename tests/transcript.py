@@ -170,7 +170,7 @@ class Reader:
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
-            timeout=60,
+            timeout=5 * DEADLINE,
         ).stdout
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any
 
 from gateway.findings.refused_rules import rules_hash
@@ -128,6 +130,16 @@ def start_program(stack: ExitStack, folder: Path, program: str, **variables: str
 def execute_program(stack: ExitStack, folder: Path, program: str, **variables: str) -> Program:
     """Start a program as `start_program` does, but as a new process that shares no memory."""
     return _start(stack, folder, program, variables, _execute)
+
+
+def run_command(program: Program, words: str, **variables: str) -> tuple[int, str]:
+    """Run a command beside a gateway; return its exit status and what it prints."""
+    given = {"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(program.admin), **variables}
+    with TemporaryFile() as output:
+        run = fork_server().start("gateway", Path.cwd(), given, output, shlex.split(words))
+        status = run.wait(DEADLINE)
+        output.seek(0)
+        return status, output.read().decode()
 
 
 def _execute(

@@ -6,8 +6,7 @@ import json
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from tests.gateway.kit import StartGateway, rules
-from tests.gateway.live.test_admin_access import run
+from tests.gateway.kit import StartGateway, rules, run_command
 from tests.gateway.talk import soon
 
 
@@ -29,7 +28,7 @@ async def test_word_of_broken_rules(gateway: StartGateway) -> None:
         )
 
         async def told(words: str) -> tuple[int, str]:
-            return await asyncio.to_thread(run, program, words)
+            return await asyncio.to_thread(run_command, program, words)
 
         assert await told("notify show") == (0, "No word was sent yet.\n")
         assert await told("fleet audit") == (0, "Nothing was changed yet.\n")

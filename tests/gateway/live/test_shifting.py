@@ -5,6 +5,7 @@ import fcntl
 import os
 import pty
 import re
+import shlex
 import signal
 import struct
 import subprocess
@@ -22,6 +23,7 @@ from tests.gateway.kit import (
     Scripted,
     StartGateway,
     StartUpstream,
+    run_command,
     start_program,
 )
 from tests.gateway.live.shifting import NEW, OLD, WRONG, Lane, admin, answer, asked, rules, shadow
@@ -39,15 +41,7 @@ def cutover(text: str) -> str:
 
 def command(program: Program, *words: str) -> tuple[int, str]:
     """Run a command of the gateway against a gateway; return its status and what it says."""
-    done = subprocess.run(
-        [sys.executable, "-m", "gateway", *words],
-        env={"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(program.admin)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    return done.returncode, done.stdout + done.stderr
+    return run_command(program, shlex.join(words))
 
 
 async def test_the_same_clients_are_moved_always(
