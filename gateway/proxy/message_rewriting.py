@@ -39,6 +39,7 @@ from gateway.conversion.formats.body_format import (
     is_stream,
     passes,
 )
+from gateway.conversion.formats.form_body import retyped
 from gateway.conversion.message import Message, QueryStep, QueryWalk
 from gateway.conversion.parameter_change import (
     QUERY,
@@ -615,8 +616,6 @@ async def convert_request(
     if drops and whole == _NOTHING:
         return together, headers.end_to_end(converted, _OF_BODY), None
     if kind[0] is _FORM and not kept:
-        from gateway.conversion.formats.form_body import retyped  # few requests are forms
-
         converted = retyped(converted, conversion)
     return together, converted if kept else _CONVERTED.sort(converted)[0], whole
 

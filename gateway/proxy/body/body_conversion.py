@@ -12,7 +12,7 @@ from gateway.base.errors import Fault, FaultCode, FaultError, conversion_failed,
 from gateway.base.headers import HeaderFields, end_to_end
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.formats import json_body, placeholders, text_encoding
+from gateway.conversion.formats import json_body, placeholders
 from gateway.conversion.formats.body_format import (
     MAYBE_JSON,
     NO_TYPES,
@@ -31,6 +31,7 @@ from gateway.conversion.formats.streams import (
     TextSearch,
 )
 from gateway.conversion.formats.text_encoding import TextEncoding
+from gateway.conversion.formats.whole_body import CONVERSIONS, WholeConversion, in_encoding
 from gateway.conversion.message import Message
 from gateway.http import content_coding
 from gateway.http.content_coding import ContentCodingError, DecodedTooLargeError, StreamDecoder
@@ -68,9 +69,6 @@ _NEVER_SLOW = 16 * 1024  # bytes, though each may be half of a surrogate pair
 _CONTAINERS = (b"{", b"[")
 _CODING = frozenset({b"content-encoding"})
 
-_WholeConversion = Callable[[bytes, BodyConversion, Message | None, Step], bytes]
-"""Converts a whole body and its message; it may raise ConversionError, or what a step raises."""
-
 
 async def convert_request_body(  # noqa: C901  # one walk in one frame, for speed
     body: bytes,
@@ -101,7 +99,7 @@ async def convert_request_body(  # noqa: C901  # one walk in one frame, for spee
     if convert is None:
         return None
     if encoding is not None:
-        convert = _in_encoding(encoding, convert)
+        convert = in_encoding(encoding, convert)
     if len(body) > room.limit:
         detail = f"A body to be converted may have {room.limit} bytes."
         raise FaultError(Fault(FaultCode.BODY_TOO_LARGE, detail))
@@ -215,7 +213,7 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
     convert = json_body.convert if is_json else _converter(body_format, room)
     assert convert is not None  # as it is of no other format
     if encoding is not None:
-        convert = _in_encoding(encoding, convert)
+        convert = in_encoding(encoding, convert)
     try:
         if len(body) <= _NO_TURN and not codings and conversion.timeout is None:
             converted = convert(body, conversion, message, no_step)
@@ -469,7 +467,7 @@ async def convert_request_stream(
 
 
 async def _convert(
-    convert: _WholeConversion,
+    convert: WholeConversion,
     body_format: BodyFormat,
     body: bytes,
     values: Sequence[bytes],
@@ -633,56 +631,16 @@ def _converted_stream(
     return EventStream(convert, room.limit, room.elements, conversion)
 
 
-def _converter(body_format: BodyFormat, room: ConversionRoom) -> _WholeConversion | None:
+def _converter(body_format: BodyFormat, room: ConversionRoom) -> WholeConversion | None:
     """Return what converts a whole body of a format; None for a format without conversion.
 
     Args:
         body_format: the format.
         room: the bounds of each document of a stream.
     """
-    # The formats beside JSON are imported when they are met: few APIs have them.
-    match body_format:
-        case BodyFormat.JSON | BodyFormat.MERGE_PATCH | BodyFormat.TEXT | BodyFormat.UNTYPED:
-            return json_body.convert
-        case BodyFormat.JSON_PATCH:
-            return _convert_patch
-        case BodyFormat.FORM:
-            from gateway.conversion.formats.form_body import convert_form
-
-            return convert_form
-        case BodyFormat.OTHER | BodyFormat.PASSED:
-            return None
-        case _:
-            return partial(_convert_documents, body_format, room)
-
-
-def _convert_patch(
-    body: bytes, conversion: BodyConversion, message: Message | None, step: Step
-) -> bytes:
-    from gateway.conversion.formats.json_patch import convert_patch
-
-    encoding = text_encoding.detected(body)
-    convert = convert_patch if encoding is None else _in_encoding(encoding, convert_patch)
-    return convert(body, conversion, message, step)
-
-
-def _in_encoding(encoding: TextEncoding, convert: _WholeConversion) -> _WholeConversion:
-    """Return what converts a whole body in an encoding other than UTF-8."""
-
-    def convert_encoded(
-        body: bytes, conversion: BodyConversion, message: Message | None, step: Step
-    ) -> bytes:
-        def convert_text(text: bytes) -> bytes:
-            return convert(text, conversion, message, step)
-
-        try:
-            return text_encoding.converted(encoding, body, convert_text, step)
-        except UnicodeDecodeError:
-            if encoding.codec == "ascii":  # of which UTF-8 is a superset
-                return convert_text(body)
-            raise json_body.NotJsonError(f"not {encoding.codec}, as its charset says") from None
-
-    return convert_encoded
+    if body_format in STREAMS:
+        return partial(_convert_documents, body_format, room)
+    return CONVERSIONS.get(body_format)
 
 
 def _convert_documents(
