@@ -42,8 +42,8 @@ from gateway.versions.version import Version
 
 VALUE, PATH = "{value}", "{path}"
 _PRINTABLE = re.compile(r"[ -~]*\Z")
-# One link of a Link field, and its relation types (RFC 8288, section 3). A quote that is never
-# closed takes all the rest, so that nobody looks for its end again.
+# One link of a Link field, and its relation types (RFC 8288, section 3). An unclosed quote takes
+# all the rest, so that its end is searched for once.
 _LINK = re.compile(r"<([^<>]*)>((?:\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)|[^,\"])*+),?", re.DOTALL)
 _REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))", re.IGNORECASE)
 
@@ -53,7 +53,7 @@ class Place(Protocol):
 
     @property
     def beside(self) -> Beside:
-        """The place, as errors name it."""
+        """The place in error messages."""
         ...
 
     @property
@@ -117,8 +117,7 @@ class HeaderPlace:
     field: str
     text: str = VALUE
     is_link: bool = False
-    # The texts before, between and behind the places that hold anything, and which of these places
-    # holds the value.
+    # The fixed texts around `{path}` and `{value}`, and the index of `{value}` between them.
     _texts: tuple[str, ...] = dataclasses.field(init=False, repr=False, compare=False)
     _value: int = dataclasses.field(init=False, repr=False, compare=False)
 

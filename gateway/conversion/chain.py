@@ -153,7 +153,7 @@ class Conversion:
         self.goes_beyond_bodies = any(link.goes_beyond_bodies for link in links)
         up, bodies = direction is Direction.UP, {link.body_in_newer for link in links}
         self.drops_body = (not up) in bodies
-        # What makes the body of a request without one, by whether the request becomes a PATCH.
+        # The conversions that make a body for a request without one; by whether it becomes a PATCH.
         self._made = {
             patch: BodyConversion(
                 tuple(making(self.version_steps, newer=up, patch=patch)), direction, True
@@ -166,8 +166,7 @@ class Conversion:
         known: _Made = {(False,): None}
         named = (link.methods for link in links if link.methods is not None)
         methods = frozenset({_GET, _PATCH, _POST, _OTHER_METHOD}).union(*named)
-        # By a method that links distinguish, and a status, or None for a request; a few answer for
-        # all.
+        # By method and status; None stands for requests, and a few methods and statuses for all.
         self._parts: dict[tuple[str, int | None], _Part] = {}
         for method in methods:
             alike = {kind: self._part(method, status, known) for kind, status in one_of.items()}
@@ -185,7 +184,10 @@ class Conversion:
         return self._applied(method, None).body
 
     def made(self, method: str) -> BodyConversion | None:
-        """Return what makes a body of `{}` where a request of the service's method has none."""
+        """Return the conversion that makes a body of `{}` for a request without one.
+
+        `method` is that of the request to the service.
+        """
         return None if method == "HEAD" else self._made.get(method == _PATCH)
 
     def for_response(self, method: str, status: int) -> BodyConversion | None:
@@ -255,7 +257,7 @@ class Conversion:
         with_bodies = tuple(link for link in (*bare, *kept) if link.changes_bodies or needs)
         if method == _PATCH and status is None:
             with_bodies = tuple(link.for_patch() for link in with_bodies)
-        # Answers have another conversion where requests keep what does not fit.
+        # Requests that keep values that do not fit have a conversion of their own.
         asking = status is None and any(link.keeps_unfit for link in with_bodies)
         same = asking, *map(id, with_bodies)  # links can hold JSON values, which have no hash
         if same not in made:

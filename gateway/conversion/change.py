@@ -80,7 +80,7 @@ class Change(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """What the changes of the value of one field have in common: the field stays where it is."""
+    """The base of changes of the value of one field, which stays where it is."""
 
     scopes: tuple[Scope, ...]
     field: Keys
@@ -125,7 +125,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class ChangeVariant:
-    """What the variants of a change have in common: where the change is, there they are."""
+    """The base of variants of a change, which have its scopes and fields."""
 
     change: Change
 
@@ -359,7 +359,7 @@ class Elements:
             try:
                 step(holder, form)
             except ConversionError as error:
-                # The field of the change is the element itself, and no part of its place.
+                # The holder of the element is no part of the place.
                 raise error.moved(_in_element) from None
             return holder[_KEY]
 

@@ -102,7 +102,7 @@ def moved_back(place: ErrorPlace, target: Tokens, source: Tokens) -> ErrorPlace:
         return place
     if place[: len(target)] == target:
         return (*source, *place[len(target) :])
-    # What was inside of the source is gone with it.
+    # A place inside the source no longer exists.
     gone = place[: len(source)] == source and target[: len(place)] != place
     return source[:-1] if gone else place
 

@@ -23,7 +23,7 @@ CONDITIONS = frozenset({b"if-match", b"if-none-match", b"if-range"})
 """The names of the request fields that hold entity tags."""
 
 _TAG = re.compile(rb'(W/)?"([!#-~\x80-\xff]*)"')
-# A tag that the gateway has made weak, which is not weak for the service.
+# Marks a tag that is weak for the client and strong for the service.
 _WEAKENED = b".w"
 _ANY = b"*"
 # The bytes of all conditions; other servers take no field of more than about 8,000 bytes either.
@@ -36,7 +36,7 @@ class EntityTags:
     """Translates the entity tags of one route."""
 
     key: bytes
-    # What ends the tags for clients, by coding.
+    # The ends of tags for clients, by coding.
     _ends: Mapping[str | None, bytes] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ Tokens = tuple[str | int, ...]
 _STEP = r"((?:[^.\[\]\\]|\\.)+)((?:\[\])*)"
 _STEPS = re.compile(rf"{_STEP}(?:\.|\Z)", re.DOTALL)
 _PATH = re.compile(rf"{_STEP}(?:\.{_STEP})*\Z", re.DOTALL)
-# What is in the elements of a body that is an array.
+# A path that begins with the elements of the body itself.
 _OF_BODY = re.compile(r"(?:\[\])+\.(.+)\Z", re.DOTALL)
 
 

@@ -190,12 +190,12 @@ class MessageView:
     direction: str
     _message: Message
     _fields: Callable[[], Document]
-    # The query and the header fields, once they were asked for: a function of a parameter is called
-    # for each of its values, and a query has thousands.
+    # The query and the header fields by name, read once: a function of a parameter is called for
+    # each of its values, and a query may have thousands.
     _read: dict[str, dict[str, list[str]]] = field(default_factory=dict, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle what functions can see of it, for a function in another process."""
+        """Pickle the visible parts, for a function in another process."""
         known = self._message
         names = known.method, known.path, known.operation, dict(known.captures)
         read = {QUERY.what: dict(self.query), FIELDS.what: dict(self.headers)}

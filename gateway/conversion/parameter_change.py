@@ -64,8 +64,8 @@ QUERY = Spelling(
 )
 """The syntax of query parameters (WHATWG URL, section 5), whose names are case-sensitive."""
 
-# A field value (RFC 9110, section 5.5). Another character, such as the end of a line that a Python
-# function has of a query, would begin another field, or another message.
+# A field value (RFC 9110, section 5.5). Another character, such as a line end that a Python
+# function reads from a query, would begin another field, or another message.
 _FIELD_VALUE = re.compile(r"[\t -~\x80-\xff]*\Z")
 
 
@@ -288,7 +288,7 @@ def _before(
     for _, change, upwards in reversed(rewrites):
         for newer, older in change.names[:: -1 if upwards else 1]:
             made, given = (newer, older) if upwards else (older, newer)
-            # Where only one version has it, the sender may have it all the same.
+            # The sender may have a parameter that only one version has.
             keys = {spelling.key(name) for name in made if given}
             keys -= {spelling.key(name) for name in given}
             found = (given if spelling.key(name) in keys else (name,) for name in names)

@@ -254,7 +254,7 @@ def fuse(tasks: Iterable[ConversionTask]) -> Steps[ConversionStep]:
         else:
             groups.append((array, touches, [task]))
     made = [_step(array, members) for array, _, members in groups]
-    # What one change refuses is refused, whatever the changes that are fused with it would keep.
+    # A value that one change refuses is refused, also if changes fused with it would keep it.
     keeps = all(task.keeps for _, _, members in groups for task in members)
     return Steps(tuple(step for step, _ in made), tuple(origin for _, origin in made), keeps)
 

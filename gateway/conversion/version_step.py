@@ -234,7 +234,7 @@ class MessageStep(NamedTuple):
     def convert(self, document: Document, form: JsonForm) -> Document:
         message = message_of(form)
         if message is not None:
-            # Changes are shown the message as it was given, as they are where no body is converted.
+            # Changes see the message before its conversion, as they do where no body is converted.
             given = message.given if self.headers or self.query else None
             if self.headers:
                 message.headers[:] = rewrite_lines(message.headers, self.headers, FIELDS.of(given))

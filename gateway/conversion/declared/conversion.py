@@ -353,7 +353,7 @@ def _parameters(
 
 
 def _written(value: object) -> object:
-    # As a file has it. pydantic's model_dump would first build a serializer for every model.
+    # The keys that a file sets. model_dump would first build a serializer for every model.
     if isinstance(value, BaseModel):
         return {name: _written(getattr(value, name)) for name in value.model_fields_set}
     if isinstance(value, Mapping):

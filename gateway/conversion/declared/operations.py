@@ -19,7 +19,7 @@ from gateway.conversion.operation import (
 )
 from gateway.http.upstream.service import Service
 
-# What stands for all methods is for GET as well.
+# An operation for all methods includes GET.
 _BODILESS = (None, "GET", "HEAD")
 _Pair = tuple[str, str]
 _Identity = tuple[str | None, object, object]
@@ -84,7 +84,7 @@ class DeclaredOperations:
         }
         seen: set[MappedOperation] = set()
         for at, operation in self._built.items():
-            # What is only named here is reported where it is declared.
+            # An operation that is only named is reported where it is declared.
             if operation in seen or operation in self._narrowed:
                 continue
             seen.add(operation)
@@ -133,8 +133,8 @@ class DeclaredOperations:
             return
         _, *same = _identity(built.newer)
         for (_, *other), (operation, _) in self._declared.get((pair, True), {}).items():
-            # One that is declared otherwise for a method has changes of its own, but a name
-            # without a method is of all of them.
+            # An operation that is declared apart for a method has changes of its own, but a name
+            # without a method includes it.
             if other == same and (isinstance(entry, str) or operation in self._narrowed):
                 yield operation
                 yield from self._further.get(operation, ())
@@ -171,7 +171,7 @@ class DeclaredOperations:
         *,
         newer: bool,
     ) -> None:
-        # What is refused at its own path may be at another one in the other version.
+        # An operation that is refused at its path may have another path in the other version.
         refused = operation.substitute is not None and operation.substitute.service is None
         declared = self._refused if refused else self._declared
         known = declared.setdefault((pair, newer), {})
@@ -179,7 +179,7 @@ class DeclaredOperations:
         if first == at:
             return
         if newer and pattern.method is not None and None not in (operation.older, main.older):
-            # The older version has several for it. The first is the way back.
+            # The older version has several operations for it; an upgrade leads to the first.
             self._further.setdefault(main, []).append(operation)
         else:
             self._mistakes.add(

@@ -10,7 +10,7 @@ from gateway.base.headers import FieldNames
 from gateway.conversion.formats.text_encoding import TextEncoding, declared
 
 NO_TYPE: Final = "none"
-"""What stands for a missing Content-Type where media types are named."""
+"""Stands for a missing Content-Type in a list of media types."""
 
 # The structured suffix of RFC 6839.
 _JSON = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+/[!#$%&'*+\-.^_`|~0-9a-z]+\+json\Z")
@@ -60,7 +60,7 @@ _MARKS = {
 }
 # A request by any other method has no body by custom (RFC 9110, section 9.3).
 _WRITING = frozenset({"POST", "PUT", "PATCH"})
-# For how many bytes other threads wait at a time.
+# Bytes of one step, during which other threads wait.
 _STEP = 64 * 1024
 
 _TYPES = {
@@ -73,7 +73,7 @@ _TYPES = {
     b"application/x-javascript": BodyFormat.JSON,
     b"text/javascript": BodyFormat.JSON,
     b"text/x-javascript": BodyFormat.JSON,
-    # What frameworks send where nobody names a type.
+    # The defaults of frameworks.
     b"text/plain": BodyFormat.TEXT,
     b"text/html": BodyFormat.TEXT,
     b"application/merge-patch+json": BodyFormat.MERGE_PATCH,  # RFC 7396
@@ -91,7 +91,7 @@ _TYPES = {
 }
 
 
-# What a configuration may have media types read as.
+# The values of `media_types` in gateway.yaml.
 _READINGS = {
     "json": BodyFormat.JSON,
     "json_lines": BodyFormat.JSON_LINES,
@@ -177,8 +177,8 @@ class ElementCount:
 
     def exceeds(self, piece: bytes) -> bool:
         """Count a piece; return whether the body may have too many with it."""
-        # Each of them follows one of the marks; some marks are in texts. In steps, since other
-        # threads wait during each; and no further than needed.
+        # Each element follows one of the marks; some marks are in texts. Counted in steps, since
+        # other threads wait during each, and no further than needed.
         for begin in range(0, len(piece), _STEP):
             end = begin + _STEP
             self._left -= sum(piece.count(mark, begin, end) for mark in self._marks)

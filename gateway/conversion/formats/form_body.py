@@ -30,7 +30,7 @@ from gateway.conversion.scalars import NUMBER_TEXT, WORDS
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.http.turns.thread_pace import Step, no_step
 
-# What urllib decodes and encodes at once takes 85 times the memory of its bytes, and no other
+# urllib takes 85 times the memory of the bytes that it decodes or encodes in one call, and no other
 # thread runs meanwhile.
 _STEP = 16 * 1024
 # A character that clients always escape in the name of a field: the body is a text, not a form.
@@ -104,7 +104,7 @@ def _rewritten(
     if made == given:
         return b"" if body is EMPTY_FORM else body
     pairs = body.split(b"&") if given else []
-    # What comes in place of a pair, if not the pair itself.
+    # The pairs that replace a pair, by its index.
     instead: dict[int, list[bytes]] = {}
     spelled: dict[str, bytes] = {}
     places: dict[str, list[int]] = {}

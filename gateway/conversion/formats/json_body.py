@@ -32,7 +32,7 @@ from gateway.conversion.message import Message
 from gateway.conversion.scalars import number
 from gateway.http.turns.thread_pace import Step, no_step
 
-# For how many bytes other threads wait at a time.
+# Bytes of one step, during which other threads wait.
 _STEP = 64 * 1024
 # Python needs minutes to write out 1e9999999; genuine amounts have fewer digits than this.
 _MOST_DIGITS = 400
@@ -51,7 +51,7 @@ def _bounded(text: str) -> Decimal:
 _decoder = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
 _to_the_leaves = msgspec.json.Decoder(float_hook=_bounded)
 _compared = msgspec.json.Decoder(float_hook=number)
-# What most messages of the parser begin with.
+# The prefix of most messages of the parser.
 _MALFORMED = "JSON is malformed: "
 _encoder = msgspec.json.Encoder(decimal_format="number")
 # The types of the numbers that changes make, such as a default.
@@ -101,7 +101,7 @@ def convert(  # noqa: C901  # one walk in one frame, for speed
             _check_utf8(text)  # values left unparsed are not checked for it later
         try:
             converted: bytes | None = None
-            # Links that are mapped are counted, and what is not compact is converted anew.
+            # Mapped links are counted, so a body with links is not converted twice.
             if not (large or step is not no_step or of_places or conversion.maps_links):
                 try:
                     form = _COMPACT if message is None else _compact(message)
@@ -341,7 +341,7 @@ def _check(value: object) -> None:
             _check(inner)
 
 
-# What small bodies are opened with, one after the other: a new one costs as much as a conversion.
+# Reused for small bodies, one after the other: a new one costs as much as a conversion.
 _idle: list[tuple[OriginalText, JsonForm]] = []
 _MOST_IDLE = 4
 _PLACES = JsonForm(_open, _close, _digits, _number, _parse, _take)

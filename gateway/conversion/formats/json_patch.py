@@ -29,8 +29,8 @@ _NO_EQUAL = "a place for which the other version has no equal"
 _WITH_VALUE = ("add", "replace", "test")
 _WITH_SOURCE = ("move", "copy")
 
-# The names and indexes of a place. Each of them costs a pass over the value that stands there, so
-# that a place of thousands would take seconds; genuine documents are not so deep.
+# The maximum of names and indexes in a place. Each costs a pass over the value at the place, so
+# thousands would take seconds; genuine documents are not so deep.
 _DEEPEST = 64
 
 _operations = msgspec.json.Decoder(list[Raw])
@@ -150,9 +150,9 @@ def _moved(place: _Place, convert: _JsonConversion, name: str) -> list[_Place]:
     try:
         document = convert(_holder(place, _NULL), of_places=True)
     except ConversionError as error:
-        # What is wrong with the document is of no use to the sender, who has sent none.
+        # The sender has sent no document, so the error in it is of no use.
         raise ConversionError(_NO_EQUAL, (name,), error.cause or str(error)) from None
-    # The document that was converted has one element in each array, whichever place it has.
+    # The converted document has one element in each array, whatever its index.
     indexes = [part for part in place if _is_index((part,))]
     made: list[_Place] = []
     for found in _nulls(msgspec.json.decode(document)):

@@ -19,7 +19,7 @@ LARGE = 64 * 1024
 """An array or object of more bytes is opened in pieces."""
 _PIECE = 64 * 1024
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
-# What may stand between the parts of JSON (RFC 8259, section 2).
+# The white space of JSON (RFC 8259, section 2).
 _BLANKS = b" \t\r\n"
 _COMMA, _OPENING, _CLOSING = b","[0], b"[{", b"]}"
 _NO_MARKS = bytes(sorted({*range(256)} - {*b'"[{]}'}))
@@ -90,7 +90,7 @@ def _last_comma(window: bytes, depth: int, quoted: bool) -> int | None:
         end, quoted = quote, not quoted
 
 
-# What is written at a time: elements or members, and bytes of a text.
+# Elements or members, and bytes of a text, that are written in one step.
 _TOGETHER = 64
 _STEP = 64 * 1024
 _encoded = msgspec.json.Encoder(decimal_format="number").encode

@@ -77,9 +77,9 @@ _encoded = msgspec.json.Encoder(decimal_format="number").encode
 _string_at = json.JSONDecoder().raw_decode
 # Python refuses to read whole numbers of thousands of digits.
 _value_at = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode
-# What stands between keys and values: white space, with a brace, a colon or a comma.
+# The separators of keys and values: white space, with a brace, a colon or a comma.
 _SEPARATOR = re.compile(r"[ \t\n\r]*[,:{]?[ \t\n\r]*")
-# What may follow a value in an object.
+# The characters that may follow a value in an object.
 _ENDS = " \t\n\r,}"
 # The escapes of a colon begin so.
 _ESCAPED = b"\\u003"
@@ -130,8 +130,8 @@ def refuse_repeated_within(text: bytes, parsed: Document) -> None:
 
 
 def _same_colons(text: bytes, written: bytes) -> bool:
-    # Every member has a colon of its own. The others are in keys and values, and in `written` they
-    # are all there, while the text may have some as escapes.
+    # Every member has one colon. All others are in keys and values; `written` has them as they are,
+    # while the text may escape some.
     return text.count(b":") == written.count(b":") and _ESCAPED not in text
 
 

@@ -15,7 +15,7 @@ from gateway.conversion.conversion_error import ConversionError
 
 _HIGH = rb"\\u[dD][89abAB][0-9a-fA-F]{2}"
 _LOW = rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-# Each half of a pair costs a microsecond or two: so many, as long as it takes to convert the rest.
+# Each half of a pair costs a microsecond or two; this many cost as much as the rest of a body.
 _FEW = 500
 _LONE = re.compile(rb"%b(?!%b)|(?<!%b)%b" % (_HIGH, _LOW, _HIGH, _LOW))
 _BACKSLASH = rb"\\"

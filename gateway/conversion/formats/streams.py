@@ -120,7 +120,7 @@ _MARK = re.compile(rb'\\.|["\[\]{}\n\x1e]', re.DOTALL)
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _NO_MARKS = bytes(sorted({*range(256)} - {*b'"[]{}\n'}))
 _SEPARATOR, _BACKSLASH = b"\x1e", b"\\"
-# For how many bytes other threads wait at a time.
+# Bytes of one step, during which other threads wait.
 _STEP = 64 * 1024
 # Pairs of brackets are removed from inside to outside, which is slow for deeply nested texts.
 _LEVELS = 32
@@ -266,15 +266,15 @@ class SeriesSearch:
         return not self.found
 
 
-# A number at the end of what has come, which may go on.
+# A number at the end of the received text, which may be incomplete.
 _NUMBER = re.compile(rb"-?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]*)?)?\Z")
 _MOST_DIGITS = 64
 _TRUNCATED = "Input data was truncated"
 # The bytes that begin a JSON text in UTF-16 or UTF-32, or a byte order mark. The encoding is known
 # when four bytes have come.
 _OF_ENCODINGS = re.compile(rb"[\0\xef\xfe\xff]")
-# Each look takes time for all that has come. After so many bytes, what comes has to double first;
-# a text of more than these at the end is JSON for all that matters.
+# Each check parses the whole text so far. Beyond _EACH bytes, a check follows when the text has
+# doubled; a text of more than _LOOKED_AT bytes counts as JSON.
 _EACH, _LOOKED_AT = 64 * 1024, 1024 * 1024
 _syntax = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -375,8 +375,8 @@ class EventStream(ConvertedStream):
         done = []
         begin = 0
         while True:
-            # Comments keep a connection alive, and `retry` counts at once: lines before those that
-            # are converted do not wait for an event to end.
+            # Comments keep a connection alive, and `retry` takes effect at once, so the lines
+            # before those that are converted do not wait for the end of an event.
             ahead = not self._begun.startswith(_CONVERTED, begin)
             end = _END_OF_LINE if ahead else _END_OF_EVENT
             found = end.search(self._begun, max(begin, self._searched))

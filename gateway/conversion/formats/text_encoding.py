@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from gateway.http.turns.thread_pace import Step
 
-# For how many bytes other threads wait at a time.
+# Bytes of one step, during which other threads wait.
 _STEP = 64 * 1024
 _MARKS = (  # that of UTF-32 begins like that of UTF-16
     (codecs.BOM_UTF8, "utf-8"),
