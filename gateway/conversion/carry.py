@@ -70,11 +70,7 @@ class Place(Protocol):
         ...
 
     def give(self, message: Message, text: str, source: Tokens) -> None:
-        """Put the text of a field there; raises ConversionError if it cannot be there.
-
-        Args:
-            source: Where the body has the field.
-        """
+        """Put the text of a field there, from `source` in the body; may raise ConversionError."""
         ...
 
 
@@ -183,7 +179,6 @@ class LinkPlace:
 
     Attributes:
         parameter: The query parameter, as the version with the field has it; None for the URL.
-        version: The version that has the field.
     """
 
     relation: str

@@ -231,7 +231,6 @@ class Conversion:
 
         Args:
             status: The status of the response; None for the fields of a request.
-            message: The message before its conversion; None where nothing of it is known.
         """
         # A switch of protocols and a redirect are no errors; a 304 stands for an answer 200 (RFC
         # 9110, section 15.4.5).

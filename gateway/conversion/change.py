@@ -60,13 +60,7 @@ class Change(Protocol):
         ...
 
     def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the schema of what the change leaves of an object.
-
-        Args:
-            flat: The schema of the object.
-            image: The schemas around it.
-            upwards: Whether the change leads to the newer version.
-        """
+        """Return the schema of what the change leaves of an object with the schema `flat`."""
         ...
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
@@ -160,11 +154,7 @@ class Inverse(ChangeVariant):
 
 @dataclass(frozen=True, slots=True)
 class ChangeSequence:
-    """A sequence of changes with the same scopes, applied one after the other as one change.
-
-    Attributes:
-        changes: One or more changes, in the order of `up`; `down` reverses it.
-    """
+    """A sequence of changes with the same scopes, applied one after the other as one change."""
 
     changes: tuple[Change, ...]
 
@@ -207,11 +197,7 @@ class ChangeSequence:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A change of the whole body, which may be any JSON value, instead of the objects in it.
-
-    Attributes:
-        change: The change of the field BODY, in an object that holds the body there.
-    """
+    """A change of the whole body, any JSON value, which is held in the field BODY of an object."""
 
     change: Change
 
@@ -288,9 +274,6 @@ class Elements:
             without any, that is the object itself.
         depth: The number of nested arrays around the elements; 1 is an array of them, 0 an object
             of members.
-        change: The change of the field ELEMENT, whose value it replaces; it neither moves nor
-            removes the field.
-        keeps: Whether what is no array, or no object, where there is to be one, stays as it is.
     """
 
     scopes: tuple[Scope, ...]

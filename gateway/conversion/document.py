@@ -1,4 +1,7 @@
-"""Documents: JSON values in a form that may be parsed lazily, and access to their fields."""
+"""Documents: JSON values in a form that may be parsed lazily, and access to their fields.
+
+The functions below raise ConversionError if a value on the way to a field is not an object.
+"""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -118,11 +121,7 @@ def reach(
 
 
 def get(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
-    """Return the open value at `keys`, or MISSING if it or an object on the way is absent.
-
-    Raises:
-        ConversionError: A value on the way is not an object.
-    """
+    """Return the open value at `keys`, or MISSING if it or an object on the way is absent."""
     holder = reach(fields, keys, form)
     if holder is None or keys[-1] not in holder:
         return MISSING
@@ -143,9 +142,6 @@ def change_value(
         change: Returns the new value for the open old one. It may raise ConversionError, with a
             place relative to the value.
         keeps: Whether what is no object on the way stays as it is.
-
-    Raises:
-        ConversionError: A value on the way is not an object, or `change` raised it.
     """
     holder = reach(fields, keys, form, keeps=keeps)
     if holder is None or keys[-1] not in holder:
@@ -176,9 +172,6 @@ def change_elements(
         change: Returns the new value for the old one, which may be sealed. It may raise
             ConversionError, with a place relative to the element.
         keeps: Whether what is no array stays as it is.
-
-    Raises:
-        ConversionError: The value, or one nested in it, is not an array, or `change` raised it.
     """
     array = form.open(value)
     if array is None:
@@ -200,14 +193,7 @@ def change_elements(
 def change_members(
     value: Document, change: Callable[[Document], Document], *, keeps: bool = False
 ) -> Document:
-    """Return an open object with each member replaced by the result of `change`.
-
-    Args:
-        keeps: Whether what is no object stays as it is.
-
-    Raises:
-        ConversionError: The value is not an object, or `change` raised it.
-    """
+    """Return an open object with each member replaced by the result of `change`."""
     if not isinstance(value, dict):
         return value if keeps else refuse("an object", value)
     for key, member in value.items():
@@ -222,9 +208,6 @@ def put(fields: JsonObject, keys: Keys, value: Document, form: JsonForm) -> None
     """Set `value` at `keys`, and create the objects on the way that are absent.
 
     An existing key keeps its position among the others; a new key is appended.
-
-    Raises:
-        ConversionError: A value on the way is not an object.
     """
     for depth in range(len(keys) - 1):
         key = keys[depth]
@@ -240,9 +223,6 @@ def take(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
     """Remove and return the value at `keys`, or return MISSING if it is absent.
 
     Objects on the way that become empty are removed as well.
-
-    Raises:
-        ConversionError: A value on the way is not an object.
     """
     if len(keys) == 1:
         return fields.pop(keys[0], MISSING)

@@ -81,11 +81,7 @@ class EntityTags:
     def current(
         self, tag: bytes, given: Iterable[bytes], coding: str | None, *, weak: bool = False
     ) -> bytes | None:
-        """Return the tag of a 304 for the client: the one that it has, in its coding.
-
-        Args:
-            coding: The coding that the client prefers; None for no coding.
-        """
+        """Return the tag of a 304 for the client: the one that it has, in its coding."""
         strong = not weak and not tag.strip(b" \t").startswith(b"W/")
         for value in given:
             for match in _TAG.finditer(value):

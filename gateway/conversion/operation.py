@@ -211,11 +211,7 @@ def converted_status(statuses: Mapping[int, int], status: int, *, upwards: bool)
 
 
 class FoundOperation(NamedTuple):
-    """The operation of a request.
-
-    Attributes:
-        rest: The query parameters that are not part of the operation.
-    """
+    """The operation of a request; `rest` are the query parameters that are no part of it."""
 
     operation: MappedOperation
     captures: Captures
@@ -290,10 +286,9 @@ class OperationTable:
     def methods(
         self, path: str, query: ParameterLines, within: Template | None = None
     ) -> tuple[str, ...]:
-        """Return the methods for which an operation is declared at a path that is not refused.
+        """Return the methods with an operation at a path that is not refused.
 
-        Args:
-            within: Where given, the operations whose paths have more literal text alone count.
+        With `within`, only operations whose paths have more literal text count.
         """
         found = {method: self.find(method, path, query) for method in sorted(self._by_method)}
         return tuple(

@@ -207,14 +207,7 @@ def in_direction(changes: Sequence[ParameterChange], *, upwards: bool) -> tuple[
 def rewrite_query(
     query: str | None, rewrites: Sequence[Rewrite], message: object = None
 ) -> str | None:
-    """Return a raw query after changes; None stands for a target without a query.
-
-    Args:
-        message: The message that has the query, or LINK; None where nothing of it is known.
-
-    Raises:
-        ConversionError: The query does not fit the declared changes.
-    """
+    """Return a raw query after changes; None stands for a target without a query."""
     lines = parse_query(query)
     changed = rewrite_lines(lines, rewrites, QUERY.of(message))
     return query if changed == lines else write_query(changed)

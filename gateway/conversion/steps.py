@@ -66,11 +66,7 @@ class BodyStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Steps(Generic[T]):
-    """Steps that are applied one after the other.
-
-    Attributes:
-        keeps: Whether what is neither an object nor an array, where there is to be one, stays.
-    """
+    """Steps that are applied one after the other; for `keeps`, see ConversionTask."""
 
     calls: tuple[T, ...] = ()
     origins: tuple[Origin, ...] = ()

@@ -51,13 +51,9 @@ class FormTypes:
     lists: Collection[str] = ()
 
     def typed(self, fields: JsonObject, *, keeps: bool = False) -> JsonObject:
-        """Return the fields of a form with their types.
+        """Return the fields of a form with their types; may raise ConversionError.
 
-        Args:
-            keeps: whether a text that is not one of its type stays.
-
-        Raises:
-            ConversionError: a text is not one of its type.
+        With `keeps`, a text that is not of its type stays.
         """
         return {name: self._value(name, value, keeps) for name, value in fields.items()}
 
@@ -257,11 +253,7 @@ _NO_CONTENT = 204
 
 
 class OperationChoice(NamedTuple):
-    """What one request is between two adjacent versions.
-
-    Attributes:
-        methods: Its method in both versions, as far as links distinguish methods.
-    """
+    """The operation of a request between two versions, and its methods that links distinguish."""
 
     operation: MappedOperation | None
     methods: frozenset[str]
@@ -382,9 +374,6 @@ def making(
 
     Until a step makes a body, there is nothing to change, unless a value is carried into one. What
     that step makes leaves nothing out, so that it is a patch from the next step on.
-
-    Args:
-        patch: Whether the request becomes a PATCH.
     """
     made = False
     for version_step in version_steps:

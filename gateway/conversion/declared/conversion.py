@@ -234,16 +234,7 @@ class ConversionConfig(SectionModel):
         groups: ChangeGroups = NO_GROUPS,
         operations: tuple[MappedOperation, ...] | None = None,
     ) -> VersionLink:
-        """Return the link between two adjacent versions.
-
-        Args:
-            older: The older version.
-            newer: The newer version.
-            at: The location of the conversion.
-            mistakes: Collects the mistakes.
-            groups: The groups of changes that it may use.
-            operations: The operations that it applies to; None for all.
-        """
+        """Return the link; `operations` are those that it applies to, None for all."""
         self._check(at, mistakes)
         self._warn(at, mistakes, groups.configs)
         keeps = self.unfit == "keep"

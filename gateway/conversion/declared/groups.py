@@ -20,7 +20,6 @@ class DeclaredChange(NamedTuple):
 
     Attributes:
         at: where it is declared.
-        section: the change.
         place: leads to the object that it is of; empty for that of the conversion.
         used: where its group is used by a conversion; empty for one of no group.
     """
@@ -83,14 +82,7 @@ def _expanded(
 def listed_changes(
     entries: Sequence[ChangeConfig], at: Location, groups: GroupConfigs, groups_at: Location
 ) -> Iterator[DeclaredChange]:
-    """Yield the changes of a list, and those of the groups that are used, each where it is written.
-
-    Args:
-        entries: the list.
-        at: where it is written.
-        groups: the groups, by name.
-        groups_at: where they are written.
-    """
+    """Yield the changes of a list and of the groups that it uses, each where it is written."""
     waiting, seen = [(entries, at)], set[str]()
     while waiting:
         some, here = waiting.pop(0)

@@ -16,13 +16,8 @@ class DeclaredLinks:
     """The links between neighbouring versions of one API.
 
     Args:
-        conversions: The conversions of the API.
-        groups: The groups of the API, by name.
         versions: The versions of the API, the oldest first, by label.
-        services: The services by name.
-        api: The location of the API.
         check_paths: Checks the paths that a conversion names, at its location.
-        mistakes: Collects the mistakes.
 
     Attributes:
         links: The links, by the older version.
@@ -66,11 +61,7 @@ class DeclaredLinks:
         }
 
     def check(self, asked: AskedPaths) -> None:
-        """Report links that do not go together, and warn of operations that nothing leads to.
-
-        Args:
-            asked: The paths of the endpoints, each with the one that services are asked for.
-        """
+        """Report conflicts of links, and warn of operations that no endpoint leads to."""
         paths = dict.fromkeys(asked)
         self._operations.warn_unreached(path for _, path in paths)
         overlap = LinkOverlap(paths, self.links)

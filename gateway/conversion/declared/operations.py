@@ -28,16 +28,7 @@ _Declared = dict[tuple[_Pair, bool], dict[_Identity, tuple[MappedOperation, Loca
 
 
 class DeclaredOperations:
-    """The operations of all conversions of an API.
-
-    Args:
-        conversions: The conversions, each with its location.
-        services: The services by name.
-        mistakes: Collects the mistakes.
-
-    Attributes:
-        applied: The operations that each conversion applies to; None for all.
-    """
+    """The operations of all conversions of an API."""
 
     def __init__(
         self,
@@ -67,11 +58,7 @@ class DeclaredOperations:
         self.applied = [self._of(config, at) for config, at in conversions]
 
     def warn_unreached(self, paths: Iterable[Template]) -> None:
-        """Warn of operations that no endpoint leads to.
-
-        Args:
-            paths: the templates of the paths that services are asked for.
-        """
+        """Warn of operations that no path leads to which services are asked for."""
         shapes = {template.shape: template for template in paths}
         router = Router((template, template) for template in shapes.values())
         # Where there are two versions, each has paths of its own; a third one reads {version}.

@@ -188,11 +188,7 @@ class ElementCount:
 
 
 def is_in_ranges(fields: Iterable[tuple[bytes, bytes]], ranges: Collection[str]) -> bool:
-    """Return whether one of the media ranges, such as `text/csv` or `image/*`, has the body's type.
-
-    Args:
-        ranges: the media ranges, in lower case.
-    """
+    """Return whether a range in lower case, `text/csv` or `image/*`, has the type of the body."""
     types = [value for name, value in fields if name.lower() == _TYPE] if ranges else []
     return len(types) == 1 and any(each in ranges for each in _ranges(types[0]))
 
