@@ -39,7 +39,7 @@ def header(value: str) -> ParameterLines:
         (Type.BOOLEAN, False, "false"),
     ],
 )
-def test_both_ways(kind: Type, value: Json, text: str) -> None:
+def test_a_value_moves_into_the_body_and_out_of_it(kind: Type, value: Json, text: str) -> None:
     change = Carry(("m", "a"), HEADER, kind)
     body: JsonObject = {"": {"x": 1, "m": {"a": value}}}
     message = Message(status=200)
@@ -55,7 +55,7 @@ def test_both_ways(kind: Type, value: Json, text: str) -> None:
     st.fixed_dictionaries({"u": st.integers()}, optional={"a": st.text()}),
     st.sampled_from([None, 200]),
 )
-def test_there_and_back_with_any_text_in_a_query(
+def test_any_text_returns_to_the_query_unchanged(
     document: dict[str, Json], status: int | None
 ) -> None:
     body: JsonObject = {"": dict(document)}
@@ -77,7 +77,9 @@ def test_there_and_back_with_any_text_in_a_query(
         (Carry(("a",), HEADER, default=None).for_patch(), {}, {}),
     ],
 )
-def test_an_empty_place(change: Carry, before: Json, after: Json) -> None:
+def test_an_absent_value_is_filled_with_the_default_upwards(
+    change: Carry, before: Json, after: Json
+) -> None:
     body: JsonObject = {"": before}
     change.up(body, replace(PLAIN, message=Message()))
     assert body == {"": after}
@@ -100,7 +102,9 @@ def test_an_empty_place(change: Carry, before: Json, after: Json) -> None:
         (Type.TEXT, "1", [], "/", "expected an object, found an array"),
     ],
 )
-def test_what_cannot_come_in(kind: Type, text: str, body: Json, place: str, reason: str) -> None:
+def test_texts_that_do_not_fit_the_body_are_refused(
+    kind: Type, text: str, body: Json, place: str, reason: str
+) -> None:
     form = replace(PLAIN, message=Message(headers=header(text)))
     with fails(place, reason):
         Carry(("m", "a"), HEADER, kind).up({"": body}, form)
@@ -121,13 +125,15 @@ def test_what_cannot_come_in(kind: Type, text: str, body: Json, place: str, reas
         ),
     ],
 )
-def test_what_cannot_go_out(kind: Type, body: Json, place: str, reason: str) -> None:
+def test_values_that_do_not_fit_the_place_are_refused(
+    kind: Type, body: Json, place: str, reason: str
+) -> None:
     with fails(place, reason):
         Carry(("m", "a"), HEADER, kind).down({"": body}, replace(PLAIN, message=Message()))
 
 
 @pytest.mark.parametrize("body", [None, True, 5, "x", [1], [{"m": {"a": "1"}}]])
-def test_a_body_that_is_no_object_has_nothing_to_move(body: Json) -> None:
+def test_a_body_that_is_no_object_stays(body: Json) -> None:
     message = Message()
     form = replace(PLAIN, message=message)
     holder: dict[str, Json] = {"": body}
@@ -136,7 +142,7 @@ def test_a_body_that_is_no_object_has_nothing_to_move(body: Json) -> None:
     assert (holder, message.headers) == ({"": body}, [])
 
 
-def test_what_it_is() -> None:
+def test_a_carry_is_of_the_whole_body_and_has_no_default_in_patches() -> None:
     change = Carry(("m", "a"), HEADER, default=1)
     assert (change.scopes, change.touches) == ((), (("", "m", "a"),))
     assert change.for_patch().default is MISSING
@@ -168,7 +174,9 @@ def texts(message: Message) -> list[str]:
         (HeaderPlace("Location", "{value}", is_link=True), "Location: /x", "/x"),
     ],
 )
-def test_a_header_field(place: HeaderPlace, field: str, value: str) -> None:
+def test_a_header_field_is_read_and_written_as_its_text(
+    place: HeaderPlace, field: str, value: str
+) -> None:
     message = Message(path="/v1/a", target="/v2/a", status=201)
     assert place.applies(message)
     assert place.take(message) is None
@@ -200,7 +208,7 @@ def test_a_value_in_the_path_of_a_url_becomes_no_host(text: str, value: str, wri
         (["X-A: 1"], "the header field 'X-A': is not written as '<{value}>'"),
     ],
 )
-def test_a_header_field_that_does_not_fit(fields: list[str], reason: str) -> None:
+def test_a_header_field_with_another_text_is_refused(fields: list[str], reason: str) -> None:
     with pytest.raises(ConversionError) as caught:
         HeaderPlace("X-A", "<{value}>").take(Message(headers=lines(*fields)))
     assert str(caught.value) == reason
@@ -234,13 +242,13 @@ def test_a_link_field_costs_one_pass(value: str) -> None:
 
 
 @pytest.mark.parametrize("place", [HeaderPlace("X-A"), QueryPlace("x-a")])
-def test_a_place_that_is_taken(place: Place) -> None:
+def test_a_place_that_has_a_value_is_refused(place: Place) -> None:
     message = Message(headers=lines("X-A: 1"), query=lines("X-A: 1"))
     with pytest.raises(ConversionError, match="is there already, and /a is to become it"):
         place.give(message, "2", ("a",))
 
 
-def test_a_query_parameter_is_of_requests_alone() -> None:
+def test_only_requests_have_query_parameters() -> None:
     message = Message(query=parse_query("b=1&a%20b=c+d%C3%A9"))
     place = QueryPlace("a b")
     assert place.applies(message)
@@ -266,7 +274,9 @@ def test_a_query_parameter_is_of_requests_alone() -> None:
         ([], None, []),
     ],
 )
-def test_a_link(fields: list[str], url: str | None, left: list[str]) -> None:
+def test_a_link_is_added_and_removed_by_its_relation(
+    fields: list[str], url: str | None, left: list[str]
+) -> None:
     message = Message(status=200, headers=lines(*fields))
     assert NEXT.applies(message)
     assert not NEXT.applies(Message())
@@ -275,7 +285,7 @@ def test_a_link(fields: list[str], url: str | None, left: list[str]) -> None:
 
 
 @pytest.mark.parametrize("url", ["/a>b", "/é", "/a\r\nX: 1"])
-def test_what_is_no_url(url: str) -> None:
+def test_a_text_that_is_no_url_is_refused_as_a_link(url: str) -> None:
     with pytest.raises(ConversionError) as caught:
         NEXT.give(Message(status=200), url, ("a",))
     assert str(caught.value) == "/a: would be no URL as the link 'next'"
@@ -299,13 +309,15 @@ DOWN = (
         ("", LinkPlace("next", "after", V2), "/v3/a?from=b%26"),
     ],
 )
-def test_a_parameter_of_a_link(asked: str, place: LinkPlace, written: str) -> None:
+def test_a_parameter_of_a_link_is_read_and_written(
+    asked: str, place: LinkPlace, written: str
+) -> None:
     message = Message(target="/v3/a", status=200, way=QueryWalk(parse_query(asked), UP), back=DOWN)
     place.give(message, "b&", ("a",))
     assert texts(message) == [f'Link: <{written}>; rel="next"']
     assert place.take(message) == "b&"
 
 
-def test_a_link_without_the_parameter() -> None:
+def test_a_link_without_the_parameter_has_no_value() -> None:
     message = Message(status=200, headers=lines("Link: </a?b=1>; rel=next"))
     assert LinkPlace("next", "c", V1).take(message) is None

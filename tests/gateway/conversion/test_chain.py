@@ -130,7 +130,7 @@ class TestArrays:
             *((scalar, scalar) for scalar in (None, True, 5, "x", [1, 2], [[None], 7])),
         ],
     )
-    def test_converted(self, document: Json, expected: Json) -> None:
+    def test_objects_in_arrays_are_converted(self, document: Json, expected: Json) -> None:
         with untouched(document):
             assert body(self.UP).convert(document) == expected
             assert unsealed(body(self.UP).convert(seal(document), SEALED)) == expected
@@ -141,7 +141,9 @@ class TestArrays:
             ([5, [{"name": 7}]], "/1/0/name", "expected a string, found a number"),
         ],
     )
-    def test_refused_as_a_whole(self, document: Json, pointer: str, reason: str) -> None:
+    def test_one_object_that_does_not_fit_refuses_the_array(
+        self, document: Json, pointer: str, reason: str
+    ) -> None:
         for value, form in ((document, PLAIN), (seal(document), SEALED)):
             with untouched(document), pytest.raises(ConversionError) as error:
                 body(self.UP).convert(value, form)
@@ -158,15 +160,15 @@ class TestStatuses:
         assert applied(self.DOWN.for_response("GET", status)) == self.DOWN.links
 
     @pytest.mark.parametrize("status", [100, 101, 199, 300, 301, 304, 399, 400, 405, 500, 502, 599])
-    def test_all_else_passes(self, status: int) -> None:
+    def test_other_statuses_pass(self, status: int) -> None:
         assert self.DOWN.for_response("GET", status) is None
 
     @pytest.mark.parametrize(("status", "links"), [(422, [V3, V2]), (404, [V2])])
-    def test_but_what_a_declaration_names(self, status: int, links: list[Version]) -> None:
+    def test_listed_statuses_are_converted(self, status: int, links: list[Version]) -> None:
         expected = tuple(LINKS[older] for older in links)
         assert applied(self.DOWN.for_response("GET", status)) == expected
 
-    def test_a_version_without_a_body_hands_none_on(self) -> None:
+    def test_a_version_without_a_body_passes_none_on(self) -> None:
         """That one has a 204: changes before it have no body, and those behind it make one."""
         newer = VersionLink(V2, V3, (Default((), ("a",), 1),), status={201: 204})
         older = VersionLink(V1, V2, (Default((), ("b",), 2),), status={204: 200})
@@ -188,7 +190,7 @@ class TestScope:
 
     C1, C2 = Default((), ("c1",), 1), Default((), ("c2",), 2)
 
-    def test_a_patch_is_not_filled_in(self) -> None:
+    def test_a_patch_gets_no_defaults(self) -> None:
         """What it does not name stays as it is; the elements of an array it says as a whole."""
         line = Default(((("lines",),)), ("tax",), 0)
         gone = Inverse(Default((), ("old",), 1))
@@ -214,14 +216,14 @@ class TestScope:
             Conversion((VersionLink(V1, V2, (self.C1,)),), Direction.UP).status("GET", 201) == 201
         )
 
-    def test_paths(self) -> None:
+    def test_a_link_of_some_paths_applies_to_these_alone(self) -> None:
         here = VersionLink(V1, V2, (self.C1,), paths=frozenset({"/a"}))
         everywhere = VersionLink(V1, V2, (self.C2,))
         conversion = Conversion((here, everywhere), Direction.UP)
         assert conversion.at("/a") is conversion
         assert conversion.at("/b").links == (everywhere,)
 
-    def test_what_changes_no_body_lets_it_pass(self) -> None:
+    def test_a_link_without_changes_of_bodies_passes_bodies(self) -> None:
         link = VersionLink(V1, V2, (), query=(Renamed("page", "p"),), headers=(Added("N", "1"),))
         up, down = (Conversion((link,), direction) for direction in Direction)
         assert up.for_request("GET") is up.for_response("GET", 200) is None
@@ -234,7 +236,7 @@ class TestScope:
         assert down.fields("GET", 404, fields) is fields
         assert Conversion((VersionLink(V1, V2, ()),), Direction.UP).query("GET", "p") == "p"
 
-    def test_links_that_upgrade_in_order(self) -> None:
+    def test_links_apply_in_the_order_of_the_direction(self) -> None:
         links = {
             V1: [
                 VersionLink(V1, V2, (Rename((), ("b",), ("a",)),)),
@@ -375,7 +377,7 @@ REQUESTS = frozenset({MessageKind.REQUEST})
         (BOTH, frozenset({300, 404}), [None, 200, 299, 300, 404]),
     ],
 )
-def test_messages(
+def test_a_link_applies_to_its_methods_kinds_and_statuses(
     on: frozenset[MessageKind], statuses: frozenset[int], applied: list[int | None]
 ) -> None:
     link = VersionLink(Version(1), Version(2), (), statuses, on, frozenset({"GET"}))
@@ -384,7 +386,7 @@ def test_messages(
     assert not any(link.applies("PUT", status) for status in every)
 
 
-def test_names_of_events() -> None:
+def test_event_names_follow_all_links() -> None:
     first = VersionLink(Version(1), Version(2), (), events={"b": "a", "c": "a"})
     second = VersionLink(Version(2), Version(3), (), events={"d": "b"})
     assert first.changes_bodies
@@ -400,7 +402,7 @@ def test_names_of_events() -> None:
 V1, V2, V3, V4 = map(Version, (1, 2, 3, 4))
 
 
-def test_what_makes_a_body() -> None:
+def test_a_body_is_made_by_the_links_from_the_first_that_makes_it() -> None:
     flag = Default((), ("flag",), 1)
     moved = Carry(("dry",), QueryPlace("dry"))
     links = (

@@ -5,6 +5,7 @@ from fractions import Fraction
 from importlib import import_module
 from pkgutil import walk_packages
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,7 +106,12 @@ IN_PATCHES: list[tuple[Change, Change]] = [
 ]
 
 
-def test_every_change_is_asked_what_it_is_in_a_patch_request() -> None:
+@pytest.mark.parametrize(("change", "in_patch"), IN_PATCHES)
+def test_each_change_has_its_form_for_patches(change: Change, in_patch: Change) -> None:
+    assert change.for_patch() == in_patch
+
+
+def test_every_change_has_an_example_in_patches() -> None:
     found = {
         kind
         for module in walk_packages(changes.__path__, f"{changes.__name__}.")
@@ -172,7 +178,7 @@ def test_an_element_is_refused_at_its_place() -> None:
         down(elements(depth=2), {"a": [[1, {}]]})
 
 
-def test_members_that_do_not_fit() -> None:
+def test_a_member_is_refused_at_its_place() -> None:
     members = elements(("m", "a"), 0)
     with fails("/m/a/x", "expected a number, found a string"):
         down(members, {"m": {"a": {"y": 1, "x": "2"}}})

@@ -339,7 +339,7 @@ def test_the_place_is_that_of_the_value(
         assert place_of(found) is not None
 
 
-def test_a_place_beside_the_body() -> None:
+def test_a_place_beside_the_body_has_no_pointer() -> None:
     error = ConversionError("no", Beside("link", ("next",)), "why")
     assert (str(error), error.pointer, error.cause) == ("the link 'next': no", "", "why")
     assert str(ConversionError("no", Beside("path"))) == "the path: no"
@@ -361,11 +361,13 @@ def test_a_place_beside_the_body() -> None:
         (Beside("path"), None),
     ],
 )
-def test_what_does_not_fit(place: ErrorPlace, misfit: dict[str, str] | None) -> None:
+def test_a_value_that_does_not_fit_is_named(
+    place: ErrorPlace, misfit: dict[str, str] | None
+) -> None:
     assert ConversionError("bad", place).misfit == misfit
 
 
-def test_what_is_to_come_to_a_place() -> None:
+def test_a_taken_place_names_its_rival() -> None:
     error = ConversionError("is there", ("b", 0), rival=("a",)).under("m")
     assert str(error) == "/m/b/0: is there, and /m/a is to become it"
     assert str(within(error, {"m": {"b": 1}}, PLAIN)) == ("/m/b: is there, and /m is to become it")
@@ -459,7 +461,7 @@ HEADER, FIELD = Beside("header field", ("X-A",)), ("", "m", "a")
         ),
     ],
 )
-def test_where_a_place_was(
+def test_a_change_leads_a_place_back(
     change: Change, place: ErrorPlace, up: ErrorPlace | None, down: ErrorPlace | None
 ) -> None:
     assert change.origin(place, upwards=True) == (place if up is None else up)
@@ -468,7 +470,7 @@ def test_where_a_place_was(
     assert change.origin(beside, upwards=True) == change.origin(beside, upwards=False) == beside
 
 
-def test_where_places_of_a_conversion_were() -> None:
+def test_a_conversion_leads_a_place_back() -> None:
     group = GroupUse("g", ((("i",),),), {"g": (Rename((), ("b",), ("a",)),)})
     inside = (Inside(("m",)), Members(("p",)))
     chain: list[Change] = [
@@ -486,7 +488,7 @@ def test_where_places_of_a_conversion_were() -> None:
     assert made.origin(beside) == beside
 
 
-def test_a_sequence_names_what_it_was_given() -> None:
+def test_a_sequence_names_the_place_in_its_input() -> None:
     refusing = Retype((), ("b",), Type.NUMBER, Type.TEXT)
     change = ChangeSequence((Rename((), ("b",), ("a",)), refusing))
     turned = ChangeSequence((Inverse(refusing), Inverse(Rename((), ("b",), ("a",)))))

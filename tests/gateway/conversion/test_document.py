@@ -30,7 +30,7 @@ from tests.gateway.world import LAW
 class TestPlain:
     """Parsed documents: containers are copied, numbers show their digits."""
 
-    def test_containers_are_the_callers(self) -> None:
+    def test_plain_values_are_copied_when_they_are_opened(self) -> None:
         for value in ({"a": [1]}, [[1]]):
             opened, parsed = PLAIN.open(value), PLAIN.parse(value)
             assert opened == parsed == value
@@ -72,9 +72,7 @@ def test_what_is_put_is_got_and_what_is_taken_is_missing(
 
 @LAW
 @given(objects, paths)
-def test_looking_fails_where_a_container_is_none_and_nowhere_else(
-    document: Json, path: Keys
-) -> None:
+def test_get_fails_only_where_a_container_is_no_object(document: Json, path: Keys) -> None:
     try:
         value = get(dict(document), path, PLAIN)
     except ConversionError as error:
@@ -100,6 +98,6 @@ HUGE = "1e99999999999999999999"
         (HUGE, HUGE, True),
     ],
 )
-def test_however_they_are_written(one: str, other: str, same: bool) -> None:
+def test_numbers_are_the_same_however_they_are_written(one: str, other: str, same: bool) -> None:
     assert is_same_number(one, other) is same
     assert is_same_number(other, one) is same

@@ -33,19 +33,23 @@ def test_a_key_depends_on_every_part_and_on_nothing_else() -> None:
         (b'W/"a,b"', "br", b'W/"a,b%b.br"', b'W/"a,b%b.br"'),
     ],
 )
-def test_for_the_client(tag: bytes, coding: str | None, strong: bytes, weak: bytes) -> None:
+def test_a_tag_for_the_client_ends_with_the_key_and_the_coding(
+    tag: bytes, coding: str | None, strong: bytes, weak: bytes
+) -> None:
     assert TAGS.for_client(tag, coding) == strong % KEY
     assert TAGS.for_client(tag, coding, weak=True) == weak % KEY
 
 
 @pytest.mark.parametrize("tag", [b"a", b"", b'"a', b'w/"a"', b'"a b"', b'"a", "b"', b"*"])
-def test_no_tag(tag: bytes) -> None:
+def test_a_malformed_tag_is_left_out(tag: bytes) -> None:
     assert TAGS.for_client(tag, None) is None
 
 
 @LAW
 @given(OPAQUE, st.sampled_from([b"", b"W/"]), CODINGS, st.booleans())
-def test_there_and_back(opaque: bytes, prefix: bytes, coding: str | None, weak: bool) -> None:
+def test_a_tag_of_the_client_becomes_that_of_the_service(
+    opaque: bytes, prefix: bytes, coding: str | None, weak: bool
+) -> None:
     tag = b'%b"%b"' % (prefix, opaque)
     given_tag = TAGS.for_client(tag, coding, weak=weak)
     assert given_tag is not None
@@ -66,7 +70,7 @@ def test_there_and_back(opaque: bytes, prefix: bytes, coding: str | None, weak: 
         (b"", b""),
     ],
 )
-def test_for_the_service(value: bytes, wanted: bytes) -> None:
+def test_tags_that_the_client_was_not_given_are_left_out(value: bytes, wanted: bytes) -> None:
     assert TAGS.for_service(value.replace(b"%b", KEY)) == wanted
 
 
@@ -84,7 +88,7 @@ def test_conditions_are_bounded() -> None:
         TAGS.conditions([(b"If-None-Match", half), (b"if-match", half)])
 
 
-def test_conditions() -> None:
+def test_conditions_keep_their_meaning_without_a_known_tag() -> None:
     since, other = (b"If-Modified-Since", b"then"), (b"If-Unmodified-Since", b"then")
     ours, none = b'"a%b"' % KEY, b'"none%b"' % KEY
     conditions = TAGS.conditions

@@ -29,7 +29,7 @@ from tests.gateway.world import LAW
         *("a[ ].b", "a[].", "a[]..b", "[a]", "a[[]].b", "\\", "a\\", "a.b\\", "a]b", "a[]]"),
     ],
 )
-def test_what_is_no_path_is_refused(text: str) -> None:
+def test_a_text_that_is_no_path_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^" + re.escape(f"'{text}' is not a field path; ")):
         parse_path(text)
 
@@ -59,13 +59,13 @@ def test_any_member_is_no_field(text: str) -> None:
         (r"a\.", (Inside(("a.",)),), "/a."),
     ],
 )
-def test_what_leads_to_objects(text: str, scopes: tuple[Scope, ...], place: str) -> None:
+def test_scopes_are_parsed(text: str, scopes: tuple[Scope, ...], place: str) -> None:
     assert parse_scopes(text) == scopes
     assert pointers(scopes) == place
 
 
 @pytest.mark.parametrize("text", ["", "a\\", "a..b", "[]..a", "[]a"])
-def test_what_leads_nowhere_is_refused(text: str) -> None:
+def test_a_text_that_names_no_objects_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^" + re.escape(f"'{text}' names no objects; write ")):
         parse_scopes(text)
 

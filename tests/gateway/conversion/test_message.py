@@ -76,7 +76,7 @@ def test_without_a_message_bodies_are_converted() -> None:
 
 
 @pytest.mark.parametrize("up", [True, False])
-def test_what_operations_have_in_the_query_is_left_out_and_put_in_once(up: bool) -> None:
+def test_parameters_of_operations_are_removed_and_added_once(up: bool) -> None:
     ends = (V1, V2) if up else (V2, V1)
     version_step = QueryStep(*ends, (), frozenset({"id"}), tuple(parse_query("do=x")))
     lines = parse_query("id=7&a=1")
@@ -100,7 +100,7 @@ def test_a_conversion_needs_a_message_where_a_link_does() -> None:
     assert Conversion((bare,), Direction.UP).for_request("GET") is None
 
 
-def test_what_carries_values_alone() -> None:
+def test_carrying_links_keep_only_carries() -> None:
     carrying = BodyConversion(LINKS, Direction.UP).carrying
     assert [len(each.changes) for each in carrying.links] == [2, 0, 1]
     surrounding = message("X-Count: 9", "x=1")
@@ -111,7 +111,7 @@ def test_what_carries_values_alone() -> None:
     assert surrounding == copy
 
 
-def test_a_default_of_what_carries_a_value_makes_no_body() -> None:
+def test_a_default_of_a_carry_makes_no_body() -> None:
     carry = Whole(Carry(("next",), HeaderPlace("X-Next"), default=None))
     conversion = BodyConversion((link(V1, carry),), Direction.UP)
     for header, made, apart in (
@@ -130,7 +130,7 @@ def test_a_default_of_what_carries_a_value_makes_no_body() -> None:
         ([("X-Count", "true")], "page=false", "/a: expected a boolean"),
     ],
 )
-def test_a_refusal_names_what_was_sent(
+def test_an_error_names_the_place_that_was_sent(
     headers: list[tuple[str, str]], query: str, place: str
 ) -> None:
     """Header fields and parameters that come into the body, and are refused there."""
@@ -160,7 +160,7 @@ def test_a_refusal_names_what_was_sent(
 
 
 @pytest.mark.parametrize("status", [None, 200])
-def test_functions_of_header_fields_are_shown_the_message_as_it_was_given(
+def test_functions_of_header_fields_see_the_message_before_its_conversion(
     status: int | None,
 ) -> None:
     """As where no change of bodies needs the message, whatever is converted before."""
@@ -223,7 +223,7 @@ def refused(value: Document, message: MessageView) -> Document:
     raise ValueError(value, message)
 
 
-def test_all_that_is_known() -> None:
+def test_a_view_has_all_properties_of_the_message() -> None:
     fields: dict[str, Document] = {"a": 1, "b": [2]}
     PythonChange((), ("a",), seen, abs).up(fields, replace(PLAIN, message=MESSAGE))
     assert fields["a"] == {
@@ -240,7 +240,7 @@ def test_all_that_is_known() -> None:
     }
 
 
-def test_a_refusal_has_the_name_of_the_function() -> None:
+def test_the_cause_of_an_error_names_the_function() -> None:
     with pytest.raises(ConversionError) as caught:
         PythonChange((), ("a",), refused, refused).up({"a": 1}, PLAIN)
     assert "test_message:refused raised ValueError" in caught.value.cause
@@ -268,19 +268,19 @@ HOPS = (
 WALK = QueryWalk(parse_query("a=1&id=7"), HOPS)
 
 
-def test_a_hop() -> None:
+def test_a_query_step_is_found_by_its_versions() -> None:
     assert WALK.version_step(V1, V2) is HOPS[0]
     assert WALK.version_step(V2, V1) == QueryStep(V2, V1)
 
 
 @LAW
 @given(st.lists(st.sampled_from(["a=1", "b=2", "x=3"]), unique=True, max_size=1))
-def test_the_whole_way_is_its_steps(pairs: list[str]) -> None:
+def test_a_query_passes_all_steps_from_any_version(pairs: list[str]) -> None:
     walk = QueryWalk(parse_query("&".join(pairs)), HOPS)
     assert all(walk.onward(version, walk.at(version)) == walk.service for version in VERSIONS)
 
 
-def test_where_a_parameter_was() -> None:
+def test_a_query_step_leads_a_parameter_back() -> None:
     first, second = HOPS
     assert second.origin(Beside("query parameter", ("c",))) == Beside("query parameter", ("b",))
     assert second.origin(Beside("query parameter", ("do",))) == Beside("path")

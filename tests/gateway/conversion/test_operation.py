@@ -62,7 +62,9 @@ OLDER, NEWER = (OperationTable(OPERATIONS[::-1], newer=newer) for newer in (Fals
         ("GET /a//", None, {}),
     ],
 )
-def test_the_older_version(asked: str, found: int | None, captures: dict[str, str]) -> None:
+def test_a_request_of_the_older_version_is_found(
+    asked: str, found: int | None, captures: dict[str, str]
+) -> None:
     check(OLDER, asked, found, captures)
 
 
@@ -91,7 +93,9 @@ def check(table: OperationTable, asked: str, index: int | None, captures: dict[s
         ("/other", None),
     ],
 )
-def test_what_all_operations_below_a_prefix_have_above_them(prefix: str, above: str | None) -> None:
+def test_above_returns_the_shared_path_of_operations_below_a_prefix(
+    prefix: str, above: str | None
+) -> None:
     pairs = [
         ("POST /api/{version}/session", "POST /v{version}/login"),
         ("/api/{version}/guests/{id}", "/v{version}/people/{id}"),
@@ -117,7 +121,7 @@ def test_what_all_operations_below_a_prefix_have_above_them(prefix: str, above: 
         ("/other", "GET"),
     ],
 )
-def test_the_method_of_a_link(path: str, method: str) -> None:
+def test_a_link_is_of_the_most_literal_operation(path: str, method: str) -> None:
     texts = [
         "POST /orders/search",
         "/orders/{id}",
@@ -135,7 +139,7 @@ def test_the_method_of_a_link(path: str, method: str) -> None:
         assert table.method_of_link(lambda: path) == method
 
 
-def test_links_are_of_get_where_no_other_method_has_a_path_of_its_own() -> None:
+def test_a_link_is_of_get_by_default() -> None:
     only = parse_operation("POST /a")
     table = OperationTable([MappedOperation(only, only)], newer=True)
     assert table.method_of_link(str) == "GET"
@@ -158,6 +162,6 @@ def test_links_are_of_get_where_no_other_method_has_a_path_of_its_own() -> None:
         ("GET /{a}{b}", "segment '{a}{b}' has several captures"),
     ],
 )
-def test_what_is_no_operation(text: str, reason: str) -> None:
+def test_a_text_that_is_no_operation_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
         parse_operation(text)

@@ -89,7 +89,7 @@ def line(found: OperationPath) -> str:
         (V1, V3, "OPTIONS /other", "OPTIONS /other"),
     ],
 )
-def test_what_the_service_is_asked(
+def test_the_service_is_asked_by_its_own_operation(
     source: Version, target: Version, asked: str, arrives: str
 ) -> None:
     assert line(operation_path(source, target, asked)) == arrives
@@ -104,7 +104,7 @@ def test_what_the_service_is_asked(
         ("/other", "GET", "OPTIONS /other", None),
     ],
 )
-def test_what_options_is_about(
+def test_options_is_asked_at_the_path_of_its_operation(
     way: str, meant: str | None, arrives: str, service: str | None
 ) -> None:
     there, back = compose(LADDER, LINKS, V1, V3), compose(LADDER, LINKS, V3, V1)
@@ -121,7 +121,7 @@ def test_what_options_is_about(
         (None, 404, ("", None)),
     ],
 )
-def test_what_only_the_next_version_has(
+def test_an_operation_of_the_next_version_alone_is_refused(
     given: Substitute | None, status: int, own: tuple[str, str | None]
 ) -> None:
     new = MappedOperation(parse_operation("GET /v{version}/new"), None, {}, given)
@@ -153,7 +153,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("method", "way", "refused"), REFUSED)
-def test_what_is_refused_beside_an_operation(
+def test_another_method_of_a_refused_path_is_refused_with_405(
     method: str, way: str, refused: tuple[int, tuple[str, ...]] | None
 ) -> None:
     """All below a path, a method alone, and what a capture makes of another path."""
@@ -173,7 +173,7 @@ def test_what_is_refused_beside_an_operation(
     assert (given and (given.status, given.methods)) == refused
 
 
-def test_a_method_of_the_newer_version_alone() -> None:
+def test_a_method_of_the_newer_version_alone_is_refused() -> None:
     declared = (
         operation("GET /photos/{id}", "GET /photos/{id}"),
         refusal("PUT /photos/{id}", None, 405),
@@ -197,7 +197,7 @@ def test_a_method_of_the_newer_version_alone() -> None:
         ("PUT", "/items/7:close", (405, ("GET", "HEAD"))),
     ],
 )
-def test_all_methods_of_a_path_of_the_newer_version_alone(
+def test_a_path_of_the_newer_version_alone_is_refused(
     method: str, way: str, refused: tuple[int, tuple[str, ...]] | None
 ) -> None:
     declared = (
@@ -219,7 +219,7 @@ def refusal(newer: str | None, older: str | None, status: int = 404) -> MappedOp
     return MappedOperation(new, old, {}, Substitute(None, status))
 
 
-def test_a_request_whose_body_one_version_has_alone() -> None:
+def test_a_body_that_one_version_lacks_is_dropped_or_made() -> None:
     closed = MappedOperation(
         parse_operation("PATCH /bookings/{id}/state"),
         parse_operation("POST /close?id={id}"),
@@ -250,7 +250,7 @@ def body(conversion: BodyConversion | None, document: object) -> object:
     return conversion.convert(document)
 
 
-def test_no_way_out_of_a_path() -> None:
+def test_a_capture_does_not_leave_its_path() -> None:
     with pytest.raises(ConversionError, match="'id' is a dot segment"):
         operation_path(V1, V2, "GET /find?id=..")
 
@@ -264,7 +264,7 @@ def test_no_way_out_of_a_path() -> None:
         ("/other?with=1", "/other?expand=1"),
     ],
 )
-def test_a_link_back(written: str, moved: str) -> None:
+def test_a_link_of_the_service_becomes_the_path_of_the_client(written: str, moved: str) -> None:
     path, _, query = written.partition("?")
     down, up = compose(LADDER, LINKS, V3, V1), compose(LADDER, LINKS, V1, V3)
     found = find_link(down, up, lambda _: path, query or None)
@@ -286,7 +286,7 @@ def test_a_link_that_get_has_everywhere_is_looked_up_once() -> None:
     assert asked == [V3]
 
 
-def test_a_link_to_what_the_next_version_lacks() -> None:
+def test_a_link_to_a_missing_operation_is_none() -> None:
     down, up = compose(LADDER, LINKS, V3, V1), compose(LADDER, LINKS, V1, V3)
     assert find_link(up, down, lambda _: "/bookings/stats", None) is None
 
@@ -300,7 +300,7 @@ def test_the_first_of_several_is_the_way_back() -> None:
     assert find_operation_path(down, up, "GET", lambda _: "/a/7", None).path == "/b/7"
 
 
-def test_a_link_to_what_has_no_get() -> None:
+def test_a_link_may_be_of_an_operation_without_get() -> None:
     pairs = [("/orders/{id}", "/order/o_{id}"), ("POST /orders/search", "POST /order/find")]
     links = {V1: [VersionLink(V1, V2, (), operations=tuple(operation(*pair) for pair in pairs))]}
     down, up = compose((V1, V2), links, V2, V1), compose((V1, V2), links, V1, V2)
@@ -341,7 +341,7 @@ def test_a_chain_equals_its_steps(text: str, form: str) -> None:
         ("/bookings/x", "the path"),
     ],
 )
-def test_a_refusal_names_what_was_sent(asked: str, place: str) -> None:
+def test_an_error_names_the_parameter_that_was_sent(asked: str, place: str) -> None:
     taken = operation("GET /all?no={id}", "GET /bookings/{id}")
     number = Rewritten("with", int, str), Rewritten("no", int, str)  # type: ignore[arg-type]
     links = {

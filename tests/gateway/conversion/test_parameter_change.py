@@ -74,7 +74,9 @@ class TestQuery:
             ),
         ],
     )
-    def test_refused(self, change: ParameterChange, query: str, reason: str) -> None:
+    def test_a_parameter_that_does_not_fit_is_named(
+        self, change: ParameterChange, query: str, reason: str
+    ) -> None:
         with pytest.raises(ConversionError) as error:
             rewrite_query(query, in_direction([change], upwards=True))
         assert str(error.value).startswith(reason)
@@ -125,7 +127,7 @@ REFUSING = Rewritten("page", words({}, None, keep=False), words({}, None, keep=F
         ),
     ],
 )
-def test_a_refusal_names_what_was_sent(
+def test_an_error_names_the_parameter_that_was_sent(
     query: str, changes: list[ParameterChange], place: str
 ) -> None:
     with pytest.raises(ConversionError) as caught:
@@ -133,7 +135,7 @@ def test_a_refusal_names_what_was_sent(
     assert str(caught.value) == f"{place}: not a value that the map has"
 
 
-def test_a_refusal_of_a_header_field() -> None:
+def test_an_error_names_the_header_field() -> None:
     changes = (Renamed("X-New", "x-old"), Rewritten("x-new", text_function(int), str))
     with pytest.raises(ConversionError, match=r"^the header field 'x-old': the Python function"):
         rewrite_fields([(b"X-Old", b"a")], in_direction(changes, upwards=True))

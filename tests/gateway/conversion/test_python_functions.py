@@ -7,7 +7,9 @@ import pytest
 from gateway.conversion.python_functions import load_function, module_hash
 
 
-def test_the_hash_of_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hash_of_a_module_is_that_of_its_first_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     for name, text in (("hash_a", "up = str"), ("hash_b", "up = str"), ("hash_c", "up = int")):
         (tmp_path / f"{name}.py").write_text(text)

@@ -39,7 +39,7 @@ class TestElements:
         ],
     )
     @pytest.mark.parametrize("sealed", [False, True])
-    def test_what_is_not_what_is_declared(
+    def test_a_value_of_another_type_is_refused_at_its_place(
         self, document: Json, scopes: list[str], at: str, expected: str, found: str, sealed: bool
     ) -> None:
         given = seal(document) if sealed else document
@@ -47,7 +47,7 @@ class TestElements:
             marked(given, scopes, SEALED if sealed else PLAIN)
 
 
-def test_where_something_else_is_than_members() -> None:
+def test_members_and_inner_objects_of_another_type_are_refused() -> None:
     steps = fuse([ConversionTask((Members(("p",)), ()), (), mark)])
     assert change_object(steps, PLAIN, {"p": {"x": [{}]}}) == {"p": {"x": [{"seen": True}]}}
     with fails("/p", "expected an object, found an array"):

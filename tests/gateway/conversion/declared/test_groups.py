@@ -67,7 +67,7 @@ def test_each_change_is_listed_once_where_it_is_written() -> None:
     ]
 
 
-def test_groups_without_end() -> None:
+def test_a_group_that_uses_itself_for_the_same_object_is_endless() -> None:
     def use(group: str, **at: Any) -> list[ChangeConfig]:
         return configs({"use": {"group": group, **at}})
 

@@ -188,7 +188,7 @@ def link(old: str, new: str) -> VersionLink:
         ),
     ],
 )
-def test_change(written: str, change: Change) -> None:
+def test_a_written_change_compiles(written: str, change: Change) -> None:
     assert link(JOIN, written).changes == (change,)
 
 
@@ -201,7 +201,7 @@ def test_a_module_lies_beside_the_rules(tmp_path: Path) -> None:
     assert load_file(rules, {}).summary == "2 services, 5 endpoints"
 
 
-def test_a_module_that_fails(tmp_path: Path) -> None:
+def test_a_module_that_cannot_be_imported_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "fails_on_import.py").write_text("raise SystemExit('no')\n")
     rules = tmp_path / "gateway.yaml"
     rules.write_text(edited(JOIN, 'python: { up: "fails_on_import:a", down: "json:dumps" }'))
@@ -209,7 +209,7 @@ def test_a_module_that_fails(tmp_path: Path) -> None:
         load_file(rules, {})
 
 
-def test_pure_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pure_functions_do_not_vary_bodies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their modules are in the hash of a link, and so in entity tags, which stay strong."""
     pure = 'python: { up: "json:loads", down: "json:dumps", pure: true }'
     impure = link(JOIN, pure.replace("true", "false"))
@@ -225,7 +225,7 @@ def test_pure_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         load_file(rules, {})
 
 
-def test_paths() -> None:
+def test_a_link_of_some_paths_applies_at_their_endpoints() -> None:
     text = edited("changes:", "paths: [/param]\n        changes:")
     router = loaded(text.replace('"1": { service: old }', '"1": { via: "2" }')).router
     for path, links in (("/param", 1), ("/header", 0)):
@@ -260,13 +260,13 @@ QUERY = [
 
 
 @pytest.mark.parametrize(("written", "newer", "older"), QUERY)
-def test_query(written: str, newer: str, older: str) -> None:
+def test_changes_of_queries_compile(written: str, newer: str, older: str) -> None:
     declared = link("changes:", f"query: [ {written} ]\n        changes:").query
     assert rewrite_query(newer, in_direction(declared, upwards=False)) == older
 
 
 @pytest.mark.parametrize(("unfit", "keeps"), [("keep", True), ("refuse", False)])
-def test_what_does_not_fit(unfit: str, keeps: bool) -> None:
+def test_unfit_keeps_or_refuses_values(unfit: str, keeps: bool) -> None:
     query = "query: [ affix: { field: id, older: { prefix: E } } ]"
     declared = link("changes:", f"unfit: {unfit}\n        {query}\n        changes:")
     assert declared.keeps_unfit is keeps
@@ -405,13 +405,13 @@ LOSSES = [
 
 
 @pytest.mark.parametrize(("written", "losses"), LOSSES)
-def test_what_is_lost_is_warned_of(written: str, losses: list[str]) -> None:
+def test_losses_of_changes_are_warned_of(written: str, losses: list[str]) -> None:
     _, warnings = check(edited(JOIN, written).encode(), "gateway.yaml", {})
     assert [issue.text for issue in warnings] == [f"warning: {text}" for text in losses]
     assert all((issue.line, issue.column) == (18, 13) for issue in warnings)
 
 
-def test_what_queries_and_headers_lose() -> None:
+def test_losses_of_parameters_are_warned_of() -> None:
     text = edited("changes:", "query: [ default: { field: q } ]\n        changes:")
     _, warnings = check(text.encode(), "gateway.yaml", {})
     assert [issue.line for issue in warnings] == [17, 19]

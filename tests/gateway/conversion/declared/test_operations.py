@@ -51,7 +51,7 @@ def test_parts_of_other_operations_do_not_clash() -> None:
     )
 
 
-def test_a_name_that_lacks_the_query_of_what_is_declared() -> None:
+def test_a_name_without_the_declared_query_is_warned_of() -> None:
     declared = 'operations: [ { newer: "GET /person?of={id}", older: "GET /find?id={id}" } ]'
     plain = "operations: [GET /person]\n        changes: []"
     _, warnings = checked(declared, plain)
@@ -72,12 +72,12 @@ UNREACHED = (
 )
 
 
-def test_a_path_that_no_endpoint_leads_to() -> None:
+def test_a_path_without_an_endpoint_is_warned_of() -> None:
     _, warnings = checked("operations: [GET /v1/person, { newer: /person, older: /pers }]")
     assert warnings == [UNREACHED.format(path) for path in ("/v1/person", "/pers")]
 
 
-def test_a_path_of_one_version_alone() -> None:
+def test_a_path_with_a_fixed_version_is_warned_of() -> None:
     upstream = 'path: "/v{version}/{rest*}", upstream_path: "/api/v{version}/{rest}"'
     part = """- between: ["1", "2"]
         operations: [{ newer: /api/v2/new, older: /api/v1/old }, GET /api/v2/x, '/api/v{version}/y']
@@ -96,7 +96,7 @@ def test_a_path_of_one_version_alone() -> None:
     ]
 
 
-def test_a_name_with_a_method_is_of_what_is_declared_for_all() -> None:
+def test_a_name_with_a_method_narrows_an_operation_for_all() -> None:
     api, _ = checked(
         "operations: [{ newer: '/a/{id}', older: '/b/{id}' }, { newer: POST /c, older: POST /d }]",
         'operations: ["GET /a/{id}"]',
@@ -108,7 +108,7 @@ def test_a_name_with_a_method_is_of_what_is_declared_for_all() -> None:
     assert set(first) < set(third), "a name without a method is of what has one"
 
 
-def test_several_operations_of_the_older_version_for_one() -> None:
+def test_several_older_operations_may_become_one() -> None:
     api, warnings = checked(
         "operations: [{ newer: 'GET /a/{id}', older: 'GET /b/{id}' },"
         " { newer: 'GET /a/{id}', older: 'GET /b/{id}.csv' }]",
@@ -123,7 +123,7 @@ def test_several_operations_of_the_older_version_for_one() -> None:
     assert len(alone) == 1
 
 
-def test_statuses() -> None:
+def test_statuses_of_conversions_and_operations_compile() -> None:
     api, warnings = checked(
         "status: [{ newer: 409, older: 400 }, { newer: 422, older: 400 }]",
         "operations: [{ newer: GET /person, older: PUT /person,"
@@ -141,7 +141,7 @@ def test_statuses() -> None:
     )
 
 
-def test_a_refusal_of_a_method_beside_what_is_mapped_for_all() -> None:
+def test_a_refused_method_beside_a_mapped_path_is_warned_of() -> None:
     """A link is asked with GET, so that it would lead to what is refused."""
     mapped = "operations: [{{ newer: /person, older: /pers }}, {{ newer: {}, refuse: {{}} }}]"
     _, warnings = checked(mapped.format("GET /person"))
@@ -156,7 +156,7 @@ def test_a_refusal_of_a_method_beside_what_is_mapped_for_all() -> None:
         assert not [text for text in warnings if "links to" in text]
 
 
-def test_what_answers_where_a_version_lacks_it() -> None:
+def test_a_missing_operation_has_a_service_or_a_refusal() -> None:
     api, _ = checked(
         "operations: [{ older: GET /person, service: old },"
         " { newer: PUT /person, refuse: { status: 410 } }]"

@@ -39,7 +39,7 @@ from gateway.conversion.formats.body_format import (
         (b"", BodyFormat.UNTYPED),
     ],
 )
-def test_a_content_type(content_type: bytes, expected: BodyFormat) -> None:
+def test_a_content_type_has_a_format(content_type: bytes, expected: BodyFormat) -> None:
     assert format_of([(b"A", b"b"), (b"content-Type", content_type)]) is expected
 
 
@@ -52,7 +52,9 @@ def test_a_content_type(content_type: bytes, expected: BodyFormat) -> None:
         ("PUT", b"application/json", False),
     ],
 )
-def test_no_body_is_a_form_without_fields(method: str, content_type: bytes, expected: bool) -> None:
+def test_an_absent_body_of_a_form_is_a_form_without_fields(
+    method: str, content_type: bytes, expected: bool
+) -> None:
     assert is_empty_form(method, format_of([(b"Content-Type", content_type)])) is expected
 
 
@@ -100,7 +102,7 @@ def test_the_configuration_sets_how_a_type_is_read(
         (b"image", False),
     ],
 )
-def test_what_is_in_ranges(content_type: bytes, expected: bool) -> None:
+def test_a_type_is_in_its_ranges(content_type: bytes, expected: bool) -> None:
     fields = [(b"Content-Type", content_type)]
     assert is_in_ranges(fields, frozenset({"text/csv", "image/*"})) is expected
     assert not is_in_ranges(fields, frozenset())

@@ -34,7 +34,7 @@ ADDED = "channel=web&tries=3"
         ("full=Ada+King", "first=Ada&last=King"),
     ],
 )
-def test_an_upgrade(older: str, newer: str) -> None:
+def test_a_form_is_converted_both_ways(older: str, newer: str) -> None:
     expected = f"{newer}&{ADDED}" if newer else ADDED
     assert convert_form(older.encode(), conversion()).decode() == expected
 
@@ -48,7 +48,7 @@ def test_an_upgrade(older: str, newer: str) -> None:
         (b"email=a", "/email: becomes an object, which a form cannot hold"),
     ],
 )
-def test_what_is_refused(body: bytes, message: str) -> None:
+def test_values_that_a_form_cannot_hold_are_refused(body: bytes, message: str) -> None:
     with pytest.raises(ConversionError) as error:
         convert_form(body, conversion())
     assert str(error.value).startswith(message)
@@ -157,7 +157,7 @@ def of(version: int, method: str = "POST") -> BodyConversion:
         (2, "", {}),
     ],
 )
-def test_a_form_that_becomes_json(version: int, form: str, body: object) -> None:
+def test_a_form_becomes_json_with_its_types(version: int, form: str, body: object) -> None:
     conversion = of(version)
     assert json.loads(convert_form(form.encode(), conversion)) == body
     fields = [(b"content-type", b"application/x-www-form-urlencoded"), (b"A", b"b")]

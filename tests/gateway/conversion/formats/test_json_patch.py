@@ -83,7 +83,7 @@ def upgraded(body: str) -> str:
         ),
     ],
 )
-def test_an_upgrade(older: str, newer: str) -> None:
+def test_a_patch_is_converted_both_ways(older: str, newer: str) -> None:
     assert upgraded(older) == newer
 
 
@@ -117,7 +117,7 @@ def test_an_upgrade(older: str, newer: str) -> None:
         ),
     ],
 )
-def test_what_is_refused(body: str, message: str) -> None:
+def test_a_patch_that_has_no_equal_is_refused(body: str, message: str) -> None:
     with pytest.raises(ConversionError) as error:
         upgraded(body)
     assert str(error.value).startswith(message)
@@ -166,7 +166,7 @@ def test_a_new_element_that_would_be_a_part_of_one_is_refused(kind: str) -> None
     ("path", "value", "pointer"),
     [("/phones/0", "1", "/0/path"), ("/ones/0", "1", "/0/value")],
 )
-def test_places_that_the_other_version_has_not_at_once(path: str, value: str, pointer: str) -> None:
+def test_places_without_an_equal_are_refused(path: str, value: str, pointer: str) -> None:
     changes = (
         PythonChange((), ("phones",), lambda _: [None, None], str),
         PythonChange((), ("ones",), lambda ones: [{"a": one} for one in ones if one is None], str),

@@ -55,7 +55,7 @@ def is_array(inner: bytes) -> bool:
 
 @pytest.mark.usefixtures("small")
 @given(st.text(alphabet='a1,"\\[]{}: ', max_size=30))
-def test_what_is_no_json_stays_none(text: str) -> None:
+def test_pieces_of_malformed_json_are_malformed(text: str) -> None:
     inner = text.encode()
     pieces = [*large_json.cut(inner)]
     if not is_array(inner):
@@ -109,7 +109,7 @@ def test_the_parser_opens_no_large_text(monkeypatch: pytest.MonkeyPatch) -> None
         (b'{"a":"' + "é".encode() * 70_000 + "é".encode()[:1], "not UTF-8"),
     ],
 )
-def test_what_is_refused(body: bytes, problem: str) -> None:
+def test_large_malformed_json_is_refused(body: bytes, problem: str) -> None:
     with pytest.raises(ConversionError, match=problem):
         json_body.convert(body, conversion())
 
@@ -146,7 +146,9 @@ DOCUMENTS = st.recursive(
 
 
 @pytest.mark.parametrize("together", [1, 2, 3])
-def test_the_same_as_at_once(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encoding_in_steps_equals_encoding_at_once(
+    together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(large_json, "_TOGETHER", together)
     monkeypatch.setattr(large_json, "_STEP", together)
 

@@ -274,7 +274,7 @@ def is_refused_within(text: str) -> bool:
 
 @LAW
 @given(objects())
-def test_all_objects_in_a_value(text: str) -> None:
+def test_a_repeated_key_at_any_depth_is_refused(text: str) -> None:
     repeated = False
 
     def look(pairs: list[tuple[str, Any]]) -> None:

@@ -85,7 +85,7 @@ def test_texts_do_not_depend_on_where_the_bytes_are_cut(
     assert b"".join(pieces) + cut.finish() == expected
 
 
-def test_a_text_is_bounded() -> None:
+def test_a_text_that_is_too_large_is_refused() -> None:
     stream = JsonSequenceStream(marked, 8)
     stream.feed(b"[1,2,3,4")
     with pytest.raises(DecodedTooLargeError, match="a document of more than 8 bytes"):
@@ -145,7 +145,7 @@ def converted_event(document: bytes, _: Step) -> bytes:
         (b":\ndata: {}\n\n", b":\ndata: <{}>\n\n"),
     ],
 )
-def test_an_event(given: bytes, expected: bytes) -> None:
+def test_the_data_of_an_event_is_converted(given: bytes, expected: bytes) -> None:
     assert EventStream(converted_event, 100, 100).feed(given) == expected
 
 
@@ -159,7 +159,7 @@ def test_an_event(given: bytes, expected: bytes) -> None:
         (b"event: \xff\n\n", b"event: \xff\n\n"),
     ],
 )
-def test_the_name_of_an_event(given: bytes, expected: bytes) -> None:
+def test_the_name_of_an_event_is_converted(given: bytes, expected: bytes) -> None:
     link = VersionLink(Version(1), Version(2), (), events={"a": "A", "": "no name"})
     conversion = BodyConversion((link,), Direction.DOWN)
     assert EventStream(converted_event, 100, 100, conversion).feed(given) == expected
@@ -182,7 +182,7 @@ def test_an_event_is_converted_when_it_ends() -> None:
         (b"id: 1\nid: 2\n\nid: 3\n", [{"id": b"2"}]),
     ],
 )
-def test_the_events_of_a_stream(given: bytes, found: list[dict[str, bytes]]) -> None:
+def test_complete_events_are_read(given: bytes, found: list[dict[str, bytes]]) -> None:
     assert events(given) == found
 
 
@@ -243,7 +243,7 @@ def test_an_event_that_comes_with_its_end_is_bounded() -> None:
         EventStream(converted_event, 8, 100).feed(b"data: 1\n\n")
 
 
-def test_an_event_of_many_lines() -> None:
+def test_an_event_of_too_many_lines_is_refused() -> None:
     event = b"data: {\r\n: }\ndata: }\r\r"
     assert EventStream(converted_event, 100, 4).feed(event) == b"data: <{\r\ndata: }>\r\n: }\n\r"
     with pytest.raises(DecodedTooLargeError, match="an event of more than 3 lines"):

@@ -40,7 +40,7 @@ def converted(body: bytes, change: Change = RENAME, direction: Direction = Direc
         (rb'{"a":1.10,"c":"\udfff"}', rb'{"b":1.10,"c":"\udfff"}'),
     ],
 )  # fmt: skip
-def test_untouched(body: bytes, after: bytes) -> None:
+def test_lone_surrogates_keep_their_spelling(body: bytes, after: bytes) -> None:
     assert converted(body) == after
     assert converted(after, direction=Direction.UP) == body
 
@@ -52,7 +52,7 @@ def test_untouched(body: bytes, after: bytes) -> None:
     ),
     st.booleans(),
 )
-def test_any_text(text: str, capitals: bool) -> None:
+def test_any_text_with_surrogates_is_kept(text: str, capitals: bool) -> None:
     written = json.dumps({"a": text})
     if capitals:
         written = written.replace("\\ud", "\\uD")
@@ -60,13 +60,13 @@ def test_any_text(text: str, capitals: bool) -> None:
 
 
 @pytest.mark.parametrize("other", ['"\U00100000"', '"\U00107fff"', r'"\udbc0\udc00"'])
-def test_what_cannot_be_told_apart_is_refused(other: str) -> None:
+def test_characters_of_the_placeholders_are_refused(other: str) -> None:
     assert converted(f'{{"a":{other}}}'.encode()) == f'{{"b":{other}}}'.encode()
     with pytest.raises(ConversionError, match=r"half of a surrogate pair .* cannot both be kept"):
         converted(f'{{"a":{other},"x":"\\ud800"}}'.encode())
 
 
-def test_compared() -> None:
+def test_bodies_with_surrogates_are_compared() -> None:
     one, other, third = (
         json_body.parse(rb'{"a":"\u%b","b":1}' % text) for text in (b"d800", b"dc00", b"0041")
     )
