@@ -133,14 +133,14 @@ class LinkMapper(NamedTuple):
 
     def to_client(self, link: str) -> MappedLink:
         """Return a link of the service as the client can ask for it, in its version's form."""
-        text, fits = self._led_back(link)
+        text, fits = self._mapped_back(link)
         form = self.route.link_form
         if form is not None and fits:
             origin = self.public_scheme, self.public_authority
             text = in_form(text, form, *origin, self.public_prefix + self.path)
         return MappedLink(text, fits)
 
-    def _led_back(self, link: str) -> MappedLink:
+    def _mapped_back(self, link: str) -> MappedLink:
         scheme, authority, path, query, fragment = split_url(link)
         unmapped = _unmapped(link, scheme, authority)
         if unmapped is not None:
@@ -207,7 +207,7 @@ class LinkMapper(NamedTuple):
             if public is not None:
                 end = "" if public == "/" or above != prefix else path[len(prefix) :]
                 return MappedLink(f"{self.public_prefix}{public}{end}")
-        text, fits = self._led_back(prefix)
+        text, fits = self._mapped_back(prefix)
         if not fits:
             return MappedLink(public_path, False)
         return MappedLink(f"{text.partition('?')[0]}{path[len(prefix) :]}")

@@ -255,7 +255,7 @@ def test_the_query_is_read_once() -> None:
 
 
 V1, V2, V3 = VERSIONS = tuple(map(Version, (1, 2, 3)))
-HOPS = (
+QUERY_STEPS = (
     QueryStep(V1, V2, in_direction([Renamed("b", "a")], upwards=True), frozenset({"id"}), ()),
     QueryStep(
         V2,
@@ -265,23 +265,23 @@ HOPS = (
         tuple(parse_query("do=x")),
     ),
 )
-WALK = QueryWalk(parse_query("a=1&id=7"), HOPS)
+WALK = QueryWalk(parse_query("a=1&id=7"), QUERY_STEPS)
 
 
 def test_a_query_step_is_found_by_its_versions() -> None:
-    assert WALK.version_step(V1, V2) is HOPS[0]
+    assert WALK.version_step(V1, V2) is QUERY_STEPS[0]
     assert WALK.version_step(V2, V1) == QueryStep(V2, V1)
 
 
 @LAW
 @given(st.lists(st.sampled_from(["a=1", "b=2", "x=3"]), unique=True, max_size=1))
 def test_a_query_passes_all_steps_from_any_version(pairs: list[str]) -> None:
-    walk = QueryWalk(parse_query("&".join(pairs)), HOPS)
+    walk = QueryWalk(parse_query("&".join(pairs)), QUERY_STEPS)
     assert all(walk.onward(version, walk.at(version)) == walk.service for version in VERSIONS)
 
 
 def test_a_query_step_leads_a_parameter_back() -> None:
-    first, second = HOPS
+    first, second = QUERY_STEPS
     assert second.origin(Beside("query parameter", ("c",))) == Beside("query parameter", ("b",))
     assert second.origin(Beside("query parameter", ("do",))) == Beside("path")
     assert second.origin(Beside("query parameter", ("c", "do"))) == Beside(
