@@ -1,15 +1,332 @@
-"""All `conversions` of one API, compiled to the links between its versions."""
+"""All `conversions` of one API, compiled to its operations and the links between its versions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
-from gateway.base.mistakes import Location, Mistakes
+from gateway.base.mistakes import Location, Mistakes, place
+from gateway.base.path_templates import Router, Template
 from gateway.conversion.declared.conflicts import AskedPaths, LinkOverlap, find_conflicts
-from gateway.conversion.declared.conversion import ConversionConfig, Part
+from gateway.conversion.declared.conversion import (
+    ConversionConfig,
+    OperationConfig,
+    Part,
+    compile_statuses,
+)
 from gateway.conversion.declared.groups import GroupConfigs, compile_groups
-from gateway.conversion.declared.operations import DeclaredOperations
+from gateway.conversion.operation import (
+    MappedOperation,
+    OperationPattern,
+    Substitute,
+    parse_operation,
+)
 from gateway.conversion.version_step import VersionLink
 from gateway.http.upstream.service import Service
 from gateway.versions.version import Version
+
+# An operation for all methods includes GET.
+_BODILESS = (None, "GET", "HEAD")
+_Pair = tuple[str, str]
+_Identity = tuple[str | None, object, object]
+"""A method, the shape of a path, and the parameters that belong to an operation."""
+_Declared = dict[tuple[_Pair, bool], dict[_Identity, tuple[MappedOperation, Location]]]
+
+
+class DeclaredOperations:
+    """The operations of all conversions of an API.
+
+    Attributes:
+        applied: The operations that each conversion applies to; None for all.
+    """
+
+    def __init__(
+        self,
+        conversions: Sequence[tuple[ConversionConfig, Location]],
+        services: Mapping[str, Service],
+        mistakes: Mistakes,
+    ) -> None:
+        self._conversions = conversions
+        self._services = services
+        self._mistakes = mistakes
+        self._declared: _Declared = {}
+        self._refused: _Declared = {}
+        self._built: dict[Location, MappedOperation] = {}
+        # Operations that are named for one method, and declared for all.
+        self._narrowed: set[MappedOperation] = set()
+        # Where the older version has several operations for one: the others, by the first.
+        self._further: dict[MappedOperation, list[MappedOperation]] = {}
+        for config, at in conversions:
+            for here, entry in _entries(config, at):
+                if isinstance(entry, OperationConfig):
+                    self._declare(entry, config.between, here)
+        for config, at in conversions:
+            for here, entry in _entries(config, at):
+                if isinstance(entry, str):
+                    self._name(entry, config.between, here)
+        self._warn_of_narrow_refusals()
+        self.applied = [self._of(config, at) for config, at in conversions]
+
+    def warn_unreached(self, paths: Iterable[Template]) -> None:
+        """Warn of operations that no path leads to which services are asked for."""
+        shapes = {template.shape: template for template in paths}
+        router = Router((template, template) for template in shapes.values())
+        # Where there are two versions, each has paths of its own; a third one reads {version}.
+        between = {config.between for config, _ in self._conversions}
+        alone = {
+            (at, key): label
+            for config, at in self._conversions
+            for label, key in zip(config.between, ("older", "newer"), strict=True)
+            if len(between) == 1
+        }
+        seen: set[MappedOperation] = set()
+        for at, operation in self._built.items():
+            # An operation that is only named is reported where it is declared.
+            if operation in seen or operation in self._narrowed:
+                continue
+            seen.add(operation)
+            same = operation.newer is operation.older
+            for side, key in ((operation.newer, "newer"), (operation.older, "older")):
+                if side is None:
+                    continue
+                path = side.template.fill(dict.fromkeys(side.template.captures, "1"))
+                found = router.find(path)
+                written = at if same else (*at, key)
+                text = f"{side.template.text} is of one version alone; write {{version}}"
+                if found is None:
+                    text = f"no endpoint leads to {side.template.text}; operations have the"
+                    text += " paths that services are asked for"
+                elif _names_version(found[1], side.template, alone.get((at[:-2], key))):
+                    text += f" where {found[0].text} has it"
+                else:
+                    continue
+                self._mistakes.warn(f"warning: {text}", *written)
+                if same:
+                    break
+
+    def _of(self, config: ConversionConfig, at: Location) -> tuple[MappedOperation, ...] | None:
+        if config.operations is None:
+            return None
+        for key in ("methods", "paths"):
+            if getattr(config, key) is not None:
+                self._mistakes.add("operations say that as well; remove it", *at, key)
+        return tuple(
+            dict.fromkeys(
+                operation
+                for here, entry in _entries(config, at)
+                if here in self._built
+                for operation in self._covered(self._built[here], config.between, entry)
+            )
+        )
+
+    def _covered(
+        self, built: MappedOperation, pair: _Pair, entry: str | OperationConfig
+    ) -> Iterator[MappedOperation]:
+        """Yield an operation and, if it is for all methods, what it is for some of them."""
+        yield built
+        if isinstance(entry, str):
+            yield from self._further.get(built, ())
+        if built.newer is None or built.newer.method is not None:
+            return
+        _, *same = _identity(built.newer)
+        for (_, *other), (operation, _) in self._declared.get((pair, True), {}).items():
+            # An operation that is declared apart for a method has changes of its own, but a name
+            # without a method includes it.
+            if other == same and (isinstance(entry, str) or operation in self._narrowed):
+                yield operation
+                yield from self._further.get(operation, ())
+
+    def _declare(self, config: OperationConfig, pair: _Pair, at: Location) -> None:
+        sides = {
+            key: self._mistakes.attempt(partial(parse_operation, text), *at, key)
+            for key, text in (("newer", config.newer), ("older", config.older))
+            if text is not None
+        }
+        if None in sides.values():
+            return
+        newer, older = sides.get("newer"), sides.get("older")
+        if newer is not None and older is not None:
+            self._check_both(newer, older, at)
+        if config.request_body is not None:
+            lacking = newer is None or older is None
+            self._check_body(None if lacking else sides[config.request_body], at)
+        substitute = self._substitute(config, at)
+        statuses = compile_statuses(config.status, (*at, "status"), self._mistakes)
+        body_in_newer = None if config.request_body is None else config.request_body == "newer"
+        operation = MappedOperation(newer, older, statuses, substitute, body_in_newer)
+        for pattern, is_newer in ((newer, True), (older, False)):
+            if pattern is not None:
+                self._keep(pattern, operation, pair, at, newer=is_newer)
+        self._built[at] = operation
+
+    def _keep(
+        self,
+        pattern: OperationPattern,
+        operation: MappedOperation,
+        pair: _Pair,
+        at: Location,
+        *,
+        newer: bool,
+    ) -> None:
+        # An operation that is refused at its path may have another path in the other version.
+        refused = operation.substitute is not None and operation.substitute.service is None
+        declared = self._refused if refused else self._declared
+        known = declared.setdefault((pair, newer), {})
+        main, first = known.setdefault(_identity(pattern), (operation, at))
+        if first == at:
+            return
+        if newer and pattern.method is not None and None not in (operation.older, main.older):
+            # The older version has several operations for it; an upgrade leads to the first.
+            self._further.setdefault(main, []).append(operation)
+        else:
+            self._mistakes.add(
+                f"'{pattern.text}' is declared by {place(first)} already; keep one of the two", *at
+            )
+
+    def _name(self, text: str, pair: _Pair, at: Location) -> None:
+        """Keep an operation that is named by what the newer version calls it."""
+        pattern = self._mistakes.attempt(partial(parse_operation, text), *at)
+        if pattern is None:
+            return
+        known = self._declared.setdefault((pair, True), {})
+        identity = _identity(pattern)
+        if identity not in known:
+            whole, first = known.get((None, *identity[1:]), (None, at))
+            if whole is None:  # both versions have it so
+                self._warn_of_query(pattern, known, at)
+                known[identity] = (MappedOperation(pattern, pattern), at)
+            else:
+                operation = _narrowed(whole, pattern.method)
+                self._narrowed.add(operation)
+                known[identity] = (operation, first)
+        self._built[at] = known[identity][0]
+
+    def _warn_of_query(
+        self,
+        pattern: OperationPattern,
+        known: Mapping[_Identity, tuple[MappedOperation, Location]],
+        at: Location,
+    ) -> None:
+        """Warn of the name of an operation that is declared with a query alone."""
+        for (method, shape, query), (operation, first) in known.items():
+            side = operation.newer
+            same = method in (None, pattern.method) and shape == pattern.template.shape
+            if same and query and not pattern.query and side is not None:
+                self._mistakes.warn(
+                    f"warning: is not '{side.text}', which {place(first)} declares; write that, or"
+                    f" declare '{pattern.text}' as both versions have it",
+                    *at,
+                )
+
+    def _check_both(self, newer: OperationPattern, older: OperationPattern, at: Location) -> None:
+        if (newer.method is None) != (older.method is None):
+            self._mistakes.add("one side has a method; write one on both sides, or on none", *at)
+        for name in sorted(newer.captures ^ older.captures):
+            key, other = ("older", "newer") if name in older.captures else ("newer", "older")
+            self._mistakes.add(
+                f"'{{{name}}}' is not captured by {other}; both sides have the same captures",
+                *at,
+                key,
+            )
+        tails = [_tail(pattern) for pattern in (newer, older)]
+        if tails[0] != tails[1]:
+            self._mistakes.add("a rest of the path ('{name*}') is the same on both sides", *at)
+
+    def _check_body(self, pattern: OperationPattern | None, at: Location) -> None:
+        if pattern is None:
+            text = "goes with an operation that both versions have; remove it"
+            self._mistakes.add(text, *at, "request_body")
+        elif pattern.method in _BODILESS:
+            text = f"{pattern.method or 'a path for all methods'} has no body that can be made;"
+            self._mistakes.add(
+                f"{text} write a method such as POST, or remove it", *at, "request_body"
+            )
+
+    def _warn_of_narrow_refusals(self) -> None:
+        """Warn of refusals of a method at a path that another declaration maps for all methods.
+
+        Of the two, that of a method is the operation that a link leads to.
+        """
+        for key, refused in self._refused.items():
+            mapped = self._declared.get(key, {})
+            for (method, shape, query), (operation, at) in refused.items():
+                if method is None or (None, shape, query) not in mapped:
+                    continue
+                whole, first = mapped[None, shape, query]
+                if whole.newer is None or whole.older is None:
+                    continue
+                own, side = ("newer", "older") if key[1] else ("older", "newer")
+                pattern = operation.side(newer=key[1])
+                assert pattern is not None  # it is refused at this side
+                self._mistakes.warn(
+                    f"warning: links to {pattern.template.text} do not become those of the {side}"
+                    f" version by {place(first)}, as {method} is refused here; leave {method} out",
+                    *at,
+                    own,
+                )
+
+    def _substitute(self, config: OperationConfig, at: Location) -> Substitute | None:
+        lacking = [key for key in ("newer", "older") if getattr(config, key) is None]
+        if len(lacking) == 2:
+            self._mistakes.add("names no operation; add newer, older, or both", *at)
+            return None
+        if not lacking:
+            for key in ("service", "refuse"):
+                if getattr(config, key) is not None:
+                    self._mistakes.add("goes with an operation that one version lacks", *at, key)
+            return None
+        if (config.service is None) == (config.refuse is None):
+            self._mistakes.add(
+                f"the {lacking[0]} version lacks it; add service: NAME, or refuse:"
+                " { status: 410 }",
+                *at,
+            )
+            return None
+        if config.refuse is not None:
+            refuse = config.refuse
+            return Substitute(None, refuse.status, refuse.detail, refuse.code)
+        service = self._mistakes.look_up(
+            config.service or "", self._services, "service", *at, "service"
+        )
+        return None if service is None else Substitute(service)
+
+
+def _entries(
+    config: ConversionConfig, at: Location
+) -> Iterator[tuple[Location, str | OperationConfig]]:
+    for index, entry in enumerate(config.operations or ()):
+        yield (*at, "operations", index), entry
+
+
+def _narrowed(operation: MappedOperation, method: str | None) -> MappedOperation:
+    """Return an operation for one of all methods."""
+    newer, older = (
+        None if side is None else side._replace(method=method)
+        for side in (operation.newer, operation.older)
+    )
+    return replace(operation, newer=newer, older=older)
+
+
+def _identity(pattern: OperationPattern) -> _Identity:
+    query = frozenset(
+        (part.name, part.capture is None, part.value, part.suffix) for part in pattern.query
+    )
+    return pattern.method, pattern.template.shape, query
+
+
+def _tail(pattern: OperationPattern) -> str | None:
+    return next((part.capture for part in pattern.template.segments if part.tail), None)
+
+
+def _names_version(captures: Mapping[str, str], template: Template, own: str | None) -> bool:
+    """Return whether a template has a version other than its own where services are asked by one.
+
+    Args:
+        captures: what the template has for the captures of the path that services are asked for.
+        template: the path of an operation.
+        own: the version whose path it is, if it may be written; None if not.
+    """
+    named = captures.get("version")
+    return "version" not in template.captures and named not in (None, own)
 
 
 class DeclaredLinks:
