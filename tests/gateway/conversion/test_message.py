@@ -60,7 +60,6 @@ LINKS = (
         headers=(Renamed("X-Sum", "X-Total"),),
     ),
 )
-OLD, NEW = {"a": 1, "p": "7"}, {"b": 1, "total": "9", "from": "7"}
 
 
 def message(header: str = "", query: str = "", status: int | None = None) -> Message:
