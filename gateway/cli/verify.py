@@ -57,7 +57,7 @@ def run(arguments: Namespace) -> int:
 
 def _verify(snapshot: Snapshot, path: Path, arguments: Namespace) -> int:
     from gateway.verify import verification_report
-    from gateway.verify.claim import Unchecked, Undocumented, Unmatched
+    from gateway.verify.claims import Unchecked, Undocumented, Unmatched
     from gateway.verify.openapi.openapi import DocumentError
     from gateway.verify.proof import Unproven
     from gateway.verify.verify import VerifyError, VerifyOptions, verify

@@ -11,12 +11,11 @@ from gateway.conversion.conversion_error import Beside, ConversionError
 from gateway.conversion.field_path import pointer
 from gateway.conversion.schema import Flat, UndecidedError, field_of, properties_of, rest_of
 from gateway.conversion.schema_fit import Fit, Verdict, convert_schema, fits
-from gateway.verify.claim import Claim, MessagePart
+from gateway.verify.claims import Claim, MessagePart
 from gateway.verify.openapi.body_fields import generalized
-from gateway.verify.openapi.examples import Examples
+from gateway.verify.openapi.examples import Examples, decisive, smallest
 from gateway.verify.openapi.json_schema import longest_list, narrowed
 from gateway.verify.openapi.schema_fields import declared, fields_of
-from gateway.verify.openapi.smallest import decisive, smallest
 from gateway.verify.openapi.validation import Validator, Violation
 from gateway.verify.part_conversion import ConvertedBody
 from gateway.verify.time_limit import NO_LIMIT, TimeLimit

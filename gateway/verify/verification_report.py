@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from gateway.base.mistakes import printable
-from gateway.verify.claim import Claim, Gap, MessagePart, Unchecked, Undocumented, Unmatched
+from gateway.verify.claims import Claim, Gap, MessagePart, Unchecked, Undocumented, Unmatched
 from gateway.verify.openapi.excerpt import excerpt, values_at
 from gateway.verify.proof import ClaimProof, Finding, Unproven
 

@@ -7,8 +7,14 @@ from pathlib import Path
 
 from gateway.base.mistakes import suggest
 from gateway.routing.snapshot import Api, Snapshot
-from gateway.verify.claim import Claim, MessagePart, Unchecked, Undocumented
-from gateway.verify.claims import DocumentedVersion, claims
+from gateway.verify.claims import (
+    Claim,
+    DocumentedVersion,
+    MessagePart,
+    Unchecked,
+    Undocumented,
+    claims,
+)
 from gateway.verify.located_operation import NO_ENDPOINT
 from gateway.verify.openapi.document_source import fetch
 from gateway.verify.openapi.examples import Examples, NoExamplesError

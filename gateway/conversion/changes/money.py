@@ -13,7 +13,7 @@ from gateway.conversion.change import Change, FieldChange, Inverse
 from gateway.conversion.changes.build_context import BodyContext, BuildContext, ParameterContext
 from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection
 from gateway.conversion.changes.recombined import ParameterValues, Recombined
-from gateway.conversion.changes.scale import Scale
+from gateway.conversion.changes.type import Scale
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.document import (
     Document,

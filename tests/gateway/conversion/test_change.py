@@ -27,9 +27,8 @@ from gateway.conversion.changes.omit_null import OmitNull
 from gateway.conversion.changes.python import PythonChange
 from gateway.conversion.changes.rename import Rename
 from gateway.conversion.changes.round import Round
-from gateway.conversion.changes.scale import Scale
 from gateway.conversion.changes.spread import Spread
-from gateway.conversion.changes.type import Retype
+from gateway.conversion.changes.type import Retype, Scale
 from gateway.conversion.changes.use import GroupUse
 from gateway.conversion.changes.value_rewrite import ValueRewrite
 from gateway.conversion.changes.wrap import Nothing, Wrap

@@ -5,8 +5,15 @@ from typing import Any
 
 from gateway.rules.load import load
 from gateway.verify import verification_report
-from gateway.verify.claim import Claim, Gap, Outcome, Unchecked, Unmatched
-from gateway.verify.claims import DocumentedVersion, claims
+from gateway.verify.claims import (
+    Claim,
+    DocumentedVersion,
+    Gap,
+    Outcome,
+    Unchecked,
+    Unmatched,
+    claims,
+)
 from gateway.verify.openapi.examples import Examples
 from gateway.verify.openapi.openapi import Description
 from gateway.verify.proof import prove

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.rules.load import load_file
-from gateway.verify.claim import MessagePart, Unchecked
+from gateway.verify.claims import MessagePart, Unchecked
 from gateway.verify.proof import ClaimProof
 from gateway.verify.verification_report import text
 from gateway.verify.verify import VerifyOptions, verify

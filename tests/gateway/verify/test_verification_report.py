@@ -3,7 +3,7 @@
 import json
 
 from gateway.verify import verification_report
-from gateway.verify.claim import Claim, Gap, MessagePart, Unchecked, Unmatched
+from gateway.verify.claims import Claim, Gap, MessagePart, Unchecked, Unmatched
 from gateway.verify.proof import ClaimProof, Finding
 from gateway.versions.version import Version
 

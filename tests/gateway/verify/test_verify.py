@@ -9,7 +9,7 @@ import pytest
 
 from gateway.rules.load import load
 from gateway.verify import verification_report
-from gateway.verify.claim import Gap
+from gateway.verify.claims import Gap
 from gateway.verify.proof import ClaimProof, Finding, Unproven
 from gateway.verify.verification_report import VerificationResult
 from gateway.verify.verify import Progress, VerifyError, VerifyOptions, verify

@@ -25,9 +25,8 @@ from gateway.conversion.changes.omit_null import OmitNull
 from gateway.conversion.changes.paging import OffsetForm, PageForm, unfit
 from gateway.conversion.changes.recombined import Recombined
 from gateway.conversion.changes.rename import Rename, Renamed
-from gateway.conversion.changes.scale import Scale
 from gateway.conversion.changes.spread import Spread
-from gateway.conversion.changes.type import Retype
+from gateway.conversion.changes.type import Retype, Scale
 from gateway.conversion.changes.use import GroupUse
 from gateway.conversion.changes.wrap import Several, Wrap
 from gateway.conversion.conversion_error import ConversionError

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversion.change import Change
-from gateway.conversion.changes.scale import Scale
-from gateway.conversion.changes.type import Retype, retyping
+from gateway.conversion.changes.type import Retype, Scale, retyping
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, JsonObject
 from gateway.conversion.field_path import Keys

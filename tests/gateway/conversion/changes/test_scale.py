@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.scale import Scale
+from gateway.conversion.changes.type import Scale
 from gateway.conversion.field_path import Keys
 from gateway.conversion.scalars import Type
 from tests.gateway.conversion.documents import (

@@ -23,9 +23,8 @@ from gateway.conversion.changes.multiply import Multiply, Product
 from gateway.conversion.changes.python import PythonChange
 from gateway.conversion.changes.rename import Rename
 from gateway.conversion.changes.round import Round
-from gateway.conversion.changes.scale import Scale
 from gateway.conversion.changes.time import UnixTime, rfc_3339
-from gateway.conversion.changes.type import Retype
+from gateway.conversion.changes.type import Retype, Scale
 from gateway.conversion.changes.value_rewrite import ValueRewrite, ways_between
 from gateway.conversion.changes.wrap import Several, Wrap
 from gateway.conversion.document import MISSING, Number

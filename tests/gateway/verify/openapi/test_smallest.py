@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.conversion.document import kind
-from gateway.verify.openapi.smallest import decisive, smallest
+from gateway.verify.openapi.examples import decisive, smallest
 
 
 @pytest.mark.parametrize(
