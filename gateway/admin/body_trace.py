@@ -33,11 +33,11 @@ from gateway.conversion.message import Message
 from gateway.conversion.parameter_change import write_fields
 from gateway.conversion.steps import BodyStep
 from gateway.conversion.version_step import Direction, VersionLink, carrying, message_steps
-from gateway.proxy.answer_links import offline_link
-from gateway.proxy.body.conversion_room import ConversionRoom
-from gateway.proxy.body.slow_thread import run_now
+from gateway.proxy.conversion_budget import ConversionRoom
+from gateway.proxy.links import offline_link
 from gateway.proxy.message_rewriting import planned_message
 from gateway.proxy.offline_message import OfflineConversion, OfflineMessage, offline_link_mapper
+from gateway.proxy.timed_conversion import run_now
 from gateway.routing.plan import Plan
 from gateway.routing.snapshot import Snapshot
 from gateway.versions.version import Version

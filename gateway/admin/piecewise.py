@@ -9,7 +9,7 @@ from itertools import islice
 
 from aiohttp import web
 
-from gateway.http.turns.cooperation import _T, turn
+from gateway.http.cooperative import _T, turn
 from gateway.observe import log
 from gateway.store.state import StateError
 

@@ -19,8 +19,8 @@ from gateway.conversion.message import Message, QueryWalk
 from gateway.conversion.operation_path import OperationPath, find_operation_path
 from gateway.conversion.parameter_change import QUERY, parse_query
 from gateway.conversion.parameter_change import parse_fields as parse_lines
-from gateway.proxy.answer_links import map_offline_fields, offline_link
-from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy.conversion_budget import ConversionRoom
+from gateway.proxy.links import map_offline_fields, offline_link
 from gateway.proxy.offline_message import OfflineConversion, OfflineMessage, offline_link_mapper
 from gateway.routing.links import LinkMapper
 from gateway.routing.snapshot import Api, Endpoint, Snapshot

@@ -17,7 +17,7 @@ from typing import Self
 
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.headers import HeaderFields
-from gateway.http.accepted_coding import CODINGS
+from gateway.http.content_coding import CODINGS
 
 CONDITIONS = frozenset({b"if-match", b"if-none-match", b"if-range"})
 """The names of the request fields that hold entity tags."""

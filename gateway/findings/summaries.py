@@ -11,7 +11,7 @@ from gateway.base.overrides import VersionKey
 from gateway.findings.formatting import moment_text, plural
 from gateway.findings.operator import Operator
 from gateway.findings.retirement import WITHIN, verdict
-from gateway.http.turns.cooperation import turns
+from gateway.http.cooperative import turns
 from gateway.lifecycle.brownout import VersionBrownout, WindowOccurrence
 from gateway.lifecycle.lifecycle import VersionLifecycle
 from gateway.rollout.cutover import VersionCutover

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
-from gateway.http.upstream.balancer import Balancer, TargetState
+from gateway.http.upstream.pool import Balancer, TargetState
 from gateway.http.upstream.service import Service
 from gateway.observe import log
 

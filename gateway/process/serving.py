@@ -11,7 +11,7 @@ from gateway.base.overrides import Overrides
 from gateway.base.span import Span
 from gateway.findings.refused_rules import rules_hash
 from gateway.http.client.client_server import ClientServer
-from gateway.http.turns.turn_writes import TurnWrites
+from gateway.http.transport import TurnWrites
 from gateway.http.upstream.health_checks import HealthChecks
 from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.service import Service
@@ -20,13 +20,10 @@ from gateway.observe.failing_targets import ReportTargets, TargetWatch
 from gateway.process.listening import Acceptor
 from gateway.process.reloader import Reloader
 from gateway.process.running import Tasks
-from gateway.proxy.exchange import Exchange
 from gateway.proxy.pipeline import Pipeline
-from gateway.proxy.recorder import Recorder, RecordQueue
-from gateway.proxy.request_log import RequestLog
+from gateway.proxy.record import Exchange, Recorder, RecordQueue, RequestLog
 from gateway.proxy.request_trace import RequestTraces, spans
-from gateway.proxy.shadow.process_load import Load, time_used
-from gateway.proxy.shadow.shadows import Shadows
+from gateway.proxy.shadows import Load, Shadows, time_used
 from gateway.rollout.cutover import in_force
 from gateway.usage.delta import Deliver
 from gateway.verify.live.contracts import Contracts

@@ -48,18 +48,20 @@ from gateway.conversion.parameter_change import (
     write_fields,
     write_query,
 )
-from gateway.http.accepted_coding import accepted_coding
-from gateway.http.client import parser_limits
+from gateway.http.client import request_parsing
+from gateway.http.content_coding import accepted_coding
 from gateway.http.limits import Limits
-from gateway.http.upstream.framing_fields import MOST_FIELDS
-from gateway.http.upstream.request_head import forwarding_lines, known_forwarding_lines
+from gateway.http.upstream.connection import (
+    MAX_HEAD,
+    MOST_FIELDS,
+    forwarding_lines,
+    known_forwarding_lines,
+)
 from gateway.http.upstream.service import CLIENT_HOST, TARGET_HOST
 from gateway.http.upstream.upstream import RequestBody, UpstreamHead, UpstreamRequest
-from gateway.http.upstream.upstream_connection import MAX_HEAD
-from gateway.proxy import answer_links, compression, cors_fields
-from gateway.proxy.body import body_conversion
-from gateway.proxy.body.conversion_room import ConversionRoom
-from gateway.proxy.exchange import Exchange
+from gateway.proxy import body_conversion, compression, cors_fields, links
+from gateway.proxy.conversion_budget import ConversionRoom
+from gateway.proxy.record import Exchange
 from gateway.rollout.shadow import SAFE
 from gateway.routing.links import LinkMapper
 from gateway.routing.plan import Plan, written_target
@@ -177,9 +179,9 @@ async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
     own = b"X-Request-Id: " + exchange.request_id.encode()
     if inherited:
         inherited = tuple(line for line in inherited if line[0].lower() != _PREFIX)
-        own += answer_links.prefix_line(exchange, plan)
+        own += links.prefix_line(exchange, plan)
     elif route.stripped is not None:
-        own += route.prefix_line or answer_links.prefix_line(exchange, plan)
+        own += route.prefix_line or links.prefix_line(exchange, plan)
     via = _VIA[1] if message.version == HttpVersion11 else b"1.0 " + headers.PSEUDONYM
     lines = forwarding_lines if inherited else known_forwarding_lines
     forwarding = lines(exchange.peer, exchange.authority, via, inherited)
@@ -228,7 +230,7 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
     altered = False
     if converting is not None:
         if status == 404 and plan.operation_path is not None:
-            answer_links.check_method(exchange, plan)
+            links.check_method(exchange, plan)
         if converting.changes_status:
             answered = converting.status(method, status)
         types = plan.endpoint.media_types
@@ -264,11 +266,11 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
             _check_response(response, fields)
             fields = cors_fields.for_script(exchange, plan, fields)
     if LINK in watched or fields is not kept:  # a conversion may have made a field of links
-        fields = answer_links.map_answer_fields(exchange, plan, fields)
+        fields = links.map_answer_fields(exchange, plan, fields)
     if route.response_rewrite is not None:
         fields = route.response_rewrite.fields(fields)
     if status == 405 or method == "OPTIONS":
-        fields = answer_links.map_allow(exchange, plan, fields)
+        fields = links.map_allow(exchange, plan, fields)
         if method == "OPTIONS":
             fields = cors_fields.for_preflight(exchange, plan, fields)
     own = plan.content_type if answered < 300 else None
@@ -468,13 +470,13 @@ class _LiveContext(NamedTuple):
         if not (conversion.maps_links or needs):
             return None
         exchange = self.exchange
-        mapper = answer_links.link_mapper(exchange, self.plan)
-        links = answer_links.request_links if status is None else answer_links.answer_links
-        link = links(exchange, mapper)
+        mapper = links.link_mapper(exchange, self.plan)
+        map_links = links.request_links if status is None else links.answer_links
+        link = map_links(exchange, mapper)
         return self._planned(mapper, fields, status, link) if needs else Message(link=link)
 
     def shown(self, fields: HeaderFields, status: int | None) -> Message:
-        mapper = answer_links.link_mapper(self.exchange, self.plan)
+        mapper = links.link_mapper(self.exchange, self.plan)
         return self._planned(mapper, fields, status)
 
     def _planned(
@@ -709,11 +711,11 @@ def _check_request(target: str, fields: HeaderFields, limits: Limits) -> None:
     """Raise FaultError for a converted request that would be refused if a client sent it."""
     refused = None
     if len(target) > limits.target:
-        refused = parser_limits.too_long(limits)
+        refused = request_parsing.too_long(limits)
     elif len(fields) > limits.header_fields:
-        refused = parser_limits.too_many(limits)
+        refused = request_parsing.too_many(limits)
     elif _size(fields) > limits.header_bytes:
-        refused = parser_limits.too_heavy(limits)
+        refused = request_parsing.too_heavy(limits)
     if refused is not None:
         raise FaultError(refused, "as its version is converted")
 

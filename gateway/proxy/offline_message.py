@@ -17,7 +17,7 @@ from gateway.conversion.formats.body_format import (
 )
 from gateway.conversion.message import Message
 from gateway.conversion.parameter_change import parse_fields, write_fields, write_query
-from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy.conversion_budget import ConversionRoom
 from gateway.proxy.message_rewriting import (
     bodiless,
     convert_fields,
@@ -25,7 +25,7 @@ from gateway.proxy.message_rewriting import (
     convert_response,
     sent_conversion,
 )
-from gateway.proxy.shadow.replay import CapturedAnswer
+from gateway.proxy.replay import CapturedAnswer
 from gateway.routing.links import LinkMapper
 from gateway.routing.snapshot import Endpoint, Route, Snapshot, served_path
 

@@ -31,13 +31,11 @@ from gateway.base.headers import FieldLines, HeaderFields
 from gateway.base.overrides import NO_OVERRIDES
 from gateway.base.request import RequestContext, RequestHead
 from gateway.conversion.formats.body_format import described, is_stream
-from gateway.http.bounds.tunnel_room import TunnelRoom
+from gateway.http.bounds import TunnelRoom
 from gateway.http.limits import Limits
 from gateway.http.upstream.upstream import RequestBody, Upstream, UpstreamResponse
-from gateway.proxy import answer_links, compression
-from gateway.proxy.answer_buffer import AnswerBuffers, taken, trailers
-from gateway.proxy.body.conversion_room import ConversionRoom
-from gateway.proxy.exchange import AnswerCopy, Exchange
+from gateway.proxy import compression, links
+from gateway.proxy.conversion_budget import ConversionRoom
 from gateway.proxy.message_rewriting import (
     RewrittenResponse,
     bodiless,
@@ -47,8 +45,10 @@ from gateway.proxy.message_rewriting import (
     rewrite_response,
     with_common_headers,
 )
+from gateway.proxy.record import AnswerCopy, Exchange
 from gateway.proxy.request_trace import RequestTraces
-from gateway.proxy.shadow.shadows import Shadows
+from gateway.proxy.response_buffer import AnswerBuffers, taken, trailers
+from gateway.proxy.shadows import Shadows
 from gateway.routing.plan import Options, Plan, plan
 from gateway.routing.snapshot import Snapshot
 
@@ -183,7 +183,7 @@ class Pipeline:
         exchange.endpoint = outcome.endpoint
         exchange.fields = outcome.fields
         if outcome.fields and snapshot.trusted_proxies:
-            exchange.fields = answer_links.public_successor(exchange, outcome.fields)
+            exchange.fields = links.public_successor(exchange, outcome.fields)
         if isinstance(outcome, Plan):
             exchange.plan, route = outcome, outcome.route
             exchange.version = route.version
@@ -202,7 +202,7 @@ class Pipeline:
         exchange.cutover_route = outcome.cutover_route
         fault = outcome.fault
         if fault.successor is not None and snapshot.trusted_proxies:
-            fault = answer_links.public_fault(exchange, fault)
+            fault = links.public_fault(exchange, fault)
         raise FaultError(fault)
 
     async def _forward(self, exchange: Exchange, planned: Plan, room: ConversionRoom) -> None:

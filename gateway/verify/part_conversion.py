@@ -29,7 +29,7 @@ from gateway.conversion.parameter_change import (
 from gateway.conversion.scalars import NUMBER_TEXT, Type
 from gateway.conversion.schema import PLACE, Schema, definitions
 from gateway.conversion.version_step import Direction
-from gateway.proxy.body.slow_thread import run_now
+from gateway.proxy.timed_conversion import run_now
 from gateway.verify.openapi.body_fields import BodyFields, Presence
 from gateway.verify.openapi.openapi import ApiParameter, Operation
 

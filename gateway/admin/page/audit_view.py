@@ -9,7 +9,7 @@ from gateway.findings.action_items import ActionItem, Situation, action_items
 from gateway.findings.notifications import DOCUMENT, NotifyDocument, read_document
 from gateway.findings.operator import Operator
 from gateway.findings.summaries import UsageSummary, VersionSummary, retirable
-from gateway.http.turns.cooperation import turns
+from gateway.http.cooperative import turns
 from gateway.rollout.cutovers import CurrentCutover, DecidedBy
 from gateway.rollout.decisions import AuditEntry
 from gateway.store.state import FleetView, State, StateError, StateView

@@ -32,7 +32,7 @@ from gateway.findings.formatting import (
     plural,
     sentence,
 )
-from gateway.http.turns.cooperation import turns
+from gateway.http.cooperative import turns
 
 _HERE = Path(__file__).parent
 # Only content of this port is loaded; forms go back to it; no other page may frame it.

@@ -35,7 +35,7 @@ from gateway.findings.operator import Operator
 from gateway.findings.retirement import WITHIN, verdict
 from gateway.findings.summaries import VersionSummary
 from gateway.findings.uncompared import uncompared_operations
-from gateway.http.turns.cooperation import turns
+from gateway.http.cooperative import turns
 from gateway.rollout.cutovers import CurrentCutover
 from gateway.rollout.gates import GateResult
 from gateway.rollout.shadow import VersionShadow

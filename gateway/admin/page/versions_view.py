@@ -11,7 +11,7 @@ from gateway.base.overrides import Overrides, VersionKey
 from gateway.findings.action_items import DAY, version_link
 from gateway.findings.formatting import day_text
 from gateway.findings.summaries import UsageSummary, VersionSummary
-from gateway.http.turns.cooperation import turns
+from gateway.http.cooperative import turns
 from gateway.rollout.cutover import in_force
 
 # The days before and after now that the time line shows.

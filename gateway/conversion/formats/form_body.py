@@ -28,7 +28,7 @@ from gateway.conversion.formats.body_format import EMPTY_FORM
 from gateway.conversion.message import Message
 from gateway.conversion.scalars import NUMBER_TEXT, WORDS
 from gateway.conversion.version_step import Direction, VersionLink
-from gateway.http.turns.thread_pace import Step, no_step
+from gateway.http.cooperative import Step, no_step
 
 # urllib takes 85 times the memory of the bytes that it decodes or encodes in one call, and no other
 # thread runs meanwhile.

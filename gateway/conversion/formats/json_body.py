@@ -30,7 +30,7 @@ from gateway.conversion.formats.original_text import (
 from gateway.conversion.formats.text_encoding import TextEncoding
 from gateway.conversion.message import Message
 from gateway.conversion.scalars import number
-from gateway.http.turns.thread_pace import Step, no_step
+from gateway.http.cooperative import Step, no_step
 
 # Bytes of one step, during which other threads wait.
 _STEP = 64 * 1024

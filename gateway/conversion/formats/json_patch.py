@@ -20,7 +20,7 @@ from gateway.conversion.field_path import pointer
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.original_text import refuse_repeated
 from gateway.conversion.message import Message
-from gateway.http.turns.thread_pace import Step, no_step
+from gateway.http.cooperative import Step, no_step
 
 _Place = tuple[str, ...]
 _Operation = dict[str, Raw]

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from gateway.conversion.document import Document
-from gateway.http.turns.thread_pace import Step, no_step
+from gateway.http.cooperative import Step, no_step
 
 LARGE = 64 * 1024
 """An array or object of more bytes is opened in pieces."""

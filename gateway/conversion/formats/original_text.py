@@ -23,7 +23,7 @@ from msgspec import Raw
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import Document, JsonForm, JsonObject, Number
 from gateway.conversion.formats import large_json
-from gateway.http.turns.thread_pace import Step
+from gateway.http.cooperative import Step
 
 
 class RepeatedKey(str):

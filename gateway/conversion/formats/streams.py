@@ -22,7 +22,7 @@ from gateway.conversion.chain import BodyConversion
 from gateway.conversion.formats.text_encoding import TextEncoding, detected
 from gateway.conversion.version_step import event_names
 from gateway.http.content_coding import DecodedTooLargeError
-from gateway.http.turns.thread_pace import Step, no_step
+from gateway.http.cooperative import Step, no_step
 
 DocumentConversion = Callable[[bytes, Step], bytes]
 """A function that returns one converted JSON document; it may raise ConversionError."""

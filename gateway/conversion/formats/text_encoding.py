@@ -13,7 +13,7 @@ from functools import lru_cache
 from io import BytesIO
 from typing import NamedTuple
 
-from gateway.http.turns.thread_pace import Step
+from gateway.http.cooperative import Step
 
 # Bytes of one step, during which other threads wait.
 _STEP = 64 * 1024

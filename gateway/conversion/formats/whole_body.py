@@ -9,7 +9,7 @@ from gateway.conversion.formats.form_body import convert_form
 from gateway.conversion.formats.json_patch import convert_patch
 from gateway.conversion.formats.text_encoding import TextEncoding
 from gateway.conversion.message import Message
-from gateway.http.turns.thread_pace import Step
+from gateway.http.cooperative import Step
 
 WholeConversion = Callable[[bytes, BodyConversion, Message | None, Step], bytes]
 """Converts a whole body and its message; may raise ConversionError, or what a step raises.

@@ -7,10 +7,8 @@ from typing import Any
 from aiohttp.web import RequestHandler, Server
 
 from gateway.base.descriptors import most_clients
-from gateway.http.client.client_connection import ClientConnection
-from gateway.http.client.client_totals import ClientBound, ClientTotals
-from gateway.http.client.http_handler import HttpHandler
-from gateway.http.turns.turn_writes import TurnWrites
+from gateway.http.client.connection import ClientBound, ClientConnection, ClientTotals, HttpHandler
+from gateway.http.transport import TurnWrites
 
 
 class ClientServer(Server):

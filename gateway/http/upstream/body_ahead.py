@@ -10,9 +10,7 @@ from io import BytesIO
 from msgspec.structs import replace
 
 from gateway.base import headers
-from gateway.http.bounds.limiter import ConcurrencyLimiter, overloaded
-from gateway.http.bounds.slow_holders import SlowHolders
-from gateway.http.bounds.slow_pieces import SlowPieces
+from gateway.http.bounds import ConcurrencyLimiter, SlowHolders, SlowPieces, overloaded
 from gateway.http.upstream.upstream import UpstreamRequest
 
 # The maximum bytes read ahead of one body and of all bodies together; beyond, bodies are streamed.

@@ -1,22 +1,379 @@
-"""The connection pool: kept connections to all targets, their health, and concurrency limits."""
+"""The balancer: chooses the available target of a service with the fewest requests in flight.
 
-from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass
+A target that fails several times in a row gets no requests for a period (passive ejection, as in
+Envoy's outlier detection), and then a single trial request (half open); another failure doubles the
+period. The last available target is never ejected, so that clients see the failures of a backend.
+Active health checks, where configured, are separate: a target that they find down gets no requests.
+"""
+
+import asyncio
+import errno
+import re
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
-from typing import Final
+from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
 from gateway.base.errors import Blame, Fault, FaultCode, FaultError
-from gateway.http.bounds.limiter import ConcurrencyLimiter
-from gateway.http.turns.turn_writes import TurnWrites
-from gateway.http.upstream.balancer import Balancer
+from gateway.base.headers import connection_options
+from gateway.http.bounds import ConcurrencyLimiter, FairLine, overloaded
+from gateway.http.transport import TurnWrites
 from gateway.http.upstream.body_ahead import ArrivingBody, BodiesAhead
-from gateway.http.upstream.service import Service, Target, Timeouts
-from gateway.http.upstream.streamed_response import StreamedResponse
-from gateway.http.upstream.target_connections import ConnectError, TargetConnections
-from gateway.http.upstream.upstream import NoRoomError, UpstreamRequest
+from gateway.http.upstream.connection import StreamedResponse, UpstreamConnection
+from gateway.http.upstream.service import Ejection, Service, Target, Timeouts
+from gateway.http.upstream.upstream import (
+    NoRoomError,
+    StaleConnectionError,
+    UpstreamRequest,
+    failure,
+)
+
+# So many seconds after its last failure, or its ejection, a target that got no request since is not
+# known to fail any more: it may be well, and nobody has tried.
+_KNOWN_SECONDS = 300.0
+
+TargetState = Literal["ejected", "failing", "down"]
+"""How a target is unwell: it is ejected, or on trial after that; it has failed as often, and gets
+requests, as no other target is available; or health checks find it down."""
+
+
+@dataclass(slots=True)
+class TargetHealth:
+    """The health of a target.
+
+    Attributes:
+        in_flight: the number of requests in flight.
+        failures: the number of failures in a row.
+        ejected_until: the time at which the ejection ends; 0 if the target is not ejected.
+        seconds: the length of the last ejection in seconds; 0 if there was none.
+        trial: whether the trial request after an ejection is under way.
+        down: whether active health checks find the target down.
+        down_cause: why the health check failed that found it down; empty if it is not down.
+        failed: the time of the last failure.
+        cause: what failed then; empty if nothing has.
+    """
+
+    in_flight: int = 0
+    failures: int = 0
+    ejected_until: float = 0.0
+    seconds: float = 0.0
+    trial: bool = False
+    down: bool = False
+    down_cause: str = ""
+    failed: float = 0.0
+    cause: str = ""
+
+    def available(self, now: float) -> bool:
+        """Whether a request may be sent to the target."""
+        return not self.down and now >= self.ejected_until and not self.trial
+
+
+@dataclass(slots=True)
+class Balancer:
+    """Chooses among the targets of one service; callers pass the time `now`, in seconds."""
+
+    service: Service
+    healths: dict[Target, TargetHealth] = field(default_factory=dict)
+    turn: int = 0
+
+    def choose(self, now: float, tried: Collection[Target] = ()) -> Target | None:
+        """Return the target to send a request to, or None if none is available."""
+        targets = self.service.targets
+        if len(targets) == 1:
+            only = targets[0]
+            if tried:
+                return None
+            known = self.healths.get(only)
+            if known is not None and known.ejected_until == 0.0 and not known.down:
+                return only  # the fast path for a healthy single target
+            return only if self.health_of(only).available(now) else None
+        self.turn += 1
+        best: Target | None = None
+        least = 0
+        for step in range(len(targets)):
+            target = targets[(self.turn + step) % len(targets)]
+            health = self.health_of(target)
+            if target in tried or not health.available(now):
+                continue
+            if best is None or health.in_flight < least:
+                best, least = target, health.in_flight
+        return best
+
+    def health_of(self, target: Target) -> TargetHealth:
+        """Return the health of a target."""
+        health = self.healths.get(target)
+        if health is None:
+            health = self.healths[target] = TargetHealth()
+        return health
+
+    def forget(self, targets: Collection[Target]) -> None:
+        """Forget the health of all other targets, except those with requests in flight."""
+        self.healths = {
+            target: health
+            for target, health in self.healths.items()
+            if target in targets or health.in_flight
+        }
+
+    def began(self, target: Target) -> None:
+        """Record that a request was sent to a target."""
+        health = self.healths.get(target) or self.health_of(target)
+        health.in_flight += 1
+        health.trial = health.ejected_until > 0
+
+    def ended(self, target: Target, now: float, *, failed: bool | None, cause: str = "") -> None:
+        """Record the end of a request.
+
+        Args:
+            target: the target that it was sent to.
+            now: the time.
+            failed: whether the target failed; None if the request shows nothing of it.
+            cause: what failed, for the log.
+        """
+        health = self.healths[target]
+        health.in_flight -= 1
+        health.trial = False
+        if failed is None:
+            return
+        if not failed:
+            health.failures = 0
+            health.ejected_until = health.seconds = 0.0
+            return
+        health.failures += 1
+        health.failed, health.cause = now, cause
+        ejection = self.service.ejection
+        if health.ejected_until or health.failures >= ejection.failures:
+            self._eject(health, ejection, now)
+
+    def state_of(self, target: Target, now: float) -> TargetState | None:
+        """Return how a target is unwell; None if it is well, or nothing is known of it."""
+        health = self.healths.get(target)
+        if health is None:
+            return None
+        if health.down:
+            return "down"
+        if not health.ejected_until and health.failures < self.service.ejection.failures:
+            return None
+        if now - max(health.failed, health.ejected_until) > _KNOWN_SECONDS:
+            return None
+        return "ejected" if health.ejected_until else "failing"
+
+    def _eject(self, health: TargetHealth, ejection: Ejection, now: float) -> None:
+        others = (self.health_of(target) for target in self.service.targets)
+        if any(other is not health and other.available(now) for other in others):
+            health.seconds = min(max(ejection.seconds, health.seconds * 2), ejection.longest)
+            health.ejected_until = now + health.seconds
+
+
+# The maximum number of connections to a target that are opened at a time.
+_MOST_OPENING = 16
+# The errors by which this machine opens no connection, whatever the target does, and the reasons
+# that metrics have for them.
+_LOCAL_ERRORS: Final = {
+    errno.EADDRNOTAVAIL: "ports",
+    errno.EMFILE: "files",
+    errno.ENFILE: "files",
+    errno.ENOBUFS: "memory",
+    errno.ENOMEM: "memory",
+}
+# Of a name with several addresses, uvloop raises one error with the texts of all of them.
+_ERROR_NUMBER: Final = re.compile(r"\[Errno (\d+)\]")
+
+
+class ConnectError(FaultError):
+    """No connection could be opened, so nothing was sent."""
+
+
+class TargetConnections:
+    """Keeps, opens and lends the connections to one target.
+
+    Args:
+        target: the target.
+        crowded: a function that is called when a request waits for a connection although as many
+            as possible are being opened.
+        exhausted: a function that is called with the reason when this machine cannot open a
+            connection to any target.
+        writes: what sends the requests of a turn of the event loop.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        crowded: Callable[[], None],
+        exhausted: Callable[[str], None],
+        writes: TurnWrites,
+    ) -> None:
+        self._target = target
+        self._crowded = crowded
+        self._exhausted = exhausted
+        self._writes = writes
+        self._name = target.authority
+        self._free: dict[UpstreamConnection, None] = {}  # in the order in which they became free
+        self._open: set[UpstreamConnection] = set()
+        self._waiting = FairLine[UpstreamConnection]()
+        self._opening: set[asyncio.Task[None]] = set()
+
+    def make_way(self, network: str) -> None:
+        """Refuse a request of the network that has most waiting here, for one of another.
+
+        It has a place at the service, for which the other one waits.
+        """
+        self._waiting.displace(network, overloaded())
+
+    async def send(self, request: UpstreamRequest, timeouts: Timeouts) -> StreamedResponse:
+        """Return the response as soon as its head has arrived.
+
+        If a kept connection turns out to be closed, or the service has given up waiting there, a
+        new one replaces it, provided that the request may be sent twice.
+
+        Raises:
+            ConnectError: no connection could be opened.
+            FaultError: the target gave no response.
+        """
+        rested = self._take()
+        connection = rested or await self._wait(request.network(), timeouts.connect)
+        try:
+            response = await connection.send(request, timeouts).arrived()
+        except StaleConnectionError:
+            if not request.repeatable:
+                what = "it closed a kept connection"
+                raise failure(FaultCode.UPSTREAM_UNREACHABLE, self._name, what) from None
+        else:
+            if response.status != 408 or not (rested and request.repeatable and _closes(response)):
+                return response
+            response.abandon()  # most likely it was sent before the request arrived
+        connection = await self._connect(timeouts.connect)
+        return await connection.send(request, timeouts).arrived()
+
+    def close(self) -> None:
+        """Close every connection."""
+        for opening in self._opening:
+            opening.cancel()
+        for connection in tuple(self._open):
+            connection.close()
+
+    def _take(self) -> UpstreamConnection | None:
+        while self._free:
+            connection, _ = self._free.popitem()
+            if connection.is_usable():
+                return connection
+        return None
+
+    async def _wait(self, network: str, seconds: float) -> UpstreamConnection:
+        """Return the first connection that is free or new; it may be opened for another request."""
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    connection = await self._next(network, seconds)
+                    if connection.is_usable():
+                        return connection
+        except TimeoutError:
+            raise self._error(FaultCode.UPSTREAM_TIMEOUT, "no connection in time") from None
+
+    async def _next(self, network: str, seconds: float) -> UpstreamConnection:
+        place = self._waiting.join(network)
+        self._open_more(seconds)
+        if len(self._waiting) > len(self._opening):
+            self._crowded()
+        try:
+            return await place
+        except asyncio.CancelledError:
+            if place.cancelled():
+                self._waiting.leave(network, place)
+            elif place.exception() is None:
+                self._lend(place.result())  # it came just as the wait ended
+            raise
+
+    def _open_more(self, seconds: float) -> None:
+        while len(self._opening) < min(len(self._waiting), _MOST_OPENING):
+            task = asyncio.get_running_loop().create_task(self._open_one(seconds))
+            self._opening.add(task)
+
+    async def _open_one(self, seconds: float) -> None:
+        """Open a connection for the requests that wait; a failure ends the wait of the first."""
+        try:
+            connection = await self._connect(seconds)
+        except ConnectError as error:
+            place = self._waiting.pop()
+            if place is not None:
+                place.set_exception(error.with_traceback(None))
+        else:
+            connection.expire(connection.may_rest)
+            self._lend(connection)
+        finally:
+            task = asyncio.current_task()
+            assert task is not None
+            self._opening.discard(task)
+        self._open_more(seconds)
+
+    async def _connect(self, seconds: float) -> UpstreamConnection:
+        connection: UpstreamConnection
+        host, port = self._target.host, self._target.port
+        try:
+            async with asyncio.timeout(seconds):
+                loop = asyncio.get_running_loop()
+                _, connection = await loop.create_connection(self._new, host, port)
+        except TimeoutError:
+            raise self._error(FaultCode.UPSTREAM_TIMEOUT, "no connection in time") from None
+        except OSError as error:
+            what = error.strerror or str(error)
+            reason = _local_reason(error)
+            if reason is not None:
+                self._exhausted(reason)
+                raise ConnectError(_EXHAUSTED, f"{self._name}: {what}") from None
+            raise self._error(FaultCode.UPSTREAM_UNREACHABLE, what) from None
+        if not connection.is_usable():  # lost before this task resumed
+            raise self._error(FaultCode.UPSTREAM_UNREACHABLE, "it closed the connection")
+        self._open.add(connection)
+        return connection
+
+    def _new(self) -> Any:
+        # Any, since it has the methods of an asyncio.Protocol without deriving from it.
+        loop = asyncio.get_running_loop()
+        return UpstreamConnection(loop, self._name, self._lend, self._lost, self._writes)
+
+    def _lend(self, connection: UpstreamConnection) -> None:
+        """Pass a free connection to the first request that waits, or keep it for the next one."""
+        place = self._waiting.pop() if self._waiting.size else None
+        if place is None:
+            self._free[connection] = None
+        else:
+            place.set_result(connection)
+
+    def _lost(self, connection: UpstreamConnection) -> None:
+        self._open.discard(connection)
+        self._free.pop(connection, None)
+
+    def _error(self, code: FaultCode, what: str) -> ConnectError:
+        known = failure(code, self._name, what)
+        return ConnectError(known.fault, known.cause, known.target)
+
+
+_EXHAUSTED: Final = Fault(
+    FaultCode.GATEWAY_EXHAUSTED,
+    "The gateway can open no connection at the moment; try again.",
+    fields=((b"Retry-After", b"1"),),
+)
+
+
+def _local_reason(error: OSError) -> str | None:
+    """Return why this machine cannot connect to any target; None for an error of the target.
+
+    Of a name with several addresses, all have to fail so: `::1` has no local address where the
+    machine has no IPv6, and another address may still refuse the connection.
+    """
+    numbers = [error.errno] if error.errno is not None else _ERROR_NUMBER.findall(str(error))
+    reasons = [_LOCAL_ERRORS.get(int(number)) for number in numbers]
+    return reasons[-1] if reasons and None not in reasons else None
+
+
+def _closes(response: StreamedResponse) -> bool:
+    """Return whether a response closes its connection, as a 408 that nobody asked for does."""
+    fields = [value for name, value in response.fields if name.lower() == b"connection"]
+    return any(b"close" in connection_options(value) for value in fields)
+
 
 # The retry budget: retries per request of a service, once the initial reserve is spent. When all
 # targets fail, trying each in turn would add load and help nothing (Envoy's retry budget).

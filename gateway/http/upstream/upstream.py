@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.headers import HeaderFields
-from gateway.http.bounds.slow_holders import SlowHolders
+from gateway.http.bounds import SlowHolders
 from gateway.http.upstream.service import Service, Target, Timeouts
 
 RequestBody = bytes | AsyncIterator[bytes] | None

@@ -22,7 +22,7 @@ from gateway.conversion.parameter_change import (
     write_query,
 )
 from gateway.conversion.version_step import Direction, VersionLink
-from gateway.proxy.body.slow_thread import run_now
+from gateway.proxy.timed_conversion import run_now
 from gateway.rollout.differences import ComparedAnswer, compare
 from gateway.routing.snapshot import Api, Endpoint, Snapshot
 from gateway.rules.checks.fields import DocumentFolder, described_versions, warn_of_unreached

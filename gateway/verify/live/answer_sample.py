@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from gateway.proxy.cutover_counts import CutoverPlace
-from gateway.proxy.exchange import AnswerCopy
+from gateway.proxy.record import AnswerCopy
 from gateway.routing.snapshot import Endpoint, Route
 
 

@@ -9,7 +9,7 @@ from gateway.conversion.formats import placeholders
 from gateway.conversion.formats.body_format import BodyFormat, described, is_in_ranges
 from gateway.conversion.schema import Schema
 from gateway.http import content_coding
-from gateway.proxy.shadow.replay import TrialRequest
+from gateway.proxy.replay import TrialRequest
 from gateway.rollout.differences import RefusedField
 from gateway.routing.snapshot import Endpoint
 from gateway.verify.live.answer_sample import AnswerSample

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gateway.observe import log
-from gateway.proxy.shadow.replay import TrialRequest
+from gateway.proxy.replay import TrialRequest
 from gateway.rollout.differences import RefusedField
 
 if TYPE_CHECKING:

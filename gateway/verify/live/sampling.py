@@ -20,8 +20,7 @@ from time import monotonic
 
 from gateway.observe import log
 from gateway.proxy.cutover_counts import CutoverPlace, place_of
-from gateway.proxy.exchange import Exchange
-from gateway.proxy.recorder import Recorder
+from gateway.proxy.record import Exchange, Recorder
 from gateway.rollout.cutover import CutoverRoute
 from gateway.rollout.shadow import WRITES
 from gateway.routing.plan import Plan

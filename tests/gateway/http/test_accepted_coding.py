@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.http.accepted_coding import accepted_coding
+from gateway.http.content_coding import accepted_coding
 
 
 @pytest.mark.parametrize(

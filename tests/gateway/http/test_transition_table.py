@@ -4,7 +4,7 @@ from enum import IntEnum, auto
 
 import pytest
 
-from gateway.http.transition_table import IllegalTransitionError, TransitionTable
+from gateway.http.connection_states import IllegalTransitionError, TransitionTable
 
 
 class Door(IntEnum):

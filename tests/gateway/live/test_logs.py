@@ -16,8 +16,8 @@ from typing import Any, cast
 import pytest
 
 from gateway.observe import log
-from gateway.proxy import request_log
-from gateway.proxy.request_log import RequestLog
+from gateway.proxy import record
+from gateway.proxy.record import RequestLog
 from tests.gateway.kit import ROOT, Program, Scripted, StartGateway, StartUpstream, rules
 from tests.gateway.proxy.wires import exchange
 from tests.gateway.talk import (
@@ -352,7 +352,7 @@ def test_lines_wait_for_one_timer_however_many_batches_they_fill(
     """Each timer that a full batch left behind would cut a later batch short."""
     written: list[int] = []
     output = SimpleNamespace(most=4096, write=lambda _, kind, lines: written.append(lines))
-    monkeypatch.setattr(request_log, "output", lambda: output)
+    monkeypatch.setattr(record, "output", lambda: output)
     monkeypatch.setattr(log, "output", lambda: output)
     timers: list[Callable[[], None]] = []
 

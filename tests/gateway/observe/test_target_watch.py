@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.http.upstream.balancer import Balancer
+from gateway.http.upstream.pool import Balancer
 from gateway.http.upstream.service import Ejection, Service, Target
 from gateway.observe import failing_targets, log
 from gateway.observe.failing_targets import FailingTarget, TargetWatch

@@ -18,10 +18,9 @@ from gateway.base.errors import FaultError
 from gateway.base.overrides import NO_OVERRIDES
 from gateway.base.path_templates import Router
 from gateway.conversion.conversion_error import ConversionError
-from gateway.http.client.client_connection import ClientConnection
+from gateway.http.client.connection import ClientConnection
 from gateway.http.content_coding import ContentCodingError
-from gateway.http.upstream.streamed_response import StreamedResponse
-from gateway.http.upstream.upstream_connection import UpstreamConnection
+from gateway.http.upstream.connection import StreamedResponse, UpstreamConnection
 from gateway.process.reloader import Reloader
 from gateway.process.running import Tasks
 from gateway.process.serving import Serving

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.proxy.answer_links import without_query
+from gateway.proxy.record import without_query
 from tests.gateway.live.raw import parse_answer
 from tests.gateway.proxy.wires import Gateway
 

@@ -6,8 +6,7 @@ from hashlib import blake2b
 
 import pytest
 
-from gateway.http.accepted_coding import CODINGS
-from gateway.http.content_coding import decode
+from gateway.http.content_coding import CODINGS, decode
 from gateway.proxy.compression import LEAST, compressed, compressed_stream
 
 FIELDS = [(b"Content-Type", b"application/json"), (b"Content-Length", b"9")]

@@ -15,9 +15,9 @@ from gateway.conversion.message import Message, QueryStep
 from gateway.conversion.operation_path import OperationPath
 from gateway.conversion.parameter_change import parse_query
 from gateway.conversion.version_step import Direction, VersionLink
+from gateway.proxy import replay, shadows
 from gateway.proxy.message_rewriting import planned_message
-from gateway.proxy.shadow import replay, shadows
-from gateway.proxy.shadow.replay import CapturedAnswer
+from gateway.proxy.replay import CapturedAnswer
 from gateway.routing.plan import Plan, plan
 from gateway.versions.mechanisms.path import PathReader
 from gateway.versions.version import Version

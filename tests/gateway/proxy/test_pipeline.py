@@ -7,7 +7,7 @@ import pytest
 
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.headers import HeaderFields
-from gateway.http.bounds.slow_holders import SlowHolders
+from gateway.http.bounds import SlowHolders
 from gateway.http.upstream.health_checks import HealthChecks
 from gateway.http.upstream.service import Health, Service, Target, Timeouts
 from gateway.http.upstream.upstream import NoRoomError, Upstream, UpstreamRequest, UpstreamResponse

@@ -7,8 +7,14 @@ from time import perf_counter
 import pytest
 
 from gateway.base.errors import Blame, FaultCode
-from gateway.proxy.exchange import Exchange
-from gateway.proxy.recorder import Alike, Recorder, RecordQueue, RequestEnding, version_label
+from gateway.proxy.record import (
+    Alike,
+    Exchange,
+    Recorder,
+    RecordQueue,
+    RequestEnding,
+    version_label,
+)
 from gateway.routing.plan import Plan, plan
 from gateway.usage.delta import BOUNDS, CounterDelta, Delta, SampleDelta, UsageDelta
 from gateway.versions.version import Version
@@ -134,7 +140,7 @@ async def test_a_report_is_handed_on_when_it_is_due() -> None:
 
 async def test_labels_and_samples_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """More labels are handed on early: a verdict must not miss one; samples are examples."""
-    monkeypatch.setattr("gateway.proxy.recorder._INTERVAL", 60.0)  # on a slow machine, too
+    monkeypatch.setattr("gateway.proxy.record._INTERVAL", 60.0)  # on a slow machine, too
     reports: list[Delta] = []
     recorder = Recorder(asyncio.get_running_loop(), reports.append)
     met = 0

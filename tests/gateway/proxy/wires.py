@@ -7,18 +7,17 @@ from typing import Any, cast
 from aiohttp.streams import EMPTY_PAYLOAD
 
 from gateway.base.span import Span
-from gateway.http.client.client_response import ClientTransport
 from gateway.http.client.client_server import ClientServer
-from gateway.http.client.parser_limits import UNREAD
-from gateway.http.turns.turn_writes import TurnWrites
+from gateway.http.client.message import ClientTransport
+from gateway.http.client.request_parsing import UNREAD
+from gateway.http.transport import TurnWrites
 from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.upstream import Upstream
-from gateway.proxy.exchange import Exchange
 from gateway.proxy.pipeline import Pipeline
+from gateway.proxy.record import Exchange
+from gateway.proxy.replay import TrialRequest
 from gateway.proxy.request_trace import RequestTraces
-from gateway.proxy.shadow.process_load import Load
-from gateway.proxy.shadow.replay import TrialRequest
-from gateway.proxy.shadow.shadows import Shadows
+from gateway.proxy.shadows import Load, Shadows
 from gateway.rollout.differences import RefusedField
 from gateway.rules.load import load
 

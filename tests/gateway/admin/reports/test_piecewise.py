@@ -11,7 +11,7 @@ from aiohttp import ClientPayloadError, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from gateway.admin.piecewise import batches, send_pieces
-from gateway.http.turns.cooperation import turns
+from gateway.http.cooperative import turns
 from gateway.store.state import StateError
 
 
@@ -92,7 +92,7 @@ async def test_concurrent_responses_take_turns() -> None:
 
 async def test_concurrent_views_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = count(0, 0.001)
-    monkeypatch.setattr("gateway.http.turns.cooperation.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("gateway.http.cooperative.perf_counter", lambda: next(clock))
     seen = await seen_in_turns(20, 20, views=True)
     assert seen.total() == 400
     assert max(seen.values()) == 1

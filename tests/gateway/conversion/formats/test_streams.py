@@ -20,7 +20,7 @@ from gateway.conversion.formats.streams import (
 )
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.http.content_coding import DecodedTooLargeError
-from gateway.http.turns.thread_pace import Step
+from gateway.http.cooperative import Step
 from gateway.versions.version import Version
 
 

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from gateway.http.bounds.deadline import Deadline
+from gateway.http.bounds import Deadline
 
 
 class Clock:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from gateway.http.bounds.slow_holders import SlowHolders
+from gateway.http.bounds import SlowHolders
 
 
 class Holders:

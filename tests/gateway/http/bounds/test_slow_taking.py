@@ -5,8 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from gateway.http.bounds.slow_holders import SLOW_BYTES, SLOW_SECONDS
-from gateway.http.bounds.slow_taking import LOOK_SECONDS, SlowTaking
+from gateway.http.bounds import LOOK_SECONDS, SLOW_BYTES, SLOW_SECONDS, SlowTaking
 
 MANY = 10_000_000
 # For how many looks a client may take too little.

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gateway.http.bounds.tunnel_room import TunnelRoom
+from gateway.http.bounds import TunnelRoom
 
 
 class Tunnel:

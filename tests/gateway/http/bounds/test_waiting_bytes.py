@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from gateway.http.bounds.waiting_bytes import WaitingBytes
+from gateway.http.bounds import WaitingBytes
 
 
 def test_who_has_waited_for_the_longest_gives_way() -> None:

@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
-from gateway.http.bounds.waiting_bytes import WaitingBytes
+from gateway.http.bounds import WaitingBytes
 from gateway.http.client.client_server import ClientServer
-from gateway.http.turns.turn_writes import TurnWrites
+from gateway.http.transport import TurnWrites
 from tests.gateway.kit import rules
 from tests.gateway.proxy.wires import Gateway, Wire
 from tests.gateway.talk import ask

@@ -8,8 +8,8 @@ import pytest
 from gateway.base.errors import Fault
 from gateway.http.client.client_server import ClientServer
 from gateway.http.limits import Limits
-from gateway.http.turns.turn_writes import TurnWrites
-from gateway.proxy.exchange import Exchange
+from gateway.http.transport import TurnWrites
+from gateway.proxy.record import Exchange
 
 
 class Silent:

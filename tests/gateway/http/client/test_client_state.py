@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.http.client.client_state import BETWEEN, TRANSITIONS, ClientEvent, ClientState
-from gateway.http.transition_table import IllegalTransitionError
+from gateway.http.connection_states import (
+    BETWEEN,
+    CLIENT_TRANSITIONS,
+    ClientEvent,
+    ClientState,
+    IllegalTransitionError,
+)
 
 S, E = ClientState, ClientEvent
 # What may happen in each state, and where it leads: the table, read the other way.
@@ -53,9 +58,9 @@ def test_every_pair(state: ClientState, event: ClientEvent) -> None:
     expected = LEGAL[state].get(event)
     if expected is None:
         with pytest.raises(IllegalTransitionError):
-            TRANSITIONS[state, event]
+            CLIENT_TRANSITIONS[state, event]
     else:
-        assert TRANSITIONS[state, event] is expected
+        assert CLIENT_TRANSITIONS[state, event] is expected
 
 
 @given(st.lists(st.sampled_from(E)))
@@ -64,7 +69,7 @@ def test_any_order_of_events(events: list[ClientEvent]) -> None:
     state, asked, taken, over, last = S.IDLE, 0, 0, 0, False
     for event in events:
         try:
-            state = TRANSITIONS[state, event]
+            state = CLIENT_TRANSITIONS[state, event]
         except IllegalTransitionError:
             continue
         asked += event is E.REQUEST
@@ -84,6 +89,6 @@ def test_every_state_can_be_reached_and_left(state: ClientState) -> None:
 
 def _reached(start: ClientState) -> set[ClientState]:
     found: set[ClientState] = {start}
-    while fresh := {to for (at, _), to in TRANSITIONS.items() if at in found} - found:
+    while fresh := {to for (at, _), to in CLIENT_TRANSITIONS.items() if at in found} - found:
         found |= fresh
     return found

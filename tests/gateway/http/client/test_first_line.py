@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.http.client import first_line
+from gateway.http.client import request_parsing
 
 WORDS = {
     "standard": (b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\n", ""),
@@ -26,7 +26,7 @@ WORDS = {
 
 @pytest.mark.parametrize(("head", "known", "method"), WORDS.values(), ids=WORDS)
 def test_words(head: bytes, known: bytes, method: str) -> None:
-    assert first_line.in_known_words(head) == (known, method)
+    assert request_parsing.in_known_words(head) == (known, method)
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_words(head: bytes, known: bytes, method: str) -> None:
     ],
 )
 def test_http(head: bytes, http: bool) -> None:
-    assert bool(first_line.HTTP.match(head)) is http
+    assert bool(request_parsing.HTTP.match(head)) is http

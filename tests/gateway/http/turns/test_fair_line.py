@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.http.turns.fair_line import FairLine
+from gateway.http.bounds import FairLine
 
 
 class Named:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.http.turns.fair_turns import FairTurns
+from gateway.http.bounds import FairTurns
 
 
 async def test_networks_have_turns() -> None:

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from gateway.base.errors import FaultError
-from gateway.http.turns import loop_turns
-from gateway.http.turns.loop_turns import LoopTurns
-from gateway.proxy.body.conversion_budget import overloaded
+from gateway.http import cooperative
+from gateway.http.cooperative import LoopTurns
+from gateway.proxy.conversion_budget import overloaded
 
 
 class Costly:
@@ -19,7 +19,7 @@ class Costly:
         self.turns = LoopTurns(60.0, overloaded)
         self._seconds = seconds
         self._turn = 0
-        monkeypatch.setattr(loop_turns, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(cooperative, "perf_counter", lambda: self.now)
 
     async def call(self, network: str) -> None:
         """Make a call for a client of a network."""

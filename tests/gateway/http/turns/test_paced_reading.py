@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gateway.http.turns.paced_reading import SLICE, PacedReading
+from gateway.http.transport import SLICE, PacedReading
 
 
 class Wire(asyncio.Transport):

@@ -5,8 +5,8 @@ from threading import Event
 
 import pytest
 
-from gateway.http.turns import thread_pace
-from gateway.http.turns.thread_pace import AbandonedError, Step, ThreadPace, no_step, until
+from gateway.http import cooperative
+from gateway.http.cooperative import AbandonedError, Step, ThreadPace, no_step, until
 
 
 class Turns:
@@ -22,8 +22,8 @@ class Turns:
         self.now = 100.0
         self.turn = turn
         self.asked = 0
-        monkeypatch.setattr(thread_pace, "perf_counter", lambda: self.now)
-        monkeypatch.setattr(thread_pace, "Lock", lambda: _Turn(self))
+        monkeypatch.setattr(cooperative, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(cooperative, "Lock", lambda: _Turn(self))
 
     def in_one(self, callback: Step) -> None:
         """Call a function in the next turn."""
@@ -93,8 +93,8 @@ def test_it_stops_when_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_loop_that_has_nothing_to_do_has_its_turn_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(thread_pace, "_PART", 0.0)
-    monkeypatch.setattr(thread_pace, "_MOST", 1e7)
+    monkeypatch.setattr(cooperative, "_PART", 0.0)
+    monkeypatch.setattr(cooperative, "_MOST", 1e7)
     loop = asyncio.get_running_loop()
     turns: list[str] = []
 

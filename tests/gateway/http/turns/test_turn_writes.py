@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.http.turns.turn_writes import TurnTransport, TurnWrites
+from gateway.http.transport import TurnTransport, TurnWrites
 
 
 class Sent(asyncio.Transport):

@@ -1,6 +1,6 @@
 """The balancer's choices, with a clock that the test turns."""
 
-from gateway.http.upstream.balancer import Balancer
+from gateway.http.upstream.pool import Balancer
 from gateway.http.upstream.service import Ejection, Service, Target
 
 A, B, C = Target("a", 1), Target("b", 1), Target("c", 1)

@@ -8,8 +8,8 @@ import pytest
 
 from gateway.base.errors import FaultError
 from gateway.base.headers import HeaderFields
-from gateway.http.bounds import slow_pieces
-from gateway.http.bounds.limiter import ConcurrencyLimiter
+from gateway.http import bounds
+from gateway.http.bounds import ConcurrencyLimiter
 from gateway.http.upstream.body_ahead import ArrivingBody, BodiesAhead
 from gateway.http.upstream.upstream import UpstreamRequest
 
@@ -92,7 +92,7 @@ async def test_small_pieces_take_no_more_than_their_bytes(piece: bytes) -> None:
 async def test_a_slow_body_gives_way_to_one_that_finds_no_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(slow_pieces, "SLOW_SECONDS", 0.01)
+    monkeypatch.setattr(bounds, "SLOW_SECONDS", 0.01)
     bodies, is_slow = BodiesAhead(), asyncio.Event()
     add = bodies._slow.add
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.base.headers import HeaderFields
-from gateway.http.upstream.framing_fields import FramingError, framing, trimmed
+from gateway.http.upstream.connection import FramingError, framing, trimmed
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.http.upstream.keep_alive import granted, jittered
+from gateway.http.upstream.connection import granted, jittered
 
 FIELDS = {
     b"timeout=5": 4.0,

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.base.errors import FaultCode, FaultError
-from gateway.http.turns.turn_writes import TurnWrites
+from gateway.http.transport import TurnWrites
 from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.service import Capacity, Service, Target
 from gateway.http.upstream.upstream import NoRoomError, UpstreamRequest

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway.http.upstream.request_head import write_request
+from gateway.http.upstream.connection import write_request
 from gateway.http.upstream.upstream import UpstreamRequest
 
 

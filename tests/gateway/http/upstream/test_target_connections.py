@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.base.errors import Blame, FaultCode, FaultError
-from gateway.http.turns.turn_writes import TurnWrites
+from gateway.http.transport import TurnWrites
+from gateway.http.upstream.connection import StreamedResponse
+from gateway.http.upstream.pool import ConnectError, TargetConnections
 from gateway.http.upstream.service import Target, Timeouts
-from gateway.http.upstream.streamed_response import StreamedResponse
-from gateway.http.upstream.target_connections import ConnectError, TargetConnections
 from gateway.http.upstream.upstream import UpstreamRequest
 from tests.gateway.proxy.wires import Wire
 

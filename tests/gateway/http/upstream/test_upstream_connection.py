@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from gateway.base.errors import FaultCode, FaultError
-from gateway.http.turns.paced_reading import SLICE
-from gateway.http.turns.turn_writes import TurnWrites
+from gateway.http.transport import SLICE, TurnWrites
+from gateway.http.upstream.connection import StreamedResponse, UpstreamConnection
 from gateway.http.upstream.service import Timeouts
-from gateway.http.upstream.streamed_response import StreamedResponse
 from gateway.http.upstream.upstream import StaleConnectionError, UpstreamRequest
-from gateway.http.upstream.upstream_connection import UpstreamConnection
 from tests.gateway.live.test_bad_services import CASES
 
 GET = UpstreamRequest("GET", "/", [])

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.http.transition_table import IllegalTransitionError
-from gateway.http.upstream.upstream_state import (
+from gateway.http.connection_states import (
     AT_END,
     FREE,
     OVER,
-    TRANSITIONS,
+    UPSTREAM_TRANSITIONS,
     ConnectionEnd,
+    IllegalTransitionError,
     UpstreamEvent,
     UpstreamState,
 )
@@ -104,14 +104,14 @@ def test_every_pair(state: UpstreamState, event: UpstreamEvent) -> None:
     path = _paths()[state]
     at, flags = S.FRESH, Flags()
     for each in path:
-        at = TRANSITIONS[at, each]
+        at = UPSTREAM_TRANSITIONS[at, each]
         flags.take(each)
     assert at is state
     if flags.allow(event):
-        TRANSITIONS[state, event]
+        UPSTREAM_TRANSITIONS[state, event]
     else:
         with pytest.raises(IllegalTransitionError):
-            TRANSITIONS[state, event]
+            UPSTREAM_TRANSITIONS[state, event]
 
 
 @given(st.lists(st.sampled_from(E), max_size=60))
@@ -120,9 +120,9 @@ def test_any_order_of_events(events: list[UpstreamEvent]) -> None:
     for event in events:
         if not flags.allow(event):
             with pytest.raises(IllegalTransitionError):
-                TRANSITIONS[state, event]
+                UPSTREAM_TRANSITIONS[state, event]
             continue
-        state = TRANSITIONS[state, event]
+        state = UPSTREAM_TRANSITIONS[state, event]
         flags.take(event)
         assert (state in FREE) == (not flags.asked and not flags.lost)
         assert (state in OVER) == (flags.complete and not flags.lost)
@@ -136,14 +136,14 @@ def test_any_order_of_events(events: list[UpstreamEvent]) -> None:
 @pytest.mark.parametrize("state", S, ids=lambda state: state.name)
 def test_what_the_end_of_the_connection_means(state: UpstreamState) -> None:
     assert (state in AT_END) == (state is not S.CLOSED)
-    assert S.CLOSED in {to for (at, _), to in TRANSITIONS.items() if at is state} | {state}
+    assert S.CLOSED in {to for (at, _), to in UPSTREAM_TRANSITIONS.items() if at is state} | {state}
 
 
 def _paths() -> dict[UpstreamState, tuple[UpstreamEvent, ...]]:
     paths: dict[UpstreamState, tuple[UpstreamEvent, ...]] = {S.FRESH: ()}
     while fresh := {
         to: (*paths[at], event)
-        for (at, event), to in TRANSITIONS.items()
+        for (at, event), to in UPSTREAM_TRANSITIONS.items()
         if at in paths and to not in paths
     }:
         paths |= fresh

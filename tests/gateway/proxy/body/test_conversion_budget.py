@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pytest
 
 from gateway.base.errors import FaultError
-from gateway.proxy.body import conversion_budget
-from gateway.proxy.body.conversion_budget import AT_ONCE, ConversionBudget
+from gateway.proxy import conversion_budget
+from gateway.proxy.conversion_budget import AT_ONCE, ConversionBudget
 
 MOST = 64 * 1024 * 1024
 LITTLE = 8 * 1024 * 1024

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway.base.errors import FaultError
-from gateway.http.bounds import slow_pieces
-from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.http import bounds
+from gateway.proxy.conversion_budget import ConversionRoom
 
 PIECE = bytes(60_000)
 MOST = 64 * 1024 * 1024
@@ -44,7 +44,7 @@ async def test_a_declared_length_is_held_at_once() -> None:
 
 
 async def test_who_comes_slowly_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slow_pieces, "SLOW_SECONDS", 0.01)
+    monkeypatch.setattr(bounds, "SLOW_SECONDS", 0.01)
     slow, other = ConversionRoom(MOST, 10), ConversionRoom(MOST, 10)
     await slow.grow(MOST)
 

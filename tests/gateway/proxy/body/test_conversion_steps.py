@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from gateway.conversion.formats.body_format import described
-from gateway.http.turns.thread_pace import Step
-from gateway.proxy.body import body_conversion, conversion_thread
-from gateway.proxy.body.conversion_room import ConversionRoom
-from gateway.proxy.shadow.replay import CapturedAnswer
+from gateway.http.cooperative import Step
+from gateway.proxy import body_conversion, conversion_threads
+from gateway.proxy.conversion_budget import ConversionRoom
+from gateway.proxy.replay import CapturedAnswer
 from tests.gateway.proxy.body.rules import conversion
 
 JSON = (b"Content-Type", b"application/json")
@@ -28,7 +28,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     async def run(convert: Callable[[Step], bytes], network: str = "", **_: bool) -> bytes:
         return convert(lambda: made.append(None))
 
-    monkeypatch.setattr(conversion_thread, "run", run)
+    monkeypatch.setattr(conversion_threads, "run", run)
     return made
 
 

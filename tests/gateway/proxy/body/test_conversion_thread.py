@@ -10,10 +10,10 @@ import pytest
 
 from gateway.base.errors import FaultError
 from gateway.conversion.formats.body_format import described, is_stream
-from gateway.http.turns.thread_pace import AbandonedError, Step
-from gateway.proxy.body import body_conversion, conversion_thread
-from gateway.proxy.body.conversion_room import ConversionRoom
-from gateway.proxy.shadow.replay import CapturedAnswer
+from gateway.http.cooperative import AbandonedError, Step
+from gateway.proxy import body_conversion, conversion_threads
+from gateway.proxy.conversion_budget import ConversionRoom
+from gateway.proxy.replay import CapturedAnswer
 from tests.gateway.proxy.body.rules import conversion
 
 
@@ -30,14 +30,14 @@ async def test_a_conversion_that_is_cancelled_stops() -> None:
             stopped.set()
             raise
 
-    running = asyncio.create_task(conversion_thread.run(convert))
+    running = asyncio.create_task(conversion_threads.run(convert))
     await began.wait()
-    never = asyncio.create_task(conversion_thread.run(lambda _: pytest.fail("it was cancelled")))
+    never = asyncio.create_task(conversion_threads.run(lambda _: pytest.fail("it was cancelled")))
     await asyncio.sleep(0)
     never.cancel()
     running.cancel()
     assert await asyncio.to_thread(stopped.wait, 10)
-    assert await conversion_thread.run(lambda _: b"next") == b"next"
+    assert await conversion_threads.run(lambda _: b"next") == b"next"
     assert running.cancelled()
     assert never.cancelled()
 
@@ -51,7 +51,7 @@ async def under_way(*, light: bool = False) -> AsyncIterator[None]:
         release.wait(10)
         return b"late, and done"
 
-    running = asyncio.create_task(conversion_thread.run(convert, light=light))
+    running = asyncio.create_task(conversion_threads.run(convert, light=light))
     await asyncio.sleep(0)
     try:
         yield
@@ -64,10 +64,10 @@ async def under_way(*, light: bool = False) -> AsyncIterator[None]:
 async def test_a_conversion_whose_turn_does_not_come(
     light: bool, patience: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversion_thread, patience, 0.01)
+    monkeypatch.setattr(conversion_threads, patience, 0.01)
     async with under_way(light=light):
         with pytest.raises(FaultError, match="overloaded"):
-            await conversion_thread.run(lambda _: b"", light=light)
+            await conversion_threads.run(lambda _: b"", light=light)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ async def test_a_conversion_whose_turn_does_not_come(
 async def test_a_light_body_does_not_wait_for_a_heavy_one(
     media_type: bytes, codings: list[bytes], body: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversion_thread, "_HEAVY_PATIENCE", 0.01)
+    monkeypatch.setattr(conversion_threads, "_HEAVY_PATIENCE", 0.01)
     async with under_way():
         assert await converted(media_type, codings, body)
 
@@ -102,7 +102,7 @@ async def test_heavy_bodies_are_converted_one_at_a_time(
     media_type: bytes, codings: list[bytes], body: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await converted(media_type, codings, body)
-    monkeypatch.setattr(conversion_thread, "_HEAVY_PATIENCE", 0.01)
+    monkeypatch.setattr(conversion_threads, "_HEAVY_PATIENCE", 0.01)
     async with under_way():
         with pytest.raises(FaultError, match="overloaded"):
             await converted(media_type, codings, body)
@@ -131,14 +131,14 @@ async def test_an_error_is_passed_on() -> None:
         raise ValueError("no JSON")
 
     with pytest.raises(ValueError, match="no JSON"):
-        await conversion_thread.run(convert)
+        await conversion_threads.run(convert)
 
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list with the network of each conversion that a thread is given."""
     ran: list[str] = []
-    run = conversion_thread.run
+    run = conversion_threads.run
 
     async def note(
         convert: Callable[[Step], bytes], network: str = "", *, light: bool = False
@@ -146,7 +146,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ran.append(network)
         return await run(convert, network, light=light)
 
-    monkeypatch.setattr(conversion_thread, "run", note)
+    monkeypatch.setattr(conversion_threads, "run", note)
     return ran
 
 
@@ -189,13 +189,13 @@ async def test_a_thread_that_cannot_be_had_keeps_nobody_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As where the processes of a system are used up; the turn goes to the next."""
-    thread = conversion_thread._thread
+    thread = conversion_threads._thread
 
     def fail(_: bool) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(conversion_thread, "_thread", fail)
+    monkeypatch.setattr(conversion_threads, "_thread", fail)
     with pytest.raises(RuntimeError, match="new thread"):
-        await conversion_thread.run(lambda _: b"")
-    monkeypatch.setattr(conversion_thread, "_thread", thread)
-    assert await conversion_thread.run(lambda _: b"next") == b"next"
+        await conversion_threads.run(lambda _: b"")
+    monkeypatch.setattr(conversion_threads, "_thread", thread)
+    assert await conversion_threads.run(lambda _: b"next") == b"next"

@@ -9,10 +9,10 @@ import pytest
 
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.body_format import described
-from gateway.http.turns import loop_turns
-from gateway.proxy.body import body_conversion
-from gateway.proxy.body.conversion_room import ConversionRoom
-from gateway.proxy.shadow.replay import CapturedAnswer
+from gateway.http import cooperative
+from gateway.proxy import body_conversion
+from gateway.proxy.conversion_budget import ConversionRoom
+from gateway.proxy.replay import CapturedAnswer
 from tests.gateway.proxy.body.rules import conversion
 
 BODY = b'{"title":"a","x":"%b"}' % (b"x" * 1100)
@@ -65,7 +65,7 @@ async def test_others_have_turns(
         return plain(*args)
 
     monkeypatch.setattr(json_body, "convert", note)
-    monkeypatch.setattr(loop_turns, "perf_counter", lambda: now)
+    monkeypatch.setattr(cooperative, "perf_counter", lambda: now)
     conversions = asyncio.gather(*(convert(body, *fields) for _ in range(5)))
     while not conversions.done():
         turn += 1

@@ -7,8 +7,8 @@ import pytest
 
 from gateway.base.errors import FaultCode, FaultError
 from gateway.conversion.formats.body_format import BodyFormat
-from gateway.proxy.body import body_conversion
-from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy import body_conversion
+from gateway.proxy.conversion_budget import ConversionRoom
 from tests.gateway.proxy.body.rules import conversion
 
 MANY = b"[" + b"{}," * 5_500_000 + b"{}]"

@@ -14,10 +14,10 @@ from gateway.base import function_process
 from gateway.base.errors import FaultCode, FaultError
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats.body_format import described
-from gateway.http.turns.thread_pace import Step
-from gateway.proxy.body import body_conversion, slow_thread
-from gateway.proxy.body.conversion_room import ConversionRoom
-from gateway.proxy.shadow.replay import CapturedAnswer
+from gateway.http.cooperative import Step
+from gateway.proxy import body_conversion, timed_conversion
+from gateway.proxy.conversion_budget import ConversionRoom
+from gateway.proxy.replay import CapturedAnswer
 from gateway.rules.load import load
 from tests.gateway.kit import DEADLINE, ROOT
 
@@ -39,14 +39,14 @@ JSON_TYPE = [(b"Content-Type", b"application/json")]
 
 
 async def test_what_it_returns_and_raises() -> None:
-    assert await slow_thread.run(lambda _: b"done", 10) == b"done"
+    assert await timed_conversion.run(lambda _: b"done", 10) == b"done"
     with pytest.raises(ZeroDivisionError):
-        await slow_thread.run(lambda _: bytes(1 // 0), 10)
+        await timed_conversion.run(lambda _: bytes(1 // 0), 10)
 
 
 async def ended() -> None:
     """Wait until all threads have ended."""
-    for thread in slow_thread._running:
+    for thread in timed_conversion._running:
         await asyncio.to_thread(thread.join, DEADLINE)
         assert not thread.is_alive()
 
@@ -57,7 +57,7 @@ async def test_one_that_never_ends_is_ended() -> None:
             time.sleep(0)
 
     with pytest.raises(ConversionError) as caught:
-        await slow_thread.run(forever, 0.05)
+        await timed_conversion.run(forever, 0.05)
     assert caught.value.reason == "the Python functions took longer than 0.05 s"
     assert "s, at test_slow_thread.py:" in caught.value.cause
     await ended()
@@ -72,7 +72,7 @@ async def test_one_that_nobody_waits_for_is_ended() -> None:
         while True:
             step()
 
-    running = asyncio.create_task(slow_thread.run(waits, DEADLINE))
+    running = asyncio.create_task(timed_conversion.run(waits, DEADLINE))
     await began.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -81,18 +81,18 @@ async def test_one_that_nobody_waits_for_is_ended() -> None:
 
 
 async def test_those_that_cannot_be_ended_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slow_thread, "_MOST", 2)
-    monkeypatch.setattr(slow_thread, "_interrupt", lambda _: None)
+    monkeypatch.setattr(timed_conversion, "_MOST", 2)
+    monkeypatch.setattr(timed_conversion, "_interrupt", lambda _: None)
     release = Event()
     for _ in range(2):
         with pytest.raises(ConversionError):
-            await slow_thread.run(lambda _: bytes(release.wait(DEADLINE)), 0.01)
+            await timed_conversion.run(lambda _: bytes(release.wait(DEADLINE)), 0.01)
     with pytest.raises(FaultError) as caught:
-        await slow_thread.run(lambda _: b"", 10)
+        await timed_conversion.run(lambda _: b"", 10)
     assert caught.value.fault.code is FaultCode.OVERLOADED
     release.set()
     await ended()
-    assert await slow_thread.run(lambda _: b"again", 10) == b"again"
+    assert await timed_conversion.run(lambda _: b"again", 10) == b"again"
 
 
 async def test_a_body_by_the_rules(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ async def test_a_body_by_the_rules(tmp_path: Path) -> None:
 def test_it_does_not_keep_the_process(tmp_path: Path) -> None:
     code = """
 import asyncio, time
-from gateway.proxy.body import slow_thread
+from gateway.proxy.body import timed_conversion
 async def main():
     try:
         await slow_thread.run(lambda _: bytes(time.sleep(600) or 0), 0.1)
@@ -181,7 +181,7 @@ async def test_a_module_that_is_not_imported_in_time_is_named(
     monkeypatch.setattr(function_process, "_modules", {"late": None})
     monkeypatch.setattr(function_process, "_START", 0.5)
     with pytest.raises(FaultError) as caught:
-        await slow_thread.run(lambda _: b"", 10)
+        await timed_conversion.run(lambda _: b"", 10)
     assert caught.value.fault.code is FaultCode.OVERLOADED
     assert "cannot be started" in caught.value.fault.detail
     assert caught.value.cause == reason

@@ -4,9 +4,9 @@ import pytest
 
 from gateway.base.errors import FaultCode, FaultError
 from gateway.conversion.formats.body_format import BodyFormat
-from gateway.proxy.body import body_conversion, conversion_budget
-from gateway.proxy.body.conversion_room import ConversionRoom
-from gateway.proxy.shadow.replay import CapturedAnswer
+from gateway.proxy import body_conversion, conversion_budget
+from gateway.proxy.conversion_budget import ConversionRoom
+from gateway.proxy.replay import CapturedAnswer
 from tests.gateway.proxy.body.rules import conversion
 
 LINES = [(b"Content-Type", b"application/x-ndjson")]

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from gateway.base.headers import HeaderFields
-from gateway.http.bounds.slow_holders import SlowHolders
-from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
+from gateway.http.bounds import SlowHolders
+from gateway.proxy.body_capture import CaptureBudget, CapturedBody, CapturingResponse
 
 
 class Arriving:

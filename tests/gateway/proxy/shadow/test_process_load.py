@@ -5,8 +5,8 @@ from math import inf
 
 import pytest
 
-from gateway.proxy.shadow import process_load
-from gateway.proxy.shadow.process_load import Load, time_used
+from gateway.proxy import shadows
+from gateway.proxy.shadows import Load, time_used
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Clock:
 def test_load(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that uses most of its time has none left over; it is looked at now and then."""
     clock = Clock()
-    monkeypatch.setattr(process_load, "time", clock)
+    monkeypatch.setattr(shadows, "time", clock)
     load = Load(lambda: clock.used, 0.8)
     for now, used, high in [
         (0.05, 0.05, False),
@@ -40,7 +40,7 @@ def test_load(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_load_that_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(process_load, "time", clock)
+    monkeypatch.setattr(shadows, "time", clock)
     limited, free = (Load(lambda: clock.used, most) for most in (0.8, 1))
     clock.now, clock.used = 1, 2
     assert (limited.high, free.high) == (True, False)
@@ -50,7 +50,7 @@ def test_load_that_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_share_shrinks_fast_and_grows_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a process close to its limit does not swing between all background work and none."""
     clock = Clock()
-    monkeypatch.setattr(process_load, "time", clock)
+    monkeypatch.setattr(shadows, "time", clock)
     load = Load(lambda: clock.used, 0.8)
     draws = [step / 1000 for step in range(1000)]
 
@@ -75,7 +75,7 @@ def test_the_share_shrinks_fast_and_grows_slowly(monkeypatch: pytest.MonkeyPatch
 
 def test_what_waits_keeps_more_from_coming(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work that is planned faster than it begins would wait in vain, until the load is measured."""
-    monkeypatch.setattr(process_load, "time", Clock())
+    monkeypatch.setattr(shadows, "time", Clock())
     limited, free = (Load(lambda: 0.0, most) for most in (0.8, 1))
     for load, waiting, expected in [
         (limited, 15, 0.5),

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.conversion.document import Document
-from gateway.proxy.shadow.replay import CapturedAnswer
+from gateway.proxy.replay import CapturedAnswer
 from gateway.rollout.differences import ComparedAnswer
 from gateway.rollout.shadow import VersionShadow
 

@@ -9,8 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.proxy.shadow.process_load import Load
-from gateway.proxy.shadow.shadows import Shadows
+from gateway.proxy.shadows import Load, Shadows
 from tests.gateway.kit import rules
 from tests.gateway.proxy.wires import Gateway
 
@@ -107,7 +106,7 @@ async def test_the_end() -> None:
 
 async def test_one_that_takes_too_long_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """A service that sends a byte more now and then would keep its place for good."""
-    monkeypatch.setattr("gateway.proxy.shadow.shadows._LONGEST", 0.01, raising=False)
+    monkeypatch.setattr("gateway.proxy.shadows._LONGEST", 0.01, raising=False)
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"
     text = rules(1).replace('"1": { service: s }', '"1": { service: s, shadow: { via: "2" } }')
     answers = iter((b"{}", b"{", b"{"))
@@ -126,7 +125,7 @@ async def test_a_time_that_ran_out_elsewhere_is_a_failure(monkeypatch: pytest.Mo
     async def out_of_time(*_: object) -> None:
         raise TimeoutError
 
-    monkeypatch.setattr("gateway.proxy.shadow.shadows.replay", out_of_time)
+    monkeypatch.setattr("gateway.proxy.shadows.replay", out_of_time)
     async with asyncio.timeout(20):
         await served.ask(b"GET /v1/person HTTP/1.1\r\nHost: h\r\n\r\n")
     assert served.counted == [("shed", "person", "1", "failed")]

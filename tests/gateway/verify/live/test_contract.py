@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gateway.base.path_templates import parse_template
-from gateway.proxy.exchange import AnswerCopy
-from gateway.proxy.shadow.replay import TrialRequest
+from gateway.proxy.record import AnswerCopy
+from gateway.proxy.replay import TrialRequest
 from gateway.verify.live.answer_sample import AnswerSample
 from gateway.verify.live.contract import Contract
 from gateway.verify.openapi.openapi import Description

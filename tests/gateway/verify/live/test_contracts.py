@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.proxy.shadow.replay import TrialRequest
+from gateway.proxy.replay import TrialRequest
 from gateway.verify.live.contracts import Contracts
 from gateway.versions.version import Version
 from tests.gateway.verify.loans import document, written

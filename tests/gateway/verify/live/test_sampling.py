@@ -6,8 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from gateway.proxy.cutover_counts import CutoverPlace
-from gateway.proxy.exchange import AnswerCopy, Exchange
-from gateway.proxy.recorder import Recorder
+from gateway.proxy.record import AnswerCopy, Exchange, Recorder
 from gateway.rollout.cutover import CutoverRoute
 from gateway.routing.plan import Plan, plan
 from gateway.rules.load import load

@@ -1,40 +1,142 @@
-"""The states of a connection to a service, and the transitions between them.
+"""Transition tables of state machines: the next state for each state and event."""
 
-Theory of operation
-===================
-
-HTTP/1.1, as the gateway uses it, carries one exchange at a time: a request, its response, and then
-either the next exchange or the end. The state combines the answers to four questions, which decide
-what may follow:
-
-- Has the connection carried an exchange before? A kept connection that ends before a byte of the
-  response arrived was most likely closed before the request reached the service; a fresh one that
-  ends so is a failure. The difference matters only before the first byte of the response: FRESH,
-  SENDING and WAITING have the counterparts KEPT, SENDING_KEPT and WAITING_KEPT.
-- Is the request sent? A response may come before its request is complete (RFC 9112, section 9.3).
-  A service that answers early may not read the rest, so the connection can be used again only if
-  the request is completely sent when the response ends. EARLY_HEAD and EARLY_BODY are HEAD and
-  BODY with a request that is still being sent.
-- What ends the body? In BODY, a length or the last chunk, and the connection stays open; in
-  LAST_BODY, a length or the last chunk, and the connection closes; in ENDLESS_BODY, the end of the
-  connection (RFC 9112, section 6.3, rule 8).
-- Is it still HTTP? In SWITCHED, bytes of another protocol pass in both directions until the end.
-  That begins behind the request: until it is sent, what the client sends is the rest of its body
-  (RFC 9110, section 7.8).
-
-Interim responses (RFC 9110, section 15.2) begin and end in HEAD; only a final head leaves it.
-Events come from both sides. The gateway causes SEND_ALL, SEND_HEAD, SENT and RELEASE, so an illegal
-one is a bug in `UpstreamConnection`. The service causes the others; an illegal one, such as a
-second response, violates the protocol and ends the connection.
-
-LOST, the end of the connection, is legal in every state but CLOSED. `AT_END` defines its meaning
-for the exchange under way.
-"""
-
+from collections.abc import Mapping
 from enum import Enum, IntEnum, auto
-from typing import Final
+from typing import Final, Generic, NoReturn, TypeVar
 
-from gateway.http.transition_table import TransitionTable
+S = TypeVar("S", bound=IntEnum)
+E = TypeVar("E", bound=IntEnum)
+
+
+class IllegalTransitionError(RuntimeError):
+    """An event occurred in a state that has no transition for it."""
+
+
+class Transition(dict[S, S], Generic[S, E]):
+    """The next state by state, after one event; a missing state raises IllegalTransitionError.
+
+    It is one column of a TransitionTable. A look-up in it costs a third of one in the table, since
+    no pair is made and no member of an Enum is looked up. Hot code writes `column.get(state) or
+    column[state]`: the square brackets of a subclass of dict take a call of their own.
+
+    Args:
+        event: the event.
+        states: the next state for each state in which the event is legal.
+    """
+
+    def __init__(self, event: E, states: Mapping[S, S]) -> None:
+        super().__init__(states)
+        self._event = event
+
+    def __missing__(self, state: S) -> NoReturn:
+        """Raise IllegalTransitionError with the names of the state and the event."""
+        raise IllegalTransitionError(f"{self._event.name} cannot happen in {state.name}")
+
+
+class TransitionTable(dict[tuple[S, E], S]):
+    """The next state by state and event; a missing pair raises IllegalTransitionError.
+
+    States and events are IntEnum, whose hash and equality are those of int, where plain Enum
+    hashes in Python.
+    """
+
+    def __missing__(self, key: tuple[S, E]) -> NoReturn:
+        """Raise IllegalTransitionError with the names of the state and the event."""
+        state, event = key
+        raise IllegalTransitionError(f"{event.name} cannot happen in {state.name}")
+
+    def after(self, event: E) -> Transition[S, E]:
+        """Return the column of an event: the next state by state."""
+        states = {state: to for (state, each), to in self.items() if each is event}
+        return Transition(event, states)
+
+
+class ClientState(IntEnum):
+    """The state of a client's connection."""
+
+    IDLE = auto()
+    """No request is under way, and no byte of the next one has arrived."""
+    HEAD = auto()
+    """A part of a request's head has arrived."""
+    ASKED = auto()
+    """A request waits to be answered."""
+    LAST_ASKED = auto()
+    """A request waits to be answered; the connection closes after it."""
+    ANSWERING = auto()
+    """A request is being answered."""
+    LAST = auto()
+    """A request is being answered; the connection closes after it."""
+    TUNNEL = auto()
+    """Bytes of another protocol pass in both directions."""
+    ENDING = auto()
+    """No further request is answered; the connection closes."""
+    CLOSED = auto()
+    """The connection has ended."""
+
+
+class ClientEvent(IntEnum):
+    """An event on a client's connection."""
+
+    BYTES = auto()
+    """Bytes of a head arrived, without its end."""
+    REQUEST = auto()
+    """A request waits to be answered, possibly one that cannot be parsed."""
+    TAKE = auto()
+    """The task begins to answer a request."""
+    SWITCH = auto()
+    """The response switches to another protocol with status 101."""
+    ANSWERED = auto()
+    """A request is answered, and another can follow."""
+    LAST_ANSWERED = auto()
+    """A request is answered, and none can follow."""
+    REFUSE = auto()
+    """The client sends a request too slowly, or too many clients are connected."""
+    FINISH = auto()
+    """The gateway shuts down."""
+    LOST = auto()
+    """The connection has ended."""
+
+
+_CS, _CE = ClientState, ClientEvent
+_ClientRows = dict[tuple[ClientState, ClientEvent], ClientState]
+_REQUESTS: _ClientRows = {
+    (_CS.IDLE, _CE.BYTES): _CS.HEAD,
+    (_CS.HEAD, _CE.BYTES): _CS.HEAD,
+    (_CS.IDLE, _CE.REQUEST): _CS.ASKED,
+    (_CS.HEAD, _CE.REQUEST): _CS.ASKED,
+    (_CS.ASKED, _CE.TAKE): _CS.ANSWERING,
+    (_CS.LAST_ASKED, _CE.TAKE): _CS.LAST,
+    (_CS.ANSWERING, _CE.SWITCH): _CS.TUNNEL,
+    (_CS.LAST, _CE.SWITCH): _CS.TUNNEL,
+    (_CS.ANSWERING, _CE.ANSWERED): _CS.IDLE,
+    (_CS.LAST, _CE.ANSWERED): _CS.ENDING,
+    (_CS.ANSWERING, _CE.LAST_ANSWERED): _CS.ENDING,
+    (_CS.LAST, _CE.LAST_ANSWERED): _CS.ENDING,
+    (_CS.TUNNEL, _CE.LAST_ANSWERED): _CS.ENDING,
+    (_CS.IDLE, _CE.REFUSE): _CS.ENDING,
+    (_CS.HEAD, _CE.REFUSE): _CS.ENDING,
+}
+_SHUTDOWN: _ClientRows = {
+    (_CS.IDLE, _CE.FINISH): _CS.ENDING,
+    (_CS.HEAD, _CE.FINISH): _CS.ENDING,
+    (_CS.ASKED, _CE.FINISH): _CS.LAST_ASKED,
+    (_CS.LAST_ASKED, _CE.FINISH): _CS.LAST_ASKED,
+    (_CS.ANSWERING, _CE.FINISH): _CS.LAST,
+    (_CS.LAST, _CE.FINISH): _CS.LAST,
+    (_CS.TUNNEL, _CE.FINISH): _CS.TUNNEL,
+    (_CS.ENDING, _CE.FINISH): _CS.ENDING,
+    # Its task has not ended yet: an answer was under way when the client left.
+    (_CS.CLOSED, _CE.FINISH): _CS.CLOSED,
+}
+_CLIENT_LOST: _ClientRows = {
+    (state, _CE.LOST): _CS.CLOSED for state in _CS if state is not _CS.CLOSED
+}
+CLIENT_TRANSITIONS = TransitionTable[ClientState, ClientEvent](
+    {**_REQUESTS, **_SHUTDOWN, **_CLIENT_LOST}
+)
+
+BETWEEN = frozenset({_CS.IDLE, _CS.HEAD})
+"""The states in which received bytes belong to the next head."""
 
 
 class UpstreamState(IntEnum):
@@ -171,7 +273,7 @@ _TRAFFIC: _Rows = {
     (_S.SWITCHED, _E.END): _S.SWITCHED,
 }
 _LOST: _Rows = {(state, _E.LOST): _S.CLOSED for state in _S if state is not _S.CLOSED}
-TRANSITIONS = TransitionTable[UpstreamState, UpstreamEvent]({**_TRAFFIC, **_LOST})
+UPSTREAM_TRANSITIONS = TransitionTable[UpstreamState, UpstreamEvent]({**_TRAFFIC, **_LOST})
 
 AT_END = {
     _S.FRESH: ConnectionEnd.NOTHING,

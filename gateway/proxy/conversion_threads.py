@@ -16,9 +16,9 @@ from functools import cache
 from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
-from gateway.http.turns.fair_turns import FairTurns
-from gateway.http.turns.thread_pace import Step, ThreadPace
-from gateway.proxy.body.conversion_budget import PATIENCE, overloaded
+from gateway.http.bounds import FairTurns
+from gateway.http.cooperative import Step, ThreadPace
+from gateway.proxy.conversion_budget import PATIENCE, overloaded
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor

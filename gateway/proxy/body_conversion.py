@@ -35,12 +35,10 @@ from gateway.conversion.formats.whole_body import CONVERSIONS, WholeConversion, 
 from gateway.conversion.message import Message
 from gateway.http import content_coding
 from gateway.http.content_coding import ContentCodingError, DecodedTooLargeError, StreamDecoder
-from gateway.http.turns.loop_turns import LoopTurns
-from gateway.http.turns.thread_pace import Step, no_step
+from gateway.http.cooperative import LoopTurns, Step, no_step
 from gateway.http.upstream.upstream import RequestBody, UpstreamHead
-from gateway.proxy.body import conversion_thread
-from gateway.proxy.body.conversion_budget import AT_ONCE, PATIENCE, overloaded
-from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy import conversion_threads
+from gateway.proxy.conversion_budget import AT_ONCE, PATIENCE, ConversionRoom, overloaded
 
 _JSON = BodyFormat.JSON  # ten times as fast as to read it from its class
 # What is light, and waits for nothing heavy: a body of so many bytes and elements, and a piece of a
@@ -511,7 +509,7 @@ async def _convert(
         return converted(decoded(room.limit, room.elements, step), step)
 
     if conversion.timeout is None and len(body) <= _LIGHT:
-        light = conversion_thread.run(convert_light, room.network, light=True)
+        light = conversion_threads.run(convert_light, room.network, light=True)
         if (made := await light) is not None:
             return made
     return await _beside(convert_heavy, conversion, room)
@@ -547,10 +545,10 @@ async def _beside(
 ) -> bytes:
     """Return what a function returns that is called beside the event loop."""
     if conversion.timeout is None:
-        return await conversion_thread.run(convert, room.network, light=light)
-    from gateway.proxy.body import slow_thread
+        return await conversion_threads.run(convert, room.network, light=light)
+    from gateway.proxy import timed_conversion
 
-    return await slow_thread.run(convert, conversion.timeout)
+    return await timed_conversion.run(convert, conversion.timeout)
 
 
 async def _converted(

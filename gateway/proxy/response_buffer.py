@@ -5,13 +5,11 @@ import asyncio
 from gateway.base import headers
 from gateway.base.headers import HeaderFields
 from gateway.conversion.formats.body_format import BodyFormat, format_of
-from gateway.http.bounds.slow_holders import SlowHolders
-from gateway.http.bounds.slow_taking import LOOK_SECONDS, SlowTaking
-from gateway.http.client.client_response import ClientTransport
-from gateway.http.client.client_socket import unsent_bytes
+from gateway.http.bounds import LOOK_SECONDS, SlowHolders, SlowTaking
+from gateway.http.client.message import ClientTransport, unsent_bytes
 from gateway.http.upstream.upstream import UpstreamResponse
-from gateway.proxy.exchange import AnswerCopy, Exchange
-from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
+from gateway.proxy.body_capture import CaptureBudget, CapturedBody, CapturingResponse
+from gateway.proxy.record import AnswerCopy, Exchange
 
 # The maximum bytes that wait for one client, and for all together. With more, the service waits for
 # the client, and keeps its place among the requests in flight.

@@ -1,33 +1,369 @@
-"""A connection to a service: HTTP/1.1, one exchange at a time."""
+"""The header fields of a response by which its connection goes: framing and keep-alive."""
 
 import asyncio
+import re
+import select
 from collections.abc import AsyncIterator, Callable
+from functools import lru_cache
 from math import inf
-from typing import Final, cast
+from random import random
+from typing import Any, Final, Protocol, Self, cast
 
 # httptools: Python's binding of llhttp, the parser of Node.js, which is strict by default.
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from gateway.base.errors import FaultCode
-from gateway.base.headers import HeaderFields
-from gateway.http.bounds.deadline import Deadline
-from gateway.http.turns.paced_reading import SLICE, PacedReading
-from gateway.http.turns.turn_writes import TurnTransport, TurnWrites
-from gateway.http.upstream.framing_fields import FRAMINGS, framing, trimmed
-from gateway.http.upstream.keep_alive import LOOK_AFTER, granted, is_quiet, jittered
-from gateway.http.upstream.request_head import write_request
-from gateway.http.upstream.service import Timeouts
-from gateway.http.upstream.streamed_response import MOMENT, SMALL, StreamedResponse
-from gateway.http.upstream.upstream import StaleConnectionError, UpstreamRequest, failure
-from gateway.http.upstream.upstream_state import (
+from gateway.base.headers import FIELD_LINE, FieldLines, FieldNames, HeaderFields, forwarding
+from gateway.http.bounds import Deadline, SlowHolders
+from gateway.http.connection_states import (
     AT_END,
     FREE,
     OVER,
-    TRANSITIONS,
+    UPSTREAM_TRANSITIONS,
     ConnectionEnd,
     UpstreamEvent,
     UpstreamState,
 )
+from gateway.http.transport import SLICE, PacedReading, TurnTransport, TurnWrites
+from gateway.http.upstream.service import Timeouts
+from gateway.http.upstream.upstream import StaleConnectionError, UpstreamRequest, failure
+
+_NAMES: Final = FieldNames({b"content-length", b"keep-alive", b"transfer-encoding"})
+_KNOWN: Final = _NAMES.known
+# What llhttp keeps behind a value, blanks and tabs, and no other octet of a value is below.
+_SPACE: Final = 0x20
+# Each field costs some microseconds, however short it is, and a link more; requests wait meanwhile.
+MOST_FIELDS: Final = 2048
+_DIGITS: Final = 18  # of a length; llhttp takes more
+_TOO_MANY = f"it sent more than {MOST_FIELDS} fields together"
+
+FRAMINGS: Final = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
+"""The versions of HTTP and the codings of each (RFC 9112, section 6.1); llhttp takes more."""
+
+
+class FramingError(Exception):
+    """The fields of a head, or of a trailer section, are too many, or their length is too long."""
+
+
+def framing(fields: HeaderFields) -> tuple[HeaderFields, int | None, bytes, bytes | None]:
+    """Return the fields as `trimmed` does, and what they say of the body and of the connection.
+
+    That is the declared length of the body, None without one; its transfer codings in lower case,
+    each with a comma behind it; and the value of Keep-Alive, None without one.
+
+    Args:
+        fields: the fields as llhttp reports them.
+
+    Raises:
+        FramingError: there are too many, or the length has too many digits.
+    """
+    if fields[MOST_FIELDS:]:
+        raise FramingError(_TOO_MANY)
+    length, coding, keep_alive = None, b"", None
+    blank = False
+    for name, value in fields:
+        try:
+            known = _KNOWN[name]
+        except KeyError:
+            known = _NAMES.examine(name)
+        if known == b"content-length":
+            if value[_DIGITS:]:
+                raise FramingError("a length of too many digits")
+            length = int(value)
+        elif known == b"keep-alive":
+            keep_alive = value
+        elif known is not None:
+            coding += value.rstrip(b" ").lower() + b","  # llhttp misses chunked by a tab
+        if value and value[-1] <= _SPACE:
+            blank = True
+    return trimmed(fields) if blank else fields, length, coding, keep_alive
+
+
+def trimmed(fields: HeaderFields) -> HeaderFields:
+    """Return fields without white space behind their values, which llhttp keeps.
+
+    It is no part of a value (RFC 9110, section 5.5).
+
+    Raises:
+        FramingError: there are too many.
+    """
+    if fields[MOST_FIELDS:]:
+        raise FramingError(_TOO_MANY)
+    return [(name, value.rstrip(b" \t")) for name, value in fields]
+
+
+# The idle time in seconds without a Keep-Alive field. Servers rarely grant less than five seconds,
+# so a server rarely closes a connection just as it is used again.
+_USUAL = 4.0
+# If a service grants a time in Keep-Alive, the idle time is one second less, up to these seconds.
+_LONGEST = 30.0
+# Each idle time is randomly shortened by up to this share, so that connections do not all end at
+# once.
+_JITTER = 0.25
+# `is_quiet` costs a system call, so it is checked only after so many seconds of idle time.
+LOOK_AFTER: Final = 0.01
+_TIMEOUT = re.compile(rb"(?:^|[,\s])timeout\s*=\s*\"?([0-9]{1,6})", re.IGNORECASE)
+
+
+def granted(value: bytes) -> float | None:
+    """Return the idle seconds that a Keep-Alive field allows; None if it has no timeout."""
+    found = _TIMEOUT.search(value)
+    return None if found is None else min(max(int(found[1]) - 1.0, 0.0), _LONGEST)
+
+
+def jittered(seconds: float | None) -> float:
+    """Return an idle time, by itself the usual one, shortened by a random share."""
+    return (_USUAL if seconds is None else seconds) * (1 - _JITTER * random())  # noqa: S311  # no secret depends on it
+
+
+def is_quiet(transport: TurnTransport) -> bool:
+    """Return whether the socket has no unread bytes and no end of the connection to read.
+
+    An unrequested response, such as 408 before the service closes (RFC 9110, section 15.5.9), must
+    not be taken for the answer to the next request.
+    """
+    end = transport.get_extra_info("socket")
+    if end is None or end.fileno() < 0:
+        return True
+    poll = select.poll()
+    poll.register(end.fileno(), select.POLLIN)
+    return not poll.poll(0)
+
+
+# A larger body is written as it is: to put it behind its head is to copy it, which takes
+# milliseconds, while nobody else is answered.
+_ONE_WRITE: Final = 64 * 1024
+
+
+def write_request(
+    write: Callable[[bytes], None], request: UpstreamRequest, authority: bytes
+) -> None:
+    """Write a request in HTTP/1.1: the head, and the body if it is complete.
+
+    Args:
+        write: writes to the connection.
+        request: the request to send.
+        authority: the authority of the target, for Host unless the request sets a host.
+    """
+    begin = f"{request.method} {request.target} HTTP/1.1"
+    lines = [
+        begin.encode("utf-8", "surrogateescape"),
+        b"Host: " + (request.host or authority),
+        *map(FIELD_LINE, request.fields),
+        *request.lines,
+    ]
+    body, rest = request.body, b""
+    if isinstance(body, bytes):
+        size = len(body)
+        if size > _ONE_WRITE:
+            body, rest = b"", body
+        lines += (b"Content-Length: %d" % size, b"", body)
+    elif body is None:
+        lines += (b"", b"")
+    elif request.length is None:
+        lines += (b"Transfer-Encoding: chunked", b"", b"")
+    else:
+        lines += (b"Content-Length: %d" % request.length, b"", b"")
+    write(b"\r\n".join(lines))
+    if rest:
+        write(rest)
+
+
+def forwarding_lines(peer: str, authority: str, via: bytes, inherited: FieldLines) -> bytes:
+    """Return the lines of `headers.forwarding` and of Via, joined, without the end of the last."""
+    fields = *forwarding(peer, authority, inherited), (b"Via", via)
+    return b"\r\n".join(map(FIELD_LINE, fields))
+
+
+known_forwarding_lines: Final = lru_cache(maxsize=1024)(forwarding_lines)
+"""The same for requests without a trusted proxy, whose fields are of any length, and not kept."""
+
+
+# With more bytes of the body than this since the reader last waited for some, reading from the
+# service pauses until it does again. So what the reader is still passing on counts as well.
+_HIGH_WATER: Final = 64 * 1024
+# With more unread pieces than this, the parser leaves others a turn.
+_CROWDED = 128
+
+SMALL: Final = 64 * 1024
+"""A body of at most so many bytes is awaited for a moment, so that it leaves in one write."""
+MOMENT = 0.005
+"""The time, in seconds, that the rest of a small body is awaited."""
+
+
+class ResponseTransport(Protocol):
+    """The part of a connection that its response uses.
+
+    Attributes:
+        loop: the event loop.
+        deadline: the deadline for what is awaited of the service.
+        timeouts: the timeouts of the exchange.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    deadline: Deadline
+    timeouts: Timeouts
+
+    def pause(self) -> None:
+        """Pause reading from the service."""
+        ...
+
+    def resume(self) -> None:
+        """Resume reading from the service."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes of the protocol that the connection switched to."""
+        ...
+
+    def close(self) -> None:
+        """Drop the connection at once."""
+        ...
+
+
+class StreamedResponse:
+    """A response that is read while it arrives; implements `UpstreamResponse`.
+
+    Attributes:
+        ended: a function that is called with the response, once, when no more of it is read.
+        lent: what that function goes by.
+        small: whether the body is small, so that the response is handed on when it is complete.
+    """
+
+    __slots__ = (
+        "_connection",
+        "_pieces",
+        "_size",
+        "_waiter",
+        "complete",
+        "ended",
+        "error",
+        "fields",
+        "head",
+        "holders",
+        "lent",
+        "reason",
+        "sized",
+        "small",
+        "status",
+        "switched",
+        "target",
+        "trailers",
+    )
+
+    def __init__(self, connection: ResponseTransport, target: str) -> None:
+        self._connection = connection
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self.complete = False
+        self.ended: Callable[[StreamedResponse], None] | None = None
+        self.error: Exception | None = None
+        self.head = False
+        self.holders: SlowHolders | None = None
+        self.lent: Any = None
+        self.status = 0
+        self.reason = b""
+        self.fields: HeaderFields = []
+        self.sized = False
+        self.small = False
+        self.switched = False
+        self.target = target
+        self.trailers: HeaderFields = []
+
+    @property
+    def crowded(self) -> bool:
+        """Whether much was parsed: many pieces since the last ones were read, or trailer fields."""
+        return len(self._pieces) > _CROWDED or bool(self.trailers)
+
+    async def arrived(self) -> Self:
+        """Wait for the head and return the response; cancelling the wait closes the connection.
+
+        A small body has arrived as well then, unless it takes longer than a moment.
+
+        Raises:
+            FaultError: the response cannot arrive any more.
+            StaleConnectionError: the service most likely did not receive the request.
+        """
+        try:
+            while not self.head or (self.small and not self.complete and self.error is None):
+                if self.error is not None:
+                    raise self.error
+                self._waiter = waiter = self._connection.loop.create_future()
+                await waiter
+        except BaseException:
+            self._connection.close()
+            self.error = None  # its traceback refers to this frame: a cycle
+            raise
+        return self
+
+    async def read(self) -> bytes:
+        """Return the next bytes of the body, empty at its end; raises FaultError."""
+        while not self._pieces:
+            if self.complete and self.error is None:
+                return b""
+            if self._size > _HIGH_WATER or self.switched:
+                self._connection.resume()
+            self._size = 0
+            if not self.switched:
+                self._connection.deadline.set(self._connection.timeouts.between_bytes)
+            await self.progress()
+        pieces = self._pieces
+        self._pieces = []
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def unread(self, data: bytes) -> None:
+        """Give back the bytes that were read, so that the next read returns them first."""
+        self._pieces.insert(0, data)
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes of the protocol that the connection switched to."""
+        await self._connection.write(data)
+
+    def release(self) -> None:
+        """Stop counting as a request in flight."""
+        ended, self.ended = self.ended, None
+        if ended is not None:
+            ended(self)
+
+    def abandon(self) -> None:
+        """Stop reading the response, and stop counting as a request in flight."""
+        if not self.complete:
+            self._connection.close()
+        ended, self.ended = self.ended, None
+        if ended is not None:
+            ended(self)
+
+    def feed(self, data: bytes) -> None:
+        """Add a received piece of the body."""
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._waiter is not None and not self.small:
+            self._connection.deadline.clear()
+            self.wake()
+        if self._size > _HIGH_WATER or self.switched:  # one piece of a tunnel at a time
+            self._connection.pause()
+
+    def hand_on(self) -> None:
+        """Hand the response on with what has arrived of its body."""
+        self.small = False
+        self.wake()
+
+    def wake(self) -> None:
+        """Wake the task that waits for progress."""
+        waiter = self._waiter
+        if waiter is not None:
+            self._waiter = None
+            if not waiter.done():  # not cancelled
+                waiter.set_result(None)
+
+    async def progress(self) -> None:
+        """Wait until more has arrived; raises FaultError or StaleConnectionError."""
+        if self.error is not None:
+            raise self.error
+        self._waiter = waiter = self._connection.loop.create_future()
+        await waiter
+
 
 # The maximum bytes of a response's head, and of its trailers; llhttp itself sets no bound.
 MAX_HEAD = 256 * 1024
@@ -36,10 +372,16 @@ _CONTROLS = bytes(byte for byte in (*range(32), 127) if byte != 9)
 _NO_PARSER, _SLOW = HttpResponseParser(None), "it took too long"
 _BEGUN: Final = UpstreamState.EARLY_HEAD
 _SPENT: Final = UpstreamState.SPENT  # read often, like the transitions of an ordinary exchange:
-_SEND_ALL: Final = TRANSITIONS.after(UpstreamEvent.SEND_ALL)
-_FINAL_HEAD: Final = TRANSITIONS.after(UpstreamEvent.FINAL_HEAD)
-_BEGIN, _PIECE = TRANSITIONS.after(UpstreamEvent.BEGIN), TRANSITIONS.after(UpstreamEvent.PIECE)
-_END, _RELEASE = TRANSITIONS.after(UpstreamEvent.END), TRANSITIONS.after(UpstreamEvent.RELEASE)
+_SEND_ALL: Final = UPSTREAM_TRANSITIONS.after(UpstreamEvent.SEND_ALL)
+_FINAL_HEAD: Final = UPSTREAM_TRANSITIONS.after(UpstreamEvent.FINAL_HEAD)
+_BEGIN, _PIECE = (
+    UPSTREAM_TRANSITIONS.after(UpstreamEvent.BEGIN),
+    UPSTREAM_TRANSITIONS.after(UpstreamEvent.PIECE),
+)
+_END, _RELEASE = (
+    UPSTREAM_TRANSITIONS.after(UpstreamEvent.END),
+    UPSTREAM_TRANSITIONS.after(UpstreamEvent.RELEASE),
+)
 
 
 class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no class
@@ -98,7 +440,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             self._state = _SEND_ALL.get(self._state) or _SEND_ALL[self._state]
             self.deadline.begin(timeouts.whole, timeouts.first_byte)
         else:
-            self._state = TRANSITIONS[self._state, UpstreamEvent.SEND_HEAD]
+            self._state = UPSTREAM_TRANSITIONS[self._state, UpstreamEvent.SEND_HEAD]
             self.deadline.begin(timeouts.whole)
             self._pump = self.loop.create_task(self._send_pieces(body, request.length is None))
         return response
@@ -148,7 +490,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         except Exception as error:  # whatever it is, the service would wait for the rest
             self._fail(error)
         else:
-            self._state = TRANSITIONS[self._state, UpstreamEvent.SENT]
+            self._state = UPSTREAM_TRANSITIONS[self._state, UpstreamEvent.SENT]
             if self._response is not None and not self._response.head:
                 self.deadline.set(self.timeouts.first_byte)
 
@@ -214,7 +556,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         self._transport = None
         self._lost(self)
         loss = AT_END[self._state]
-        self._state = TRANSITIONS[self._state, UpstreamEvent.LOST]
+        self._state = UPSTREAM_TRANSITIONS[self._state, UpstreamEvent.LOST]
         if loss is ConnectionEnd.END and exc is None:
             assert self._response is not None
             self._response.complete = True
@@ -269,9 +611,9 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         if parser.should_keep_alive():
             self._state = _FINAL_HEAD.get(self._state) or _FINAL_HEAD[self._state]
         elif coding or response.sized:
-            self._state = TRANSITIONS[self._state, UpstreamEvent.FINAL_LAST_HEAD]
+            self._state = UPSTREAM_TRANSITIONS[self._state, UpstreamEvent.FINAL_LAST_HEAD]
         else:
-            self._state = TRANSITIONS[self._state, UpstreamEvent.FINAL_ENDLESS_HEAD]
+            self._state = UPSTREAM_TRANSITIONS[self._state, UpstreamEvent.FINAL_ENDLESS_HEAD]
         if request.method == "HEAD":
             # llhttp has no access to the request's method, so it would wait for a body.
             self._parser = HttpResponseParser(self)
@@ -294,7 +636,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         if not (self._parser.should_upgrade() and request.permits(response.fields)):
             raise HttpParserError("it switched protocols unasked")
         cast(TurnTransport, self._transport).set_write_buffer_limits(0)  # see `TunnelRoom`
-        self._state = TRANSITIONS[self._state, UpstreamEvent.SWITCH]
+        self._state = UPSTREAM_TRANSITIONS[self._state, UpstreamEvent.SWITCH]
         response.status, response.head, response.switched = 101, True, True
         self.deadline.clear()
         response.wake()
@@ -314,7 +656,9 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             if sum(len(name) + len(value) + 4 for name, value in response.trailers) > MAX_HEAD:
                 raise HttpParserError("its trailer section is too large")
             if any(name.lower() == b"connection" for name, _ in response.trailers):
-                self._state = TRANSITIONS[self._state, UpstreamEvent.CLOSING]  # llhttp may close
+                self._state = UPSTREAM_TRANSITIONS[
+                    self._state, UpstreamEvent.CLOSING
+                ]  # llhttp may close
         self._state = state = _END.get(self._state) or _END[self._state]
         if state in OVER:
             response.complete = True

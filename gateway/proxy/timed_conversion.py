@@ -20,8 +20,8 @@ from gateway.base import function_process
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.function_process import FunctionProcess, NoProcessError
 from gateway.conversion.conversion_error import ConversionError
-from gateway.http.turns.thread_pace import Step, until
-from gateway.proxy.body.conversion_budget import overloaded
+from gateway.http.cooperative import Step, until
+from gateway.proxy.conversion_budget import overloaded
 
 T = TypeVar("T")
 # The number of such threads in one process, with those that wait for a process of their functions.

@@ -19,9 +19,9 @@ from gateway.conversion.formats.streams import events
 from gateway.http import content_coding
 from gateway.http.trace_parent import TRACE_FIELDS
 from gateway.http.upstream.upstream import NoRoomError, Upstream, UpstreamHead
-from gateway.proxy.body.conversion_room import ConversionRoom
-from gateway.proxy.exchange import Exchange
+from gateway.proxy.conversion_budget import ConversionRoom
 from gateway.proxy.message_rewriting import bodiless, rewrite_request, rewrite_response
+from gateway.proxy.record import Exchange
 from gateway.proxy.request_trace import ShadowTrace
 from gateway.rollout.differences import ComparedAnswer, RefusedField, refused_fields
 from gateway.rollout.shadow import DryRunMark, VersionShadow

@@ -1,24 +1,13 @@
-"""Shadows: send a client's request to another version's service too, and compare the answers.
-
-The client's answer comes from its own version's service and is forwarded as it arrives, while a
-bounded copy is kept. After that, the request is sent to the other service by the shadow's plan, and
-once more to the own service. A field in which two answers of the own service differ is noise; the
-differences in all other fields are counted.
-
-Requests that write are not sent a second time, unless the rules say so. They can be sent as a dry
-run, whose answer is compared, or only be validated: see `gateway.proxy.shadow.replay`.
-
-Comparisons have the lowest priority. When the process or a service is busy, or too many comparisons
-or bytes are waiting, a comparison is dropped and counted as shed. No comparison delays, changes or
-fails a client's answer.
-"""
+"""The CPU load of this process, which decides whether background work may run."""
 
 import asyncio
 import logging
+import os
 import secrets
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from math import inf
 from time import perf_counter
 from typing import Protocol
 
@@ -28,11 +17,10 @@ from gateway.base.headers import HeaderFields
 from gateway.base.overrides import VersionKey
 from gateway.base.span import Span
 from gateway.http.upstream.upstream import Upstream, UpstreamRequest, UpstreamResponse
-from gateway.proxy.exchange import Exchange
+from gateway.proxy.body_capture import CaptureBudget, CapturedBody, CapturingResponse
 from gateway.proxy.message_rewriting import bodiless
-from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
-from gateway.proxy.shadow.process_load import Load
-from gateway.proxy.shadow.replay import (
+from gateway.proxy.record import Exchange
+from gateway.proxy.replay import (
     CapturedAnswer,
     RequestValidator,
     ShedError,
@@ -54,6 +42,96 @@ from gateway.rollout.differences import (
 from gateway.rollout.shadow import DRY_RUN, SAFE, SEND, VALIDATE, VersionShadow
 from gateway.routing.plan import Plan, Refusal
 
+# The seconds between two measurements.
+_INTERVAL = 0.1
+# The share of background work grows by so much in a second with CPU time left.
+_GROWTH = 0.5
+# A task that begins more than so many seconds after its creation shows that the event loop lags.
+_LAG = 0.1
+# While so much background work waits to begin, more of it would wait in vain.
+_MOST_WAITING = 16
+
+
+class Load:
+    """Measures whether this process has CPU time left.
+
+    Time counts as used while the thread computes, and while it is ready to compute but waits for a
+    processor, since other processes may occupy all of them.
+
+    Args:
+        used: a function that returns the time used so far, in seconds.
+        most: the share of the process's time above which no background work begins; with 1,
+            background work begins whatever the load.
+
+    Attributes:
+        longest_lag: the seconds after its creation in which a task begins unless the process is
+            busy.
+    """
+
+    def __init__(self, used: Callable[[], float], most: float) -> None:
+        self._measure = used
+        self._most = most
+        self.longest_lag = _LAG if most < 1 else inf
+        self._at = time.monotonic()
+        self._due = self._at + _INTERVAL
+        self._used = used()
+        self._high = False
+        self._crowded = False
+        self._share = 1.0
+
+    @property
+    def high(self) -> bool:
+        """Whether the process is too busy for background work."""
+        if time.monotonic() >= self._due:
+            self._look()
+        return self._high
+
+    def waits(self, waiting: int) -> None:
+        """Note how much background work waits to begin, whenever that changes."""
+        self._crowded = self._most < 1 and waiting >= _MOST_WAITING
+
+    def thin(self, draw: float) -> float:
+        """Return the draw of a request for the share of background work that there is time for.
+
+        Of evenly distributed draws, as large a share stays below 1, and is evenly distributed; the
+        others are 1. While the process is too busy, or much work waits, all are. After a
+        measurement without time left the share is halved, and grows slowly (as in RFC 5681,
+        section 3.1), so that a process close to its limit does not swing between all background
+        work and none.
+
+        Args:
+            draw: a random number, at least 0 and below 1.
+        """
+        if time.monotonic() >= self._due:
+            self._look()
+        share = self._share
+        return 1.0 if draw >= share or self._high or self._crowded else draw / share
+
+    def _look(self) -> None:
+        now, used = time.monotonic(), self._measure()
+        passed = now - self._at
+        self._high = self._most < 1 and used - self._used > self._most * passed
+        self._at, self._used, self._due = now, used, now + _INTERVAL
+        grown = min(1.0, self._share + _GROWTH * passed)
+        self._share = self._share / 2 if self._high else grown
+
+
+def time_used() -> Callable[[], float]:
+    """Return a function that measures the time used by this thread, in seconds."""
+    try:
+        # Linux counts nanoseconds of running and of waiting to run (scheduler/sched-stats.rst).
+        # The file stays open as long as the process runs.
+        held = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return time.thread_time
+
+    def used() -> float:
+        on, waiting, *_ = os.pread(held, 128, 0).split()
+        return (int(on) + int(waiting)) / 1e9
+
+    return used
+
+
 _log = logging.getLogger(__name__)
 
 # The bounds on comparisons in this process: running, waiting, seconds of waiting and of running.
@@ -72,7 +150,7 @@ _PARTIAL = (206, 304)
 
 
 class ShadowCounter(Protocol):
-    """The part of `gateway.proxy.recorder.Recorder` that shadows use."""
+    """The part of `gateway.proxy.record.Recorder` that shadows use."""
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
         """Increment a counter."""

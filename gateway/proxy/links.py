@@ -13,10 +13,10 @@ from gateway.base import headers
 from gateway.base.errors import Fault, FaultCode, FaultError, method_not_allowed
 from gateway.base.headers import FieldLines, HeaderFields
 from gateway.base.path_templates import has_dot_segment
-from gateway.http.client.client_request import LONGEST_AUTHORITY, is_authority
+from gateway.http.client.message import LONGEST_AUTHORITY, is_authority
 from gateway.http.cookie import map_cookie
 from gateway.http.upstream.upstream import failure
-from gateway.proxy.exchange import Exchange
+from gateway.proxy.record import Exchange
 from gateway.routing.links import LinkMapper, MappedLink, map_link_field
 from gateway.routing.options import client_methods, methods_elsewhere
 from gateway.routing.plan import Plan
@@ -351,12 +351,3 @@ def _plain(prefix: str) -> str:
 
 def _first(values: Sequence[str]) -> str:
     return values[0].partition(",")[0].strip(" \t") if values else ""
-
-
-_LOGGED = 200
-_UNSAFE = re.compile(r"[^!-~]")
-
-
-def without_query(link: str) -> str:
-    """Return a link as it can be logged: without the query, which may hold secrets."""
-    return _UNSAFE.sub("?", link.partition("?")[0].partition("#")[0][:_LOGGED])

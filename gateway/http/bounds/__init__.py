@@ -1,1 +1,0 @@
-"""Bounds on what slow peers hold."""

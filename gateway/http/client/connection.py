@@ -1,0 +1,744 @@
+"""The counts of client connections in one process, and the bounds on clients."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol, TypeVar, cast
+
+from aiohttp import StreamReader
+from aiohttp.http import HttpRequestParser, RawRequestMessage
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.web import RequestHandler, RequestPayloadError, Server
+
+from gateway.base.addresses import plain_address
+from gateway.base.errors import Fault, FaultCode, FaultError
+from gateway.http.bounds import Deadline, WaitingBytes
+from gateway.http.client import request_parsing
+from gateway.http.client.message import (
+    ClientResponse,
+    ClientTransport,
+    RequestMessage,
+    Tunnel,
+    has_left,
+    reset,
+    unsent_bytes,
+)
+from gateway.http.client.request_parsing import (
+    UNREAD,
+    RefusedRequest,
+    malformed,
+    refused,
+    too_heavy,
+)
+from gateway.http.connection_states import BETWEEN, CLIENT_TRANSITIONS, ClientEvent, ClientState
+from gateway.http.limits import Limits
+from gateway.http.transport import TurnTransport, TurnWrites
+
+_ALL_WAITING = 96 * 1024 * 1024
+
+
+class ClientBound(StrEnum):
+    """The bounds on clients, by their label in the metric."""
+
+    CONNECTIONS = "connections"
+    """The maximum number of clients is connected: a further one is refused."""
+    HEADER_BYTES = "header_bytes"
+    """The head of a request, or what surrounds the chunks of its body, is too large: refused."""
+    HEADER_SECONDS = "header_seconds"
+    """The head of a request takes too long: it is refused."""
+    SLOW = "slow"
+    """A client takes next to nothing of its response while others wait for what is held for it, or
+    what waits for all clients, or in all tunnels, takes too much: its connection is cut."""
+    STALL_SECONDS = "stall_seconds"
+    """A client receives nothing of its response for too long: its connection is cut."""
+    TUNNELS = "tunnels"
+    """The maximum number of connections has switched protocols: a further one is refused."""
+    TUNNEL_SECONDS = "tunnel_seconds"
+    """No bytes pass through a connection that has switched protocols: it is cut."""
+
+
+@dataclass(slots=True)
+class ClientTotals:
+    """The current counts of client connections in this process.
+
+    Attributes:
+        reached: a function that is called whenever a bound is reached.
+        most: the number of connections for which the file descriptors suffice.
+        connections: the number of open connections.
+        tunnels: the number of open connections that have switched to another protocol.
+        waiting: the bytes that wait for clients who do not take them, buffered or converted ones
+            among them; those of all connections together are bounded.
+    """
+
+    reached: Callable[[ClientBound], None]
+    most: int
+    connections: int = 0
+    tunnels: int = 0
+    waiting: WaitingBytes = field(default_factory=lambda: WaitingBytes(_ALL_WAITING))
+
+
+E = TypeVar("E", bound=ClientResponse)
+
+
+class HttpHandler(Protocol[E]):
+    """The handler to which client connections pass their requests."""
+
+    @property
+    def limits(self) -> Limits:
+        """The limits for new connections."""
+        ...
+
+    def begin(
+        self, connection: ClientTransport, message: RequestMessage, content: StreamReader
+    ) -> E:
+        """Return the exchange of a request whose head has arrived."""
+        ...
+
+    async def answer(self, exchange: E) -> None:
+        """Answer a request and handle every failure; cancelled when the client disconnects."""
+        ...
+
+    def refuse(self, exchange: E, fault: Fault) -> None:
+        """Answer a request that could not be parsed with a fault."""
+        ...
+
+
+# The parser stops after twice so many unread bytes of a body, or after so many unread chunks, since
+# a chunk costs some microseconds however small it is. This bounds what is parsed for one client in
+# one turn of the event loop.
+_PARSED_A_TURN = 16 * 1024
+_CHUNKS_A_TURN = 128
+# Into so many pieces received bytes are cut in one turn of the event loop.
+_PIECES_A_TURN = 64
+LOOK_AFTER = 1.0
+"""After so many seconds without reading, it is looked whether the client has left."""
+_END_OF_SECTION = b"\r\n\r\n"
+
+_IDLE, _TUNNEL = ClientState.IDLE, ClientState.TUNNEL
+_Parsed = Sequence[tuple[RawRequestMessage, StreamReader]]
+_REQUEST = CLIENT_TRANSITIONS.after(ClientEvent.REQUEST)
+_ASKED = _REQUEST[_IDLE]
+_OTHER_PROTOCOL = malformed("it is of another protocol")
+
+
+class RequestReceiver(RequestHandler):
+    """Receives requests of a client, and holds the state of its connection.
+
+    Args:
+        server: the server that accepted the connection.
+        limits: the limits for the connection.
+        totals: the counts of connections and tunnels in this process.
+        loop: the event loop.
+        too_slow: a function that is called when the deadline of the connection passes.
+    """
+
+    __slots__ = (
+        "_arriving",
+        "_deadline",
+        "_dropped",
+        "_due",
+        "_last",
+        "_limits",
+        "_line",
+        "_method",
+        "_rest",
+        "_resuming",
+        "_seam",
+        "_state",
+        "_totals",
+        "_unfinished",
+        "_unread",
+    )
+
+    def __init__(
+        self,
+        server: Server,
+        limits: Limits,
+        totals: ClientTotals,
+        loop: asyncio.AbstractEventLoop,
+        too_slow: Callable[[], None],
+    ) -> None:
+        super().__init__(
+            server,
+            loop=loop,
+            access_log=None,  # type: ignore[arg-type]  # for aiohttp, None is no log
+            auto_decompress=False,
+            keepalive_timeout=0,  # `_deadline` does this
+            read_bufsize=_PARSED_A_TURN,
+            max_line_size=limits.target,
+            max_field_size=request_parsing.longest_field(limits),
+            max_headers=limits.header_fields,
+        )
+        self._limits = limits
+        self._totals = totals
+        self._deadline = Deadline(loop, too_slow)
+        self._state = ClientState.IDLE
+        self._arriving: StreamReader | None = None  # the body that is being parsed
+        self._due: int | None = 0  # how much of it is still to come; None if it has chunks
+        self._last = False  # whether no request can follow the one that is being parsed
+        self._line: bytes | None = b""  # of a head, while its first line is incomplete
+        self._method = ""  # of a head that the parser gets with another one
+        self._unread = UNREAD  # stands for a head that cannot be parsed
+        self._seam = b""  # the last bytes parsed, in which the end of a head may have begun
+        # The bytes of the incomplete head; in a chunked body, those since the last content, which
+        # are framing and trailer fields.
+        self._unfinished = 0
+        self._rest = b""  # what waits to be parsed
+        self._dropped = False  # whether bytes came behind the last request
+        self._resuming = False
+
+    def data_received(self, data: bytes) -> None:
+        """Parse received bytes; a malformed body raises an error in its reader."""
+        if self._state is not _IDLE or self._rest or self._close or self._force_close:
+            self._bytes_came(data)
+            return
+        # The most frequent case, in one frame for speed: a head, and perhaps its body, as a whole.
+        size, end = len(data), data.find(_END_OF_SECTION) + 4
+        if end < 4 or size > self._limits.header_bytes or not request_parsing.HTTP.match(data):
+            self._bytes_came(data)
+            return
+        assert self._parser is not None
+        try:
+            came, self._upgraded, _ = self._parser.feed_data(data if size == end else data[:end])
+        except HttpProcessingError:
+            self._parser, came, end = self._new_parser(), [], 0  # it is refused below
+        if not came:  # these were empty lines before a head
+            self._bytes_came(data[end:])
+            return
+        message, content = came[0]
+        due = 0
+        if content is not EMPTY_PAYLOAD and not content.is_eof():
+            due = -1 if message.chunked else int(message.headers["Content-Length"][-20:])
+        if size - end != due or message.should_close or message.upgrade or due > _PARSED_A_TURN:
+            self._head_came(message, content, data, end)
+            self._parse(data[end:])
+            self._requests_came()
+            return
+        if due:
+            self._parser.feed_data(data[end:])
+        self._messages.append((message, content))
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+        self._state = _ASKED
+        self._deadline.clear()
+
+    def _bytes_came(self, data: bytes) -> None:
+        if self._state is _TUNNEL or self._upgraded:
+            super().data_received(data)
+            return
+        if self._force_close or self._close or self._state > _TUNNEL:
+            self._dropped = True
+            return
+        waiting = len(self._messages)
+        if not data and self._arriving is not None and not self._reading_paused:
+            self._parse_body(b"", 0)  # what the parser has kept since it was paused
+        if self._rest:
+            data, self._rest = self._rest + data, b""
+        self._parse(data)
+        if len(self._messages) > waiting:
+            self._requests_came()
+        elif self._unfinished and self._state in BETWEEN:
+            self._await_head()
+
+    def _parse(self, data: bytes) -> None:
+        """Parse bytes piece by piece, as long as no other piece has to wait."""
+        begin, pieces = 0, 0
+        while begin < len(data):
+            if self._close:
+                self._dropped = True
+            elif self._upgraded:
+                self._message_tail = data[begin:]
+            elif self._reading_paused or len(self._messages) >= self._max_msg_queue_size:
+                self._rest = data[begin:]
+            elif pieces == _PIECES_A_TURN:
+                self._rest = data[begin:]
+                self._reading_paused = True
+                self._pause_transport_reading()
+                self.resume_reading()  # in the next turn
+            else:
+                parse = self._parse_head if self._arriving is None else self._parse_body
+                begin = parse(data, begin)
+                pieces += 1
+                continue
+            break
+
+    def _parse_head(self, data: bytes, begin: int) -> int:
+        """Parse bytes up to the end of a head at most; return where they end."""
+        end = self._end_of_section(data, begin)
+        piece, line = data[begin:end], self._line
+        if line is not None:
+            line += piece
+            self._unread = request_parsing.unread(line)
+        assert self._parser is not None
+        came: _Parsed
+        try:
+            came, self._upgraded, _ = self._parser.feed_data(piece)
+        except HttpProcessingError as error:
+            came = self._parse_other_words(line or b"", error)
+        if came:
+            ((message, content),) = came
+            self._head_came(message, content, line, self._unfinished + len(piece))
+        elif not self._close:
+            self._part_came(piece, line)
+        return end
+
+    def _head_came(
+        self, message: RawRequestMessage, content: StreamReader, line: bytes | None, size: int
+    ) -> None:
+        self._line, self._seam, self._unfinished = b"", b"", 0
+        if line is not None and not request_parsing.HTTP.match(line):
+            self._refuse_next(_OTHER_PROTOCOL)
+            return
+        if self._method:
+            message, self._method = message._replace(method=self._method), ""
+        limit = self._limits.header_bytes
+        if size > limit and request_parsing.size(message) > limit:
+            self._refuse_next(too_heavy(self._limits), message)
+            return
+        self._messages.append((message, content))
+        self._last = message.should_close or message.upgrade
+        if content.is_eof():
+            self._request_over()
+            return
+        self._arriving = content
+        self._due = None if message.chunked else int(message.headers["Content-Length"][-20:])
+        # aiohttp derives both from the bytes, and has no other way to set them.
+        content._high_water_chunks = _CHUNKS_A_TURN  # noqa: SLF001
+        content._low_water_chunks = _CHUNKS_A_TURN // 2  # noqa: SLF001
+
+    def _part_came(self, piece: bytes, line: bytes | None) -> None:
+        """Note a part of a head, whose first line is given unless it came earlier as a whole."""
+        if not self._unfinished and not piece.strip(b"\r\n"):
+            return  # empty lines before a head are ignored (RFC 9112, section 2.2)
+        self._seam = (self._seam + piece)[-3:]
+        self._unfinished += len(piece)
+        if line is not None and b"\n" in line.lstrip(b"\r\n"):
+            if not request_parsing.HTTP.match(line):
+                self._refuse_next(_OTHER_PROTOCOL)
+                return
+            line = None
+        self._line = line
+        if self._unfinished > request_parsing.largest_head(self._limits):
+            self._refuse_next(too_heavy(self._limits))
+
+    def _parse_other_words(self, head: bytes, error: HttpProcessingError) -> _Parsed:
+        """Parse a refused head in known words; it is empty if its first line was accepted."""
+        fault = request_parsing.fault(error, self._limits)
+        known, self._method = request_parsing.in_known_words(head)
+        if known != head:
+            self._parser = parser = self._new_parser()
+            try:
+                came, self._upgraded, _ = parser.feed_data(known)
+            except HttpProcessingError as again:
+                fault = request_parsing.fault(again, self._limits)
+            else:
+                return came
+        self._refuse_next(fault)
+        return ()
+
+    def _parse_body(self, data: bytes, begin: int) -> int:
+        """Parse bytes up to the end of a body at most; return where they end."""
+        content, due = self._arriving, self._due
+        assert content is not None
+        assert self._parser is not None
+        end = self._end_of_section(data, begin) if due is None else begin + due
+        piece, before = data[begin:end], content.total_bytes
+        try:
+            _, self._upgraded, _ = self._parser.feed_data(piece)
+            if due is None and not (content.is_eof() or self._reading_paused):
+                # aiohttp's parser stops late, perhaps for a pause that is over, and keeps the rest.
+                _, self._upgraded, _ = self._parser.feed_data(b"")
+        except HttpProcessingError as error:
+            self._refuse_body(content, request_parsing.fault(error, self._limits))
+            return begin + len(piece)
+        if content.is_eof():
+            self._request_over()
+        elif due is not None:
+            self._due = due - len(piece)
+        else:
+            self._seam = b"" if piece.endswith(_END_OF_SECTION) else (self._seam + piece)[-3:]
+            self._unfinished = 0 if content.total_bytes > before else self._unfinished + len(piece)
+            if self._unfinished > request_parsing.largest_head(self._limits):
+                self._totals.reached(ClientBound.HEADER_BYTES)
+                self._refuse_body(content, malformed("Too much around the content"))
+        return begin + len(piece)
+
+    def _end_of_section(self, data: bytes, begin: int) -> int:
+        """Return where the first empty line ends, which ends a head and may end chunks."""
+        seam = self._seam  # of the bytes before all of these
+        end = (seam + data if seam else data).find(_END_OF_SECTION, begin) - len(seam)
+        return len(data) if end < -len(seam) else end + len(_END_OF_SECTION)
+
+    def _request_over(self) -> None:
+        """Expect another request, if one can follow the one that has come as a whole."""
+        if self._due is None:
+            # aiohttp's parser keeps the last trailer field and adds it to the header of the next
+            # request, which may be another user's if a proxy in front shares connections.
+            self._parser = self._new_parser()
+        self._arriving, self._due, self._seam, self._unfinished = None, 0, b"", 0
+        if self._last and not self._upgraded:
+            self._close = True  # what follows is to be ignored (RFC 9112, section 9.6)
+
+    def _refuse_next(self, fault: Fault, message: RequestMessage | None = None) -> None:
+        """Have a request refused in its turn, and drop all that follows."""
+        self._close = True
+        self._messages.append((refused(fault, message or self._unread), EMPTY_PAYLOAD))
+
+    def _refuse_body(self, content: StreamReader, fault: Fault) -> None:
+        self._close, self._arriving = True, None
+        # aiohttp's reader misses it in the turn in which it is woken by the end of a chunk.
+        self._loop.call_soon(content.set_exception, RequestPayloadError())
+        if self._messages:  # the request is the last of those that wait
+            self._messages[-1] = refused(fault, self._messages[-1][0]), EMPTY_PAYLOAD
+
+    def _requests_came(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+        if self._state in BETWEEN:
+            self._state = _REQUEST[self._state]
+            self._deadline.clear()
+        if len(self._messages) > 1 and not self._buffer_paused:
+            self._pause_reading_for_buffer()  # further requests wait in the kernel
+
+    def _await_head(self) -> None:
+        if self._state is ClientState.IDLE:
+            self._deadline.set(self._limits.header_seconds)
+        self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.BYTES]
+
+    def _pause_transport_reading(self) -> None:
+        """Pause reading, so that nothing tells that the client leaves; it is looked for that."""
+        super()._pause_transport_reading()
+        if ClientState.HEAD < self._state < _TUNNEL:  # a request is under way
+            self._deadline.set(LOOK_AFTER)
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Resume parsing in the next turn of the event loop, after other connections."""
+        if not resume_parser:
+            super().resume_reading(resume_parser=False)
+        elif self._reading_paused and not self._resuming:
+            # The reader of a body asks for each chunk that it takes, paused or not.
+            self._resuming = True
+            self._loop.call_soon(self._resume)
+
+    def _resume(self) -> None:
+        self._resuming = False
+        super().resume_reading()
+
+    def _new_parser(self) -> HttpRequestParser:
+        return request_parsing.new_parser(self, self._loop, self._limits, self._read_bufsize)
+
+
+_log = logging.getLogger(__name__)
+
+# For how many seconds bytes that a client still sends after its answer are read and dropped.
+_LINGER = 5.0
+_AGAIN = ((b"Retry-After", b"1"),)
+
+_LAST, _ENDING = ClientState.LAST, ClientState.ENDING
+_TAKE = CLIENT_TRANSITIONS.after(ClientEvent.TAKE)
+_ANSWERED = CLIENT_TRANSITIONS.after(ClientEvent.ANSWERED)
+_LAST_ANSWERED = CLIENT_TRANSITIONS.after(ClientEvent.LAST_ANSWERED)
+
+
+class ClientConnection(RequestReceiver):
+    """A client's connection: answers the requests that `RequestReceiver` receives.
+
+    Its states are defined in `client_state`.
+
+    Args:
+        server: the server that accepted the connection.
+        answers: the handler of its requests.
+        totals: the counts of connections and tunnels in this process.
+        writes: what sends the answers of a turn of the event loop.
+        loop: the event loop.
+    """
+
+    __slots__ = (
+        "_answers",
+        "_down",
+        "_passed",
+        "_tunnel",
+        "_unsent",
+        "_writes",
+        "own",
+        "peer",
+        "stall_seconds",
+    )
+
+    def __init__(
+        self,
+        server: Server,
+        answers: HttpHandler[Any],
+        totals: ClientTotals,
+        writes: TurnWrites,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        super().__init__(server, answers.limits, totals, loop, self._too_slow)
+        self._answers = answers
+        self._writes = writes
+        self._down: ClientResponse | None = None
+        self._tunnel: Tunnel | None = None
+        self._passed = self._unsent = 0
+        self.peer = self.own = ""
+        self.stall_seconds = self._limits.stall_seconds
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Store the two addresses; refuse the connection if there are too many."""
+        peer = transport.get_extra_info("peername")  # None if the client has disconnected
+        self.peer = plain_address(peer[0]) if peer else ""
+        host, port = transport.get_extra_info("sockname")[:2]
+        host = plain_address(host)
+        self.own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        joined = TurnTransport(cast(asyncio.Transport, transport), self._writes)
+        # All that waits is counted: below a mark that is higher, ten thousand clients may each
+        # leave a small answer.
+        joined.set_write_buffer_limits(0)
+        super().connection_made(cast(asyncio.Transport, joined))
+        self._deadline.set(self._limits.idle_seconds)
+        if self._totals.connections > min(self._limits.connections, self._totals.most):
+            detail = "Too many clients are connected; try again."
+            fault = Fault(FaultCode.OVERLOADED, detail, fields=_AGAIN)
+            self._turn_away(ClientBound.CONNECTIONS, fault)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Close the state and cancel the deadline."""
+        self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.LOST]
+        self._deadline.cancel()
+        self._totals.waiting.release(self.give_way)
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Write no more; count what waits of an answer that has ended, which nobody drains."""
+        super().pause_writing()
+        if self._down is None and self.transport is not None:
+            self._totals.waiting.hold(self.give_way, self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """Write again."""
+        self._totals.waiting.release(self.give_way)
+        super().resume_writing()
+
+    # Timeouts, and the end of the connection.
+
+    def _too_slow(self) -> None:
+        if ClientState.HEAD < self._state < ClientState.TUNNEL:
+            self._look_for_client()
+        elif self._state is ClientState.HEAD:
+            seconds = self._limits.header_seconds
+            detail = f"The header fields were not there within {seconds:g} seconds."
+            self._turn_away(ClientBound.HEADER_SECONDS, Fault(FaultCode.REQUEST_TIMEOUT, detail))
+        elif self._state is ClientState.IDLE:
+            self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.REFUSE]
+            self._close_transport()
+        elif self._state is ClientState.ENDING:
+            if self._takes():
+                self._deadline.set(self._limits.stall_seconds)
+            else:
+                self._totals.reached(ClientBound.STALL_SECONDS)
+                self.cut()
+        elif self._tunnel is not None and self._down is not None:
+            before, self._passed = self._passed, self._down.bytes_sent + self._tunnel.received
+            if self._passed > before:
+                self._deadline.set(self._limits.tunnel_seconds)
+            else:
+                self._totals.reached(ClientBound.TUNNEL_SECONDS)
+                self.cut()
+
+    def _look_for_client(self) -> None:
+        # While it is not read, nothing else tells; a body may end behind what is not read yet.
+        if self.transport is not None and (self._buffer_paused or self._reading_paused):
+            self._deadline.set(LOOK_AFTER)
+            if has_left(self.transport, reset=not self._messages):
+                self.cut()
+
+    def _turn_away(self, bound: ClientBound, fault: Fault) -> None:
+        self._totals.reached(bound)
+        self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.REFUSE]
+        try:
+            self._answers.refuse(self._answers.begin(self, self._unread, EMPTY_PAYLOAD), fault)
+        finally:  # no deadline is left that would close the connection
+            self._close_transport()
+
+    def _close_transport(self) -> None:
+        # Written bytes are sent before the close, under the same stall timeout as any response.
+        if self.transport is not None:
+            self._unsent = unsent_bytes(self.transport)
+            self._deadline.set(self._limits.stall_seconds)
+            self.transport.close()
+
+    def _takes(self) -> bool:
+        """Return whether the client received enough in the last `stall_seconds`."""
+        assert self.transport is not None
+        before, self._unsent = self._unsent, unsent_bytes(self.transport)
+        return before - self._unsent >= max(1, self._limits.min_rate * self._limits.stall_seconds)
+
+    async def drain(self) -> None:
+        """Wait until the client has received most of the written bytes.
+
+        Raises:
+            ConnectionError: the client received too little for `stall_seconds`, or disconnected.
+        """
+        waiting = self._totals.waiting
+        try:
+            while True:
+                if self.transport is not None:
+                    self._unsent = unsent_bytes(self.transport)
+                    waiting.hold(self.give_way, self.transport.get_write_buffer_size())
+                try:
+                    async with asyncio.timeout(self._limits.stall_seconds):
+                        await self._drain_helper()
+                    return
+                except TimeoutError:
+                    self._drain_waiter = None  # the time-out cancelled this future
+                    if self.transport is not None and self._takes():
+                        continue
+                    self._totals.reached(ClientBound.STALL_SECONDS)
+                    why = "the client took too little of the response"
+                    raise ConnectionAbortedError(why) from None
+        finally:
+            waiting.release(self.give_way)
+
+    def switch(self) -> Tunnel:
+        """Stop parsing HTTP; return a tunnel that reads the client's bytes from now on.
+
+        Raises:
+            FaultError: too many connections have switched protocols already.
+        """
+        if self._totals.tunnels >= self._limits.tunnels:
+            self._totals.reached(ClientBound.TUNNELS)
+            detail = "Too many connections have switched protocols; try again."
+            raise FaultError(Fault(FaultCode.OVERLOADED, detail, fields=_AGAIN))
+        self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.SWITCH]
+        self._totals.tunnels += 1
+        self._deadline.set(self._limits.tunnel_seconds)
+        tunnel = Tunnel(self._pause_transport_reading, self._resume_transport_reading)
+        self._tunnel = tunnel
+        self.set_parser(tunnel)  # type: ignore[arg-type]  # typed for WebSockets, calls only these
+        return tunnel
+
+    def finish(self) -> None:
+        """Close the connection, after any answer that is under way or due."""
+        self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.FINISH]
+        if self._down is not None:
+            self._down.keep_alive = False
+        elif self.transport is not None and self._state is ClientState.ENDING:
+            self.transport.close()
+
+    def cut(self) -> None:
+        """Reset the connection at once, even during an answer."""
+        if self.transport is not None:
+            reset(self.transport)
+
+    def give_way(self) -> None:
+        """Cut the connection, since others wait for what this slow client holds."""
+        self._totals.reached(ClientBound.SLOW)
+        self.cut()
+
+    # The task of the connection.
+
+    async def start(self) -> None:
+        """Answer the requests one after the other; this is the connection's task."""
+        try:
+            while self._state is not _ENDING and not self._force_close:
+                if not self._messages:
+                    self._waiter = self._loop.create_future()
+                    try:
+                        await self._waiter
+                    finally:
+                        self._waiter = None
+                message, content = self._messages.popleft()
+                # aiohttp's parser counts the pipelined requests, and stops at a limit.
+                if self._parser is not None:
+                    self._parser.message_consumed()
+                if self._buffer_paused and not self._messages:
+                    self._resume_reading_if_drained()
+                keep = await self._answer(message, content)
+                finishing = self._state is _LAST
+                answered = _ANSWERED if keep else _LAST_ANSWERED
+                self._state = answered.get(self._state) or answered[self._state]
+                if self._state is not _IDLE:
+                    await self._linger(message, content, finishing=finishing)
+                elif self._messages:
+                    self._state = _REQUEST[_IDLE]
+                    # One answer per connection in a turn of the event loop, so that pipelining
+                    # clients get no larger share (Envoy's max_requests_per_io_cycle).
+                    await asyncio.sleep(0)
+                elif self._unfinished:
+                    self._await_head()
+                else:
+                    self._deadline.set(self._limits.idle_seconds)
+            self._close_transport()
+        except Exception:  # without its task, the connection would stay open forever
+            _log.exception("a client's connection failed")
+            self.cut()
+
+    async def _answer(self, message: object, content: StreamReader) -> bool:
+        """Answer one request; return whether another can follow on this connection."""
+        self._state = _TAKE.get(self._state) or _TAKE[self._state]
+        self._request_in_progress = True
+        try:
+            if isinstance(message, RawRequestMessage):
+                self._down = down = self._answers.begin(self, message, content)
+                if self._state is _LAST or message.upgrade:
+                    # After an Upgrade request the parser stops, so no request can follow.
+                    down.keep_alive = False
+                await self._answers.answer(down)
+            else:
+                down = self._refuse(message, content)
+            if self._paused:  # a pipelining client that does not read waits here
+                await self.drain()
+            keep = down.keep_alive and (
+                content is EMPTY_PAYLOAD or content.at_eof() or await self._read_rest(content)
+            )
+        except ConnectionError:
+            self.cut()
+            keep = False
+        finally:
+            self._down = None
+            if self._tunnel is not None:
+                self._tunnel = None
+                self._totals.tunnels -= 1
+            self._request_in_progress = False
+            if self._handler_waiter is not None and not self._handler_waiter.done():
+                self._handler_waiter.set_result(None)
+        return keep
+
+    def _refuse(self, message: object, content: StreamReader) -> ClientResponse:
+        assert isinstance(message, RefusedRequest)  # no other stands in the queue
+        if message.fault == too_heavy(self._limits):
+            self._totals.reached(ClientBound.HEADER_BYTES)
+        down: ClientResponse = self._answers.begin(self, message.message, content)
+        self._down = down
+        down.keep_alive = False
+        self._answers.refuse(down, message.fault)
+        return down
+
+    async def _read_rest(self, content: StreamReader) -> bool:
+        # The next request comes after the rest of this request's body.
+        try:
+            async with asyncio.timeout(_LINGER):
+                await asyncio.sleep(0)  # lets the previous reader of the body stop
+                while await content.readany():
+                    pass
+        except (TimeoutError, RequestPayloadError, HttpProcessingError):
+            return False
+        return True
+
+    async def _linger(self, message: object, content: StreamReader, *, finishing: bool) -> None:
+        # A close while the client still sends resets the connection, and the answer may be lost. So
+        # only the sending side is closed first, and what comes is dropped for a while (RFC 9112,
+        # section 9.6). A close by the client cancels the task. A shutdown waits for no quiet one.
+        sends = self._dropped or self._rest or self._messages or not content.is_eof()
+        last = isinstance(message, RawRequestMessage) and message.should_close
+        if not sends and (last or finishing):
+            return
+        transport = self.transport
+        self._deadline.clear()
+        if transport is not None and not transport.is_closing():
+            self._close = True
+            self.resume_reading(resume_parser=False)
+            transport.write_eof()
+            await asyncio.sleep(_LINGER)

@@ -1,1 +1,0 @@
-"""Fair shares of the event loop."""

@@ -1,1 +1,0 @@
-"""Message bodies: decoding of content codings and conversion of JSON between versions."""

@@ -1,1 +1,0 @@
-"""Shadow traffic: captures requests, replays them in the background, and compares the answers."""
