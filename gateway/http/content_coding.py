@@ -270,21 +270,18 @@ CODINGS = ("zstd", "gzip", "br")
 _MEMBER = re.compile(
     r"([!#$%&'*+\-.^_`|~0-9A-Za-z]+)(?:[ \t]*;[ \t]*[qQ]=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?\Z"
 )
-# The longest list that is read, in characters. Clients send less; one of 64 KiB takes 20 ms.
-_LONGEST = 1024
-
-
-def accepted_coding(values: Sequence[str]) -> str | None:
-    """Return the coding that a client prefers, or None where it wants none, or names none.
-
-    A list that is too long gets no coding, which every client has to take.
-    """
-    text = ",".join(values)
-    return _preferred(text) if len(text) <= _LONGEST else None
+LONGEST_ACCEPT_ENCODING = 1024
+"""The maximum length of a list that is read, in characters. One of 64 KiB would take 20 ms."""
 
 
 @lru_cache(maxsize=256)  # clients send few different values
-def _preferred(text: str) -> str | None:
+def accepted_coding(text: str) -> str | None:
+    """Return the coding that a client prefers, by its Accept-Encoding (RFC 9110, section 12.5.3).
+
+    Returns:
+        One of `CODINGS`, or None if the client wants or names none. A list longer than
+        `LONGEST_ACCEPT_ENCODING` must not be passed; it gets no coding.
+    """
     weights: dict[str, float] = {}
     for member in text.split(","):
         match = _MEMBER.match(member.strip(" \t"))

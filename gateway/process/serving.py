@@ -67,7 +67,7 @@ class Serving:
         self._sampling = Sampling(self._contracts, self._recorder)
         load = Load(time_used(), shadow_load)
         self._shadows = Shadows(self._pool, self._recorder, self._contracts, load, self._trace)
-        self._records = RecordQueue(loop, self._record)
+        self._records = RecordQueue(loop, self._log, self._recorder, self._observe)
         begin, record = self._recorder.begin, self._records.add
         traces = RequestTraces(partial(self._recorder.count, "spans_dropped", "rate"))
         self._pipeline = Pipeline(reloader.latest, self._pool, self._shadows, begin, record, traces)
@@ -159,13 +159,11 @@ class Serving:
                 await asyncio.sleep(0)
             log.event("config_loaded", rules=rules_hash(self._reloader.content))
 
-    def _record(self, exchanges: Sequence[Exchange]) -> None:
-        now = log.now()
+    def _observe(self, exchanges: Sequence[Exchange]) -> None:
+        """Collect the spans of ended exchanges, and validate the responses that were copied."""
         traced: list[Span] = []
         for exchange in exchanges:
             try:
-                self._log.record(exchange, now)
-                self._recorder.record(exchange)
                 if exchange.span is not None:
                     traced += spans(exchange, exchange.span)
                 if exchange.copy is not None:

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Collection
 from math import inf
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from gateway.base.errors import FaultCode
 from gateway.base.overrides import VersionKey
@@ -11,6 +11,7 @@ from gateway.rollout.cutover import CutoverRoute
 from gateway.rollout.gates import GateLimits
 from gateway.rollout.route_outcomes import FAILED, outcome_of
 from gateway.rollout.shadow import WRITES
+from gateway.routing.snapshot import Endpoint, Snapshot
 from gateway.usage.delta import (
     BOUNDS,
     METHODS,
@@ -19,10 +20,7 @@ from gateway.usage.delta import (
     OperationDelta,
     OperationName,
 )
-
-if TYPE_CHECKING:  # `record` imports this module
-    from gateway.proxy.record import Exchange
-
+from gateway.versions.version import Version
 
 _OVERDUE = GateLimits().overdue
 # Between two deltas, requests of so many operations of cells are counted by operation: those of
@@ -31,6 +29,21 @@ _MOST_OPERATIONS = 256
 
 CutoverPlace = tuple[str, str, str, int]
 """Where requests of a cutover are counted: the API, the version, the route and the cell."""
+
+
+class CutoverRequest(Protocol):
+    """The part of an `Exchange` that is counted here."""
+
+    snapshot: Snapshot
+    endpoint: Endpoint | None
+    version: Version | None
+    method: str
+    client: str
+    cutover_route: CutoverRoute | None
+    status: int
+    code: str | None
+    aborted: bool
+    began: float
 
 
 class CutoverCounts:
@@ -44,8 +57,8 @@ class CutoverCounts:
         self._sums: dict[CutoverPlace, CutoverDelta] = {}
         self._room = _MOST_OPERATIONS
         # By cutover, those that are not overdue in the order in which they began, and the others.
-        self._waiting: dict[VersionKey, dict[Exchange, None]] = {}
-        self._overdue: set[Exchange] = set()
+        self._waiting: dict[VersionKey, dict[CutoverRequest, None]] = {}
+        self._overdue: set[CutoverRequest] = set()
         self._fell: dict[VersionKey, float] = {}
 
     @property
@@ -53,7 +66,7 @@ class CutoverCounts:
         """Whether a request is under way that is not overdue yet."""
         return any(self._waiting.values())
 
-    def begin(self, exchange: "Exchange") -> None:
+    def begin(self, exchange: CutoverRequest) -> None:
         """Follow a request of a cutover from now on."""
         self._waiting.setdefault(_key(exchange), {})[exchange] = None
 
@@ -69,7 +82,7 @@ class CutoverCounts:
         """
         self._fell[key] = now
 
-    def end(self, exchange: "Exchange", seconds: float) -> None:
+    def end(self, exchange: CutoverRequest, seconds: float) -> None:
         """Count a request of a cutover that has ended after some seconds."""
         was_overdue = exchange in self._overdue
         self._overdue.discard(exchange)
@@ -134,11 +147,11 @@ class CutoverCounts:
         self._room = _MOST_OPERATIONS
         return [*taken.values()]
 
-    def _is_past(self, exchange: "Exchange") -> bool:
+    def _is_past(self, exchange: CutoverRequest) -> bool:
         is_new = exchange.cutover_route is CutoverRoute.NEW
         return is_new and exchange.began < self._fell.get(_key(exchange), -inf)
 
-    def _of(self, exchange: "Exchange") -> tuple[CutoverDelta, OperationDelta]:
+    def _of(self, exchange: CutoverRequest) -> tuple[CutoverDelta, OperationDelta]:
         assert exchange.endpoint is not None  # as it takes a route
         operation = exchange.method, exchange.endpoint.template.text
         return self._at(place_of(exchange), operation)
@@ -170,18 +183,18 @@ def _count(sums: CutoverDelta, seconds: float, limit: float) -> None:
     sums.squares += seconds * seconds
 
 
-def place_of(exchange: "Exchange") -> CutoverPlace:
+def place_of(exchange: CutoverRequest) -> CutoverPlace:
     """Return where a request of a cutover is counted."""
     key, route = _key(exchange), exchange.cutover_route
     assert route is not None  # only requests of cutovers come here
     return *key, route.value, exchange.snapshot.cutovers[key].cell_of(exchange.client)
 
 
-def _key(exchange: "Exchange") -> VersionKey:
+def _key(exchange: CutoverRequest) -> VersionKey:
     assert exchange.endpoint is not None  # a request without one takes no route
     return exchange.endpoint.api, str(exchange.version)
 
 
-def _limit(exchange: "Exchange") -> float:
+def _limit(exchange: CutoverRequest) -> float:
     gates = exchange.snapshot.cutovers[_key(exchange)].gates
     return _OVERDUE if gates is None else gates.overdue

@@ -49,7 +49,7 @@ from gateway.conversion.parameter_change import (
     write_query,
 )
 from gateway.http.client import request_parsing
-from gateway.http.content_coding import accepted_coding
+from gateway.http.content_coding import LONGEST_ACCEPT_ENCODING, accepted_coding
 from gateway.http.limits import Limits
 from gateway.http.upstream.connection import (
     MAX_HEAD,
@@ -210,14 +210,8 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
 ) -> RewrittenResponse:
     """Return the response for the client; see `RewrittenResponse`.
 
-    Args:
-        exchange: the request that is answered.
-        plan: the plan that the request followed.
-        response: the answer of the service.
-        room: the room for a body that is converted.
-
     Raises:
-        FaultError: the answer cannot be converted completely, and no part of it may be sent; or
+        FaultError: the response cannot be converted completely, and no part of it may be sent; or
             the client's version does not have the method.
     """
     status, route, method = response.status, plan.route, exchange.method
@@ -346,7 +340,9 @@ def _host(exchange: Exchange, plan: Plan) -> bytes | None:
     if policy != CLIENT_HOST:
         return policy.encode()
     authority, rewrite = exchange.authority, plan.rewrite
-    return (authority if rewrite is None else rewrite.authority(authority)).encode()
+    if rewrite is not None and rewrite.changes_authority:
+        authority = rewrite.authority(authority)
+    return authority.encode()
 
 
 def _inherited(exchange: Exchange) -> FieldLines:
@@ -402,7 +398,8 @@ def coding_of(exchange: Exchange) -> str | None:
     """Return the coding of converted answers that the client prefers; None for no coding."""
     if not exchange.snapshot.compress:
         return None
-    return accepted_coding(exchange.message.headers.getall("Accept-Encoding", ()))
+    text = ",".join(exchange.message.headers.getall("Accept-Encoding", ()))
+    return accepted_coding(text) if len(text) <= LONGEST_ACCEPT_ENCODING else None
 
 
 class MessageContext(Protocol):

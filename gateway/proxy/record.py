@@ -4,6 +4,7 @@ The log line, the metrics and the usage of a request are written once, from its 
 """
 
 import asyncio
+import logging
 import re
 import secrets
 from bisect import bisect_left
@@ -35,7 +36,7 @@ from gateway.http.client.message import (
     loggable_path,
 )
 from gateway.http.limits import Limits
-from gateway.observe.log import encode_into, fitting, output
+from gateway.observe.log import encode_into, fitting, now, output
 from gateway.proxy.cutover_counts import CutoverCounts, CutoverPlace
 from gateway.rollout.cutover import CutoverRoute
 from gateway.routing.cors import is_preflight
@@ -53,6 +54,8 @@ from gateway.usage.delta import (
     latency_bucket,
 )
 from gateway.versions.version import Version
+
+_log = logging.getLogger(__name__)
 
 # Request ids are unique without a system call for each; no security depends on them. The numbers
 # have twelve digits, so that all ids have 32.
@@ -627,14 +630,20 @@ class RecordQueue:
 
     Args:
         loop: the event loop.
-        record: records exchanges; it must not raise.
+        log: writes one line for each exchange.
+        recorder: counts each exchange.
+        observe: takes the exchanges that have a span or a copy of the response.
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, record: Callable[[Sequence[Exchange]], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        log: "RequestLog",
+        recorder: Recorder,
+        observe: Callable[[Sequence[Exchange]], None],
     ) -> None:
         self._loop = loop
-        self._record = record
+        self._log, self._recorder, self._observe = log, recorder, observe
         self._waiting: list[Exchange] = []
 
     def add(self, exchange: Exchange) -> None:
@@ -649,8 +658,21 @@ class RecordQueue:
     def flush(self) -> None:
         """Record what waits."""
         waiting, self._waiting = self._waiting, []
-        if waiting:
-            self._record(waiting)
+        if not waiting:
+            return
+        time_text = now()
+        observed: list[Exchange] = []
+        for exchange in waiting:
+            try:
+                self._log.record(exchange, time_text)
+                self._recorder.record(exchange)
+            except Exception:  # what cannot be recorded is answered all the same
+                _log.exception("request %s could not be recorded", exchange.request_id)
+            else:
+                if exchange.span is not None or exchange.copy is not None:
+                    observed.append(exchange)
+        if observed:
+            self._observe(observed)
 
 
 class _RequestLine(msgspec.Struct):

@@ -357,7 +357,7 @@ def written_target(rewrite: VersionRewrite | None, path: str, query: str | None)
     """Return the target of a request to a service, with the version that it is told."""
     # This step is the last, as in `proxy.message_rewriting`, because a conversion may rename a
     # parameter to the name of the version parameter.
-    if rewrite is not None:
+    if rewrite is not None and rewrite.changes_query:
         query = rewrite.query(query)
     return path if query is None else f"{path}?{query}"
 

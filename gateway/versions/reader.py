@@ -6,7 +6,8 @@ version there, and describes itself, so that nothing else distinguishes mechanis
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import ClassVar, NamedTuple, Self
 
 from gateway.base.headers import HeaderFields
@@ -134,20 +135,54 @@ class Reader(ABC):
         return authority
 
 
-class VersionRewrite(NamedTuple):
-    """Replaces the version that a request or a response names, wherever it names one.
+class VersionRewrite:
+    """Replaces one version by another, wherever a request or a response names one.
+
+    Args:
+        label: the version to name.
+        readers: of the places that may name one, without the path.
+        is_replaced: whether the media type of a body that names this version is replaced.
+        added: the reader of the place where the version is added to a message that names none.
 
     Attributes:
-        added: the reader of the place where the version is added to a message that names none.
-        client: the client's version in requests; None in responses.
-        matching: the texts that stand for the client's version beside its label.
+        fields: returns header fields that name the version; order, case and all others stay.
+        readers, added: see above.
+        changes_query: whether `query` can return another query.
+        changes_authority: whether `authority` can return another one.
     """
 
-    label: str
-    readers: tuple[Reader, ...]
-    added: Reader | None = None
-    client: Version | None = None
-    matching: Matching = EXACT
+    __slots__ = (
+        "_is_replaced",
+        "_label",
+        "added",
+        "changes_authority",
+        "changes_query",
+        "fields",
+        "readers",
+    )
+
+    def __init__(
+        self,
+        label: str,
+        readers: tuple[Reader, ...],
+        is_replaced: Callable[[str], bool],
+        added: Reader | None = None,
+    ) -> None:
+        self._label, self.readers = label, readers
+        self._is_replaced, self.added = is_replaced, added
+        self.changes_query = _overrides(readers, "rewrite_query") or (
+            added is not None and _overrides((added,), "add_to_query")
+        )
+        self.changes_authority = _overrides(readers, "rewrite_authority")
+        steps: list[Callable[[HeaderFields], HeaderFields]] = [
+            partial(each.rewrite_fields, label=label, is_replaced=is_replaced)
+            for each in readers
+            if _overrides((each,), "rewrite_fields")
+        ]
+        if added is not None:
+            steps.append(partial(added.add_to_fields, label=label))
+        # Most endpoints have one reader, which is called without a loop around it.
+        self.fields = steps[0] if len(steps) == 1 else partial(_apply, steps)
 
     @classmethod
     def of(
@@ -157,40 +192,56 @@ class VersionRewrite(NamedTuple):
         client: Version | None = None,
         matching: Matching = EXACT,
     ) -> Self | None:
-        """Return the rewrite for an endpoint's readers; None where the path alone is read."""
+        """Return the rewrite for an endpoint's readers; None where the path alone is read.
+
+        Args:
+            readers: of the endpoint.
+            label: the version to name.
+            client: the client's version in requests; None in responses.
+            matching: the texts that stand for the client's version beside its label.
+        """
         elsewhere = tuple(reader for reader in readers if not reader.reads_path)
-        return cls(label, elsewhere, None, client, matching) if elsewhere else None
+        is_replaced = partial(_is_replaced, client, matching)
+        return cls(label, elsewhere, is_replaced) if elsewhere else None
 
     def adding(self) -> Self:
         """Return the rewrite of requests that name no version: at the first place that can be."""
-        return self._replace(added=next((each for each in self.readers if each.can_be_added), None))
+        added = next((each for each in self.readers if each.can_be_added), None)
+        return type(self)(self._label, self.readers, self._is_replaced, added)
 
     def query(self, query: str | None) -> str | None:
         """Return a query that names the version; what it does not name stays, byte for byte."""
         if query:
             for reader in self.readers:
-                query = reader.rewrite_query(query, self.label)
-        return query if self.added is None else self.added.add_to_query(query, self.label)
-
-    def fields(self, fields: HeaderFields) -> HeaderFields:
-        """Return header fields that name the version; order, case and all others stay."""
-        for reader in self.readers:
-            fields = reader.rewrite_fields(fields, self.label, self._is_replaced)
-        return fields if self.added is None else self.added.add_to_fields(fields, self.label)
-
-    def _is_replaced(self, named: str) -> bool:
-        """Return whether the media type of a body that names this version is replaced.
-
-        A request's body of another version than the client's keeps its media type, because the
-        gateway converts no such body.
-        """
-        client = self.client
-        return client is None or named == str(client) or self.matching.find(named) == client
+                query = reader.rewrite_query(query, self._label)
+        return query if self.added is None else self.added.add_to_query(query, self._label)
 
     def authority(self, authority: str) -> str:
         for reader in self.readers:
-            authority = reader.rewrite_authority(authority, self.label)
+            authority = reader.rewrite_authority(authority, self._label)
         return authority
+
+
+def _apply(
+    steps: Iterable[Callable[[HeaderFields], HeaderFields]], fields: HeaderFields
+) -> HeaderFields:
+    for step in steps:
+        fields = step(fields)
+    return fields
+
+
+def _is_replaced(client: Version | None, matching: Matching, named: str) -> bool:
+    """Return whether the media type of a body that names this version is replaced.
+
+    A request's body of another version than the client's keeps its media type, because the
+    gateway converts no such body.
+    """
+    return client is None or named == str(client) or matching.find(named) == client
+
+
+def _overrides(readers: Iterable[Reader], method: str) -> bool:
+    default = getattr(Reader, method)
+    return any(getattr(type(reader), method) is not default for reader in readers)
 
 
 class Mechanism(SectionModel):

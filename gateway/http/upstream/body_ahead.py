@@ -10,7 +10,7 @@ from io import BytesIO
 from msgspec.structs import replace
 
 from gateway.base import headers
-from gateway.http.bounds import ConcurrencyLimiter, SlowHolders, SlowPieces, overloaded
+from gateway.http.bounds import SlowHolders, SlowPieces, overloaded
 from gateway.http.upstream.upstream import UpstreamRequest
 
 # The maximum bytes read ahead of one body and of all bodies together; beyond, bodies are streamed.
@@ -71,9 +71,11 @@ class ArrivingBody:
     While others wait for such a place, those whose clients are slow give way.
     """
 
-    def __init__(self, pieces: AsyncIterator[bytes], places: ConcurrencyLimiter) -> None:
-        self._pieces = SlowPieces(pieces, places.slow, overloaded)
-        self._leave: Callable[[], None] | None = places.leave
+    def __init__(
+        self, pieces: AsyncIterator[bytes], slow: SlowHolders, leave: Callable[[], None]
+    ) -> None:
+        self._pieces = SlowPieces(pieces, slow, overloaded)
+        self._leave: Callable[[], None] | None = leave
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self

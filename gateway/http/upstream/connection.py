@@ -116,7 +116,7 @@ def jittered(seconds: float | None) -> float:
     return (_USUAL if seconds is None else seconds) * (1 - _JITTER * random())  # noqa: S311  # no secret depends on it
 
 
-def is_quiet(transport: TurnTransport) -> bool:
+def is_quiet(transport: asyncio.Transport) -> bool:
     """Return whether the socket has no unread bytes and no end of the connection to read.
 
     An unrequested response, such as 408 before the service closes (RFC 9110, section 15.5.9), must
@@ -420,7 +420,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
 
     def is_usable(self) -> bool:
         """Return whether an exchange can begin: it is open, free, and has no unread bytes."""
-        transport = self._transport
+        transport = self._reading.transport
         if self._state not in FREE or transport is None or transport.is_closing():
             return False
         return self.loop.time() - self._rested_since < LOOK_AFTER or is_quiet(transport)

@@ -1,8 +1,10 @@
 """The recorder counts requests, and hands a report on when it is due."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable
 from time import perf_counter
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -221,12 +223,18 @@ def test_a_service_that_was_not_asked_has_no_requests() -> None:
     assert Alike(key, GOOD._replace(target=None)).upstream is None
 
 
+def queue(record: Callable[[Exchange], None]) -> RecordQueue:
+    log: Any = SimpleNamespace(record=lambda exchange, time: record(exchange))
+    recorder: Any = SimpleNamespace(record=lambda exchange: None)
+    return RecordQueue(asyncio.get_running_loop(), log, recorder, lambda exchanges: None)
+
+
 class Records:
     """A queue, and what it has recorded."""
 
     def __init__(self) -> None:
         self.seen: list[Exchange] = []
-        self.queue = RecordQueue(asyncio.get_running_loop(), self.seen.extend)
+        self.queue = queue(self.seen.append)
 
     def add(self, count: int) -> list[Exchange]:
         """Let so many requests end; return them."""
@@ -270,14 +278,14 @@ async def test_a_request_that_ends_meanwhile_waits_for_the_next_turn() -> None:
     late = wires.exchange()
     seen: list[Exchange] = []
 
-    def record(exchanges: Sequence[Exchange]) -> None:
-        seen.extend(exchanges)
-        if late not in exchanges:
-            queue.add(late)
+    def record(exchange: Exchange) -> None:
+        seen.append(exchange)
+        if exchange is not late:
+            records.add(late)
 
-    queue = RecordQueue(asyncio.get_running_loop(), record)
+    records = queue(record)
     early = wires.exchange()
-    queue.add(early)
+    records.add(early)
     await asyncio.sleep(0)
     assert seen == [early]
     await asyncio.sleep(0)

@@ -9,8 +9,8 @@ import pytest
 from gateway.base.errors import FaultError
 from gateway.base.headers import HeaderFields
 from gateway.http import bounds
-from gateway.http.bounds import ConcurrencyLimiter
 from gateway.http.upstream.body_ahead import ArrivingBody, BodiesAhead
+from gateway.http.upstream.pool import ConcurrencyLimiter
 from gateway.http.upstream.upstream import UpstreamRequest
 
 
@@ -119,7 +119,7 @@ async def test_a_slow_body_gives_way_to_one_that_finds_no_room(
 async def test_an_arriving_body_leaves_its_place_once() -> None:
     places = ConcurrencyLimiter(1, 1, 1.0)
     assert places.entered()
-    body = ArrivingBody(comes(b"a", b"b"), places)
+    body = ArrivingBody(comes(b"a", b"b"), places.slow, places.leave)
     assert await anext(body) == b"a"
     assert not places.entered()
     assert [piece async for piece in body] == [b"b"]

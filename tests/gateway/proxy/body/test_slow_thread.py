@@ -145,10 +145,10 @@ async def test_a_body_by_the_rules(tmp_path: Path) -> None:
 def test_it_does_not_keep_the_process(tmp_path: Path) -> None:
     code = """
 import asyncio, time
-from gateway.proxy.body import timed_conversion
+from gateway.proxy import timed_conversion
 async def main():
     try:
-        await slow_thread.run(lambda _: bytes(time.sleep(600) or 0), 0.1)
+        await timed_conversion.run(lambda _: bytes(time.sleep(600) or 0), 0.1)
     except Exception as error:
         print(error)
 asyncio.run(main())
