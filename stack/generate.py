@@ -7,6 +7,8 @@ from stack import reference
 ROOT = Path(__file__).parents[1]
 GENERATED = {
     "gateway.schema.json": reference.schema,
+    "docs/bounds.md": reference.bounds_page,
+    "docs/bounds-services.md": reference.services_bounds_page,
     "docs/changes.md": reference.changes_page,
     "docs/commands.md": reference.commands_page,
     "docs/environment.md": reference.environment_page,

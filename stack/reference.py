@@ -5,7 +5,7 @@
 import argparse
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from pydantic import BaseModel
@@ -19,6 +19,7 @@ from gateway.conversion.changes.registry import CHANGES, PARAMETER_CHANGES
 from gateway.observe.metric_table import METRICS, MetricRow
 from gateway.rules.editor_schema import descriptions, json_schema
 from gateway.versions.mechanisms import MECHANISMS
+from stack import bounds
 from stack.schema_keys import Key, SchemaKeys
 
 SECTIONS = (
@@ -130,6 +131,57 @@ def changes_page() -> str:
         elif not of_body:
             parts += ["Only in `query` and `headers`."]
     return "\n\n".join(parts) + "\n"
+
+
+def bounds_page() -> str:
+    """Return the tables of the bounds of clients."""
+    return f"""\
+{
+        _heading(
+            "Bounds",
+            "`stack/bounds.py`",
+            "What limits the memory, time and connections that a client can take from the gateway?"
+            " [Bounds of services and of the background](bounds-services.md) has the other tables.",
+        )
+    }
+
+## How to read the tables
+
+Anyone who can reach the port, and any misbehaving service, can take only a bounded amount of
+each resource. If the second column names a key, you can configure the bound. The last column
+names the metric or the log event that shows the bound at work, or the reason why none is
+needed.
+
+"Waits in turns" means: networks of clients take turns. A network is an IPv4 address or an IPv6
+/64. A "turn" is one iteration of the event loop.
+
+{_bounds(bounds.CLIENTS)}
+"""
+
+
+def services_bounds_page() -> str:
+    """Return the tables of the bounds of services and of background work."""
+    return f"""\
+{
+        _heading(
+            "Bounds of services and of the background",
+            "`stack/bounds.py`",
+            "What limits the memory, time and connections that services and background work can take"
+            " from the gateway? [Bounds](bounds.md) explains the columns and has the bounds of"
+            " clients.",
+        )
+    }
+
+{_bounds(bounds.OTHERS)}
+"""
+
+
+def _bounds(sections: Mapping[str, Sequence[bounds.Bound]]) -> str:
+    head = "| Resource | Bound | Default | At the bound | Metric |\n| --- | --- | --- | --- | --- |"
+    return "\n\n".join(
+        "\n".join([f"## {title}\n\n{head}", *(f"| {' | '.join(row)} |" for row in rows)])
+        for title, rows in sections.items()
+    )
 
 
 def errors_page() -> str:

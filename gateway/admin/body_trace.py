@@ -33,7 +33,7 @@ from gateway.conversion.message import Message
 from gateway.conversion.parameter_change import write_fields
 from gateway.conversion.steps import BodyStep
 from gateway.conversion.version_step import Direction, VersionLink, carrying, message_steps
-from gateway.proxy.conversion_budget import ConversionRoom
+from gateway.proxy.conversion_budget import ConversionShare
 from gateway.proxy.links import offline_link
 from gateway.proxy.message_rewriting import planned_message
 from gateway.proxy.offline_message import OfflineConversion, OfflineMessage, offline_link_mapper
@@ -83,7 +83,7 @@ def explain_body(
     fields, link = [*body.fields], offline_link(mapper, status)
     message = planned_message(chosen, method, head.path, head.query, captures, fields, status, link)
     asked, types = chosen.method(method), chosen.endpoint.media_types
-    room = ConversionRoom(snapshot.limits.convert, snapshot.limits.elements)
+    room = ConversionShare(snapshot.limits.convert, snapshot.limits.elements)
     lone = OfflineConversion(converting, asked, message, types, room)
     made: OfflineMessage | Fault
     try:

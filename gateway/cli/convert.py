@@ -19,7 +19,7 @@ from gateway.conversion.message import Message, QueryWalk
 from gateway.conversion.operation_path import OperationPath, find_operation_path
 from gateway.conversion.parameter_change import QUERY, parse_query
 from gateway.conversion.parameter_change import parse_fields as parse_lines
-from gateway.proxy.conversion_budget import ConversionRoom
+from gateway.proxy.conversion_budget import ConversionShare
 from gateway.proxy.links import map_offline_fields, offline_link
 from gateway.proxy.offline_message import OfflineConversion, OfflineMessage, offline_link_mapper
 from gateway.routing.links import LinkMapper
@@ -124,7 +124,7 @@ def run(arguments: Namespace) -> int:
         client, service = (source, target) if status is None else (target, source)
         mapper = _mapper(snapshot, endpoint, (client, service), before, path)
         message = replace(message, link=offline_link(mapper, status))
-        room = ConversionRoom(snapshot.limits.convert, snapshot.limits.elements)
+        room = ConversionShare(snapshot.limits.convert, snapshot.limits.elements)
         types = (api.endpoints[0] if endpoint is None else endpoint).media_types
         made = OfflineConversion(conversion, head.method, message, types, room).convert(body)
     except (ConversionError, FaultError) as error:

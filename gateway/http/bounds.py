@@ -1,4 +1,24 @@
-"""A deadline with a lazy timer, for deadlines that are moved often and missed rarely."""
+"""The primitives of bounds: byte budget, fair semaphore, deadline, and slow-client detection.
+
+Theory of operation
+===================
+
+Whoever can reach a port can hold three things: bytes, places and time.
+
+- Bytes. `ByteBudget` counts the bytes that wait for peers that do not read. Above its limit, the
+  peer that has waited longest is closed. `TunnelBudget` applies it to tunnels. The budget of
+  conversions (`gateway.proxy.conversion_budget`) also shares out what is free: a network of clients
+  that holds little is served before one that holds much.
+- Places. `FairQueue` is the waiting side of every semaphore here: the networks of clients (an IPv4
+  address, an IPv6 /64) take turns, however many requests each has waiting. `FairLock` grants one
+  place, the `ConcurrencyLimiter` of the pool one place for each request in flight to a service.
+- Time. `Deadline` is one timer for each connection. To move it later is one assignment.
+
+A slow client costs its sender nothing and holds what others wait for. `SlowBody` (sending) and
+`SlowReadDetector` (reading) find clients that pass less than `SLOW_BYTES` in `SLOW_SECONDS`, and
+`SlowClients` closes the one that has been slow longest, only while others wait. Nothing is closed
+on an idle gateway. docs/bounds.md lists every bound with its default.
+"""
 
 import asyncio
 from collections import deque
@@ -81,7 +101,7 @@ def _nothing() -> None:
     pass
 
 
-class WaitingBytes:
+class ByteBudget:
     """Counts bytes that wait. If those of all are too many, who has waited longest gives way.
 
     Args:
@@ -115,7 +135,7 @@ class WaitingBytes:
 _MOST = 32 * 1024 * 1024
 
 
-class TunnelRoom:
+class TunnelBudget:
     """Passes bytes through tunnels, and bounds those that wait in all of them together.
 
     A sender waits until its receiver has taken all of a piece, so at most one waits in each
@@ -127,7 +147,7 @@ class TunnelRoom:
     """
 
     def __init__(self, most: int = _MOST) -> None:
-        self._waiting = WaitingBytes(most)
+        self._waiting = ByteBudget(most)
 
     async def pass_on(
         self,
@@ -154,7 +174,7 @@ class TunnelRoom:
 _T = TypeVar("_T")
 
 
-class FairLine(Generic[_T]):
+class FairQueue(Generic[_T]):
     """A line in which each network of clients has its turn, however many of its own each has there.
 
     So one that sends a thousand requests at once has the others wait for one of them.
@@ -222,12 +242,12 @@ class FairLine(Generic[_T]):
                 del self._networks[network]
 
 
-class FairTurns:
+class FairLock:
     """Grants one turn at a time, to each network of clients in turn."""
 
     def __init__(self) -> None:
         self._taken = False
-        self._waiting = FairLine[None]()
+        self._waiting = FairQueue[None]()
 
     def took(self) -> bool:
         """Take the turn if nobody has it; return whether that was so."""
@@ -262,7 +282,7 @@ SLOW_BYTES = 64 * 1024
 """The bytes that pass to or from a client that is not slow, in `SLOW_SECONDS`."""
 
 
-class SlowHolders:
+class SlowClients:
     """Who is slow at the moment, the longest first.
 
     Args:
@@ -296,7 +316,7 @@ class SlowHolders:
             give_way()
 
 
-class SlowPieces:
+class SlowBody:
     """The pieces of a body, whose sender is a slow holder while too few bytes come.
 
     Only the time in which a piece is waited for counts, not that in which it is taken.
@@ -310,7 +330,7 @@ class SlowPieces:
     def __init__(
         self,
         pieces: AsyncIterator[bytes],
-        holders: SlowHolders,
+        holders: SlowClients,
         had_to_end: Callable[[], FaultError],
     ) -> None:
         self._pieces = pieces
@@ -352,7 +372,7 @@ something in that time: its round trips take a fraction of it."""
 _LOOKS = SLOW_SECONDS // LOOK_SECONDS
 
 
-class SlowTaking:
+class SlowReadDetector:
     """What a client takes of its answer, looked at every `LOOK_SECONDS`.
 
     It is slow as soon as it has taken nothing between two looks, or too little in `SLOW_SECONDS`,

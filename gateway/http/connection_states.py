@@ -1,4 +1,53 @@
-"""Transition tables of state machines: the next state for each state and event."""
+"""The state machines of connections: transition tables for clients and for services.
+
+Client connections
+==================
+
+The parser processes received bytes while the connection's task answers the parsed requests one
+after the other. A client may pipeline requests (RFC 9112, section 9.3.2); they wait in a bounded
+queue. The state is that of the task, since deadlines, shutdowns and lost connections depend on it:
+
+- While no request waits, received bytes belong to the next head: the first byte changes IDLE to
+  HEAD, and the last byte, or one that is not HTTP, to ASKED. IDLE and HEAD have separate timeouts.
+- ANSWERING begins when the task takes a request from the queue, and ends with ANSWERED when the
+  response is written and the request body is read to its end. If a further request waits already,
+  IDLE changes to ASKED at once.
+- A shutdown ends a connection after the response that is under way or due: LAST_ASKED and LAST are
+  ASKED and ANSWERING with no request to follow.
+- In TUNNEL, bytes of another protocol pass in both directions; no HTTP follows.
+- In ENDING, no further request is answered, and received bytes are dropped until the transport is
+  closed.
+
+All events come from `ClientConnection` and its base `RequestReceiver`, so an illegal one is a bug
+in these.
+
+Connections to services
+=======================
+
+HTTP/1.1, as the gateway uses it, carries one exchange at a time: a request, its response, then the
+next exchange or the end. The state combines the answers to four questions:
+
+- Has the connection carried an exchange before? A kept connection that ends before a byte of the
+  response arrived was most likely closed before the request reached the service; a fresh one that
+  ends so is a failure. Hence FRESH, SENDING and WAITING have the counterparts KEPT, SENDING_KEPT
+  and WAITING_KEPT.
+- Is the request sent? A response may come before its request is complete (RFC 9112, section 9.3).
+  A service that answers early may not read the rest, so the connection can be used again only if
+  the request is completely sent when the response ends. EARLY_HEAD and EARLY_BODY are HEAD and
+  BODY with a request that is still being sent.
+- What ends the body? In BODY a length or the last chunk, and the connection stays open; in
+  LAST_BODY the same, and the connection closes; in ENDLESS_BODY the end of the connection (RFC
+  9112, section 6.3, rule 8).
+- Is it still HTTP? In SWITCHED, bytes of another protocol pass in both directions until the end.
+  That begins behind the request: until it is sent, the client sends the rest of its body (RFC 9110,
+  section 7.8).
+
+Interim responses (RFC 9110, section 15.2) begin and end in HEAD; only a final head leaves it. The
+gateway causes SEND_ALL, SEND_HEAD, SENT and RELEASE, so an illegal one is a bug in
+`UpstreamConnection`. The service causes the others; an illegal one, such as a second response,
+violates the protocol and ends the connection. LOST is legal in every state but CLOSED; `AT_END`
+defines what it means for the exchange under way.
+"""
 
 from collections.abc import Mapping
 from enum import Enum, IntEnum, auto

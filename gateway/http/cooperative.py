@@ -1,7 +1,9 @@
-"""ThreadPace: what a thread computes beside the event loop leaves it its turns.
+"""Cooperative scheduling: expensive work lets the event loop serve other requests in between.
 
-Python runs one thread at a time, and gives each of two half of the time. A thread that converts one
-large body after another would take that from all requests.
+Python runs one thread at a time and gives each of two threads half of the time. A thread that
+converts one large body after another would take that half from all requests, so `GilThrottle`
+makes it wait for the event loop. `CooperativeRunner` bounds the calls of one iteration of the event
+loop, and `turn` and `turns` split reports into pieces.
 """
 
 import asyncio
@@ -12,7 +14,7 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from gateway.base.errors import FaultError
-from gateway.http.bounds import FairTurns
+from gateway.http.bounds import FairLock
 
 # How long a thread computes, in seconds, until it waits for a turn of the event loop. With 2 ms,
 # requests beside large conversions took a fifth longer on a machine that others load as well.
@@ -32,7 +34,7 @@ class AbandonedError(Exception):
     """Nobody waits any more for what a thread computes."""
 
 
-class ThreadPace:
+class GilThrottle:
     """Has a thread wait now and then for a turn of the event loop, and stop if nobody waits for it.
 
     A loop that has nothing to do has its turn at once. Beside one that is never idle, the thread
@@ -79,7 +81,7 @@ _A_TURN = 0.001
 _T = TypeVar("_T")
 
 
-class LoopTurns:
+class CooperativeRunner:
     """Makes calls on the event loop: few in a turn of it, and for networks of clients in turn.
 
     Args:
@@ -90,7 +92,7 @@ class LoopTurns:
     def __init__(self, patience: float, impatient: Callable[[], FaultError]) -> None:
         self._patience = patience
         self._impatient = impatient
-        self._turns = FairTurns()
+        self._turns = FairLock()
         self._spent = 0.0
 
     async def run(self, call: Callable[[], _T], network: Callable[[], str]) -> _T:
@@ -129,7 +131,7 @@ class LoopTurns:
 _PIECE = 0.001
 
 
-_fair = WeakKeyDictionary[asyncio.AbstractEventLoop, FairTurns]()
+_fair = WeakKeyDictionary[asyncio.AbstractEventLoop, FairLock]()
 
 
 async def turn(address: str) -> None:
@@ -139,7 +141,7 @@ async def turn(address: str) -> None:
         address: of the client; each address has a share.
     """
     loop = asyncio.get_running_loop()
-    fair = _fair.setdefault(loop, FairTurns())
+    fair = _fair.setdefault(loop, FairLock())
     await fair.take(address)
     loop.call_soon(fair.end)
 

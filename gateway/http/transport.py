@@ -1,8 +1,9 @@
-"""TurnWrites: what is written in a turn of the event loop, sent together at its end.
+"""Transports: writes that are batched, and reads that are parsed in slices.
 
-To send bytes wakes whoever waits for them, most often on another processor, and that costs more
-than to send them. Sent one behind the other, the bytes of many requests wake a process once; sent
-each when it is ready, they wake it each time, as it has gone to sleep in between.
+Sending bytes wakes the process that waits for them, most often on another processor, which costs
+more than sending. `WriteBatch` sends the bytes of all connections at the end of an iteration of the
+event loop, so a process with many requests wakes once. `PacedReader` parses input that is expensive
+to parse in slices, with other connections served in between.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ _MOST: Final = 64
 _LARGE: Final = 64 * 1024
 
 
-class TurnWrites:
+class WriteBatch:
     """Holds the transports that have bytes to send at the end of the turn.
 
     Args:
@@ -27,9 +28,9 @@ class TurnWrites:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._waiting: list[TurnTransport] = []
+        self._waiting: list[BatchingTransport] = []
 
-    def add(self, transport: "TurnTransport") -> None:
+    def add(self, transport: "BatchingTransport") -> None:
         """Have the bytes of a transport sent at the end of the turn."""
         waiting = self._waiting
         waiting.append(transport)
@@ -42,7 +43,7 @@ class TurnWrites:
         waiting, self._waiting = self._waiting, []
         for transport in waiting:
             kept, transport.kept = transport.kept, b""
-            try:  # in this frame, for speed: see `TurnTransport.flush`
+            try:  # in this frame, for speed: see `BatchingTransport.flush`
                 if kept and not transport.own.is_closing():
                     transport.own.write(kept)
             except Exception:  # the others have theirs
@@ -50,7 +51,7 @@ class TurnWrites:
                 transport.own.abort()
 
 
-class TurnTransport:
+class BatchingTransport:
     """A transport that can also send at the end of the turn; it has the methods of asyncio's.
 
     Whatever is asked of it happens behind what was written before.
@@ -66,7 +67,7 @@ class TurnTransport:
 
     __slots__ = ("_writes", "kept", "own")
 
-    def __init__(self, own: asyncio.Transport, writes: TurnWrites) -> None:
+    def __init__(self, own: asyncio.Transport, writes: WriteBatch) -> None:
         self.own = own
         self._writes = writes
         self.kept = b""
@@ -137,7 +138,7 @@ SLICE = 4096
 _LARGEST_SLICE = 16 * SLICE
 
 
-class PacedReading:
+class PacedReader:
     """Reads from a transport while its reader does not pause it, and hands the bytes on in slices.
 
     After a costly slice, others have a turn. The transport reads no more until all is handed on.

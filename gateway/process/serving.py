@@ -11,7 +11,7 @@ from gateway.base.overrides import Overrides
 from gateway.base.span import Span
 from gateway.findings.refused_rules import rules_hash
 from gateway.http.client.client_server import ClientServer
-from gateway.http.transport import TurnWrites
+from gateway.http.transport import WriteBatch
 from gateway.http.upstream.health_checks import HealthChecks
 from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.service import Service
@@ -61,7 +61,7 @@ class Serving:
         self._log = RequestLog(loop)
         self._recorder = Recorder(loop, deliver)
         self._export = export
-        writes = TurnWrites(loop)
+        writes = WriteBatch(loop)
         self._pool = Pool(self._recorder.count, writes)
         self._contracts = Contracts(reloader.folder)
         self._sampling = Sampling(self._contracts, self._recorder)

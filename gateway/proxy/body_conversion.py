@@ -35,10 +35,10 @@ from gateway.conversion.formats.whole_body import CONVERSIONS, WholeConversion, 
 from gateway.conversion.message import Message
 from gateway.http import content_coding
 from gateway.http.content_coding import ContentCodingError, DecodedTooLargeError, StreamDecoder
-from gateway.http.cooperative import LoopTurns, Step, no_step
+from gateway.http.cooperative import CooperativeRunner, Step, no_step
 from gateway.http.upstream.upstream import RequestBody, UpstreamHead
 from gateway.proxy import conversion_threads
-from gateway.proxy.conversion_budget import AT_ONCE, PATIENCE, ConversionRoom, overloaded
+from gateway.proxy.conversion_budget import AT_ONCE, PATIENCE, ConversionShare, overloaded
 
 _JSON = BodyFormat.JSON  # ten times as fast as to read it from its class
 # What is light, and waits for nothing heavy: a body of so many bytes and elements, and a piece of a
@@ -56,7 +56,7 @@ _NO_TURN = 1024
 _MOMENT = 0.05
 # The seconds after which a body of unknown length that has not begun is sent as a stream.
 _SILENCE = 1.0
-_turns = LoopTurns(PATIENCE, overloaded)
+_turns = CooperativeRunner(PATIENCE, overloaded)
 
 # The bytes that begin an object or an array, or a JSON text in UTF-16 or UTF-32.
 _MAY_HAVE_FIELDS = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:[\[{\0]|\xff\xfe|\xfe\xff|[^\0]\0)")
@@ -72,7 +72,7 @@ async def convert_request_body(  # noqa: C901  # one walk in one frame, for spee
     body: bytes,
     kind: BodyKind,
     conversion: BodyConversion,
-    room: ConversionRoom,
+    room: ConversionShare,
     message: Message | None = None,
 ) -> bytes | None:
     """Return a request body converted to the service's version: the same one if nothing alters it.
@@ -127,7 +127,7 @@ async def convert_request_body(  # noqa: C901  # one walk in one frame, for spee
 async def convert_response_body(  # noqa: C901  # one walk in one frame, for speed
     response: UpstreamHead,
     conversion: BodyConversion,
-    room: ConversionRoom,
+    room: ConversionShare,
     message: Message | None = None,
     media_types: Mapping[str, str] = NO_TYPES,
     *,
@@ -246,13 +246,13 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
     return _followed(response, converted), True
 
 
-def _give_back(response: UpstreamHead, body: bytes, room: ConversionRoom) -> None:
+def _give_back(response: UpstreamHead, body: bytes, room: ConversionShare) -> None:
     response.unread(body)
     if room.held:
         room.release()
 
 
-def _is_larger(response: UpstreamHead, begun: bytes, room: ConversionRoom) -> bool:
+def _is_larger(response: UpstreamHead, begun: bytes, room: ConversionShare) -> bool:
     """Return whether a body has, or is to have, more bytes than may be converted."""
     lengths = [value for name, value in response.fields if name.lower() == b"content-length"]
     return len(begun) > room.limit or any(int(value) > room.limit for value in lengths)
@@ -284,7 +284,7 @@ def _search(
 async def _late(
     response: UpstreamHead,
     conversion: BodyConversion,
-    room: ConversionRoom,
+    room: ConversionShare,
     message: Message | None,
     media_types: Mapping[str, str],
 ) -> AsyncIterator[bytes]:
@@ -314,7 +314,7 @@ async def _series(
     response: UpstreamHead,
     begun: bytes,
     conversion: BodyConversion,
-    room: ConversionRoom,
+    room: ConversionShare,
     message: Message | None,
     *,
     more: bool,
@@ -367,7 +367,7 @@ def convert_made(
         raise failed(response, error, error.cause) from None
 
 
-def _length(response: UpstreamHead, room: ConversionRoom) -> int:
+def _length(response: UpstreamHead, room: ConversionShare) -> int:
     """Return the declared length of the body of a response, or 0; raises FaultError."""
     for name, value in response.fields:
         if name.lower() == b"content-length":
@@ -377,7 +377,7 @@ def _length(response: UpstreamHead, room: ConversionRoom) -> int:
     return 0
 
 
-def _too_large(response: UpstreamHead, room: ConversionRoom) -> FaultError:
+def _too_large(response: UpstreamHead, room: ConversionShare) -> FaultError:
     return failed(response, f"it is larger than {room.limit} bytes")
 
 
@@ -385,7 +385,7 @@ async def _collected(
     response: UpstreamHead,
     piece: bytes,
     last: bool,
-    room: ConversionRoom,
+    room: ConversionShare,
     search: SeriesSearch | TextSearch | None = None,
 ) -> AsyncIterator[bytes]:
     """Yield a body that begins with a piece, perhaps its last, until `search` finds a stream.
@@ -420,7 +420,7 @@ async def _pieces(
     response: UpstreamHead,
     stream: ConvertedStream | None,
     conversion: BodyConversion,
-    room: ConversionRoom,
+    room: ConversionShare,
     begun: bytes = b"",
 ) -> AsyncIterator[bytes]:
     """Yield what is converted already, and what the stream converts, if more is to come."""
@@ -446,7 +446,7 @@ async def convert_request_stream(
     body: RequestBody,
     body_format: BodyFormat,
     conversion: BodyConversion,
-    room: ConversionRoom,
+    room: ConversionShare,
     message: Message | None,
 ) -> AsyncIterator[bytes]:
     """Yield the converted documents of a request; raises FaultError for one that does not fit."""
@@ -470,7 +470,7 @@ async def _convert(
     body: bytes,
     values: Sequence[bytes],
     conversion: BodyConversion,
-    room: ConversionRoom,
+    room: ConversionShare,
     message: Message | None,
 ) -> bytes:
     codings = content_coding.codings(values) if values else ()
@@ -515,14 +515,14 @@ async def _convert(
     return await _beside(convert_heavy, conversion, room)
 
 
-def _check_elements(made: bytes, body_format: BodyFormat, room: ConversionRoom) -> None:
+def _check_elements(made: bytes, body_format: BodyFormat, room: ConversionShare) -> None:
     """Raise DecodedTooLargeError for more elements than a body may have that arrives."""
     if len(made) > AT_ONCE and ElementCount(room.elements, body_format).exceeds(made):
         what = f"the converted body has more than {room.elements} elements"
         raise content_coding.DecodedTooLargeError(what)
 
 
-async def _hold_made(made: bytes, room: ConversionRoom) -> None:
+async def _hold_made(made: bytes, room: ConversionShare) -> None:
     """Hold a converted body; raises DecodedTooLargeError or FaultError."""
     if len(made) > room.limit:
         what = f"the converted body has more than {room.limit} bytes"
@@ -531,7 +531,7 @@ async def _hold_made(made: bytes, room: ConversionRoom) -> None:
         await room.grow(len(made))
 
 
-async def _in_turn(convert: Callable[[], bytes], room: ConversionRoom) -> bytes:
+async def _in_turn(convert: Callable[[], bytes], room: ConversionShare) -> bytes:
     """Return what a function returns that is called on the event loop, in turn with others."""
     return await _turns.run(convert, lambda: room.network)
 
@@ -539,7 +539,7 @@ async def _in_turn(convert: Callable[[], bytes], room: ConversionRoom) -> bytes:
 async def _beside(
     convert: Callable[[Step], bytes],
     conversion: BodyConversion,
-    room: ConversionRoom,
+    room: ConversionShare,
     *,
     light: bool = False,
 ) -> bytes:
@@ -555,7 +555,7 @@ async def _converted(
     stream: ConvertedStream,
     data: bytes | None,
     conversion: BodyConversion,
-    room: ConversionRoom,
+    room: ConversionShare,
 ) -> bytes:
     """Return what a stream has converted after the data, or at its end, where data is None."""
 
@@ -592,7 +592,7 @@ def failed(response: UpstreamHead, what: object, cause: str = "") -> FaultError:
 def _converted_stream(
     body_format: BodyFormat,
     conversion: BodyConversion,
-    room: ConversionRoom,
+    room: ConversionShare,
     message: Message | None,
     *,
     strict: bool = False,
@@ -629,7 +629,7 @@ def _converted_stream(
     return EventStream(convert, room.limit, room.elements, conversion)
 
 
-def _converter(body_format: BodyFormat, room: ConversionRoom) -> WholeConversion | None:
+def _converter(body_format: BodyFormat, room: ConversionShare) -> WholeConversion | None:
     """Return what converts a whole body of a format; None for a format without conversion.
 
     Args:
@@ -643,7 +643,7 @@ def _converter(body_format: BodyFormat, room: ConversionRoom) -> WholeConversion
 
 def _convert_documents(
     body_format: BodyFormat,
-    room: ConversionRoom,
+    room: ConversionShare,
     body: bytes,
     conversion: BodyConversion,
     message: Message | None,

@@ -1,7 +1,10 @@
-"""The budget of conversions: the bytes that one process holds for them, and who may have how many.
+"""The byte budget of conversions.
 
-Who holds much leaves the rest to others. So one client that sends large bodies as fast as it can
-keeps no other client waiting for longer than its bodies take.
+A body that is converted is held whole, from its first byte until its receiver has taken it. All of
+them share one budget of bytes. A network of clients that holds much leaves the rest to others, so
+one client that sends large bodies as fast as it can keeps no other client waiting for longer than
+its bodies take. The elements of large bodies, which take many times the memory of their bytes,
+exist only during the conversion itself, of one heavy body at a time (`conversion_threads`).
 """
 
 import asyncio
@@ -12,7 +15,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from gateway.base.errors import Fault, FaultCode, FaultError
-from gateway.http.bounds import SlowHolders, SlowPieces
+from gateway.http.bounds import SlowBody, SlowClients
 
 AT_ONCE = 64 * 1024
 """A body of more bytes is large: it is converted in a thread, so that others do not wait for it."""
@@ -60,7 +63,7 @@ class ConversionBudget:
         self._held = 0
         self._shares: dict[str, int] = {}  # of large bodies, by network
         self._waiting: list[_Waiting] = []
-        self.slow = SlowHolders(0, lambda: self._waiting)
+        self.slow = SlowClients(0, lambda: self._waiting)
 
     def take(self, holder: Holder, more: int) -> bool:
         """Hold so many bytes more, if there is room for them; return whether there is.
@@ -169,7 +172,7 @@ class Sender(Protocol):
         ...
 
 
-class ConversionRoom(msgspec.Struct):
+class ConversionShare(msgspec.Struct):
     """The share of one exchange in the budget.
 
     Attributes:
@@ -193,7 +196,7 @@ class ConversionRoom(msgspec.Struct):
         return self._network
 
     @property
-    def holders(self) -> SlowHolders:
+    def holders(self) -> SlowClients:
         """Those who hold bytes of the budget for slow clients."""
         return _budget.slow
 
@@ -223,7 +226,7 @@ class ConversionRoom(msgspec.Struct):
 
     async def _gather_rest(self, pieces: AsyncIterator[bytes], body: "_Gathered") -> None:
         """Gather what is still to come of a large body, as long as it need not make room."""
-        async for piece in SlowPieces(pieces, _budget.slow, overloaded):
+        async for piece in SlowBody(pieces, _budget.slow, overloaded):
             if more := body.add(piece, self.held):
                 await self._hold(more)
 

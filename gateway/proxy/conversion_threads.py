@@ -3,7 +3,7 @@
 One thread is for light bodies, so that none of them waits for a heavy one, which takes seconds
 beside a busy loop; one is for heavy ones. Clients have turns at each, so that one that sends many
 keeps no other waiting for more than one of them. And the event loop has its turns meanwhile (see
-`ThreadPace`).
+`GilThrottle`).
 
 They would gain nothing from more threads, since Python runs one thread at a time; and each would
 hold the elements of its body in memory.
@@ -16,8 +16,8 @@ from functools import cache
 from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
-from gateway.http.bounds import FairTurns
-from gateway.http.cooperative import Step, ThreadPace
+from gateway.http.bounds import FairLock
+from gateway.http.cooperative import GilThrottle, Step
 from gateway.proxy.conversion_budget import PATIENCE, overloaded
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _M_MMAP_THRESHOLD = -3
 _LARGE = 128 * 1024
 # For how many seconds a heavy body waits: for longer than the one before it takes.
 _HEAVY_PATIENCE = 4 * PATIENCE
-_light_turns, _heavy_turns = FairTurns(), FairTurns()
+_light_turns, _heavy_turns = FairLock(), FairLock()
 _T = TypeVar("_T")
 
 
@@ -52,7 +52,7 @@ async def run(convert: Callable[[Step], _T], network: str = "", *, light: bool =
     abandoned = Event()
     future = None
     try:
-        pace = ThreadPace(asyncio.get_running_loop().call_soon_threadsafe, abandoned)
+        pace = GilThrottle(asyncio.get_running_loop().call_soon_threadsafe, abandoned)
         future = _thread(light).submit(_paced, convert, pace.step)
         return await asyncio.wrap_future(future)
     except asyncio.CancelledError:

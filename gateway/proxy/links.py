@@ -1,6 +1,6 @@
-"""Links of answers and requests: header fields and bodies in which URLs are mapped.
+"""Links of responses and requests: header fields and bodies in which URLs are mapped.
 
-Location, Content-Location, Link (RFC 8288) and the paths of Set-Cookie (RFC 6265) of every answer
+Location, Content-Location, Link (RFC 8288) and the paths of Set-Cookie (RFC 6265) of every response
 are mapped. URLs in bodies are mapped where a conversion has the change `link`.
 """
 

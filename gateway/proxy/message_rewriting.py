@@ -60,7 +60,7 @@ from gateway.http.upstream.connection import (
 from gateway.http.upstream.service import CLIENT_HOST, TARGET_HOST
 from gateway.http.upstream.upstream import RequestBody, UpstreamHead, UpstreamRequest
 from gateway.proxy import body_conversion, compression, cors_fields, links
-from gateway.proxy.conversion_budget import ConversionRoom
+from gateway.proxy.conversion_budget import ConversionShare
 from gateway.proxy.record import Exchange
 from gateway.rollout.shadow import SAFE
 from gateway.routing.links import LinkMapper
@@ -107,7 +107,7 @@ documents is an iterator, which converts each document when it arrives.
 
 
 async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
-    exchange: Exchange, plan: Plan, body: RequestBody, room: ConversionRoom
+    exchange: Exchange, plan: Plan, body: RequestBody, room: ConversionShare
 ) -> UpstreamRequest:
     """Return the request to send to the service of a plan.
 
@@ -206,7 +206,7 @@ async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
 
 
 async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
-    exchange: Exchange, plan: Plan, response: UpstreamHead, room: ConversionRoom
+    exchange: Exchange, plan: Plan, response: UpstreamHead, room: ConversionShare
 ) -> RewrittenResponse:
     """Return the response for the client; see `RewrittenResponse`.
 
@@ -546,7 +546,7 @@ async def convert_request(
     kind: BodyKind,
     body: RequestBody,
     conversion: BodyConversion,
-    room: ConversionRoom,
+    room: ConversionShare,
 ) -> tuple[Message | None, HeaderFields, RequestBody]:
     """Return the header fields and the body of a request for the service.
 
@@ -626,7 +626,7 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
     conversion: BodyConversion | None,
     response: UpstreamHead,
     answered: int,
-    room: ConversionRoom,
+    room: ConversionShare,
 ) -> tuple[HeaderFields, bytes | AsyncIterator[bytes] | None, bool]:
     """Return the header fields of an answer for the client, and its body; None if it stays.
 

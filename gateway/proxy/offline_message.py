@@ -17,7 +17,7 @@ from gateway.conversion.formats.body_format import (
 )
 from gateway.conversion.message import Message
 from gateway.conversion.parameter_change import parse_fields, write_fields, write_query
-from gateway.proxy.conversion_budget import ConversionRoom
+from gateway.proxy.conversion_budget import ConversionShare
 from gateway.proxy.message_rewriting import (
     bodiless,
     convert_fields,
@@ -25,7 +25,7 @@ from gateway.proxy.message_rewriting import (
     convert_response,
     sent_conversion,
 )
-from gateway.proxy.replay import CapturedAnswer
+from gateway.proxy.replay import CapturedResponse
 from gateway.routing.links import LinkMapper
 from gateway.routing.snapshot import Endpoint, Route, Snapshot, served_path
 
@@ -108,7 +108,7 @@ class OfflineConversion:
         asked: str,
         message: Message,
         media_types: Mapping[str, str],
-        room: ConversionRoom,
+        room: ConversionShare,
     ) -> None:
         self.method = message.method
         self.asked = asked
@@ -147,7 +147,7 @@ class OfflineConversion:
         try:
             if status is None:
                 return asyncio.run(self._request(fields, body))
-            return asyncio.run(self._answer(CapturedAnswer(status, fields, body)))
+            return asyncio.run(self._answer(CapturedResponse(status, fields, body)))
         except FaultError as error:
             fault, cause = error.fault, error.cause.removeprefix(": ")
             # The detail has the reason already, which stands before what the log alone has.
@@ -175,7 +175,7 @@ class OfflineConversion:
             kept = "unfit: keep lets pass what is not JSON"
         return OfflineMessage(write_query(query), fields, await _whole(made), kept)
 
-    async def _answer(self, answer: CapturedAnswer) -> OfflineMessage:
+    async def _answer(self, answer: CapturedResponse) -> OfflineMessage:
         status, fields, body = answer.status, answer.fields, answer.body
         converting, method = self._conversion, self.method
         answered, conversion = (

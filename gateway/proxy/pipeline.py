@@ -31,11 +31,11 @@ from gateway.base.headers import FieldLines, HeaderFields
 from gateway.base.overrides import NO_OVERRIDES
 from gateway.base.request import RequestContext, RequestHead
 from gateway.conversion.formats.body_format import described, is_stream
-from gateway.http.bounds import TunnelRoom
+from gateway.http.bounds import TunnelBudget
 from gateway.http.limits import Limits
 from gateway.http.upstream.upstream import RequestBody, Upstream, UpstreamResponse
 from gateway.proxy import compression, links
-from gateway.proxy.conversion_budget import ConversionRoom
+from gateway.proxy.conversion_budget import ConversionShare
 from gateway.proxy.message_rewriting import (
     RewrittenResponse,
     bodiless,
@@ -45,9 +45,9 @@ from gateway.proxy.message_rewriting import (
     rewrite_response,
     with_common_headers,
 )
-from gateway.proxy.record import AnswerCopy, Exchange
+from gateway.proxy.record import Exchange, ResponseCopy
 from gateway.proxy.request_trace import RequestTraces
-from gateway.proxy.response_buffer import AnswerBuffers, taken, trailers
+from gateway.proxy.response_buffer import ResponseBuffers, taken, trailers
 from gateway.proxy.shadows import Shadows
 from gateway.routing.plan import Options, Plan, plan
 from gateway.routing.snapshot import Snapshot
@@ -92,8 +92,8 @@ class Pipeline:
         self.overrides = NO_OVERRIDES
         self.ahead = 0.0
         self._upstream = upstream
-        self._buffers = AnswerBuffers()
-        self._tunnels = TunnelRoom()
+        self._buffers = ResponseBuffers()
+        self._tunnels = TunnelBudget()
         self._shadows = shadows
         self._begin = begin
         self._record = record
@@ -118,7 +118,7 @@ class Pipeline:
     async def answer(self, exchange: Exchange) -> None:
         """Run the phases of one request and record it once; every failure is handled here."""
         exchange.snapshot = snapshot = self._snapshot
-        room = ConversionRoom(snapshot.limits.convert, snapshot.limits.elements, exchange)
+        room = ConversionShare(snapshot.limits.convert, snapshot.limits.elements, exchange)
         try:
             head = self._accept(exchange)
             if head is not None:
@@ -205,7 +205,7 @@ class Pipeline:
             fault = links.public_fault(exchange, fault)
         raise FaultError(fault)
 
-    async def _forward(self, exchange: Exchange, planned: Plan, room: ConversionRoom) -> None:
+    async def _forward(self, exchange: Exchange, planned: Plan, room: ConversionShare) -> None:
         """Run the phases from the conversion of the request to the response; raises FaultError."""
         body: RequestBody = None
         if exchange.has_body:
@@ -255,7 +255,7 @@ class Pipeline:
         elif isinstance(converted, bytes):
             exchange.converted = exchange.converted or converted != b""
             if checked:
-                exchange.copy = AnswerCopy(fields, converted, converted != b"")
+                exchange.copy = ResponseCopy(fields, converted, converted != b"")
             behind = trailers(exchange, response, altered=altered) if response.trailers else ()
             if behind:
                 fields = headers.end_to_end(fields, _LENGTH)
@@ -267,12 +267,12 @@ class Pipeline:
             await _send_stream(exchange, status, reason, fields, converted, response)
         elif bodiless(exchange.method, status):
             if status == 204 and checked:
-                exchange.copy = AnswerCopy(fields, b"", False)
+                exchange.copy = ResponseCopy(fields, b"", False)
             exchange.send_head(status, reason, fields)
         elif response.complete:
             whole = await response.read()
             if checked:
-                exchange.copy = AnswerCopy(fields, whole, False)
+                exchange.copy = ResponseCopy(fields, whole, False)
             behind = trailers(exchange, response) if response.trailers else ()
             exchange.send(status, reason, fields, whole, sized=response.sized, trailers=behind)
         else:
@@ -382,7 +382,7 @@ def _request_body(exchange: Exchange, planned: Plan) -> bytes | AsyncIterator[by
 
 
 async def _tunnel(
-    exchange: Exchange, response: UpstreamResponse, fields: HeaderFields, room: TunnelRoom
+    exchange: Exchange, response: UpstreamResponse, fields: HeaderFields, room: TunnelBudget
 ) -> None:
     """Forward bytes in both directions after both sides have switched to another protocol."""
     client = exchange.switch([*fields, *headers.upgrade(response.fields)])

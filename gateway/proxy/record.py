@@ -1,6 +1,7 @@
-"""The exchange: one request of a client, its answer, and the record of both.
+"""The record of a request: the exchange, its log line, and its counts.
 
-The log line, the metrics and the usage of a request are written once, from its exchange.
+`Exchange` collects what happens to one request. When it has ended, `RecordQueue` writes its log
+line (`RequestLog`) and counts it (`Recorder`), once for each iteration of the event loop.
 """
 
 import asyncio
@@ -158,7 +159,7 @@ class Exchange(ClientRequest, ClientResponse):
         self.target: str | None = None
         self.service_status = 0
         self.converted = False
-        self.copy: AnswerCopy | None = None
+        self.copy: ResponseCopy | None = None
         self.code: str | None = None
         self.cause: str | None = None
         self.mapped_links: set[str] | None = None
@@ -245,7 +246,7 @@ def new_span_id() -> str:
     return (getrandbits(64) | 1).to_bytes(8).hex()
 
 
-class AnswerCopy(NamedTuple):
+class ResponseCopy(NamedTuple):
     """The body of an answer with the header fields that describe it.
 
     Attributes:

@@ -19,7 +19,7 @@ from gateway.conversion.formats.streams import events
 from gateway.http import content_coding
 from gateway.http.trace_parent import TRACE_FIELDS
 from gateway.http.upstream.upstream import NoRoomError, Upstream, UpstreamHead
-from gateway.proxy.conversion_budget import ConversionRoom
+from gateway.proxy.conversion_budget import ConversionShare
 from gateway.proxy.message_rewriting import bodiless, rewrite_request, rewrite_response
 from gateway.proxy.record import Exchange
 from gateway.proxy.request_trace import ShadowTrace
@@ -40,7 +40,7 @@ class ShedError(Exception):
     """A comparison is not made; the message is the reason, a label of the `shed` counter."""
 
 
-class CapturedAnswer(msgspec.Struct):
+class CapturedResponse(msgspec.Struct):
     """A complete answer, either from a service or as converted for a client.
 
     Attributes:
@@ -124,7 +124,7 @@ async def replay(
     body: bytes | None,
     rule: VersionShadow,
     dry_run: DryRunMark | None = None,
-) -> CapturedAnswer:
+) -> CapturedResponse:
     """Return the answer that a client would receive by a plan; a fault yields its status.
 
     Args:
@@ -140,7 +140,7 @@ async def replay(
             answer is too large to keep.
     """
     limit = rule.body * GROWTH
-    room = ConversionRoom(limit, exchange.snapshot.limits.elements)
+    room = ConversionShare(limit, exchange.snapshot.limits.elements)
     trace = None if exchange.trace_id is None else ShadowTrace(exchange, plan)
     span: Span | None = None
     began = perf_counter()
@@ -182,26 +182,26 @@ async def replay(
     finally:
         if room.held:
             room.release()
-    captured = CapturedAnswer(response.status, response.fields, b"".join(pieces), response.target)
+    captured = CapturedResponse(response.status, response.fields, b"".join(pieces), response.target)
     answer = await for_client(exchange, plan, captured, rule)
     answer.seconds, answer.span = seconds, span
     return answer
 
 
-async def refuse(refusal: Refusal) -> CapturedAnswer:
+async def refuse(refusal: Refusal) -> CapturedResponse:
     """Return the answer to a request that no service is asked; only its status is compared."""
     return _failed(refusal.fault)
 
 
-def _failed(fault: Fault, span: Span | None = None) -> CapturedAnswer:
-    return CapturedAnswer(fault.status, [], b"", span=span, fault=fault)
+def _failed(fault: Fault, span: Span | None = None) -> CapturedResponse:
+    return CapturedResponse(fault.status, [], b"", span=span, fault=fault)
 
 
 async def for_client(
     exchange: Exchange, plan: Plan, captured: UpstreamHead, rule: VersionShadow
-) -> CapturedAnswer:
+) -> CapturedResponse:
     """Return a service's answer converted for the client by a plan; a fault yields its status."""
-    room = ConversionRoom(rule.body * GROWTH, exchange.snapshot.limits.elements)
+    room = ConversionShare(rule.body * GROWTH, exchange.snapshot.limits.elements)
     try:
         status, fields, converted, _ = await rewrite_response(exchange, plan, captured, room)
         if converted is None:
@@ -217,7 +217,7 @@ async def for_client(
             room.release()
     if bodiless(exchange.method, status):
         body = b""
-    return CapturedAnswer(status, fields, body)
+    return CapturedResponse(status, fields, body)
 
 
 class TrialRequest(msgspec.Struct, frozen=True):
@@ -270,7 +270,7 @@ async def trial(
         ShedError: the document cannot be had, or the body is too large.
     """
     assert rule.document is not None
-    room = ConversionRoom(rule.body * GROWTH, exchange.snapshot.limits.elements)
+    room = ConversionShare(rule.body * GROWTH, exchange.snapshot.limits.elements)
     try:
         request = await rewrite_request(exchange, plan, body, room)
     except FaultError as error:

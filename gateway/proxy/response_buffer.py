@@ -1,15 +1,15 @@
-"""Buffers answers that clients take slowly, so that the services that sent them are soon free."""
+"""Buffers responses that clients read slowly, so that the services that sent them are soon free."""
 
 import asyncio
 
 from gateway.base import headers
 from gateway.base.headers import HeaderFields
 from gateway.conversion.formats.body_format import BodyFormat, format_of
-from gateway.http.bounds import LOOK_SECONDS, SlowHolders, SlowTaking
+from gateway.http.bounds import LOOK_SECONDS, SlowClients, SlowReadDetector
 from gateway.http.client.message import ClientTransport, unsent_bytes
 from gateway.http.upstream.upstream import UpstreamResponse
 from gateway.proxy.body_capture import CaptureBudget, CapturedBody, CapturingResponse
-from gateway.proxy.record import AnswerCopy, Exchange
+from gateway.proxy.record import Exchange, ResponseCopy
 
 # The maximum bytes that wait for one client, and for all together. With more, the service waits for
 # the client, and keeps its place among the requests in flight.
@@ -20,7 +20,7 @@ _ONE_COPIED = 256 * 1024
 _ALL_COPIED = 4 * 1024 * 1024
 
 
-class AnswerBuffers:
+class ResponseBuffers:
     """The buffers of all answers that are passed on at a time, with one budget of bytes."""
 
     def __init__(self) -> None:
@@ -64,18 +64,18 @@ class AnswerBuffers:
         """
         if format_of(fields) is not BodyFormat.JSON:
             await self.pass_on(exchange, response)
-            exchange.copy = AnswerCopy(fields, b"", False)
+            exchange.copy = ResponseCopy(fields, b"", False)
             return
         copy = CapturedBody(self._copies, _ONE_COPIED)
         try:
             await self.pass_on(exchange, CapturingResponse(response, copy, lambda _: None))
             if copy.lost is None:
-                exchange.copy = AnswerCopy(fields, copy.whole(), False)
+                exchange.copy = ResponseCopy(fields, copy.whole(), False)
         finally:
             copy.drop("over")
 
 
-async def taken(exchange: Exchange, holders: SlowHolders | None) -> None:
+async def taken(exchange: Exchange, holders: SlowClients | None) -> None:
     """Wait while the client reads too slowly.
 
     Args:
@@ -91,7 +91,7 @@ async def taken(exchange: Exchange, holders: SlowHolders | None) -> None:
         return
     connection, loop = exchange.connection, asyncio.get_running_loop()
     give_way = connection.give_way
-    taking = SlowTaking(_unsent(connection))
+    taking = SlowReadDetector(_unsent(connection))
     timer: asyncio.TimerHandle
 
     def look() -> None:

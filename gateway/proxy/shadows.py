@@ -1,4 +1,4 @@
-"""The CPU load of this process, which decides whether background work may run."""
+"""Shadows: repeat requests in the background and compare the responses, while CPU time is left."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ from gateway.proxy.body_capture import CaptureBudget, CapturedBody, CapturingRes
 from gateway.proxy.message_rewriting import bodiless
 from gateway.proxy.record import Exchange
 from gateway.proxy.replay import (
-    CapturedAnswer,
+    CapturedResponse,
     RequestValidator,
     ShedError,
     for_client,
@@ -388,9 +388,9 @@ class _Case:
                 refused = await trial(self._shadows.validator, exchange, other, body, rule)
             self._count_refused(refused)
             return
-        captured = CapturedAnswer(self._status, self._fields, self._answer.whole())
+        captured = CapturedResponse(self._status, self._fields, self._answer.whole())
         old = await for_client(exchange, self._plan, captured, rule)
-        given: list[CapturedAnswer] = []
+        given: list[CapturedResponse] = []
         for answer in await asyncio.gather(*self._replays(other, body), return_exceptions=True):
             if isinstance(answer, BaseException):
                 raise answer
@@ -415,11 +415,11 @@ class _Case:
 
     def _replays(
         self, other: Plan | Refusal, body: bytes | None
-    ) -> list[Awaitable[CapturedAnswer]]:
+    ) -> list[Awaitable[CapturedResponse]]:
         """Return the replay to the other version's service, and the one to the own service."""
         rule, exchange, upstream = self._rule, self._exchange, self._shadows.upstream
         dry_run = rule.dry_run if self._mode is DRY_RUN else None
-        replays: list[Awaitable[CapturedAnswer]] = [
+        replays: list[Awaitable[CapturedResponse]] = [
             refuse(other)
             if isinstance(other, Refusal)
             else replay(upstream, exchange, other, body, rule, dry_run)

@@ -8,7 +8,7 @@ from aiohttp.web import RequestHandler, Server
 
 from gateway.base.descriptors import most_clients
 from gateway.http.client.connection import ClientBound, ClientConnection, ClientTotals, HttpHandler
-from gateway.http.transport import TurnWrites
+from gateway.http.transport import WriteBatch
 
 
 class ClientServer(Server):
@@ -21,7 +21,7 @@ class ClientServer(Server):
     """
 
     def __init__(
-        self, answers: HttpHandler[Any], reached: Callable[[ClientBound], None], writes: TurnWrites
+        self, answers: HttpHandler[Any], reached: Callable[[ClientBound], None], writes: WriteBatch
     ) -> None:
         super().__init__(_unused, handler_cancellation=True)
         self._answers = answers

@@ -1,4 +1,10 @@
-"""The counts of client connections in one process, and the bounds on clients."""
+"""Client connections: aiohttp's protocol and parser, with a faster loop over the requests.
+
+aiohttp's own loop creates a task, a request object and a response object for every request, which
+costs as much as all other work of the gateway. `RequestReceiver` feeds aiohttp's parser in pieces
+that end where a head or a body ends, and bounds the head. `ClientConnection` answers the requests
+one after the other.
+"""
 
 import asyncio
 import logging
@@ -15,7 +21,7 @@ from aiohttp.web import RequestHandler, RequestPayloadError, Server
 
 from gateway.base.addresses import plain_address
 from gateway.base.errors import Fault, FaultCode, FaultError
-from gateway.http.bounds import Deadline, WaitingBytes
+from gateway.http.bounds import ByteBudget, Deadline
 from gateway.http.client import request_parsing
 from gateway.http.client.message import (
     ClientResponse,
@@ -35,7 +41,7 @@ from gateway.http.client.request_parsing import (
 )
 from gateway.http.connection_states import BETWEEN, CLIENT_TRANSITIONS, ClientEvent, ClientState
 from gateway.http.limits import Limits
-from gateway.http.transport import TurnTransport, TurnWrites
+from gateway.http.transport import BatchingTransport, WriteBatch
 
 _ALL_WAITING = 96 * 1024 * 1024
 
@@ -77,7 +83,7 @@ class ClientTotals:
     most: int
     connections: int = 0
     tunnels: int = 0
-    waiting: WaitingBytes = field(default_factory=lambda: WaitingBytes(_ALL_WAITING))
+    waiting: ByteBudget = field(default_factory=lambda: ByteBudget(_ALL_WAITING))
 
 
 E = TypeVar("E", bound=ClientResponse)
@@ -473,7 +479,7 @@ class ClientConnection(RequestReceiver):
         server: Server,
         answers: HttpHandler[Any],
         totals: ClientTotals,
-        writes: TurnWrites,
+        writes: WriteBatch,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         super().__init__(server, answers.limits, totals, loop, self._too_slow)
@@ -492,7 +498,7 @@ class ClientConnection(RequestReceiver):
         host, port = transport.get_extra_info("sockname")[:2]
         host = plain_address(host)
         self.own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        joined = TurnTransport(cast(asyncio.Transport, transport), self._writes)
+        joined = BatchingTransport(cast(asyncio.Transport, transport), self._writes)
         # All that waits is counted: below a mark that is higher, ten thousand clients may each
         # leave a small answer.
         joined.set_write_buffer_limits(0)

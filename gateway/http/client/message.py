@@ -1,4 +1,8 @@
-"""What the socket of a client tells: what it has not acknowledged yet, and whether it has left."""
+"""The request and the response of one exchange with a client, and the state of its socket.
+
+`ClientRequest` checks the head and reads the body; `ClientResponse` writes the response. Both are
+base classes of `gateway.proxy.record.Exchange`.
+"""
 
 import asyncio
 import re
@@ -33,7 +37,7 @@ from gateway.base.headers import (
 )
 from gateway.base.request import RequestHead
 from gateway.http.limits import Limits
-from gateway.http.transport import TurnTransport
+from gateway.http.transport import BatchingTransport
 
 # The client has closed its side. Elsewhere than on Linux, only a reset is known before all that
 # came before it is read.
@@ -140,7 +144,7 @@ class ClientTransport(Protocol):
         stall_seconds: the seconds in which a client has to send, or receive, a share of a body.
     """
 
-    transport: Any  # TurnTransport | None; aiohttp types it as asyncio's
+    transport: Any  # BatchingTransport | None; aiohttp types it as asyncio's
     peer: str
     own: str
     stall_seconds: float
@@ -290,8 +294,8 @@ class ClientResponse(Protocol):
     def _write(self, data: bytes) -> None:
         self._transport().write(data)
 
-    def _transport(self) -> TurnTransport:
-        transport: TurnTransport | None = self.connection.transport
+    def _transport(self) -> BatchingTransport:
+        transport: BatchingTransport | None = self.connection.transport
         if transport is None:
             raise ConnectionResetError("the client left")
         return transport

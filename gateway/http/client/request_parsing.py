@@ -1,7 +1,8 @@
-"""The first line of a request in words of HTTP that the parser knows.
+"""Parsing of request heads by aiohttp: its limits, the faults of its errors, and its first line.
 
-llhttp, the parser of aiohttp, lists the methods and the versions that it takes, and refuses others
-at once. It also takes RTSP for HTTP.
+llhttp, the parser of aiohttp, refuses every method and version of HTTP that it does not list, and
+takes RTSP for HTTP. `in_known_words` makes an unlisted first line parseable; its method is put back
+afterwards.
 """
 
 import asyncio

@@ -10,7 +10,7 @@ from io import BytesIO
 from msgspec.structs import replace
 
 from gateway.base import headers
-from gateway.http.bounds import SlowHolders, SlowPieces, overloaded
+from gateway.http.bounds import SlowBody, SlowClients, overloaded
 from gateway.http.upstream.upstream import UpstreamRequest
 
 # The maximum bytes read ahead of one body and of all bodies together; beyond, bodies are streamed.
@@ -19,13 +19,13 @@ _ALL = 16 * 1024 * 1024
 _EXPECT = frozenset({b"expect"})
 
 
-class BodiesAhead:
+class BodyReadAhead:
     """Reads small request bodies ahead, within a memory budget."""
 
     def __init__(self) -> None:
         self._held = 0
         self._without_room: list[UpstreamRequest] = []
-        self._slow = SlowHolders(0, lambda: self._without_room)
+        self._slow = SlowClients(0, lambda: self._without_room)
 
     async def read(self, request: UpstreamRequest) -> UpstreamRequest:
         """Return the request with its body read ahead as far as the bounds allow.
@@ -44,7 +44,7 @@ class BodiesAhead:
             request = replace(request, fields=headers.end_to_end(request.fields, _EXPECT))
         ahead, held = BytesIO(), 0  # the pieces themselves, if small, take many times their bytes
         try:
-            async for piece in SlowPieces(body, self._slow, overloaded):
+            async for piece in SlowBody(body, self._slow, overloaded):
                 ahead.write(piece)
                 if ahead.tell() > _ONE or not self._has_room(request, len(piece)):
                     return replace(request, body=_joined(ahead.getvalue(), body))
@@ -72,9 +72,9 @@ class ArrivingBody:
     """
 
     def __init__(
-        self, pieces: AsyncIterator[bytes], slow: SlowHolders, leave: Callable[[], None]
+        self, pieces: AsyncIterator[bytes], slow: SlowClients, leave: Callable[[], None]
     ) -> None:
-        self._pieces = SlowPieces(pieces, slow, overloaded)
+        self._pieces = SlowBody(pieces, slow, overloaded)
         self._leave: Callable[[], None] | None = leave
 
     def __aiter__(self) -> AsyncIterator[bytes]:

@@ -1,4 +1,8 @@
-"""The header fields of a response by which its connection goes: framing and keep-alive."""
+"""A connection to a service: writes requests, parses responses, and is kept between exchanges.
+
+llhttp (httptools) parses; `framing` checks what it does not. `gateway.http.connection_states` holds
+the theory of operation.
+"""
 
 import asyncio
 import re
@@ -14,7 +18,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from gateway.base.errors import FaultCode
 from gateway.base.headers import FIELD_LINE, FieldLines, FieldNames, HeaderFields, forwarding
-from gateway.http.bounds import Deadline, SlowHolders
+from gateway.http.bounds import Deadline, SlowClients
 from gateway.http.connection_states import (
     AT_END,
     FREE,
@@ -24,7 +28,7 @@ from gateway.http.connection_states import (
     UpstreamEvent,
     UpstreamState,
 )
-from gateway.http.transport import SLICE, PacedReading, TurnTransport, TurnWrites
+from gateway.http.transport import SLICE, BatchingTransport, PacedReader, WriteBatch
 from gateway.http.upstream.service import Timeouts
 from gateway.http.upstream.upstream import StaleConnectionError, UpstreamRequest, failure
 
@@ -260,7 +264,7 @@ class StreamedResponse:
         self.ended: Callable[[StreamedResponse], None] | None = None
         self.error: Exception | None = None
         self.head = False
-        self.holders: SlowHolders | None = None
+        self.holders: SlowClients | None = None
         self.lent: Any = None
         self.status = 0
         self.reason = b""
@@ -401,16 +405,16 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         name: str,
         release: Callable[["UpstreamConnection"], None],
         lost: Callable[["UpstreamConnection"], None],
-        writes: TurnWrites,
+        writes: WriteBatch,
     ) -> None:
         self.loop, self.name, self._host = loop, name, name.encode()
         self._release, self._lost, self._writes = release, lost, writes
-        self._transport: TurnTransport | None = None
+        self._transport: BatchingTransport | None = None
         self._writable: asyncio.Event | None = None
         self.deadline, self.timeouts = Deadline(loop, self._fail_by), Timeouts()
         self._state, self._parser = UpstreamState.FRESH, HttpResponseParser(self)
         self.may_rest, self._rested_since = jittered(None), inf  # between exchanges, in seconds
-        self._reading = PacedReading(loop, self.data_received, self._costly)
+        self._reading = PacedReader(loop, self.data_received, self._costly)
         # How much of a head came, and whether it is surely of HTTP/1.1.
         self._head_size, self._is_1_1 = 0, False
         self._response: StreamedResponse | None = None
@@ -497,7 +501,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Store the transport."""
         own = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
-        self._reading.transport, self._transport = own, TurnTransport(own, self._writes)
+        self._reading.transport, self._transport = own, BatchingTransport(own, self._writes)
 
     def data_received(self, data: bytes) -> None:  # noqa: C901  # one frame, for speed
         """Parse received bytes."""
@@ -635,7 +639,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
     def _switch(self, response: StreamedResponse, request: UpstreamRequest) -> None:
         if not (self._parser.should_upgrade() and request.permits(response.fields)):
             raise HttpParserError("it switched protocols unasked")
-        cast(TurnTransport, self._transport).set_write_buffer_limits(0)  # see `TunnelRoom`
+        cast(BatchingTransport, self._transport).set_write_buffer_limits(0)  # see `TunnelBudget`
         self._state = UPSTREAM_TRANSITIONS[self._state, UpstreamEvent.SWITCH]
         response.status, response.head, response.switched = 101, True, True
         self.deadline.clear()

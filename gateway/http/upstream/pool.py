@@ -1,9 +1,13 @@
-"""The balancer: chooses the available target of a service with the fewest requests in flight.
+"""The pool: sends each request to a target of a service, over a kept or a new connection.
 
-A target that fails several times in a row gets no requests for a period (passive ejection, as in
-Envoy's outlier detection), and then a single trial request (half open); another failure doubles the
-period. The last available target is never ejected, so that clients see the failures of a backend.
-Active health checks, where configured, are separate: a target that they find down gets no requests.
+`Balancer` chooses the available target with the fewest requests in flight. A target that fails
+several times in a row gets no requests for a period (passive ejection, as in Envoy's outlier
+detection), and then a single trial request (half open); another failure doubles the period. The
+last available target is never ejected, so that clients see the failures of a backend. Targets that
+active health checks find down get no requests either.
+
+`TargetConnections` keeps and opens the connections to one target, `ConcurrencyLimiter` bounds the
+requests in flight to one service, and `Pool` combines the three.
 """
 
 import asyncio
@@ -19,9 +23,9 @@ from msgspec.structs import replace
 
 from gateway.base.errors import Blame, Fault, FaultCode, FaultError
 from gateway.base.headers import connection_options
-from gateway.http.bounds import FairLine, SlowHolders, overloaded
-from gateway.http.transport import TurnWrites
-from gateway.http.upstream.body_ahead import ArrivingBody, BodiesAhead
+from gateway.http.bounds import FairQueue, SlowClients, overloaded
+from gateway.http.transport import WriteBatch
+from gateway.http.upstream.body_ahead import ArrivingBody, BodyReadAhead
 from gateway.http.upstream.connection import StreamedResponse, UpstreamConnection
 from gateway.http.upstream.service import Ejection, Service, Target, Timeouts
 from gateway.http.upstream.upstream import (
@@ -203,7 +207,7 @@ class TargetConnections:
         target: Target,
         crowded: Callable[[], None],
         exhausted: Callable[[str], None],
-        writes: TurnWrites,
+        writes: WriteBatch,
     ) -> None:
         self._target = target
         self._crowded = crowded
@@ -212,7 +216,7 @@ class TargetConnections:
         self._name = target.authority
         self._free: dict[UpstreamConnection, None] = {}  # in the order in which they became free
         self._open: set[UpstreamConnection] = set()
-        self._waiting = FairLine[UpstreamConnection]()
+        self._waiting = FairQueue[UpstreamConnection]()
         self._opening: set[asyncio.Task[None]] = set()
 
     def make_way(self, network: str) -> None:
@@ -396,8 +400,8 @@ class ConcurrencyLimiter:
         self._line = line
         self._patience = patience
         self._inside = 0
-        self._waiting = FairLine[None]()
-        self.slow = SlowHolders(limit // _SPARED_SHARE, lambda: self._waiting)
+        self._waiting = FairQueue[None]()
+        self.slow = SlowClients(limit // _SPARED_SHARE, lambda: self._waiting)
 
     @property
     def half_full(self) -> bool:
@@ -474,12 +478,12 @@ class Pool:
         writes: what sends the requests of a turn of the event loop.
     """
 
-    def __init__(self, count: Callable[[str, str], None], writes: TurnWrites) -> None:
+    def __init__(self, count: Callable[[str, str], None], writes: WriteBatch) -> None:
         self._count = count
         self._writes = writes
         self._members: dict[str, ServicePool] = {}
         self._targets: dict[Target, TargetConnections] = {}
-        self._bodies = BodiesAhead()
+        self._bodies = BodyReadAhead()
 
     async def send(  # noqa: C901  # one walk in one frame, for speed
         self, service: Service, request: UpstreamRequest, *, background: bool = False

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.headers import HeaderFields
-from gateway.http.bounds import SlowHolders
+from gateway.http.bounds import SlowClients
 from gateway.http.upstream.service import Service, Target, Timeouts
 
 RequestBody = bytes | AsyncIterator[bytes] | None
@@ -129,7 +129,7 @@ class UpstreamResponse(UpstreamHead, Protocol):
             such a place.
     """
 
-    holders: SlowHolders | None
+    holders: SlowClients | None
     reason: bytes
     sized: bool
     switched: bool

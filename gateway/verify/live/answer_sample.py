@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from gateway.proxy.cutover_counts import CutoverPlace
-from gateway.proxy.record import AnswerCopy
+from gateway.proxy.record import ResponseCopy
 from gateway.routing.snapshot import Endpoint, Route
 
 
@@ -26,6 +26,6 @@ class AnswerSample(NamedTuple):
     method: str
     target: str
     status: int
-    answer: AnswerCopy
+    answer: ResponseCopy
     drawn: bool = True
     place: CutoverPlace | None = None

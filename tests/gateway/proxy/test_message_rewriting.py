@@ -17,7 +17,7 @@ from gateway.conversion.parameter_change import parse_query
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.proxy import replay, shadows
 from gateway.proxy.message_rewriting import planned_message
-from gateway.proxy.replay import CapturedAnswer
+from gateway.proxy.replay import CapturedResponse
 from gateway.routing.plan import Plan, plan
 from gateway.versions.mechanisms.path import PathReader
 from gateway.versions.version import Version
@@ -167,15 +167,15 @@ def parsed(data: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
 
 async def pass_both(
     given: dict[str, str], client: dict[str, Any], service: dict[str, Any]
-) -> tuple[Gateway, bytes, Gateway, list[CapturedAnswer]]:
+) -> tuple[Gateway, bytes, Gateway, list[CapturedResponse]]:
     """Send a request live, and as a shadow of a request to another service."""
 
     def answer(asked: bytes) -> bytes:
         return response(service, asked.split(b" ")[0])
 
-    seen: list[CapturedAnswer] = []
+    seen: list[CapturedResponse] = []
 
-    async def spy(upstream: Any, exchange: Any, plan: Any, *more: Any) -> CapturedAnswer:
+    async def spy(upstream: Any, exchange: Any, plan: Any, *more: Any) -> CapturedResponse:
         got = await replay.replay(upstream, exchange, plan, *more)
         if plan.route.service.name == "new":
             seen.append(got)

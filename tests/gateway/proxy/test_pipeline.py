@@ -7,7 +7,7 @@ import pytest
 
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.headers import HeaderFields
-from gateway.http.bounds import SlowHolders
+from gateway.http.bounds import SlowClients
 from gateway.http.upstream.health_checks import HealthChecks
 from gateway.http.upstream.service import Health, Service, Target, Timeouts
 from gateway.http.upstream.upstream import NoRoomError, Upstream, UpstreamRequest, UpstreamResponse
@@ -35,7 +35,7 @@ class Answered:
     reason = b""
     sized = complete = True
     switched = False
-    holders: SlowHolders | None = None
+    holders: SlowClients | None = None
 
     def __init__(self, status: int, body: bytes) -> None:
         self.status = status

@@ -10,7 +10,7 @@ from gateway.base.span import Span
 from gateway.http.client.client_server import ClientServer
 from gateway.http.client.message import ClientTransport
 from gateway.http.client.request_parsing import UNREAD
-from gateway.http.transport import TurnWrites
+from gateway.http.transport import WriteBatch
 from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.upstream import Upstream
 from gateway.proxy.pipeline import Pipeline
@@ -114,7 +114,7 @@ class Gateway:
         self._loop = asyncio.get_running_loop()
         self._loop.create_connection = self._connect  # type: ignore[method-assign, assignment]
         snapshot = load(rules.encode(), "gateway.yaml", {})
-        writes = TurnWrites(self._loop)
+        writes = WriteBatch(self._loop)
         self.upstream = upstream or Pool(lambda *_: None, writes)
         self.shadows = Shadows(self.upstream, self, self, Load(lambda: 0.0, 1), self.trace)
         self.pipeline = Pipeline(

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from gateway.http.bounds import SlowHolders
+from gateway.http.bounds import SlowClients
 
 
 class Holders:
@@ -12,7 +12,7 @@ class Holders:
     def __init__(self) -> None:
         self.waiting: list[str] = []
         self.gone: list[str] = []
-        self.slow = SlowHolders(1, lambda: self.waiting)
+        self.slow = SlowClients(1, lambda: self.waiting)
         self.each: dict[str, Callable[[], None]] = {
             name: partial(self.gone.append, name) for name in ("first", "second", "third")
         }

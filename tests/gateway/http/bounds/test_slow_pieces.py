@@ -7,7 +7,7 @@ import pytest
 
 from gateway.base.errors import FaultError
 from gateway.http import bounds
-from gateway.http.bounds import SLOW_BYTES, SlowHolders, SlowPieces, overloaded
+from gateway.http.bounds import SLOW_BYTES, SlowBody, SlowClients, overloaded
 
 
 async def trickle(piece: bytes) -> AsyncIterator[bytes]:
@@ -19,7 +19,7 @@ async def trickle(piece: bytes) -> AsyncIterator[bytes]:
 async def test_one_byte_after_the_other_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """However often one comes, others who wait need wait no longer."""
     monkeypatch.setattr(bounds, "SLOW_SECONDS", 0.02)
-    body = SlowPieces(trickle(b"x"), SlowHolders(0, lambda: ["someone"]), overloaded)
+    body = SlowBody(trickle(b"x"), SlowClients(0, lambda: ["someone"]), overloaded)
     assert await anext(body) == b"x"
     with pytest.raises(FaultError, match="overloaded"):
         _ = [piece async for piece in body]
@@ -28,7 +28,7 @@ async def test_one_byte_after_the_other_is_slow(monkeypatch: pytest.MonkeyPatch)
 async def test_what_comes_fast_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each share of bytes gives its sender the time anew."""
     monkeypatch.setattr(bounds, "SLOW_SECONDS", 60.0)
-    body = SlowPieces(trickle(b"x" * (SLOW_BYTES // 2)), SlowHolders(0, list), overloaded)
+    body = SlowBody(trickle(b"x" * (SLOW_BYTES // 2)), SlowClients(0, list), overloaded)
     await anext(body)
     assert body._left < 60
     await anext(body)
@@ -37,7 +37,7 @@ async def test_what_comes_fast_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_slow_body_stays_while_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "SLOW_SECONDS", 0.001)
-    body = SlowPieces(trickle(b"x"), SlowHolders(0, list), overloaded)
+    body = SlowBody(trickle(b"x"), SlowClients(0, list), overloaded)
     assert [await anext(body) for _ in range(5)] == [b"x"] * 5
 
 
@@ -45,7 +45,7 @@ async def test_the_time_in_which_a_piece_is_taken_does_not_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bounds, "SLOW_SECONDS", 30.0)
-    body = SlowPieces(trickle(b"x"), SlowHolders(0, list), overloaded)
+    body = SlowBody(trickle(b"x"), SlowClients(0, list), overloaded)
     await anext(body)
     before = body._left
     await asyncio.sleep(0.05)

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from gateway.http.bounds import LOOK_SECONDS, SLOW_BYTES, SLOW_SECONDS, SlowTaking
+from gateway.http.bounds import LOOK_SECONDS, SLOW_BYTES, SLOW_SECONDS, SlowReadDetector
 
 MANY = 10_000_000
 # For how many looks a client may take too little.
@@ -15,7 +15,7 @@ LOOKS = int(SLOW_SECONDS / LOOK_SECONDS)
 def slow_at(taken: Iterable[int]) -> list[bool]:
     """Return whether a client is slow at each look, by what it took before each."""
     left, found = MANY, []
-    taking = SlowTaking(left)
+    taking = SlowReadDetector(left)
     for size in taken:
         left -= size
         taking.look(left)

@@ -2,13 +2,13 @@
 
 from functools import partial
 
-from gateway.http.bounds import WaitingBytes
+from gateway.http.bounds import ByteBudget
 
 
 def test_who_has_waited_for_the_longest_gives_way() -> None:
     gone: list[str] = []
     first, second, third, fourth = (partial(gone.append, name) for name in "abcd")
-    waiting = WaitingBytes(most=10)
+    waiting = ByteBudget(most=10)
     for each in (first, second):
         waiting.hold(each, 5)
     assert not gone
@@ -24,5 +24,5 @@ def test_who_has_waited_for_the_longest_gives_way() -> None:
 
 def test_one_alone_may_be_larger() -> None:
     gone: list[str] = []
-    WaitingBytes(most=10).hold(partial(gone.append, "a"), 11)
+    ByteBudget(most=10).hold(partial(gone.append, "a"), 11)
     assert not gone

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.http.bounds import FairLine
+from gateway.http.bounds import FairQueue
 
 
 class Named:
@@ -15,7 +15,7 @@ class Named:
     """
 
     def __init__(self, *names: str) -> None:
-        self.line = FairLine[None]()
+        self.line = FairQueue[None]()
         self.places = {name: self.line.join(name[0]) for name in names}
 
     def name(self, place: asyncio.Future[None] | None) -> str | None:

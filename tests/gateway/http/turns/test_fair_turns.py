@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from gateway.http.bounds import FairTurns
+from gateway.http.bounds import FairLock
 
 
 async def test_networks_have_turns() -> None:
-    turns, order = FairTurns(), []
+    turns, order = FairLock(), []
 
     async def take(network: str, name: str) -> None:
         await turns.take(network)
@@ -28,7 +28,7 @@ async def test_networks_have_turns() -> None:
 
 @pytest.mark.parametrize("late", [False, True], ids=["before", "as the turn comes"])
 async def test_who_waits_no_more_has_no_turn(late: bool) -> None:
-    turns = FairTurns()
+    turns = FairLock()
     await turns.take("a")
     gone = asyncio.create_task(turns.take("b"))
     next_one = asyncio.create_task(turns.take("c"))

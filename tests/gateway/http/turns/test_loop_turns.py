@@ -6,7 +6,7 @@ import pytest
 
 from gateway.base.errors import FaultError
 from gateway.http import cooperative
-from gateway.http.cooperative import LoopTurns
+from gateway.http.cooperative import CooperativeRunner
 from gateway.proxy.conversion_budget import overloaded
 
 
@@ -16,7 +16,7 @@ class Costly:
     def __init__(self, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1.0
         self.made: list[tuple[str, int]] = []
-        self.turns = LoopTurns(60.0, overloaded)
+        self.turns = CooperativeRunner(60.0, overloaded)
         self._seconds = seconds
         self._turn = 0
         monkeypatch.setattr(cooperative, "perf_counter", lambda: self.now)
@@ -68,7 +68,7 @@ async def test_a_call_that_fails_ends_its_turn(monkeypatch: pytest.MonkeyPatch) 
 
 async def test_a_call_waits_for_so_long_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     costly = Costly(0.01, monkeypatch)
-    costly.turns = turns = LoopTurns(0.0, overloaded)
+    costly.turns = turns = CooperativeRunner(0.0, overloaded)
     await costly.call("a")
     with pytest.raises(FaultError, match="overloaded"):
         await turns.run(lambda: pytest.fail("it was called"), lambda: "a")

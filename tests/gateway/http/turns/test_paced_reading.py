@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gateway.http.transport import SLICE, PacedReading
+from gateway.http.transport import SLICE, PacedReader
 
 
 class Wire(asyncio.Transport):
@@ -29,7 +29,7 @@ class Reader:
     def __init__(self, *, costly: bool) -> None:
         self.wire = Wire()
         self.taken: list[tuple[bytes, bool]] = []
-        self.reading = PacedReading(asyncio.get_running_loop(), self.take, lambda: costly)
+        self.reading = PacedReader(asyncio.get_running_loop(), self.take, lambda: costly)
         self.reading.transport = self.wire
 
     def take(self, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""ThreadPace: a thread that computes leaves the event loop its turns, and stops if nobody waits."""
+"""A thread waits for the event loop in proportion to what it computed (`GilThrottle`)."""
 
 import asyncio
 from threading import Event
@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 
 from gateway.http import cooperative
-from gateway.http.cooperative import AbandonedError, Step, ThreadPace, no_step, until
+from gateway.http.cooperative import AbandonedError, GilThrottle, Step, no_step, until
 
 
 class Turns:
@@ -48,7 +48,7 @@ class _Turn:
 def computed(loop: Turns, seconds: float, each: float) -> float:
     """Have a thread compute in steps; return how long it took in all."""
     began = loop.now
-    step = ThreadPace(loop.in_one, Event()).step
+    step = GilThrottle(loop.in_one, Event()).step
     for _ in range(round(seconds / each)):
         loop.now += each
         step()
@@ -81,7 +81,7 @@ def test_it_asks_for_few_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_stops_when_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = Turns(monkeypatch, 0.0)
     abandoned = Event()
-    pace = ThreadPace(loop.in_one, abandoned)
+    pace = GilThrottle(loop.in_one, abandoned)
     abandoned.set()
     pace.step()  # it does not look at every step
     loop.now += 0.003
@@ -99,7 +99,7 @@ async def test_a_loop_that_has_nothing_to_do_has_its_turn_at_once(
     turns: list[str] = []
 
     def compute() -> None:
-        step = ThreadPace(loop.call_soon_threadsafe, Event()).step
+        step = GilThrottle(loop.call_soon_threadsafe, Event()).step
         for _ in range(3):
             loop.call_soon_threadsafe(turns.append, "loop")
             step()

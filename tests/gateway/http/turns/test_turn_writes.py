@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.http.transport import TurnTransport, TurnWrites
+from gateway.http.transport import BatchingTransport, WriteBatch
 
 
 class Sent(asyncio.Transport):
@@ -51,11 +51,11 @@ class Turn:
 
     def __init__(self) -> None:
         self.done: list[str] = []
-        self.writes = TurnWrites(asyncio.get_running_loop())
+        self.writes = WriteBatch(asyncio.get_running_loop())
 
-    def transport(self, name: str) -> TurnTransport:
+    def transport(self, name: str) -> BatchingTransport:
         """Return a transport of a name."""
-        return TurnTransport(Sent(name, self.done), self.writes)
+        return BatchingTransport(Sent(name, self.done), self.writes)
 
 
 async def test_the_writes_of_a_turn_are_sent_at_its_end_in_their_order() -> None:
@@ -125,7 +125,7 @@ async def test_what_else_is_asked_of_a_transport_has_its_order(then: Any, done: 
 async def test_a_transport_that_closed_meanwhile_is_sent_nothing() -> None:
     turn = Turn()
     sent = Sent("1", turn.done)
-    one = TurnTransport(cast(asyncio.Transport, sent), turn.writes)
+    one = BatchingTransport(cast(asyncio.Transport, sent), turn.writes)
     one.write_soon(b"a")
     sent.abort()
     await asyncio.sleep(0)
@@ -138,7 +138,7 @@ async def test_one_that_takes_no_bytes_keeps_none_of_the_others_back() -> None:
     broken = Sent("1", turn.done)
     broken.write = {}.__getitem__  # type: ignore[method-assign, assignment]  # raises KeyError
     for own in (broken, Sent("2", turn.done)):
-        TurnTransport(own, turn.writes).write_soon(b"a")
+        BatchingTransport(own, turn.writes).write_soon(b"a")
     await asyncio.sleep(0)
     assert turn.done == ["1 abort", "2 a"]
 

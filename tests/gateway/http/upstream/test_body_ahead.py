@@ -9,7 +9,7 @@ import pytest
 from gateway.base.errors import FaultError
 from gateway.base.headers import HeaderFields
 from gateway.http import bounds
-from gateway.http.upstream.body_ahead import ArrivingBody, BodiesAhead
+from gateway.http.upstream.body_ahead import ArrivingBody, BodyReadAhead
 from gateway.http.upstream.pool import ConcurrencyLimiter
 from gateway.http.upstream.upstream import UpstreamRequest
 
@@ -28,21 +28,21 @@ async def whole(body: bytes | AsyncIterator[bytes] | None) -> bytes:
 
 async def test_a_body_of_a_length_is_whole() -> None:
     request = UpstreamRequest("POST", "/", [], body=comes(b"ab", b"c"), length=3)
-    assert (await BodiesAhead().read(request)).body == b"abc"
+    assert (await BodyReadAhead().read(request)).body == b"abc"
 
 
 @pytest.mark.parametrize("pieces", [[], [b"ab", b"c"], [b"a" * 60_000, b"b" * 60_000, b"c"]])
 async def test_chunks_stay_chunks(pieces: list[bytes]) -> None:
     """However much of them is read ahead."""
     request = UpstreamRequest("POST", "/", [], body=comes(*pieces))
-    ahead = await BodiesAhead().read(request)
+    ahead = await BodyReadAhead().read(request)
     assert ahead.length is None
     assert await whole(ahead.body) == b"".join(pieces)
 
 
 async def test_what_is_large_stays_as_it_is() -> None:
     request = UpstreamRequest("POST", "/", [], body=comes(), length=70_000)
-    assert await BodiesAhead().read(request) is request
+    assert await BodyReadAhead().read(request) is request
 
 
 async def test_who_waits_for_100_is_told() -> None:
@@ -53,13 +53,13 @@ async def test_who_waits_for_100_is_told() -> None:
 
     fields = [(b"Expect", b"100-continue"), (b"X-A", b"1")]
     request = UpstreamRequest("POST", "/", fields, body=comes(b"a"), length=1, informational=inform)
-    ahead = await BodiesAhead().read(request)
+    ahead = await BodyReadAhead().read(request)
     assert (told, ahead.fields) == ([100], [(b"X-A", b"1")])
 
 
 async def test_the_budget() -> None:
     """What finds no room is streamed; what is sent makes room again."""
-    bodies = BodiesAhead()
+    bodies = BodyReadAhead()
     bodies._held = 16 * 1024 * 1024
     request = UpstreamRequest("POST", "/", [], body=comes(b"a", b"b"), length=2)
     assert await whole((await bodies.read(request)).body) == b"ab"
@@ -83,7 +83,7 @@ async def test_small_pieces_take_no_more_than_their_bytes(piece: bytes) -> None:
     held: list[int] = []
     tracemalloc.start()
     try:
-        await BodiesAhead().read(UpstreamRequest("POST", "/", [], body=comes_slowly()))
+        await BodyReadAhead().read(UpstreamRequest("POST", "/", [], body=comes_slowly()))
     finally:
         tracemalloc.stop()
     assert held[0] < 70_000
@@ -93,7 +93,7 @@ async def test_a_slow_body_gives_way_to_one_that_finds_no_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bounds, "SLOW_SECONDS", 0.01)
-    bodies, is_slow = BodiesAhead(), asyncio.Event()
+    bodies, is_slow = BodyReadAhead(), asyncio.Event()
     add = bodies._slow.add
 
     def note(give_way: Callable[[], None]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.base.errors import Blame, FaultCode, FaultError
-from gateway.http.transport import TurnWrites
+from gateway.http.transport import WriteBatch
 from gateway.http.upstream.connection import StreamedResponse
 from gateway.http.upstream.pool import ConnectError, TargetConnections
 from gateway.http.upstream.service import Target, Timeouts
@@ -30,7 +30,7 @@ class Service:
         self.wires: list[Wire] = []
         self.timeouts = timeouts or Timeouts()
         self.crowded = 0
-        writes = TurnWrites(asyncio.get_running_loop())
+        writes = WriteBatch(asyncio.get_running_loop())
         self.reasons: list[str] = []
         target, exhausted = Target("service", 1), self.reasons.append
         self.connections = TargetConnections(target, self._count, exhausted, writes)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.base.errors import FaultCode, FaultError
-from gateway.http.transport import SLICE, TurnWrites
+from gateway.http.transport import SLICE, WriteBatch
 from gateway.http.upstream.connection import StreamedResponse, UpstreamConnection
 from gateway.http.upstream.service import Timeouts
 from gateway.http.upstream.upstream import StaleConnectionError, UpstreamRequest
@@ -53,7 +53,7 @@ class Kept:
         self.wire = Wire()
         loop = asyncio.get_running_loop()
         self.connection = UpstreamConnection(
-            loop, "service", self.free, self.lost, TurnWrites(loop)
+            loop, "service", self.free, self.lost, WriteBatch(loop)
         )
         self.connection.connection_made(self.wire)
 

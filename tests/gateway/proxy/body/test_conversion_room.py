@@ -7,7 +7,7 @@ import pytest
 
 from gateway.base.errors import FaultError
 from gateway.http import bounds
-from gateway.proxy.conversion_budget import ConversionRoom
+from gateway.proxy.conversion_budget import ConversionShare
 
 PIECE = bytes(60_000)
 MOST = 64 * 1024 * 1024
@@ -20,7 +20,7 @@ async def pieces(number: int) -> AsyncIterator[bytes]:
 
 
 async def test_a_body_is_gathered() -> None:
-    room = ConversionRoom(MOST, 10)
+    room = ConversionShare(MOST, 10)
     assert await room.gather(pieces(5)) == PIECE * 5
     assert room.held == 5 * len(PIECE)
     await room.grow(6 * len(PIECE))
@@ -30,7 +30,7 @@ async def test_a_body_is_gathered() -> None:
 
 
 async def test_a_declared_length_is_held_at_once() -> None:
-    room = ConversionRoom(MOST, 10)
+    room = ConversionShare(MOST, 10)
     await room.grow(7)  # of the body before
 
     async def come() -> AsyncIterator[bytes]:
@@ -45,7 +45,7 @@ async def test_a_declared_length_is_held_at_once() -> None:
 
 async def test_who_comes_slowly_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "SLOW_SECONDS", 0.01)
-    slow, other = ConversionRoom(MOST, 10), ConversionRoom(MOST, 10)
+    slow, other = ConversionShare(MOST, 10), ConversionShare(MOST, 10)
     await slow.grow(MOST)
 
     async def stuck() -> AsyncIterator[bytes]:
@@ -65,6 +65,6 @@ async def test_who_shares_an_address_shares_its_part() -> None:
         def network(self) -> str:
             return "2001:db8::/64"
 
-    room = ConversionRoom(MOST, 10, Sender())
+    room = ConversionShare(MOST, 10, Sender())
     assert room.network == "2001:db8::/64"
-    assert ConversionRoom(MOST, 10).network == ""
+    assert ConversionShare(MOST, 10).network == ""

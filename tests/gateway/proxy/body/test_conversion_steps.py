@@ -8,8 +8,8 @@ import pytest
 from gateway.conversion.formats.body_format import described
 from gateway.http.cooperative import Step
 from gateway.proxy import body_conversion, conversion_threads
-from gateway.proxy.conversion_budget import ConversionRoom
-from gateway.proxy.replay import CapturedAnswer
+from gateway.proxy.conversion_budget import ConversionShare
+from gateway.proxy.replay import CapturedResponse
 from tests.gateway.proxy.body.rules import conversion
 
 JSON = (b"Content-Type", b"application/json")
@@ -54,8 +54,8 @@ async def test_no_step_is_long(
     least: int,
     steps: list[None],
 ) -> None:
-    room = ConversionRoom(16 * MEBIBYTE, 1_000_000)
-    answer = CapturedAnswer(200, fields, body)
+    room = ConversionShare(16 * MEBIBYTE, 1_000_000)
+    answer = CapturedResponse(200, fields, body)
     kind = described(answer.fields)
     await body_conversion.convert_request_body(body, kind, conversion(), room)
     assert len(steps) >= least
@@ -77,8 +77,8 @@ async def test_no_step_is_long(
 async def test_no_step_of_a_stream_is_long(
     media_type: bytes, body: bytes, least: int, steps: list[None]
 ) -> None:
-    room = ConversionRoom(16 * MEBIBYTE, 1_000_000)
-    answer = CapturedAnswer(200, [(b"Content-Type", media_type)], body)
+    room = ConversionShare(16 * MEBIBYTE, 1_000_000)
+    answer = CapturedResponse(200, [(b"Content-Type", media_type)], body)
     pieces, _ = await body_conversion.convert_response_body(answer, conversion(), room)
     assert pieces is not None
     assert not isinstance(pieces, bytes)

@@ -12,8 +12,8 @@ from gateway.base.errors import FaultError
 from gateway.conversion.formats.body_format import described, is_stream
 from gateway.http.cooperative import AbandonedError, Step
 from gateway.proxy import body_conversion, conversion_threads
-from gateway.proxy.conversion_budget import ConversionRoom
-from gateway.proxy.replay import CapturedAnswer
+from gateway.proxy.conversion_budget import ConversionShare
+from gateway.proxy.replay import CapturedResponse
 from tests.gateway.proxy.body.rules import conversion
 
 
@@ -110,7 +110,7 @@ async def test_heavy_bodies_are_converted_one_at_a_time(
 
 async def converted(media_type: bytes, codings: list[bytes], body: bytes) -> bytes:
     """Return a body of a request, converted."""
-    room = ConversionRoom(16 * 1024 * 1024, 1_000_000)
+    room = ConversionShare(16 * 1024 * 1024, 1_000_000)
     fields = [(b"Content-Type", media_type), *((b"Content-Encoding", each) for each in codings)]
     kind = described(fields)
     try:
@@ -155,8 +155,8 @@ async def test_a_body_of_many_surrogates_is_converted_beside(
     halves: int, beside: bool, ran: list[str]
 ) -> None:
     body = b'{"title":"%b"}' % (rb"\ud800" * halves)
-    room = ConversionRoom(1_000_000, 1_000)
-    answer = CapturedAnswer(200, [(b"Content-Type", b"application/json")], body)
+    room = ConversionShare(1_000_000, 1_000)
+    answer = CapturedResponse(200, [(b"Content-Type", b"application/json")], body)
     sent = await body_conversion.convert_request_body(
         body, described(answer.fields), conversion(), room
     )
@@ -175,8 +175,8 @@ async def test_a_body_of_many_surrogates_is_converted_beside(
 async def test_a_piece_of_many_lines_is_converted_beside(
     media_type: str, line: bytes, lines: int, beside: bool, ran: list[str]
 ) -> None:
-    room = ConversionRoom(1_000_000, 1_000)
-    answer = CapturedAnswer(200, [(b"Content-Type", media_type.encode())], line * lines)
+    room = ConversionShare(1_000_000, 1_000)
+    answer = CapturedResponse(200, [(b"Content-Type", media_type.encode())], line * lines)
     pieces, _ = await body_conversion.convert_response_body(answer, conversion(), room)
     assert pieces is not None
     assert not isinstance(pieces, bytes)

@@ -11,8 +11,8 @@ from gateway.conversion.formats import json_body
 from gateway.conversion.formats.body_format import described
 from gateway.http import cooperative
 from gateway.proxy import body_conversion
-from gateway.proxy.conversion_budget import ConversionRoom
-from gateway.proxy.replay import CapturedAnswer
+from gateway.proxy.conversion_budget import ConversionShare
+from gateway.proxy.replay import CapturedResponse
 from tests.gateway.proxy.body.rules import conversion
 
 BODY = b'{"title":"a","x":"%b"}' % (b"x" * 1100)
@@ -22,14 +22,14 @@ JSON = (b"Content-Type", b"application/json")
 
 async def asked(body: bytes, *fields: tuple[bytes, bytes]) -> None:
     """Convert a request."""
-    room = ConversionRoom(1_000_000, 1_000_000)
+    room = ConversionShare(1_000_000, 1_000_000)
     await body_conversion.convert_request_body(body, described(fields), conversion(), room)
 
 
 async def answered(body: bytes, *fields: tuple[bytes, bytes]) -> None:
     """Convert an answer."""
-    room = ConversionRoom(1_000_000, 1_000_000)
-    answer = CapturedAnswer(200, [*fields], body)
+    room = ConversionShare(1_000_000, 1_000_000)
+    answer = CapturedResponse(200, [*fields], body)
     found, _ = await body_conversion.convert_response_body(answer, conversion(), room)
     if found is not None and not isinstance(found, bytes):
         assert [piece async for piece in found]

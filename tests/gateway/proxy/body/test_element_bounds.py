@@ -8,7 +8,7 @@ import pytest
 from gateway.base.errors import FaultCode, FaultError
 from gateway.conversion.formats.body_format import BodyFormat
 from gateway.proxy import body_conversion
-from gateway.proxy.conversion_budget import ConversionRoom
+from gateway.proxy.conversion_budget import ConversionShare
 from tests.gateway.proxy.body.rules import conversion
 
 MANY = b"[" + b"{}," * 5_500_000 + b"{}]"
@@ -21,7 +21,7 @@ async def test_too_many_elements_cost_no_more_than_as_many_as_may_be(codings: li
     for _ in codings:
         body = gzip.compress(body)
     kind = (BodyFormat.JSON, codings, None)
-    room = ConversionRoom(len(MANY), ELEMENTS)
+    room = ConversionShare(len(MANY), ELEMENTS)
     tracemalloc.start()
     try:
         with pytest.raises(FaultError, match=f"more than {ELEMENTS} elements") as caught:

@@ -16,8 +16,8 @@ from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats.body_format import described
 from gateway.http.cooperative import Step
 from gateway.proxy import body_conversion, timed_conversion
-from gateway.proxy.conversion_budget import ConversionRoom
-from gateway.proxy.replay import CapturedAnswer
+from gateway.proxy.conversion_budget import ConversionShare
+from gateway.proxy.replay import CapturedResponse
 from gateway.rules.load import load
 from tests.gateway.kit import DEADLINE, ROOT
 
@@ -119,7 +119,7 @@ async def test_a_body_by_the_rules(tmp_path: Path) -> None:
     assert up is not None
     assert down is not None
     assert up.timeout == 1.0
-    room = ConversionRoom(1000, 1000)
+    room = ConversionShare(1000, 1000)
     turns = 0
 
     async def turn() -> None:
@@ -135,7 +135,7 @@ async def test_a_body_by_the_rules(tmp_path: Path) -> None:
     assert turns > 3
     assert caught.value.fault.code is FaultCode.UNCONVERTIBLE_REQUEST
     assert "longer than 1 s" in caught.value.fault.detail
-    response = CapturedAnswer(200, JSON_TYPE, b'{"a":1}')
+    response = CapturedResponse(200, JSON_TYPE, b'{"a":1}')
     converted, _ = await body_conversion.convert_response_body(response, down, room)
     assert converted == b'{"a":{"long":1}}'
     room.release()

@@ -5,8 +5,8 @@ import pytest
 from gateway.base.errors import FaultCode, FaultError
 from gateway.conversion.formats.body_format import BodyFormat
 from gateway.proxy import body_conversion, conversion_budget
-from gateway.proxy.conversion_budget import ConversionRoom
-from gateway.proxy.replay import CapturedAnswer
+from gateway.proxy.conversion_budget import ConversionShare
+from gateway.proxy.replay import CapturedResponse
 from tests.gateway.proxy.body.rules import conversion
 
 LINES = [(b"Content-Type", b"application/x-ndjson")]
@@ -14,9 +14,9 @@ LINE = b'{"title":1}\n'
 LARGE = b'{"x":[' + b"{}," * 30_000 + b"{}]}\n"
 
 
-async def converted(body: bytes, room: ConversionRoom) -> bytes:
+async def converted(body: bytes, room: ConversionShare) -> bytes:
     """Return the converted lines of an answer."""
-    answer = CapturedAnswer(200, LINES, body)
+    answer = CapturedResponse(200, LINES, body)
     found, _ = await body_conversion.convert_response_body(answer, conversion(), room)
     assert found is not None
     assert not isinstance(found, bytes)
@@ -24,7 +24,7 @@ async def converted(body: bytes, room: ConversionRoom) -> bytes:
 
 
 async def test_a_large_line_takes_room() -> None:
-    room = ConversionRoom(len(LARGE), 100_000)
+    room = ConversionShare(len(LARGE), 100_000)
     assert await converted(LINE, room) == (b'{"name":1,"channel":"web","tries":3}\n')
     assert room.held == 0
     assert b"{},{}" in await converted(LARGE, room)
@@ -33,7 +33,7 @@ async def test_a_large_line_takes_room() -> None:
 
 
 async def test_too_many_elements() -> None:
-    room = ConversionRoom(len(LARGE), 30_000)
+    room = ConversionShare(len(LARGE), 30_000)
     with pytest.raises(FaultError, match="a document of more than 30000 elements"):
         await converted(LARGE, room)
     room.release()
@@ -41,7 +41,7 @@ async def test_too_many_elements() -> None:
 
 async def test_a_request_of_a_line_that_is_too_large() -> None:
     pieces = body_conversion.convert_request_stream(
-        LINE, BodyFormat.JSON_LINES, conversion(), ConversionRoom(len(LINE) - 2, 1), None
+        LINE, BodyFormat.JSON_LINES, conversion(), ConversionShare(len(LINE) - 2, 1), None
     )
     with pytest.raises(FaultError, match="A line of more than 10 bytes") as caught:
         _ = [piece async for piece in pieces]
@@ -50,7 +50,7 @@ async def test_a_request_of_a_line_that_is_too_large() -> None:
 
 async def test_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversion_budget, "PATIENCE", 0.01)
-    full, room = ConversionRoom(conversion_budget._ALL, 1), ConversionRoom(len(LARGE), 100_000)
+    full, room = ConversionShare(conversion_budget._ALL, 1), ConversionShare(len(LARGE), 100_000)
     await full.grow(conversion_budget._ALL)
     pieces = body_conversion.convert_request_stream(
         LARGE, BodyFormat.JSON_LINES, conversion(), room, None

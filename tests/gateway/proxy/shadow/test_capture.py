@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from gateway.base.headers import HeaderFields
-from gateway.http.bounds import SlowHolders
+from gateway.http.bounds import SlowClients
 from gateway.proxy.body_capture import CaptureBudget, CapturedBody, CapturingResponse
 
 
@@ -18,7 +18,7 @@ class Arriving:
     sized = True
     switched = False
     target = "here"
-    holders: SlowHolders | None = None
+    holders: SlowClients | None = None
 
     def __init__(self, *pieces: bytes) -> None:
         self.fields: HeaderFields = [(b"A", b"b")]

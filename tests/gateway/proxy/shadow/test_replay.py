@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.conversion.document import Document
-from gateway.proxy.replay import CapturedAnswer
+from gateway.proxy.replay import CapturedResponse
 from gateway.rollout.differences import ComparedAnswer
 from gateway.rollout.shadow import VersionShadow
 
@@ -25,7 +25,7 @@ RULE = VersionShadow(("orders", "1"), headers=("x-kind",))
     ],
 )
 def test_a_body(media: bytes, body: bytes, compared: Document) -> None:
-    answer = CapturedAnswer(200, [(b"Content-Type", media), (b"X-Kind", b"one")], body)
+    answer = CapturedResponse(200, [(b"Content-Type", media), (b"X-Kind", b"one")], body)
     expected = ComparedAnswer(200, {"x-kind": ("one",)}, compared)
     assert answer.compared(RULE, "GET") == expected
     assert answer.compared(RULE, "HEAD").body == b""

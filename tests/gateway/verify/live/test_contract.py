@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.base.path_templates import parse_template
-from gateway.proxy.record import AnswerCopy
+from gateway.proxy.record import ResponseCopy
 from gateway.proxy.replay import TrialRequest
 from gateway.verify.live.answer_sample import AnswerSample
 from gateway.verify.live.contract import Contract
@@ -34,7 +34,7 @@ def violations(
     _, snapshot = written(folder, older, document(lendings="get"))
     found = next(one for one in snapshot.apis[0].endpoints if one.template.text == endpoint)
     contract = Contract(Description(older, "v1.json"))
-    answer = AnswerCopy([*(fields or [JSON])], body, converted=True)
+    answer = ResponseCopy([*(fields or [JSON])], body, converted=True)
     sample = AnswerSample(found, found.routes[Version(1)], "GET", target, status, answer)
     assert contract.violations(sample) == contract.violations(sample)
     return contract.violations(sample)
@@ -102,7 +102,7 @@ def test_a_schema_that_is_none_is_reported_once(tmp_path: Path) -> None:
     older["paths"]["/lendings"]["get"]["responses"]["200"]["content"] = content
     _, snapshot = written(tmp_path, older, document(lendings="get"))
     found = snapshot.apis[0].endpoints[0]
-    answer = AnswerCopy([JSON], LOAN, converted=True)
+    answer = ResponseCopy([JSON], LOAN, converted=True)
     sample = AnswerSample(found, found.routes[Version(1)], "GET", "/lendings", 200, answer)
     contract = Contract(Description(older, "v1.json"))
     with pytest.raises(ValueError, match="no valid schema"):

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from gateway.proxy.cutover_counts import CutoverPlace
-from gateway.proxy.record import AnswerCopy, Exchange, Recorder
+from gateway.proxy.record import Exchange, Recorder, ResponseCopy
 from gateway.rollout.cutover import CutoverRoute
 from gateway.routing.plan import Plan, plan
 from gateway.rules.load import load
@@ -66,7 +66,7 @@ def answered(body: bytes) -> Exchange:
     assert isinstance(chosen, Plan)
     exchange = wires.exchange()
     exchange.plan = chosen
-    exchange.copy = AnswerCopy([(b"Content-Type", b"application/json")], body, converted=True)
+    exchange.copy = ResponseCopy([(b"Content-Type", b"application/json")], body, converted=True)
     return exchange
 
 
@@ -118,7 +118,7 @@ def moving(route: CutoverRoute, method: str = "GET", body: bytes = b'{"a":1}') -
     exchange.snapshot, exchange.plan, exchange.endpoint = snapshot, chosen, chosen.endpoint
     exchange.version, exchange.cutover_route = chosen.route.version, route
     exchange.method, exchange.client = method, "a"  # in the bucket 3414
-    exchange.copy = AnswerCopy([(b"Content-Type", b"application/json")], body, converted=False)
+    exchange.copy = ResponseCopy([(b"Content-Type", b"application/json")], body, converted=False)
     return exchange
 
 
