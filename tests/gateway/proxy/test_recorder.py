@@ -1,10 +1,8 @@
 """The recorder counts requests, and hands a report on when it is due."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -15,6 +13,8 @@ from gateway.proxy.record import (
     Recorder,
     RecordQueue,
     RequestEnding,
+    RequestLog,
+    ResponseCopy,
     version_label,
 )
 from gateway.routing.plan import Plan, plan
@@ -223,10 +223,16 @@ def test_a_service_that_was_not_asked_has_no_requests() -> None:
     assert Alike(key, GOOD._replace(target=None)).upstream is None
 
 
-def queue(record: Callable[[Exchange], None]) -> RecordQueue:
-    log: Any = SimpleNamespace(record=lambda exchange, time: record(exchange))
-    recorder: Any = SimpleNamespace(record=lambda exchange: None)
-    return RecordQueue(asyncio.get_running_loop(), log, recorder, lambda exchanges: None)
+def queue(record: Callable[[Sequence[Exchange]], None]) -> RecordQueue:
+    """Return a queue that calls a function with the exchanges whose response was copied."""
+    loop = asyncio.get_running_loop()
+    return RecordQueue(loop, RequestLog(loop), Recorder(loop, lambda _: None), record)
+
+
+def copied_exchange() -> Exchange:
+    exchange = wires.exchange()
+    exchange.copy = ResponseCopy([], b"", False)
+    return exchange
 
 
 class Records:
@@ -234,11 +240,11 @@ class Records:
 
     def __init__(self) -> None:
         self.seen: list[Exchange] = []
-        self.queue = queue(self.seen.append)
+        self.queue = queue(self.seen.extend)
 
     def add(self, count: int) -> list[Exchange]:
         """Let so many requests end; return them."""
-        added = [wires.exchange() for _ in range(count)]
+        added = [copied_exchange() for _ in range(count)]
         for exchange in added:
             self.queue.add(exchange)
         return added
@@ -275,16 +281,16 @@ async def test_what_waits_at_the_end_is_recorded() -> None:
 
 
 async def test_a_request_that_ends_meanwhile_waits_for_the_next_turn() -> None:
-    late = wires.exchange()
+    late = copied_exchange()
     seen: list[Exchange] = []
 
-    def record(exchange: Exchange) -> None:
-        seen.append(exchange)
-        if exchange is not late:
+    def record(exchanges: Sequence[Exchange]) -> None:
+        seen.extend(exchanges)
+        if late not in exchanges:
             records.add(late)
 
     records = queue(record)
-    early = wires.exchange()
+    early = copied_exchange()
     records.add(early)
     await asyncio.sleep(0)
     assert seen == [early]

@@ -2,7 +2,7 @@
 
 import asyncio
 import tracemalloc
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -12,6 +12,7 @@ from gateway.http import bounds
 from gateway.http.upstream.body_ahead import ArrivingBody, BodyReadAhead
 from gateway.http.upstream.pool import ConcurrencyLimiter
 from gateway.http.upstream.upstream import UpstreamRequest
+from tests.gateway.talk import soon
 
 
 async def comes(*pieces: bytes) -> AsyncIterator[bytes]:
@@ -93,14 +94,7 @@ async def test_a_slow_body_gives_way_to_one_that_finds_no_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bounds, "SLOW_SECONDS", 0.01)
-    bodies, is_slow = BodyReadAhead(), asyncio.Event()
-    add = bodies._slow.add
-
-    def note(give_way: Callable[[], None]) -> None:
-        add(give_way)
-        is_slow.set()
-
-    monkeypatch.setattr(bodies._slow, "add", note)
+    bodies = BodyReadAhead()
 
     async def stuck() -> AsyncIterator[bytes]:
         yield b"a"
@@ -108,7 +102,7 @@ async def test_a_slow_body_gives_way_to_one_that_finds_no_room(
 
     slow = UpstreamRequest("POST", "/", [], body=stuck(), length=2)
     reading = asyncio.create_task(bodies.read(slow))
-    await is_slow.wait()
+    await soon(lambda: bodies._slow._slow)
     bodies._held += 16 * 1024 * 1024 - 1
     await bodies.read(UpstreamRequest("POST", "/", [], body=comes(b"b"), length=1))
     with pytest.raises(FaultError, match="overloaded"):
