@@ -122,9 +122,11 @@ def free_port() -> int:
 def start_program(stack: ExitStack, folder: Path, program: str, **variables: str) -> Program:
     """Start `python -m program` in a folder on a free port; return it once it listens.
 
-    It is forked from a process that has imported it.
+    It is forked from a process that has imported it, unless a variable matters before any import.
     """
-    return _start(stack, folder, program, variables, fork_server().start)
+    early = any(name.startswith(("PYTHON", "MALLOC_", "LD_")) for name in variables)
+    start = _execute if early else fork_server().start
+    return _start(stack, folder, program, variables, start)
 
 
 def execute_program(stack: ExitStack, folder: Path, program: str, **variables: str) -> Program:
