@@ -206,12 +206,19 @@ def test_large_answers_are_compressed(house: House, resource: Resource, count: i
     assert get(house.gateway, V2, "Accept-Encoding: gzip").body == resource.body
 
 
+def test_accept_encoding_of_several_lines_is_one_list(house: House) -> None:
+    house.service.answer = answer(MANY)
+    got = get(house.gateway, V1, "Accept-Encoding: deflate", "Accept-Encoding: gzip")
+    assert got.one("Content-Encoding") == b"gzip"
+
+
 @pytest.mark.parametrize(
     ("body", "lines"),
     [
         (BOB, []),
         (MANY, ["Cache-Control: private, No-Transform"]),
         (MANY, ["Accept-Encoding: gzip;q=0"]),
+        (MANY, [f"Accept-Encoding: {'a' * 1020},gzip"]),  # longer than any client writes
     ],
 )
 def test_what_is_not_compressed(house: House, body: bytes, lines: list[str]) -> None:
