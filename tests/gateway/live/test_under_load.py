@@ -52,6 +52,7 @@ async def test_a_backend_is_killed_and_started_again(house: House, backend: str)
     load = house.load
     async with load.running(CLIENTS, partial(any_of, Random(1))):
         await house.restart(backend)
+        await soon(lambda: load.right > 10 * CLIENTS)
     check(load, explained=True)
 
 
