@@ -41,10 +41,11 @@ async def test_a_worker_is_killed(house: House) -> None:
     load = house.load
     async with load.running(CLIENTS, partial(any_of, Random(1)), pause=0):
         await soon(lambda: load.right > CLIENTS)
-        await house.kill_worker()
+        while not load.explained:  # a worker may hold no connection with a request under way
+            await house.kill_worker()
     check(load, explained=True)
-    # Each connection that it held can have had one request under way, and hardly all had none.
-    assert 0 < sum(load.explained.values()) <= len(load.cut)
+    # Each connection that it held can have had one request under way.
+    assert sum(load.explained.values()) <= len(load.cut)
 
 
 @pytest.mark.parametrize("backend", ["person_v1", "person_v2_a", "mirror"])
