@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -109,6 +109,15 @@ def wait_for(condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
     while not (found := condition()):
         assert time.monotonic() < end, f"not within {seconds} seconds"
         time.sleep(0.01)
+    return found
+
+
+def open_files(pid: int) -> list[str]:
+    """Return what each descriptor of a process refers to, such as `socket:[12]`."""
+    found = []
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it was closed meanwhile
+            found.append(str(each.readlink()))
     return found
 
 

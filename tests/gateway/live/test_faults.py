@@ -3,11 +3,10 @@
 import asyncio
 import json
 import socket
-from pathlib import Path
 
 import pytest
 
-from tests.gateway.kit import Program, Scripted, StartUpstream, rules
+from tests.gateway.kit import Program, Scripted, StartUpstream, open_files, rules
 from tests.gateway.talk import (
     OK,
     End,
@@ -306,8 +305,7 @@ async def test_no_connection_was_left_open(standing: Program) -> None:
 
     def held() -> int:
         """Return how many files are open; one with several descriptors counts once."""
-        folder = Path(f"/proc/{standing.process.pid}/fd")
-        names = [str(each.readlink()) for each in folder.iterdir()]
+        names = open_files(standing.process.pid)
         several = [name for name in names if name.startswith("socket:")]
         return len(names) - len(several) + len(set(several))
 

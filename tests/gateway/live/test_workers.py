@@ -7,13 +7,19 @@ import signal
 import socket
 from collections import Counter
 from functools import partial
-from pathlib import Path
 from time import monotonic
 
 import psutil
 import pytest
 
-from tests.gateway.kit import Program, StartGateway, StartUpstream, rules, wait_for
+from tests.gateway.kit import (
+    Program,
+    StartGateway,
+    StartUpstream,
+    open_files,
+    rules,
+    wait_for,
+)
 from tests.gateway.talk import ask, connect, get, soon
 
 pytestmark = pytest.mark.slow
@@ -69,7 +75,7 @@ def doubled(worker: psutil.Process) -> int:
 
     It has its own as often, so that it accepts several connections in a turn of its event loop.
     """
-    links = Counter(str(each.readlink()) for each in Path(f"/proc/{worker.pid}/fd").iterdir())
+    links = Counter(open_files(worker.pid))
     return sum(times > 1 for link, times in links.items() if link.startswith("socket:")) - 1
 
 
