@@ -157,6 +157,8 @@ def _serve(control: socket.socket) -> None:
         if control in ready:
             asked, numbers, _, _ = socket.recv_fds(control, _LARGEST, 2)
             if not asked:
+                for left in running:  # the client was killed
+                    os.kill(left, signal.SIGKILL)
                 return
             status = socket.socket(fileno=numbers[1])
             if pid := os.fork():

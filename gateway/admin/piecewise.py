@@ -50,7 +50,7 @@ async def _each(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
 
 
 def batches(items: Iterable[_T], most: int) -> Iterator[list[_T]]:
-    """Yield items in lists of at most so many."""
+    """Yield items in lists of at most this length."""
     rest = iter(items)
     while batch := list(islice(rest, most)):
         yield batch

@@ -37,7 +37,7 @@ class UsageLine(msgspec.Struct, frozen=True):
 
     `client` is None for the sum of all clients that have no row, and `served` is None where all
     requests were refused. Times are to the second: msgspec writes them in the format of RFC 3339 at
-    a third of the cost of `format_time`, of which there may be a million.
+    a third of the cost of `format_time`; a report may have a million times.
     """
 
     client: str | None

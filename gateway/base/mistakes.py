@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 T = TypeVar("T")
 Location = tuple[str | int, ...]
 
-# A report has so many mistakes, and of each so many characters, so that no file floods a log.
+# The mistakes of a report, and the characters of each, are limited: no file floods a log.
 _MAX_SHOWN = 100
 _MAX_LENGTH = 1000
 # A hint lists this many names, or the nearest of more.

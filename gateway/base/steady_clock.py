@@ -1,9 +1,9 @@
-"""A clock that nobody sets: by it one notices that another one was set."""
+"""A clock that nobody sets, to detect that another clock was set."""
 
 import time
 
 WAS_SET = 60.0
-"""A clock was set that goes by so many seconds more or less than passed between two looks.
+"""A clock was set if it differs by these seconds from the time that passed between two checks.
 
 A disk that stalls, and quartz that drifts while nobody looks, are seconds.
 """

@@ -176,7 +176,7 @@ def wide(schema: Flat, width: Width = Width.VALUES) -> Flat:
 
 
 ANYTHING: Flat = {WIDE: int(Width.TYPES)}
-"""The schema of a value of which nothing is known."""
+"""The schema of an unknown value."""
 
 
 def words_of(flat: Flat) -> list[Any] | None:
@@ -306,7 +306,7 @@ def counts_of(flat: Flat) -> tuple[int, int | None]:
 
 
 def an_array(items: object, least: int = 0, most: int | None = None) -> Flat:
-    """Return the schema of an array of so many elements."""
+    """Return the schema of an array with this number of elements."""
     made: Flat = {"type": "array", "items": items}
     if least:
         made["minItems"] = least

@@ -268,7 +268,7 @@ class _Walk:
                 yield self._undeclared(own, wanted, at + pointer(name))
         more = rest_of(flat)
         if "additionalProperties" not in flat and _is_closed(wanted):
-            yield _UNKNOWN  # parts of an object, of which each may have other fields
+            yield _UNKNOWN  # each part of the object may have other fields
         if more is not False:
             yield self._softened(flat, None, self._undeclared(more, wanted, f"{at}/*"))
 
@@ -354,7 +354,7 @@ def _expected(others: Iterable[Flat]) -> str:
 _NO_FORMATS = frozenset(
     {*("int32", "int64", "float", "double", "password", "byte", "binary", "decimal")}
 )
-# Keywords of which nothing is understood but that they are the same.
+# Keywords that are only compared for equality.
 _EQUAL = frozenset(
     {
         *("format", "pattern", "multipleOf", "uniqueItems", "contains", "minContains"),

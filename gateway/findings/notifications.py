@@ -32,14 +32,14 @@ _RETRIES = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 36_000.0)
 # A webhook fails from this attempt at a message: five minutes are no restart of the receiver.
 _FAILING_ATTEMPTS = 3
 _DAY = 86_400.0
-# The days before a sunset of which each is an event.
+# Each of these days before a sunset is an event.
 _STAGES = (1, 7, 30)
 # How long the store is unreachable before the leader reports it, which a restart of the store is
 # not, and before other replicas do, as the leader may be gone with the store.
 _STALE_SECONDS, _ALONE_SECONDS = 30.0, 300.0
 # Who decides the percentages before and after a step.
 _STEPPING = frozenset({DecidedBy.RULES, DecidedBy.HELD})
-# A version has callers if a request was let through within so many days.
+# A version has callers if it served a request within these days.
 _RECENT = 30
 
 

@@ -78,7 +78,7 @@ class Operator:
         return [*failing_services(self.targets(), self.rules.services, ahead)]
 
     async def uncompared(self, key: VersionKey, totals: Totals) -> list[str]:
-        """Return the operations of a version of which no request was ever compared."""
+        """Return the operations of a version that were never compared."""
         documented = await self.documented.find(self.rules, key)
         return uncompared_operations(key, totals, self.rules, documented)
 

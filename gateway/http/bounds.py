@@ -57,7 +57,7 @@ class Deadline:
             self._ring_at(at)
 
     def set(self, seconds: float) -> None:
-        """Set the deadline, so many seconds from now, or to the last one if that is earlier."""
+        """Set the deadline to seconds from now, or to the last one if that is earlier."""
         self.set_at(self._loop.time() + seconds)
 
     def set_at(self, at: float) -> None:
@@ -277,7 +277,7 @@ class FairLock:
 
 
 SLOW_SECONDS = 5.0
-"""A client is slow if less than `SLOW_BYTES` bytes passed in so many seconds."""
+"""The seconds in which fewer than `SLOW_BYTES` bytes make a client slow."""
 SLOW_BYTES = 64 * 1024
 """The bytes that pass to or from a client that is not slow, in `SLOW_SECONDS`."""
 
@@ -286,7 +286,7 @@ class SlowClients:
     """Who is slow at the moment, the longest first.
 
     Args:
-        spared: so many may be slow, whoever waits.
+        spared: the number of clients that may be slow even while others wait.
         waiting: those who wait for what they hold.
     """
 

@@ -76,7 +76,7 @@ def until(abandoned: Event) -> Step:
     return step
 
 
-# For so many seconds, calls are made in a turn of the event loop; further ones wait for the next.
+# The seconds of calls in one turn of the event loop; further calls wait for the next turn.
 _A_TURN = 0.001
 _T = TypeVar("_T")
 

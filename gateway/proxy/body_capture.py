@@ -14,7 +14,7 @@ class CaptureBudget:
         self._left = most
 
     def take(self, size: int) -> bool:
-        """Take `size` bytes from the budget; return whether so many were left."""
+        """Take `size` bytes from the budget; return whether they were left."""
         if size > self._left:
             return False
         self._left -= size

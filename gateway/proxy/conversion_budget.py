@@ -66,7 +66,7 @@ class ConversionBudget:
         self.slow = SlowClients(0, lambda: self._waiting)
 
     def take(self, holder: Holder, more: int) -> bool:
-        """Hold so many bytes more, if there is room for them; return whether there is.
+        """Reserve more bytes if they fit; return whether they do.
 
         There is none for a large body while another client waits that holds less.
         """
@@ -80,7 +80,7 @@ class ConversionBudget:
         return True
 
     async def wait(self, holder: Holder, more: int) -> None:
-        """Hold so many bytes more, as soon as there is room for them.
+        """Reserve more bytes, as soon as they fit.
 
         Raises:
             FaultError: there is none in time.
@@ -235,7 +235,7 @@ class ConversionShare(msgspec.Struct):
             await _budget.wait(self, more)
 
     async def grow(self, size: int) -> None:
-        """Hold so many bytes in all, as soon as there is room for them; raises FaultError."""
+        """Reserve this number of bytes in all, as soon as they fit; raises FaultError."""
         more = size - self.held
         if more > 0:
             await self._hold(more)

@@ -327,7 +327,7 @@ class Alike:
         seconds: the sum of their durations.
         service_buckets: their number by the time that the service took, likewise.
         service_seconds: the sum of these times.
-        converted: the number of those of which a body was converted.
+        converted: the number of those with a converted body.
     """
 
     __slots__ = (

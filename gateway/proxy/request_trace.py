@@ -30,7 +30,7 @@ from gateway.proxy.record import Exchange, RequestSpan, new_span_id
 from gateway.routing.plan import Plan
 from gateway.usage.delta import METHODS, OTHER
 
-# Callers may ask for any number of traces: a process takes so many a second.
+# The traces a second that a process accepts from callers, who may ask for any number.
 _MOST = 500
 _NAME: Final = istr("traceparent")
 _STATE: Final = istr("tracestate")

@@ -93,7 +93,7 @@ class VersionCutover:
         via: The label of the version whose service answers the moved clients.
         percent: The percentage of clients or requests to move in the end, from 0 to 100.
         gates: The limits that hold the cutover or roll it back; None leaves that to the operator.
-        steps: The ascending percentages of the cutover, of which the last is `percent`; without
+        steps: The ascending percentages of the cutover; the last is `percent`; without
             steps, the cutover begins at `percent`.
         every: The minimum of seconds that each step lasts.
     """

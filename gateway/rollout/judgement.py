@@ -283,7 +283,7 @@ def judge(gates: GateLimits | None, evidence: GateEvidence) -> tuple[GateResult,
 
     A limit is exceeded if both hold:
     - The share or the mean is beyond it, where a share is computed from at least `minimum`
-      responses, of which missing ones count as good.
+      responses; missing ones count as good.
     - Chance does not explain it; see `gateway.rollout.significance`.
 
     Both must hold compared with the old route and, if enough is known of them, with the moved

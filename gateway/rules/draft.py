@@ -81,7 +81,7 @@ def _functions(data: Data, at: Location) -> Iterator[tuple[Location, str]]:
 SECONDS = 10
 """The longest time that a draft is checked for."""
 _MEMORY = 512 * 2**20
-# So many mistakes, and so many warnings, are of use to whoever reads them.
+# The most mistakes, and the most warnings, that a reader can use.
 _MOST_ISSUES = 100
 
 

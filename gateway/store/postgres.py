@@ -70,7 +70,7 @@ def translated(name: str, url: str, error: Exception) -> StateError:
 
     Args:
         name: the database, without user and password.
-        url: the URL of the database, of which only names of files are quoted.
+        url: the URL of the database; errors quote only file names from it.
         error: of SQLAlchemy, of the driver, or of the system.
     """
     original = (error.orig if isinstance(error, DBAPIError) else None) or error

@@ -70,7 +70,7 @@ class ReplicaRow(NamedTuple):
         return not -SILENT_SECONDS <= now - self.heard <= SILENT_SECONDS
 
     def is_expired(self, now: float, lost_for: float, since: float = -inf) -> bool:
-        """Return whether this replica has been lost for so many seconds.
+        """Return whether this replica has been lost for a number of seconds.
 
         `since` is when counting began, as it does anew if the clock of the database is set: the
         time between the two clocks has not passed.

@@ -58,7 +58,7 @@ class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
         status: the status of the response; 0 if it never began.
         error: what went wrong, as `error.type` of the conventions; empty if nothing did.
         buckets: the number of requests by duration, per upper bound in BOUNDS and above the last.
-        converted: the number of requests of which a body was converted.
+        converted: the number of requests with a converted body.
     """
 
     api: str
@@ -218,7 +218,7 @@ Deliver = Callable[[Delta], None]
 _LATENCY_FACTOR = 1.1
 _SHORTEST_LATENCY = 0.0001
 LATENCY_BUCKETS = 150
-"""The number of buckets, of which the last ends at 147 seconds."""
+"""The number of buckets; the last ends at 147 seconds."""
 
 
 def latency_bucket(seconds: float) -> int:

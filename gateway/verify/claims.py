@@ -117,7 +117,7 @@ class Unchecked:
 
 @dataclass(frozen=True, slots=True)
 class Undocumented:
-    """All operations of a pair of versions, of which `lacking` has no OpenAPI document."""
+    """All operations of a pair of versions; `lacking` has no OpenAPI document."""
 
     api: str
     client: Version

@@ -20,7 +20,7 @@ class TimeLimit:
 
     @classmethod
     def of(cls, seconds: float | None) -> "TimeLimit":
-        """Return the limit so many seconds from now; None sets none."""
+        """Return the limit that ends in a number of seconds; None sets none."""
         return cls() if seconds is None else cls(time.monotonic() + seconds)
 
     def check(self) -> None:

@@ -279,7 +279,7 @@ _TYPES = ("text", "number", "boolean")
 
 
 class SuggestedFix(NamedTuple):
-    """The fixes of a difference, of which one is right; an empty text where there is none.
+    """The possible fixes of a difference, one of which is right; empty if there is none.
 
     Attributes:
         ignore: the line `ignore` for the shadow, if the difference is known and harmless.

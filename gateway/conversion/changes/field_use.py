@@ -1,9 +1,9 @@
 """What a change does with fields, derived from its effect on the schema of any object.
 
-`check` and the search for changes that clash go by it: which fields an upgrade and a downgrade look
-for, which values they can read, what they leave, and which values only move. Effects run on an
-object of which nothing is known; every field that they ask for is noted, and the schema of its
-value bears its name, so that a value which comes to another field is recognised there.
+`check` and the search for clashing changes use it: which fields an upgrade and a downgrade look
+for, which values they can read, what they leave, and which values only move. Effects run on the
+schema of an unknown object. Each field that they ask for is recorded; the schema of its value has
+its name, so that a value that moves to another field is recognised there.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -251,7 +251,7 @@ class _Trace(SchemaImage):
     def readable(self, name: str, back: "_Trace") -> ValueKinds | None:
         """Return the values of a field that this direction can read; None for all of them.
 
-        Of a type of which some are refused, those are readable that the way back leaves.
+        If the change refuses some values of a type, only those that the way back keeps can be read.
         """
         refused = self.refused_types.get(name)
         if not refused:

@@ -1,6 +1,6 @@
 """`join_list` and `split_list`: a list of texts in one version, one text in the other.
 
-The text may have pairs of keys and values, of which an object is made in place of a list.
+The text may have pairs of keys and values; they become an object instead of a list.
 """
 
 from collections.abc import Iterable

@@ -32,7 +32,7 @@ Otherwise = Unknown | Scalar
 
 
 class _Spellings(NamedTuple):
-    """What finds words that are written otherwise than in the map, however many it has."""
+    """Finds words that are spelled differently from the map, however many words the map has."""
 
     numbers: Mapping[Decimal | None, Scalar]
     """By the numbers among them."""

@@ -63,7 +63,7 @@ class Scale(FieldChange):
         return sign + ((whole + kept.ljust(places, "0")).lstrip("0") or "0")
 
     def amount(self, units: str) -> str:
-        """Return the amount that so many units are; raises ValueError."""
+        """Return the amount for a number of units; raises ValueError."""
         if not _WHOLE.match(units):
             raise ValueError("expected a whole number, found a fraction or an exponent")
         places = self.places

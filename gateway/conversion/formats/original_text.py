@@ -53,7 +53,7 @@ def repeated() -> ConversionError:
 
 
 def object_of(given: Iterable[tuple[str, Document]]) -> JsonObject:
-    """Return the open object of members, some of which may have the same key."""
+    """Return an open object with these members; keys may repeat."""
     members = [*given]
     counts = Counter(key for key, _ in members)
     made: JsonObject = {}
@@ -88,7 +88,7 @@ _PLAIN_KEY = re.compile(r"[\w.$@ -]*\Z", re.ASCII)
 
 
 class OddMembers(NamedTuple):
-    """The members of an object, of which several may have the same key.
+    """The members of an object; keys may repeat.
 
     Attributes:
         keys: the texts of those keys that an encoder would write otherwise.

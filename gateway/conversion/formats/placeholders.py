@@ -103,7 +103,7 @@ def restore_literals(body: bytes) -> bytes:
     """
     restored = _MARKED.sub(rb"\1", body)
     if MARK in restored:
-        raise ConversionError("NaN or Infinity, of which no change can make another text")
+        raise ConversionError("NaN or Infinity, which no change can convert")
     return restored
 
 

@@ -117,10 +117,10 @@ class HttpHandler(Protocol[E]):
 # one turn of the event loop.
 _PARSED_A_TURN = 16 * 1024
 _CHUNKS_A_TURN = 128
-# Into so many pieces received bytes are cut in one turn of the event loop.
+# The number of pieces into which received bytes are cut in one turn of the event loop.
 _PIECES_A_TURN = 64
 LOOK_AFTER = 1.0
-"""After so many seconds without reading, it is looked whether the client has left."""
+"""The seconds without reading after which the connection checks whether the client has left."""
 _END_OF_SECTION = b"\r\n\r\n"
 
 _IDLE, _TUNNEL = ClientState.IDLE, ClientState.TUNNEL

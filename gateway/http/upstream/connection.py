@@ -104,7 +104,7 @@ _LONGEST = 30.0
 # Each idle time is randomly shortened by up to this share, so that connections do not all end at
 # once.
 _JITTER = 0.25
-# `is_quiet` costs a system call, so it is checked only after so many seconds of idle time.
+# Idle seconds after which `is_quiet` is checked, which costs a system call.
 LOOK_AFTER: Final = 0.01
 _TIMEOUT = re.compile(rb"(?:^|[,\s])timeout\s*=\s*\"?([0-9]{1,6})", re.IGNORECASE)
 
@@ -190,7 +190,7 @@ _HIGH_WATER: Final = 64 * 1024
 _CROWDED = 128
 
 SMALL: Final = 64 * 1024
-"""A body of at most so many bytes is awaited for a moment, so that it leaves in one write."""
+"""The largest body, in bytes, that is awaited for a moment, so that it leaves in one write."""
 MOMENT = 0.005
 """The time, in seconds, that the rest of a small body is awaited."""
 
@@ -450,7 +450,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         return response
 
     def expire(self, seconds: float) -> None:
-        """Close the connection if it is not used within so many seconds."""
+        """Close the connection if it is not used within these seconds."""
         self._rested_since = now = self.loop.time()
         self.deadline.set_at(now + seconds)
 

@@ -34,9 +34,9 @@ from gateway.verify.openapi.openapi import (
 )
 from gateway.versions.version import Version
 
-# Suggestions come from so many fields.
+# The number of fields from which suggestions are taken.
 _MANY = 10_000
-# A warning lists so many operations.
+# The number of operations that a warning lists.
 _LISTED = 5
 
 

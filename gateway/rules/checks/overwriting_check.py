@@ -21,7 +21,7 @@ from gateway.verify.openapi.body_fields import BodyFields, Presence
 from gateway.versions.version import Version
 
 _OVERWRITING = ("PUT", "PATCH")
-# A warning names so many losses.
+# The number of losses that a warning lists.
 _LISTED = 5
 
 

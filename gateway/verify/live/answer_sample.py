@@ -17,7 +17,7 @@ class AnswerSample(NamedTuple):
         target: the path and query that a service of the client's version is asked for.
         status: of the response.
         answer: the response itself.
-        drawn: whether it is one of the converted responses of which `check` has a percentage.
+        drawn: whether it belongs to the percentage of converted responses that `check` validates.
         place: where the request of a cutover is counted; None if it is no sample for its gates.
     """
 

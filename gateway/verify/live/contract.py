@@ -19,7 +19,7 @@ from gateway.verify.openapi.validation import Validator
 from gateway.verify.part_conversion import parameters_of, schema_of
 from gateway.versions.version import Version
 
-# A coded body of a request, and that of an answer, may have at most so many bytes.
+# The maximum bytes of a coded body of a request, and of a response.
 _LARGEST = 1024 * 1024
 _LARGEST_ANSWER = 256 * 1024
 

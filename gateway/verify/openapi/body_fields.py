@@ -37,7 +37,7 @@ _DEEP = 6
 _MANY = 2_000
 _FREE = ("additionalProperties", "unevaluatedProperties")
 Place = Sequence[object]
-"""The schemas that apply to one place, any of which a value there may fit."""
+"""The alternative schemas of one place; a value fits at least one."""
 
 
 class Presence(Enum):

@@ -148,7 +148,7 @@ def _read_yaml(text: bytes) -> object:
 
 
 def _has_repeated_keys(text: bytes) -> bool:
-    """Return whether an object of a JSON document has a key twice, of which a parser keeps one."""
+    """Return whether an object repeats a key; a parser would keep one of the two."""
 
     def check(pairs: list[tuple[str, object]]) -> None:
         if len({key for key, _ in pairs}) < len(pairs):

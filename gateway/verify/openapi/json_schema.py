@@ -251,7 +251,7 @@ def longest_list(schema: object) -> int:
 
 
 def _note_members(schema: object, members: set[object], *, alone: bool) -> None:
-    """Add the references to schemas of which each describes a part of an object."""
+    """Add the references to schemas that each describe a part of an object."""
     if not isinstance(schema, dict):
         return
     for key, value in schema.items():
