@@ -1,39 +1,12 @@
 """Changes: the laws that hold for any document, inverses, and changes of elements."""
 
-import json
-from fractions import Fraction
-from importlib import import_module
-from pkgutil import walk_packages
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion import changes
-from gateway.conversion.change import ELEMENT, Change, ChangeSequence, Elements, Inverse
-from gateway.conversion.changes.case import CaseRewriting, KeyCase, WordCase
-from gateway.conversion.changes.entries import Entries
-from gateway.conversion.changes.envelope import Envelope
-from gateway.conversion.changes.flatten import Flatten
-from gateway.conversion.changes.invert import Invert
-from gateway.conversion.changes.join_list import JoinList, JoinPairs
-from gateway.conversion.changes.kept import Kept
-from gateway.conversion.changes.keys import FreeKeys
-from gateway.conversion.changes.link import Link
-from gateway.conversion.changes.map import Map
-from gateway.conversion.changes.money import Money, MoneyByCurrency
-from gateway.conversion.changes.multiply import Multiply, Product
-from gateway.conversion.changes.omit_null import OmitNull
-from gateway.conversion.changes.python import PythonChange
-from gateway.conversion.changes.rename import Rename
-from gateway.conversion.changes.round import Round
-from gateway.conversion.changes.spread import Spread
-from gateway.conversion.changes.type import Retype, Scale
-from gateway.conversion.changes.use import GroupUse
-from gateway.conversion.changes.value_rewrite import ValueRewrite
-from gateway.conversion.changes.wrap import Nothing, Wrap
+from gateway.conversion.change import ELEMENT, Change, Elements, Inverse
+from gateway.conversion.changes.type import Retype
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.document import MISSING, PLAIN
+from gateway.conversion.document import PLAIN
 from gateway.conversion.field_path import Keys
 from gateway.conversion.scalars import Type
 from tests.gateway.conversion.documents import (
@@ -50,75 +23,6 @@ from tests.gateway.conversion.documents import (
     up,
 )
 from tests.gateway.world import LAW
-
-TO_SNAKE = CaseRewriting(WordCase.CAMEL, WordCase.SNAKE)
-TO_CAMEL = CaseRewriting(WordCase.SNAKE, WordCase.CAMEL)
-# One of each, with what it is for the body of a PATCH request.
-IN_PATCHES: list[tuple[Change, Change]] = [
-    (change, change)
-    for change in (
-        Rename((), ("a",), ("b",)),
-        Map((), ("a",), {}, {}),
-        Retype((), ("a",), Type.TEXT, Type.NUMBER),
-        Scale((), ("a",), 2, Type.TEXT),
-        Round((), ("a",), 2),
-        Multiply((), ("a",), Product(Fraction(1, 60)), Product(Fraction(60))),
-        Money((), ("c",), (), ("a",), Type.TEXT),
-        MoneyByCurrency((), ("a",), Type.TEXT),
-        Invert((), ("a",)),
-        ValueRewrite((), ("a",), TO_CAMEL, TO_SNAKE),
-        KeyCase((), None, TO_CAMEL, TO_SNAKE),
-        FreeKeys((), ("m",), TO_CAMEL, TO_SNAKE),
-        Entries((), ("m",), "k"),
-        Link((), ("a",)),
-        OmitNull((("items",),), ("a",)),
-        Wrap((), ("a",)),
-        join("a b", "c"),
-        default("items[].a", 1),
-        PythonChange((("items",),), ("a",), json.dumps, json.dumps),
-        Envelope((), ("a",), ("b",)),
-        JoinList((), ("a",), ","),
-        JoinPairs((), ("a",), ";", "="),
-        Flatten((("items",),), ("a",), "x_"),
-        Wrap((("items",),), ("a",), empty=Nothing.ABSENT),
-        Spread((), ("a",), (("i",),), ("a",)),
-        GroupUse("a", ((("items",),),), {}),
-        default("m.*.a[].b", 1),
-        Kept(Invert((), ("a",))),
-    )
-] + [
-    (default("a", 1), default("a", MISSING)),
-    (Wrap((), ("a",), empty=Nothing.ABSENT), Wrap((), ("a",))),
-    (Flatten((), ("a",), "x_", empty={}), Flatten((), ("a",), "x_", in_patch=True)),
-    (OmitNull((), ("a",)), OmitNull((), ("a",), in_patch=True)),
-    (
-        PythonChange((), ("a",), json.dumps, json.dumps),
-        PythonChange((), ("a",), json.dumps, json.dumps, in_patch=True),
-    ),
-    (GroupUse("a", ((),), {}), GroupUse("a", ((),), {}, in_patch=True)),
-    (default("m.*.a", 1), default("m.*.a", MISSING)),
-    (Inverse(default("a", 1)), Inverse(default("a", MISSING))),
-    (
-        ChangeSequence((Rename((), ("a",), ("b",)), default("a", 1))),
-        ChangeSequence((Rename((), ("a",), ("b",)), default("a", MISSING))),
-    ),
-]
-
-
-@pytest.mark.parametrize(("change", "in_patch"), IN_PATCHES)
-def test_each_change_has_its_form_for_patches(change: Change, in_patch: Change) -> None:
-    assert change.for_patch() == in_patch
-
-
-def test_every_change_has_an_example_in_patches() -> None:
-    found = {
-        kind
-        for module in walk_packages(changes.__path__, f"{changes.__name__}.")
-        for kind in vars(import_module(module.name)).values()
-        if isinstance(kind, type) and kind.__module__ == module.name and hasattr(kind, "touches")
-    }
-    assert found == {type(change) for change, _ in IN_PATCHES} - {Inverse, ChangeSequence}
-
 
 # Any JSON at all, with the keys that changes look for at the wrong places as well.
 KEYS = ["name", "first", "last", "items", "x"]

@@ -1,11 +1,23 @@
 """Paging: pages and offsets, there and back."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.base.mistakes import Mistakes
+from gateway.conversion.changes.build_context import ParameterContext
 from gateway.conversion.changes.paging import OffsetForm, PageForm, PagingForm, UsualSize
-from gateway.conversion.parameter_change import LINK, QUERY, parse_query, write_query
+from gateway.conversion.changes.registry import ParameterConfig
+from gateway.conversion.parameter_change import (
+    LINK,
+    QUERY,
+    in_direction,
+    parse_query,
+    rewrite_query,
+    write_query,
+)
 from tests.gateway.world import LAW
 
 OFFSET = OffsetForm("offset", "limit")
@@ -76,3 +88,26 @@ def test_the_usual_size(message: object, asked: str, wanted: str) -> None:
     lines = usual.up(parse_query(asked), QUERY.of(message))
     assert write_query(lines) == wanted
     assert usual.down(lines, QUERY.of(message)) == lines
+
+
+@pytest.mark.parametrize(
+    ("upwards", "asked", "wanted"),
+    [
+        (True, "", "limit=10"),
+        (True, "page=3", "offset=20&limit=10"),
+        (True, "per_page=5", "limit=5"),
+        (False, "", "per_page=20"),
+        (False, "offset=40", "page=3&per_page=20"),
+        (False, "offset=40&limit=10", "page=5&per_page=10"),
+    ],
+)
+def test_each_version_has_its_own_page_size(upwards: bool, asked: str, wanted: str) -> None:
+    declared = {
+        "newer": {"offset": "offset", "limit": "limit"},
+        "older": {"page": "page", "size": "per_page"},
+        "size": {"newer": 20, "older": 10},
+    }
+    (form,) = ParameterConfig.model_validate_json(json.dumps({"paging": declared})).named().values()
+    change = form.parameter_change(ParameterContext((), Mistakes(), header=False))
+    assert change is not None
+    assert rewrite_query(asked, in_direction([change], upwards=upwards)) == wanted

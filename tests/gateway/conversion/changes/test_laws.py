@@ -1,0 +1,245 @@
+"""The laws of all changes, over the examples in the docs and documents like them.
+
+A new change needs an example in docs/change-examples.md, or in docs/operations.md if it is of
+parameters alone. These tests then hold for it.
+"""
+
+import json
+from decimal import Decimal
+from functools import cache
+from inspect import isabstract
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.base.mistakes import Mistakes
+from gateway.conversion.change import Change
+from gateway.conversion.changes.build_context import BodyContext, ParameterContext
+from gateway.conversion.changes.change_section import BodySection
+from gateway.conversion.changes.field_use import WHOLE
+from gateway.conversion.changes.registry import (
+    CHANGES,
+    PARAMETER_CHANGES,
+    ChangeConfig,
+    ParameterConfig,
+)
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.document import MISSING, PLAIN, Document, get, kind
+from gateway.conversion.field_path import keys_of, parse_path
+from gateway.conversion.parameter_change import FIELDS, QUERY, ParameterLine, Spelling
+from gateway.conversion.scalars import NUMBER_TEXT
+from gateway.rules.document import read
+from gateway.rules.editor_schema import json_schema
+from gateway.versions.version import Version
+from tests.gateway.conversion.documents import down, up
+from tests.gateway.world import LAW
+from tests.test_change_examples import GROUPS, ROWS
+from tests.test_operation_examples import CHANGES as QUERY_ROWS
+
+FEW = settings(LAW, max_examples=15)
+BODIES = [row for row in ROWS if row[0].partition(":")[0] in CHANGES]
+EACH = pytest.mark.parametrize(("written", "newer", "older"), BODIES, ids=[row[0] for row in ROWS])
+FORMS = [*CHANGES.values(), *PARAMETER_CHANGES.values()]
+
+
+@cache
+def section(written: str) -> BodySection:
+    """Return the model of a change of bodies, as it is read from gateway.yaml."""
+    declared = read(written.encode(), "example", {}).data
+    (found,) = ChangeConfig.model_validate_json(json.dumps(declared)).named().values()
+    return found
+
+
+@cache
+def change_of(written: str) -> Change:
+    change = section(written).body_change(
+        BodyContext((), Mistakes(), GROUPS, (Version(1), Version(2)))
+    )
+    assert change is not None
+    return change
+
+
+def like(example: Any, *, in_list: bool = False) -> st.SearchStrategy[Any]:
+    """Return values of the same types as an example: objects with the same fields, other lists."""
+    match example:
+        case dict():
+            return st.fixed_dictionaries(
+                {key: like(one, in_list=in_list) for key, one in example.items()}
+            )
+        case [_, *_] if not in_list:
+            return st.lists(st.one_of([like(one, in_list=True) for one in example]), max_size=3)
+        case bool():
+            return st.booleans()
+        case str():
+            return st.sampled_from((example, "x", "7"))
+        case int():
+            return st.sampled_from((example, 0, 1, -3))
+        case float():
+            return st.sampled_from((example, 0.5, 2.5))
+        case _:
+            return st.just(example)
+
+
+def same(value: Any) -> Any:
+    """Return a document to compare: a number in a text is the same however it is written."""
+    match value:
+        case dict():
+            return {key: same(one) for key, one in value.items()}
+        case list():
+            return [same(one) for one in value]
+        case str() if NUMBER_TEXT.match(value):
+            return "text", Decimal(value)
+        case _:
+            return value
+
+
+@EACH
+@FEW
+@given(st.data())
+def test_a_document_comes_back_unless_a_loss_is_declared(
+    written: str, newer: str, older: str, data: st.DataObject
+) -> None:
+    change = change_of(written)
+    lost = {loss.newer for loss in section(written).losses()}
+    for example, is_newer, there, back in ((newer, True, down, up), (older, False, up, down)):
+        if (not is_newer) in lost:
+            continue
+        document = data.draw(like(json.loads(example)))
+        try:
+            converted = there(change, document)
+        except ConversionError:
+            continue
+        assert same(back(change, converted)) == same(document)
+
+
+@EACH
+def test_an_absent_field_stays_absent_in_a_patch(written: str, newer: str, older: str) -> None:
+    """A PATCH request holds only what it changes (RFC 7396)."""
+    patch = change_of(written).for_patch()
+    assert up(patch, {}) == down(patch, {}) == {}
+    assert patch.for_patch() == patch
+
+
+@EACH
+@FEW
+@given(st.data())
+def test_an_upgrade_does_with_fields_what_its_effect_shows(
+    written: str, newer: str, older: str, data: st.DataObject
+) -> None:
+    """`check` finds conflicting changes by this."""
+    use = section(written).field_use
+    before = data.draw(like(json.loads(older)))
+    try:
+        after = up(change_of(written), before)
+    except ConversionError:
+        return
+    assert isinstance(after, dict)
+    paths = {*use.takes, *use.makes}
+    if WHOLE not in paths:
+        touched = {_first_key(one) for one in (*paths, *use.moves, *use.moves.values())}
+        changed = {key for key in {*before, *after} if before.get(key) != after.get(key)}
+        assert changed <= touched
+    for where, document in ((use.reads, before), (use.leaves, after)):
+        for path, kinds in where.items():
+            for value in _values(document, path):
+                assert kind(value) in kinds.types
+                assert kinds.words is None or value in kinds.words
+    for target, source in use.moves.items():
+        sides = (f"{target}.", f"{source}.")
+        inside = {path.rpartition(".")[2] for path in paths if path.startswith(sides)}
+        moved, known = _values(after, target), _values(before, source)
+        moved, known = ([_without(one, inside) for one in some] for some in (moved, known))
+        if "[]" in target + source:  # of elements there may be none, or more than are moved
+            assert not known or all(value in known for value in moved)
+        else:
+            assert moved == known
+
+
+def _without(value: Any, names: set[str]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {name: one for name, one in value.items() if name not in names}
+
+
+def _first_key(path: str) -> str:
+    scopes, keys, *_ = parse_path(path)
+    return keys_of(scopes[0])[0] if scopes else keys[0]
+
+
+def _values(document: Document, path: str) -> list[Any]:
+    """Return the open values at a path, of all elements or members; null counts as none."""
+    found: list[Any] = [document]
+    if path != WHOLE:
+        scopes, keys, elements, members = parse_path(path)
+        ways = [(keys_of(scope), True) for scope in scopes] + [(keys, bool(elements or members))]
+        for way, is_many in ways:
+            inner: list[Any] = [get({**one}, way, PLAIN) for one in found if isinstance(one, dict)]
+            inner = [one for one in inner if one is not None and one is not MISSING]
+            if is_many:
+                lists = (one.values() if isinstance(one, dict) else one for one in inner)
+                inner = [value for one in lists for value in one]
+            found = inner
+    return [PLAIN.open(one) for one in found if one is not None]
+
+
+def lines_of(document: Any, spelling: Spelling) -> list[ParameterLine] | None:
+    """Return the fields of a flat object as parameters; None for any other object."""
+    lines: list[ParameterLine] = []
+    for name, value in document.items():
+        for one in value if isinstance(value, list) else [value]:
+            if not isinstance(one, str | bool):
+                return None
+            text = one if isinstance(one, str) else str(one).lower()
+            lines.append(ParameterLine(spelling.key(name), name, spelling.write(text)))
+    return lines
+
+
+@pytest.mark.parametrize("spelling", [QUERY, FIELDS], ids=["query", "header fields"])
+def test_parameters_are_converted_like_the_fields_of_a_body(spelling: Spelling) -> None:
+    checked = {row[0].partition(":")[0] for row in QUERY_ROWS}
+    for written, newer, older in BODIES:
+        declared = read(written.encode(), "example", {}).data
+        sides = [
+            lines_of(json.loads(one, parse_int=str, parse_float=str), spelling)
+            for one in (newer, older)
+        ]
+        try:
+            named = ParameterConfig.model_validate_json(json.dumps(declared)).named()
+        except ValueError:  # the change of parameters has other keys, or there is none
+            continue
+        ((keyword, form),) = named.items()
+        if None in sides or "[]" in written or keyword == "python":
+            continue
+        mistakes = Mistakes()
+        context = ParameterContext((), mistakes, header=spelling is FIELDS)
+        change = form.parameter_change(context)
+        assert change is not None
+        assert not mistakes.found
+        assert change.down(sides[0] or [], spelling) == sides[1], written
+        assert change.up(sides[1] or [], spelling) == sides[0], written
+        names = {*form.parameter_use.takes, *form.parameter_use.makes}
+        assert names == {*section(written).field_use.takes, *section(written).field_use.makes}
+        checked.add(keyword)
+    assert checked == PARAMETER_CHANGES.keys()
+
+
+def test_no_model_lacks_a_method() -> None:
+    assert not [form for form in FORMS if isabstract(form)]
+
+
+def test_every_key_has_a_description_of_one_line() -> None:
+    definitions: Any = json_schema()["$defs"]
+    for form in FORMS:
+        definition = definitions[form.__name__]
+        keys = definition["properties"].values()
+        for described in (definition["description"], *(key["description"] for key in keys)):
+            assert described.endswith(".")
+            assert "\n" not in described
+            assert len(described.split()) >= 6
+
+
+def test_an_entry_has_one_key_for_each_change() -> None:
+    for entry, changes in ((ChangeConfig, CHANGES), (ParameterConfig, PARAMETER_CHANGES)):
+        assert list(entry.model_json_schema()["properties"]) == list(changes)
