@@ -11,7 +11,7 @@ Network = IPv4Network | IPv6Network
 
 
 def trusts(networks: Sequence[Network], peer: str) -> bool:
-    """Return whether the address `peer` lies in one of the networks; invalid ones never do."""
+    """Return whether the address `peer` is in one of the networks; False if it is invalid."""
     if not networks:
         return False
     address = parse_address(peer)
@@ -22,15 +22,15 @@ def _lies_in(address: IPv4Address | IPv6Address, networks: Sequence[Network]) ->
     return any(address in network for network in networks)
 
 
-# The bits of an IPv4-mapped address that mark it as one.
+# The length, in bits, of the prefix that marks an address as IPv4-mapped.
 _MAPPED_BITS = 96
 
 
 def parse_network(text: str) -> Network:
-    """Return the network that a text writes; raises ValueError with what would be right.
+    """Return the network that a text describes, such as 10.0.0.0/8.
 
-    A network of IPv4-mapped IPv6 addresses is returned as the IPv4 network, since addresses are
-    compared as IPv4 addresses (RFC 4291, section 2.5.5.2).
+    A network of IPv4-mapped IPv6 addresses becomes the IPv4 network, since addresses are compared
+    as IPv4 addresses (RFC 4291, section 2.5.5.2). Raises ValueError with the correct form.
     """
     try:
         written = ip_network(text)
@@ -44,26 +44,26 @@ def parse_network(text: str) -> Network:
     return written if mapped is None else IPv4Network((mapped, written.prefixlen - _MAPPED_BITS))
 
 
-# RFC 7239, section 4: the node that sent the request, in quotes where it contains a colon.
+# RFC 7239, section 4: the sender of the request, in quotes where it contains a colon.
 _FOR = re.compile(r'(?:^|[;,])[ \t]*for=(?:"([^"\\]*)"|([^",; \t]+))', re.IGNORECASE)
 
 
-# An address as proxies write it: with or without brackets, with or without a port.
+# An address in a forwarding field: with or without brackets, with or without a port.
 _NODE = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?\Z|([0-9.]+):[0-9]+\Z")
 
 
 def _forwarded_for(head: RequestHead) -> Iterator[IPv4Address | IPv6Address]:
-    """Yield the addresses of X-Forwarded-For and Forwarded, the nearest first, while reliable.
+    """Yield the reliable addresses of X-Forwarded-For and Forwarded, the nearest first.
 
-    A proxy that writes only one of the two fields forwards the other as the client sent it. So
-    where both are present, addresses count as far as both fields agree. Addresses beyond one that
-    is unknown or obfuscated may be forged, and do not count.
+    A proxy that writes only one of the two fields forwards the other as the client sent it. If both
+    are present, an address is reliable while both fields agree. Addresses beyond an unknown or
+    obfuscated one may be forged, so the first such one ends the list.
     """
     lines = head.fields.getall("X-Forwarded-For", ())
     listed = [node for line in lines for node in line.split(",")]
     lines = head.fields.getall("Forwarded", ())
     nodes = [quoted or plain for line in lines for quoted, plain in _FOR.findall(line)]
-    # Only the nearest are parsed: of what a client itself has written, that takes long.
+    # Parsed lazily: a client may send very long fields, and usually only the nearest is needed.
     chain = [
         (parse_address(node.strip(" \t")) for node in reversed(each))
         for each in (listed, nodes)
@@ -80,17 +80,17 @@ _LONGEST_NODE = 64
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return the address that a proxy or a socket writes as `text`, or None if it is invalid.
+    """Return the address in a text from a proxy or a socket, or None if it is invalid.
 
-    An IPv4-mapped IPv6 address is returned as the IPv4 address (RFC 4291, section 2.5.5.2).
+    An IPv4-mapped IPv6 address becomes the IPv4 address (RFC 4291, section 2.5.5.2).
     """
     return _read(text) if len(text) <= _LONGEST_NODE else None
 
 
 def plain_address(text: str) -> str:
-    """Return the address of a socket; of an IPv4-mapped IPv6 address, the IPv4 address.
+    """Return a socket's address, with an IPv4-mapped IPv6 address as IPv4.
 
-    A socket that listens on `::` has such addresses for its IPv4 clients.
+    A socket that listens on `::` reports its IPv4 clients by such addresses.
     """
     return text.removeprefix("::ffff:") if "." in text else text
 
@@ -115,12 +115,11 @@ def _network(address: IPv4Address | IPv6Address, ipv4: int, ipv6: int) -> str:
 def client_network(
     head: RequestHead, peer: str, ipv4: int, ipv6: int, trusted: Sequence[Network]
 ) -> str | None:
-    """Return the network of the nearest address that is not a trusted proxy's, or None.
+    """Return the network of the client: of the nearest address that is no trusted proxy's, or None.
 
     Args:
-        ipv4: The length, in bits, of the prefix that is kept of an IPv4 address.
-        trusted: The networks of trusted proxies, whose forwarding fields hold the address of the
-            client.
+        ipv4: The prefix length of the network of an IPv4 address, in bits.
+        trusted: The networks of trusted proxies; only their forwarding fields are read.
     """
     address = parse_address(peer)
     if address is not None and _lies_in(address, trusted):

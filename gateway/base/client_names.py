@@ -3,19 +3,19 @@
 from hashlib import blake2b
 
 ANONYMOUS = ""
-"""The name of a client for which no source finds a name."""
+"""The name of a client that no source of names identifies."""
 
-# The maximum length of a name, in characters. Names are keys of tables that are kept for long.
+# The maximum length of a name, in characters. Names are keys of tables that are stored.
 LONGEST = 64
 
 UNVERIFIED = "unverified:"
-"""The prefix of a claimed, unproved name, where another source can verify names."""
+"""The prefix of an unverified name, where another source can verify names."""
 
 
 def digest(text: str, key: bytes = b"") -> str:
-    """Return the short keyed hash of a text (BLAKE2, RFC 7693, section 2.9).
+    """Return a short keyed hash of a text (BLAKE2, RFC 7693, section 2.9).
 
-    An attacker without the key cannot find the text by hashing candidates.
+    Without the key, nobody can find the text by hashing candidates.
 
     Args:
         text: The text that a client sent; lone surrogates in it are hashed as they are.

@@ -1,4 +1,4 @@
-"""Calls in threads of their own: one that never returns does not keep the process from ending."""
+"""Calls in daemon threads, so that a call that never returns does not block the process's exit."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,13 +11,13 @@ T = TypeVar("T")
 
 
 async def in_daemon_thread(call: Callable[[], T]) -> T:
-    """Return what a function returns, called in a thread of its own.
+    """Call a function in a new daemon thread, and return its result.
 
-    `asyncio.to_thread` has few threads, which others wait for, and the process for them.
+    `asyncio.to_thread` would share few threads, and the process waits for them at its exit.
 
     Raises:
-        RuntimeError: the function raised what is no Exception, such as SystemExit. What else it
-            raises is raised as it is.
+        RuntimeError: the function raised a BaseException that is no Exception, such as SystemExit.
+            Other exceptions of the function are raised unchanged.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()

@@ -1,16 +1,17 @@
-"""File descriptors: how many this process may open, and who may have how many of them.
+"""The limit of file descriptors of this process, and its shares.
 
-A stranger opens connections for nothing. So clients and the admin port have shares, and what is
-left is for listeners, the log, the state, the rules and workers that have to be started again.
+A client can open any number of connections at no cost. So client and admin connections are limited,
+and descriptors remain for listeners, the log, the state, the configuration file and new workers.
 """
 
 import os
 import resource
 import sys
 
-# For all that no stranger opens.
+# For everything but connections from outside.
 _RESERVE = 64
-# Admin connections of each kind, and their share while descriptors are few: a sixteenth.
+# The maximum number of admin connections, and of TLS handshakes; with few descriptors, a sixteenth
+# of them.
 _MOST_ADMIN = 256
 _ADMIN_SHARE = 16
 
@@ -18,14 +19,14 @@ _ADMIN_SHARE = 16
 def open_standard_streams() -> None:
     """Open the null device in place of each standard stream that is closed.
 
-    A socket would get its number otherwise: it would receive what is meant for the stream, and
-    libuv aborts the process when it closes such a descriptor.
+    Otherwise a socket would get the number of the stream and receive its output, and libuv aborts
+    the process when it closes such a descriptor.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(number)
         except OSError:
-            # It gets the lowest number that is free, which is this one.
+            # open() returns the lowest free number, which is this one.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # for workers
             setattr(sys, name, os.fdopen(number, mode))
 
@@ -36,12 +37,12 @@ def raise_limit() -> None:
 
 
 def most_clients() -> int:
-    """Return how many clients may connect so that each can have a connection to a service."""
+    """Return the maximum number of client connections; each may need one to a service as well."""
     return max(1, (_limit() - _RESERVE - 2 * most_admin()) // 2)
 
 
 def most_admin() -> int:
-    """Return how many connections the admin port may have, and how many TLS handshakes beside."""
+    """Return the maximum number of admin connections, and of their TLS handshakes."""
     return max(1, min(_MOST_ADMIN, _limit() // _ADMIN_SHARE))
 
 

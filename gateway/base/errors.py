@@ -1,7 +1,7 @@
-"""Faults: every error that the gateway itself answers a request with.
+"""Faults: the error responses that the gateway itself creates.
 
-The code of a fault determines its status and whom it blames; nothing else in the gateway chooses an
-error status. The response body is a problem detail (RFC 9457).
+The code of a fault determines its status and its blame; no other code chooses an error status. The
+response body is a problem detail (RFC 9457).
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,11 @@ class Blame(Enum):
 
 
 class FaultCode(StrEnum):
-    """The faults: for each, its code, whom it blames, its status, its title and its condition.
+    """The table of faults: code, blame, status, title, and condition for docs/errors.md.
 
-    The codes are part of the public contract. The condition is for the table of errors in the
-    documentation. `Fault.status_override` may replace a status in three cases: the status of a
-    fault about a version depends on the mechanism that carries the version, such as 404 for the
-    path, and the operator configures the statuses of a brownout and of a missing operation.
+    The codes are part of the public contract. `Fault.status_override` replaces the status in three
+    cases: a fault about a version depends on the mechanism that carries it, such as 404 for the
+    path; and the operator configures the statuses of a brownout and of a missing operation.
     """
 
     blame: Blame
@@ -38,7 +37,7 @@ class FaultCode(StrEnum):
         title: str = "",
         when: str = "",
     ) -> Self:
-        """Return the code with what all faults of it have; a look-up passes the value alone."""
+        """Return the member; a look-up by value passes only the value."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.blame, member.usual_status = blame, status
@@ -48,7 +47,7 @@ class FaultCode(StrEnum):
     # fmt: off
     BAD_REQUEST = (
         "bad_request", Blame.CLIENT, 400, "Malformed request",
-        ("The request is not valid HTTP/1.1, or a field of it would have the service see another "
+        ("The request is not valid HTTP/1.1, or a service could read one of its fields as another "
         "request."),
     )
     NOT_FOUND = (
@@ -167,7 +166,7 @@ BEFORE_VERSION: frozenset[FaultCode] = frozenset(
         FaultCode.VERSION_CONFLICT,
     }
 )
-"""The faults of requests whose version is not known; all others may be faults of any version."""
+"""The faults that occur before the version of a request is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,15 +174,15 @@ class Fault:
     """An error of one request, and the response to it.
 
     Attributes:
-        detail: A sentence for a human reader of the response; it contains no secret.
+        detail: A sentence for human readers of the response, without secrets.
         supported: The labels of the supported versions; None where the fault is not about a
             version.
         fields: The header fields that the response must carry, such as Allow and Retry-After.
-        successor: The members of the problem detail about the version to use instead; None where
-            the version of the request does not end or has no successor.
-        misfit: The `field` that a request does not fit its version with, its JSON Pointer
-            (`pointer`) where it is in the body, and the `reason`; None for all other faults.
-        own: The members of the problem detail that the rules give for this fault alone.
+        successor: The version to use instead, as members of the problem detail; None where the
+            version does not end or has no successor.
+        misfit: For a request that does not fit its version: the `field`, its JSON Pointer
+            (`pointer`) if it is in the body, and the `reason`. None for all other faults.
+        own: Members of the problem detail that the configuration sets for this fault.
     """
 
     code: FaultCode
@@ -230,9 +229,9 @@ def not_offered(
     """Return the fault of an operation that the version of the service lacks.
 
     Args:
-        usual: the usual sentence.
-        detail: the sentence that the rules give; empty for none.
-        code: the code that the rules give; None for none.
+        usual: the detail by default, a sentence.
+        detail: the configured detail; empty for none.
+        code: the configured code; None for none.
         methods: the methods that the client's version has at the path, for a refusal with 405.
     """
     own = {"detail": detail or None, "code": code}
@@ -257,18 +256,18 @@ def unconvertible(error: object, misfit: Mapping[str, str] | None = None) -> Fau
 
 
 def conversion_failed(error: object) -> Fault:
-    """Return the fault of an answer that cannot be converted, by the text of the error."""
+    """Return the fault of a response that cannot be converted."""
     detail = f"The backend's response cannot be converted to this version: {error}."
     return Fault(FaultCode.CONVERSION_FAILED, detail)
 
 
 class FaultError(Exception):
-    """The exception that carries a Fault up to the code that answers the request.
+    """The exception that carries a Fault to the pipeline.
 
     Attributes:
         fault: The fault that the response describes.
-        cause: Further details for the log alone, such as the address that failed.
-        target: The address of the target of a service that failed; None where none did.
+        cause: Details for the log only, such as the address that failed.
+        target: The address of the failed target of a service; None where no target failed.
     """
 
     def __init__(self, fault: Fault, cause: str = "", target: str | None = None) -> None:
@@ -279,11 +278,11 @@ class FaultError(Exception):
 
 
 class FunctionError(Exception):
-    """A function in another process has no result.
+    """A Python function in another process returned no result.
 
     Attributes:
-        reason: for the sender of the document.
-        cause: for the log, behind the name of the function.
+        reason: the reason that the client gets.
+        cause: the reason in the log, after the name of the function.
     """
 
     def __init__(self, reason: str = "the Python function refuses it", cause: str = "") -> None:

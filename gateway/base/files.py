@@ -1,7 +1,7 @@
-"""RegularFile: reads the files of rules and those that rules name, within bounds.
+"""Reading and writing of files.
 
-A draft of rules, which anybody who can read the page may have checked, names files too. A device
-has no end, and a pipe none before somebody writes to it.
+Configuration files, and the files that they name, are read within bounds: a draft on the page may
+name any path, a device has no end, and reading a pipe waits for its writer.
 """
 
 import errno
@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 MAX_BYTES = 16 * 2**20
-"""The size of the largest file; rules of 10,000 routes are 2 MB."""
+"""The maximum size of a file; a configuration of 10,000 routes has 2 MB."""
 
 
 def read_regular(path: Path, most: int = MAX_BYTES) -> bytes:
     """Return the content of a regular file of at most `most` bytes.
 
     Raises:
-        OSError: the file cannot be read or is no regular file; EFBIG if it is larger.
+        OSError: the file cannot be read or is no regular file; EFBIG if it is larger than `most`.
     """
     with open_regular(path) as file:
         content = file.read(most + 1)
@@ -32,7 +32,7 @@ def read_regular(path: Path, most: int = MAX_BYTES) -> bytes:
 
 @contextmanager
 def open_regular(path: Path) -> Iterator[BinaryIO]:
-    """Have a regular file open to read it; raises OSError, with a text."""
+    """Open a regular file for reading; raises OSError, also for any other kind of file."""
     with open(path, "rb", opener=_open_at_once) as file:  # Path.open has no opener
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
@@ -48,12 +48,13 @@ _MODE = 0o600
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace what a file has; it has the former content or this one, whatever ends amid it.
+    """Replace the content of a file atomically, and write it through to the disk.
 
-    On return, it is on the disk under its name. Only its owner can read it.
+    If the process or the machine fails in between, the file has the old content. Only its owner can
+    read it.
 
     Raises:
-        OSError: the file is as it was.
+        OSError: the file is unchanged.
     """
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     try:
@@ -67,19 +68,19 @@ def write_whole(path: Path, content: bytes) -> None:
         with suppress(OSError):
             fresh.unlink()
         raise
-    # The name is in the folder, which is written by itself. It is replaced by now in any case.
+    # The name is part of the folder, which needs its own sync. An error here undoes nothing.
     with suppress(OSError):
         _sync_folder(path.parent)
 
 
 def write_in_place(descriptor: int, content: bytes) -> None:
-    """Overwrite the content of a small file, which works on a full disk.
+    """Overwrite the content of a small file; this works on a full disk.
 
-    The file never gets shorter: spaces fill it up, so that one write is enough, and a process that
-    is killed leaves no end of the former content.
+    The file never gets shorter: shorter content is padded with spaces. So one write is enough, and
+    a killed process leaves no rest of the old content.
 
     Raises:
-        OSError: the content is the former one, or a part of this one.
+        OSError: the file has the old content or a part of the new one.
     """
     content = content.ljust(os.fstat(descriptor).st_size)
     if os.pwrite(descriptor, content, 0) < len(content):

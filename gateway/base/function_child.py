@@ -1,4 +1,4 @@
-"""The other side of `function_process`: calls functions until the gateway closes the socket."""
+"""The child process of `function_process`: calls functions until the gateway closes the socket."""
 
 import pickle
 import signal
@@ -13,29 +13,30 @@ from typing import Any
 
 
 def serve(number: int) -> None:
-    """Answer calls that come over a socket, given by its descriptor; never return."""
+    """Handle the calls from a socket, given by its descriptor, and then exit the process."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     link = Connection(number)
     with suppress(EOFError, OSError):
         for module in pickle.loads(link.recv_bytes()):  # noqa: S301  # of the gateway
             link.send_bytes(module.encode())
-            with suppress(BaseException):  # the call has the reason
+            with suppress(BaseException):  # each call reports the reason
                 import_module(module)
         link.send_bytes(b"")
         while True:
             answer = _answered(link.recv_bytes())
             link.send_bytes(answer)
-    _exit(0)  # whatever threads the functions have left
+    _exit(0)  # without waiting for threads that functions started
 
 
 def _answered(asked: bytes) -> bytes:
     try:
         name, seconds, given, beside = pickle.loads(asked)  # noqa: S301  # of the gateway
         function = _function(name)
-        # The gateway kills this process in time. If it cannot, as it has ended, the system does.
+        # The gateway kills this process at the time limit. If the gateway has ended, this alarm
+        # does.
         signal.setitimer(signal.ITIMER_REAL, 2 * seconds + 1)
         return pickle.dumps((True, function(*given, **beside)))
-    except BaseException as error:  # whatever code of others raises, as SystemExit
+    except BaseException as error:  # foreign code may raise anything, such as SystemExit
         return pickle.dumps((False, f"raised {type(error).__name__} at {_where(error)}"))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -47,7 +48,7 @@ def _function(name: str) -> Callable[..., object]:
     found: Any = import_module(module)
     for part in path.split("."):
         found = getattr(found, part)
-    return found  # type: ignore[no-any-return]  # the gateway has checked that it is a function
+    return found  # type: ignore[no-any-return]  # the gateway checked that it is callable
 
 
 def _where(error: BaseException) -> str:

@@ -1,11 +1,9 @@
-"""Processes for Python functions with a time limit, which can be ended at any moment.
+"""Child processes that run Python functions with a time limit.
 
-A thread cannot be ended while it runs C code that holds the interpreter, such as a regular
-expression that backtracks, and such code stops all other threads as well. A process can: it ends
-itself by a timer of the system, and the gateway can kill it.
-
-Each has one socket to the gateway, and no other descriptor of it but the standard streams. It ends
-when the gateway does.
+A thread cannot be stopped while it runs C code that holds the interpreter lock, such as a
+backtracking regular expression, and such code blocks all other threads as well. A process can be
+stopped: a system timer ends it, or the gateway kills it. Each child has one socket to the gateway,
+inherits only the standard streams besides, and exits when the socket is closed.
 """
 
 import atexit
@@ -21,9 +19,10 @@ from time import monotonic
 
 from gateway.base.errors import FunctionError
 
-# The processes of one process of the gateway. Each takes 10 MB, and what its functions import.
+# The maximum number of children per gateway process. Each takes 10 MB plus the imports of its
+# functions.
 _MOST = 4
-# For how many seconds a function waits for a free process, and a new process imports modules.
+# The maximum number of seconds to wait for a free child, and for a new child to import modules.
 _PATIENCE, _START = 5.0, 10.0
 _BOOT = """
 import sys
@@ -32,18 +31,18 @@ from gateway.base.function_child import serve
 serve(int(sys.argv[1]))
 """
 _modules: dict[str, None] = {}
-# Guarded by _change: the free processes, and the others by the thread that holds each; None while
-# the process is starting.
+# Guarded by _change: the free children, and the reserved ones by thread; None while a child is
+# starting.
 _idle: "list[FunctionProcess]" = []
 _held: "dict[int, FunctionProcess | None]" = {}
 _change = Condition()
 
 
 class NoProcessError(Exception):
-    """No process is free, or none can be started; the text is the reason, for the log.
+    """No child is free, or none can be started; the text is the reason, for the log.
 
     Attributes:
-        is_busy: whether all processes run functions.
+        is_busy: whether all children are running functions.
     """
 
     def __init__(self, reason: str, *, is_busy: bool = False) -> None:
@@ -52,14 +51,14 @@ class NoProcessError(Exception):
 
 
 class FunctionProcess:
-    """One process; raises NoProcessError if it cannot be started.
+    """A child process; raises NoProcessError if it cannot be started.
 
     Attributes:
-        calling: the function that it runs, as `module:function`; empty if it runs none.
+        calling: the function that is running, as `module:function`; empty if none is.
     """
 
     def __init__(self) -> None:
-        # Imported when first needed, since few gateways have such functions.
+        # Imported here since few gateways use Python functions.
         import subprocess
         from multiprocessing.connection import Connection
 
@@ -71,7 +70,7 @@ class FunctionProcess:
         with other:
             number = other.fileno()
             try:
-                # A group of its own: Ctrl-C in a terminal is for the gateway.
+                # Its own process group, so that Ctrl-C in a terminal signals only the gateway.
                 self._process = subprocess.Popen(  # noqa: S603  # this program
                     [sys.executable, "-c", _BOOT, str(number), *sys.path],
                     pass_fds=[number],
@@ -104,7 +103,7 @@ class FunctionProcess:
 
     @property
     def is_well(self) -> bool:
-        """Whether it can take another call, and knows the modules that are known now."""
+        """Whether it runs and has imported all modules that are known now."""
         runs = self._process.poll() is None and not self._link.closed
         return runs and not self._killed and self._knows == _known()
 
@@ -131,7 +130,7 @@ class FunctionProcess:
                 reason = f"the Python functions took longer than {seconds:g} s"
                 raise FunctionError(reason, "took too long") from None
             raise FunctionError(cause="ended its process") from None
-        except Exception as error:  # whatever the class of a returned object does
+        except Exception as error:  # unpickling may run foreign code
             self.kill()
             cause = f"returned what JSON cannot hold: {type(error).__name__}"
             raise FunctionError("the Python function returns no JSON value", cause) from None
@@ -147,7 +146,7 @@ def _known() -> tuple[list[str], list[str]]:
 
 
 def in_process(name: str, function: Callable[..., object], seconds: float) -> Callable[..., object]:
-    """Return a function that is called in the process which the thread holds, if it holds one."""
+    """Return a wrapper that calls a function in the child that the thread has reserved, if any."""
     _modules[name.partition(":")[0]] = None
 
     @wraps(function)
@@ -161,11 +160,11 @@ def in_process(name: str, function: Callable[..., object], seconds: float) -> Ca
 
 
 def take(has_left: Callable[[], bool] = lambda: False) -> FunctionProcess:
-    """Reserve a process for this thread and return it; raises NoProcessError.
+    """Reserve a child for this thread and return it; raises NoProcessError.
 
     Args:
-        has_left: returns whether nobody waits any more for what the thread computes; `wake` has it
-            called again.
+        has_left: returns whether the result of this thread is no longer needed; called again after
+            `wake`.
     """
     thread = get_ident()
     with _change:
@@ -182,13 +181,13 @@ def take(has_left: Callable[[], bool] = lambda: False) -> FunctionProcess:
 
 
 def wake() -> None:
-    """Have threads that wait for a process find out whether somebody waits for them."""
+    """Make threads that wait for a child check again whether their result is still needed."""
     with _change:
         _change.notify_all()
 
 
 def give_back() -> None:
-    """Release the process that this thread has reserved, if any."""
+    """Release the child that this thread has reserved, if any."""
     with _change:
         process = _held.get(get_ident())
         if process is None:
@@ -201,8 +200,8 @@ def give_back() -> None:
 
 
 def kill_held(thread: Thread) -> bool:
-    """Kill the process that a thread has reserved; return whether there is one."""
-    with _change:  # or another thread may hold it by then
+    """Kill the child that a thread has reserved; return whether there was one."""
+    with _change:  # otherwise another thread may have reserved it meanwhile
         process = _held.get(thread.ident or 0)
         if process is not None:
             process.kill()

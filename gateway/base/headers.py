@@ -1,6 +1,6 @@
-"""Header fields between two hops: which are dropped and which added (RFC 9110, RFC 7239).
+"""Header fields of forwarded messages: which are dropped and which added (RFC 9110, RFC 7239).
 
-Field lines are pairs of raw bytes; their order, case and duplicates are kept.
+Field lines are pairs of raw bytes. Their order, case and duplicates are preserved.
 """
 
 import re
@@ -14,7 +14,7 @@ HeaderFields = list[tuple[bytes, bytes]]
 FieldLines = tuple[tuple[bytes, bytes], ...]
 
 FIELD_LINE: Final = b": ".join
-"""Returns the line of a header field, without its end."""
+"""Joins the name and the value of a header field to a line, without the line end."""
 
 # RFC 9110, section 7.6.1, and the fields that older specifications define as hop-by-hop.
 HOP_BY_HOP = frozenset(
@@ -31,16 +31,16 @@ DIGESTS = frozenset(
 # section 14.3).
 ABOUT_BYTES = DIGESTS | {b"accept-ranges", b"content-encoding", b"content-length"}
 
-# A converted representation has no byte ranges, so a request must not select by them, codings that
-# the gateway would have to undo, and digests and signatures that it would have to drop. Entity tags
-# are translated (`gateway.routing.links`).
+# Not forwarded with a request whose response is converted: byte ranges, which a converted
+# representation does not have; codings, which the gateway would have to undo; and digests and
+# signatures, which it would have to drop. Entity tags are translated (`gateway.routing.links`).
 SELECTING = frozenset(
     b"accept-encoding accept-signature if-range range want-content-digest want-digest"
     b" want-repr-digest".split()
 )
 
-# Fields that are forbidden in trailers, where they would be read too late or not at all: framing,
-# routing, request conditions, credentials, the format of the body (RFC 9110, 6.5.1).
+# Fields that are forbidden in trailers: framing, routing, request conditions, credentials, the
+# format of the body (RFC 9110, section 6.5.1).
 _NEVER_BEHIND = (
     HOP_BY_HOP
     | SELECTING
@@ -52,16 +52,16 @@ _NEVER_BEHIND = (
 )
 
 PREFIX_LINE: Final = b"\r\nX-Forwarded-Prefix: "
-"""The beginning of the line of a stripped prefix, behind the end of another line."""
+"""The end of the previous line, and the name of the field that has the stripped path prefix."""
 
 LINK: Final = b"link"
-"""The watched name of the fields with links: Location, Content-Location, Link and Set-Cookie."""
+"""The common watched name of Location, Content-Location, Link and Set-Cookie."""
 
-# Where the gateway announces the end of a version, its fields replace those of the service. Link is
-# not among them: it is a list, to which the gateway appends.
+# Where the gateway announces the end of a version, it replaces these fields of the service. It
+# appends to Link, which is a list.
 ENDING = frozenset({b"deprecation", b"sunset"})
 
-# Fields that cannot carry a version, since HTTP or the gateway gives them another meaning.
+# Fields that cannot carry a version, since HTTP or the gateway uses them for something else.
 SPOKEN_FOR = (
     _NEVER_BEHIND
     | ABOUT_BYTES
@@ -77,9 +77,8 @@ _DESCRIBING = frozenset(
     {b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto"}
 )
 
-# Only the gateway and trusted proxies may set these fields: services trust them, so a client must
-# not be able to forge them. By x-original-url and x-rewrite-url, a service behind a server that
-# rewrites paths finds the endpoint (CVE-2018-14773).
+# Services trust these fields, so only the gateway and trusted proxies may set them. Some services
+# route by x-original-url or x-rewrite-url instead of the path (CVE-2018-14773).
 FORWARDING = _DESCRIBING | frozenset(
     b"x-forwarded-port x-forwarded-prefix x-forwarded-scheme x-forwarded-server x-forwarded-ssl"
     b" x-original-url x-rewrite-url".split()
@@ -91,7 +90,7 @@ OURS = frozenset({b"content-length", b"host", b"x-request-id", b"x-shadow"}) | F
 # Response fields that the gateway writes itself.
 REPLACED = frozenset({b"x-request-id"})
 
-# Services send few different values of Content-Type; longer ones are not remembered.
+# The maximum length of a Content-Type in the cache; services send few different values.
 _SHORT = 256
 
 # Values of Connection that name no other field.
@@ -99,13 +98,13 @@ _ORDINARY: Final = frozenset({b"close", b"keep-alive", b"Keep-Alive"})
 
 PSEUDONYM = b"version-gateway"
 
-# A name with ten dashes has 1,024 spellings; this bounds the work for names with more.
+# The maximum number of spellings of a name; a name with ten dashes has 1,024.
 _MOST_MIXTURES = 1024
 
-# Fields by which services let a request have another method than that of its first line.
+# Fields that some services read instead of the method in the request line.
 METHOD_OVERRIDES = frozenset({b"x-http-method", b"x-http-method-override", b"x-method-override"})
 
-# Fields whose presence is reported, since the handling of a message depends on it.
+# Fields whose presence `HeaderFilter.apply` reports, since the handling of a message depends on it.
 _WATCHED = METHOD_OVERRIDES | DIGESTS | {b"connection", b"date", b"expect", b"vary"}
 _LINKS = frozenset({b"content-location", b"link", b"location", b"set-cookie"})
 _DROPPED: Final = b""
@@ -114,14 +113,13 @@ _MOST_NAMES, _LONGEST_NAME = 1024, 64
 
 
 class FieldNames:
-    """Which header fields have one of some names, with a cache by the name as received.
+    """A set of field names with a bounded cache by the name as received.
 
-    Clients and services send the same few names again and again, so each is examined once; the
-    cache is bounded.
+    Most messages have the same few names, so each spelling is lowered and looked up once.
 
     Attributes:
         names: The names.
-        known: The cache, which hot code reads itself: the name in lower case, or None for a field
+        known: The cache, which hot code reads directly: the name in lower case, or None for a field
             of another name.
     """
 
@@ -130,7 +128,7 @@ class FieldNames:
         self.names = frozenset(names)
 
     def examine(self, name: bytes) -> bytes | None:
-        """Return what the cache has to hold for a name, and keep it there if there is room."""
+        """Return the cache value of a name, and cache it if there is room."""
         value = self._value(name.lower())
         if len(self.known) < _MOST_NAMES and len(name) <= _LONGEST_NAME:
             self.known[name] = value
@@ -141,13 +139,13 @@ class FieldNames:
 
 
 class FieldFates(FieldNames):
-    """A cache of whether a header field is forwarded, dropped or watched, by its name as received.
+    """Decides by its name whether a header field is forwarded, dropped or watched.
 
-    The value None forwards a field, an empty name drops it, and any other value is the lower-case
-    name of a watched field, which is LINK for all fields that hold links.
+    In the cache, None forwards a field, an empty name drops it, and any other value is the
+    lower-case name of a watched field, or LINK for all fields that contain links.
 
     Args:
-        names: The names of the fields to drop beside the hop-by-hop fields, in lower case.
+        names: The fields to drop in addition to the hop-by-hop fields, in lower case.
     """
 
     def __init__(self, names: frozenset[bytes], watch: frozenset[bytes] = frozenset()) -> None:
@@ -166,9 +164,9 @@ class FieldFates(FieldNames):
     def sort(self, fields: Iterable[tuple[bytes, bytes]]) -> tuple[HeaderFields, list[bytes]]:
         """Return the fields to forward, and the names of the watched fields that are present.
 
-        Connection is among them where it has options other than the ordinary ones. Fields that it
-        names are dropped as well. It cannot name Content-Length, which
-        frames the message (RFC 9110, section 7.6.1).
+        Connection is watched where it has options other than close and keep-alive. The fields that
+        it names are dropped as well, except Content-Length, which frames the message (RFC 9110,
+        section 7.6.1).
         """
         kept: HeaderFields = []
         watched: list[bytes] = []
@@ -197,7 +195,7 @@ class FieldFates(FieldNames):
 
 def connection_options(value: bytes) -> set[bytes]:
     """Return the options in a value of Connection, in lower case."""
-    # Those that are alike are stripped once, as clients may send thousands.
+    # The set removes duplicates first, as clients may send thousands.
     return {option.strip(b" \t") for option in set(value.lower().split(b","))}
 
 
@@ -207,15 +205,14 @@ def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) ->
 
 
 fates = lru_cache(maxsize=64)(FieldFates)
-"""Returns the fates of fields by the names to drop; those of equal names are made once."""
+"""Returns the filter for a set of names to drop; cached, so that filters share their caches."""
 
 
 def lookalikes(names: frozenset[bytes]) -> frozenset[bytes]:
-    """Return the other spellings that a service may confuse with one of `names`, in lower case.
+    """Return the spellings that a service may confuse with one of `names`, in lower case.
 
-    CGI (RFC 3875, section 4.1.18) and the interfaces modelled on it map X-Forwarded-For and
-    X_Forwarded_For to the same variable, so with such a spelling a client could forge a field that
-    the gateway removes.
+    CGI (RFC 3875, section 4.1.18) and interfaces like it map X-Forwarded-For and X_Forwarded_For to
+    the same variable. With such a spelling, a client could forge a field that the gateway removes.
     """
     spelt: set[bytes] = set()
     for name in names:
@@ -228,10 +225,10 @@ def lookalikes(names: frozenset[bytes]) -> frozenset[bytes]:
 
 
 def withheld(read: Iterable[str] = ()) -> frozenset[bytes]:
-    """Return the names of the request fields that are not forwarded as received, in lower case.
+    """Return the names of the request fields that are not forwarded, in lower case.
 
-    They are the fields that the gateway writes itself, and the fields whose names a service may
-    confuse with a field that the gateway writes or reads.
+    These are the fields that the gateway writes itself, and the names that a service may confuse
+    with a field that the gateway writes or reads.
     """
     names = {name.lower().encode() for name in read}
     return OURS | lookalikes(OURS | HOP_BY_HOP | METHOD_OVERRIDES | names)
@@ -251,7 +248,7 @@ def trailing(fields: Iterable[tuple[bytes, bytes]]) -> HeaderFields:
 
 
 def forwarded_node(address: str) -> bytes:
-    """Return an address as a node of Forwarded: IPv6 in brackets and quotes (RFC 7239, 6)."""
+    """Return an address as a node of Forwarded: IPv6 in quoted brackets (RFC 7239, section 6)."""
     return f'"[{address}]"'.encode() if ":" in address else address.encode()
 
 
@@ -277,7 +274,7 @@ def forwarding(peer: str, authority: str, inherited: FieldLines) -> FieldLines:
 
 
 def vary(fields: HeaderFields, names: tuple[str, ...]) -> HeaderFields:
-    """Return `fields` with Vary listing `names` as well (RFC 9110, section 12.5.5)."""
+    """Return `fields` with `names` added to Vary (RFC 9110, section 12.5.5)."""
     given = [value for name, value in fields if len(name) == 4 and name.lower() == b"vary"]
     if given:
         listed = {member.strip(b" \t").lower() for value in given for member in value.split(b",")}
@@ -288,10 +285,10 @@ def vary(fields: HeaderFields, names: tuple[str, ...]) -> HeaderFields:
 
 
 def unshared(fields: HeaderFields) -> HeaderFields:
-    """Return the fields of a response that no shared cache may store.
+    """Return the fields of a response, changed so that no shared cache stores it.
 
-    `Vary: *` alone does not keep all of them from it, and some follow fields of their own
-    (RFC 9213; Surrogate-Control; X-Accel-Expires of nginx).
+    Some caches ignore `Vary: *`, and some use their own fields (RFC 9213; Surrogate-Control;
+    X-Accel-Expires of nginx).
     """
     kept: HeaderFields = []
     directives: list[bytes] = []
@@ -309,7 +306,7 @@ def unshared(fields: HeaderFields) -> HeaderFields:
 
 # The members of a list; commas may stand in quotes.
 _DIRECTIVES = re.compile(rb'(?:[^,"]|"(?:[^"\\]|\\.)*"?)+', re.DOTALL)
-# Directives that let shared caches store, and `private`, which may be for some fields only.
+# Directives that allow shared caches to store, and `private`, which may name single fields.
 _SHARES = re.compile(rb"(?:public|private|s-maxage)[ \t]*(?:=|\Z)", re.IGNORECASE)
 _FOR_SHARED = re.compile(
     rb"cdn-cache-control\Z|\A(?:surrogate-control|x-accel-expires|edge-control)\Z"
@@ -329,10 +326,10 @@ def upgrade(fields: HeaderFields) -> HeaderFields:
 
 
 def retype(fields: HeaderFields, content_type: str) -> None:
-    """Replace a Content-Type of the same format in `fields` by `content_type`.
+    """Replace Content-Type in `fields` by `content_type` if both are of the same format.
 
-    `application/json` and `application/other+json` become `application/vnd.example+json`; a
-    Content-Type of another format stays.
+    With `application/vnd.example+json`, `application/json` and `application/other+json` are
+    replaced; a Content-Type of another format is unchanged.
     """
     for place, (name, value) in enumerate(fields):
         if len(name) == 12 and name.lower() == b"content-type":
@@ -362,22 +359,22 @@ def _quoted(value: bytes) -> bytes:
 
 
 BOUNDED: Final = frozenset({"OPTIONS", "TRACE"})
-"""The methods for which Max-Forwards counts; for any other, it may be ignored."""
+"""The methods that Max-Forwards applies to (RFC 9110, section 7.6.2)."""
 
 _MOST = 10**9
-"""The largest value that is forwarded; a larger one is replaced by it."""
+"""The largest value that is forwarded; larger values are reduced to it."""
 
 _NUMBER = re.compile(r"[0-9]+")
 
 
 def ends_here(fields: HeaderLookup) -> bool:
-    """Return whether a request of a bounded method must not be forwarded."""
+    """Return whether Max-Forwards is 0, so that the gateway must not forward the request."""
     values = fields.getall("Max-Forwards", ())
     return len(values) == 1 and _number(values[0]) == 0
 
 
 def counted_down(fields: HeaderFields) -> HeaderFields:
-    """Return the fields of a request to forward, with one forward less where it is bounded."""
+    """Return the fields of a request with Max-Forwards reduced by one, if present."""
     places = [place for place, line in enumerate(fields) if line[0].lower() == b"max-forwards"]
     if len(places) != 1:
         return fields
@@ -394,5 +391,5 @@ def _number(value: str) -> int | None:
     if not _NUMBER.fullmatch(value):
         return None
     digits = value.lstrip("0")
-    # Longer numbers are not read: the time grows with the square of their digits.
+    # int() takes quadratic time for long numbers.
     return _MOST + 1 if len(digits) > len(str(_MOST)) else int(digits or "0")

@@ -1,4 +1,4 @@
-"""Mistakes in a configuration, each with its place and what would be right."""
+"""Mistakes in a configuration, each with its location and a remedy."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,22 +7,22 @@ from typing import NamedTuple, TypeVar
 T = TypeVar("T")
 Location = tuple[str | int, ...]
 
-# The mistakes of a report, and the characters of each, are limited: no file floods a log.
+# A report has at most this many mistakes, each of at most this many characters.
 _MAX_SHOWN = 100
 _MAX_LENGTH = 1000
-# A hint lists this many names, or the nearest of more.
+# A hint lists all names up to the first number; of more names, it lists the nearest.
 _MAX_KNOWN, _NEAREST = 8, 5
 
 LOSSY = "warning: lossy towards"
-"""How the warnings of conversions begin that lose what one version has."""
+"""The beginning of warnings about conversions that lose data."""
 
 
 class Issue(NamedTuple):
-    """One mistake or warning, with its line.
+    """A mistake or warning with its position in the file.
 
     Attributes:
-        line: the line, from 1; 0 if the mistake belongs to no line.
-        column: the column, from 1; 0 if the mistake belongs to no line.
+        line: the line, from 1; 0 if the mistake has no position.
+        column: the column, from 1; 0 if the mistake has no position.
         place: the place in the document, such as `apis.person.endpoints[2]`.
     """
 
@@ -42,7 +42,7 @@ class ConfigError(Exception):
         super().__init__(self.report())
 
     def report(self) -> str:
-        """Return one line for each mistake, and how many more there are."""
+        """Return one line for each mistake up to the maximum, and the number of further ones."""
         lines = list(report(self.source, self.issues[:_MAX_SHOWN]))
         if len(self.issues) > _MAX_SHOWN:
             lines.append(f"{self.source}: and {len(self.issues) - _MAX_SHOWN} more")
@@ -50,7 +50,7 @@ class ConfigError(Exception):
 
 
 def in_order(issues: Iterable[Issue]) -> list[Issue]:
-    """Return issues in the order of the file; what is lossy, which may be much, comes last."""
+    """Return issues in the order of the file, with the warnings about lossy conversions last."""
     return sorted(issues, key=lambda one: (one.text.startswith(LOSSY), one.line, one.column))
 
 
@@ -64,15 +64,15 @@ def report(source: str, issues: Iterable[Issue]) -> Iterator[str]:
 
 
 def printable(text: str) -> str:
-    """Return a text on one line, without the control sequences of terminals that it may hold.
+    """Return a text with unprintable characters escaped, such as line ends and terminal sequences.
 
-    Quotes from a file, and keys and values of bodies, may have any character.
+    Quoted parts of files and bodies may contain any character.
     """
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 class Mistake(NamedTuple):
-    """A mistake or warning at a location of the document, before its line is looked up."""
+    """A mistake or warning at a location of the document, which later gives its line."""
 
     location: Location
     text: str
@@ -83,7 +83,7 @@ class Mistakes:
     """Collects mistakes and warnings, so that one run reports all of them.
 
     Attributes:
-        at: the location that the locations of all methods are below.
+        at: the location that the arguments of all methods are relative to.
     """
 
     found: list[Mistake] = field(default_factory=list)
@@ -91,12 +91,12 @@ class Mistakes:
     at: Location = ()
 
     def below(self, *location: str | int) -> "Mistakes":
-        """Return the same mistakes for a part of the configuration."""
+        """Return a view that collects into the same lists, with locations relative to a part."""
         return Mistakes(self.found, self.warnings, (*self.at, *location))
 
     @property
     def root(self) -> "Mistakes":
-        """The same mistakes for the whole configuration."""
+        """A view that collects into the same lists, with locations from the root."""
         return Mistakes(self.found, self.warnings)
 
     def add(self, text: str, *location: str | int) -> None:
@@ -125,7 +125,7 @@ class Mistakes:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Return a hint: the name that is meant, or else the known names that are nearest."""
+    """Return a hint: the name that was probably meant, or else the known names."""
     from difflib import get_close_matches  # imported only for a mistake, since it is large
 
     names = sorted(known)

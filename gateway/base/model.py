@@ -18,7 +18,7 @@ def matching(pattern: str, message: str) -> Any:
 
     Args:
         pattern: a regular expression that editors understand as well (ECMA-262).
-        message: what is reported of a text that does not match, and what would be right.
+        message: the error message for a text that does not match, with the correct form.
 
     Raises:
         ValueError: the pattern has another message; fields that share a pattern share its message.
@@ -59,16 +59,16 @@ Date = Annotated[
         "not a date; write 2026-12-31, or a time such as 2026-12-31T18:00:00Z",
     ),
 ]
-# A name of the maximum length with the prefix of a claimed one; see gateway.access.clients.
+# A name of the maximum length, with the prefix of an unverified one; see gateway.access.clients.
 ClientName = Annotated[str, Field(min_length=1, max_length=LONGEST + len(UNVERIFIED))]
 NonEmptyText = Annotated[str, Field(min_length=1)]
 SECRET = Field(json_schema_extra={"writeOnly": True})
-"""Marks what nobody should read, so that rules with it written out are not exported."""
+"""Marks a secret; a configuration that contains one literally is not exported."""
 Secret = Annotated[str, Field(min_length=1), SECRET]
 
 
 def _number(value: object) -> object:
-    # Within braces, YAML wants a variable in quotes, so that its number comes as a text.
+    # In a YAML flow mapping, a variable needs quotes, so its number is read as a text.
     if isinstance(value, str) and _NUMBER.match(value):
         return float(value) if "." in value else int(value)
     return value
@@ -87,7 +87,7 @@ def _text(value: object) -> object:
 
 _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]+)?\Z", re.ASCII)
 NumberText = BeforeValidator(_number)
-# A number without its unit is taken for a text, so that the message is that of the pattern.
+# A number without a unit becomes a text, so that the error message is that of the pattern.
 UnitText = BeforeValidator(_text)
 Seconds = Annotated[float, Field(gt=0, le=86_400), BeforeValidator(_seconds)]
 Bytes = Annotated[int, Field(ge=1), NumberText]
@@ -113,18 +113,17 @@ OneOrSome = Annotated[
 
 
 STRICT = ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True)
-"""The settings of a dataclass that is declared with the constraints of its fields.
-
-pydantic validates it like a model, and a request can read it as fast as any object with slots.
+"""The settings of a pydantic dataclass, which is validated like a model and read as fast as any
+object with slots.
 """
 
 
 class SectionModel(BaseModel):
     """The base of all models: strict, frozen, and without unknown keys.
 
-    `compile` of a model reports its mistakes at a location of gateway.yaml, and returns what runs
-    per request.
+    A model's `compile` reports mistakes at a location of gateway.yaml, and returns the object that
+    runs per request.
     """
 
-    # The outermost model validates; validators of the others would only take memory.
+    # Only the root model validates; validators of the other models would take memory for nothing.
     model_config = ConfigDict(**STRICT, frozen=True, defer_build=True)

@@ -11,7 +11,7 @@ from gateway.base.mistakes import Mistakes
 from gateway.base.model import Name, Secret, SectionModel, Some
 
 _URL = re.compile(r"https?://[^\s/?#@]+(?:[/?][^\s#]*)?", re.ASCII)
-# Standard Webhooks, "Signature scheme": 24 to 64 random bytes, as base64 behind this prefix.
+# Standard Webhooks, "Signature scheme": this prefix, then 24 to 64 random bytes as base64.
 _PREFIX = "whsec_"
 _SHORTEST, _LONGEST = 24, 64
 
@@ -85,5 +85,5 @@ NO_NOTIFY = Notify.model_construct(webhooks={}, page="")
 
 
 def _check_url(text: str) -> None:
-    if not _URL.fullmatch(text):  # not repeated: it may be a secret
+    if not _URL.fullmatch(text):  # without the text, which may be a secret
         raise ValueError("not a URL; write one like https://example.com/path")

@@ -1,7 +1,7 @@
-"""Routing: the look-up of the endpoint whose path template matches a raw path.
+"""The router: finds the endpoint whose path template matches a raw path.
 
-Paths match segment by segment and byte for byte: the router decodes, case-folds and trims nothing.
-The cost of a look-up grows with the depth of the path, not with the number of endpoints.
+Paths match segment by segment and byte for byte; nothing is decoded, case-folded or trimmed. The
+cost of a look-up grows with the depth of the path, not with the number of endpoints.
 """
 
 import re
@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 # The maximum length of a path in the look-up cache, which bounds its memory.
 _SHORT: Final = 256
-# The memory of one generation of that cache in bytes, and that of an entry beside its texts, which
-# hold each character of the path at most twice.
+# The memory of one generation of that cache, and of an entry without its texts, in bytes. The texts
+# of an entry contain each character of the path at most twice.
 _REMEMBERED = 4 * 1024 * 1024
 _ENTRY = 500
 
@@ -24,21 +24,21 @@ _CAPTURE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\*?)\}")
 _LITERAL = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*\Z")
 # A dot segment in a template.
 _DOTS = re.compile(r"(?:\.|%2[Ee]){1,2}\Z")
-# A dot segment as a service may read it. If a capture could contain one, a client could leave the
-# folder of the template, or of the upstream path that the capture is filled into. Control
-# characters and spaces are cut off by services, dropped, or taken for the end of a text. A segment
-# also ends before parameters, a query or a fragment, for a service that parses a decoded path.
+# A text that a service may read as a dot segment. With one in a capture, a client could leave the
+# folder of the template or of the service's path. Services strip or drop control characters and
+# spaces, or end a text at them. A service that parses a decoded path also ends a segment before
+# parameters, a query or a fragment.
 _BLANK = rb"[\0-\x20]*"
 _DOT_SEGMENT = re.compile(rb"(?:\A|[/\\])%b\.%b(?:\.%b)?(?:[/\\;?#]|\Z)" % (_BLANK, _BLANK, _BLANK))
-# Overlong UTF-8 encodings, which lenient decoders read as a dot, a slash and a backslash although
-# RFC 3629 (section 3) forbids it.
+# Overlong UTF-8 encodings of a dot, a slash and a backslash. RFC 3629 (section 3) forbids them, but
+# lenient decoders accept them.
 _OVERLONG = (
     *((overlong, b".") for overlong in (b"\xc0\xae", b"\xe0\x80\xae", b"\xf0\x80\x80\xae")),
     *((overlong, b"/") for overlong in (b"\xc0\xaf", b"\xe0\x80\xaf", b"\xf0\x80\x80\xaf")),
     *((overlong, b"\\") for overlong in (b"\xc1\x9c", b"\xe0\x81\x9c", b"\xf0\x80\x81\x9c")),
 )
-# The number of forms of a captured text that are searched for dot segments: as received, decoded
-# once, decoded twice. Services are known that decode twice, but none that decode more often.
+# A captured text is searched for dot segments as received, decoded once and decoded twice. Some
+# services decode twice; none is known that decodes more often.
 _DECODINGS = 3
 _SLASHES: Final = re.compile("//+")
 
@@ -46,8 +46,8 @@ _SLASHES: Final = re.compile("//+")
 class Segment(NamedTuple):
     """One segment of a template: `prefix{capture}suffix`, or just `prefix` when it is literal.
 
-    A `tail` capture, written `{name*}`, captures the rest of the path, slashes included, and one
-    at the end as well. It is empty for a path that ends in the slash before it.
+    A `tail` capture, written `{name*}`, captures the rest of the path with all its slashes. It is
+    empty for a path that ends in the slash before it.
     """
 
     prefix: str
@@ -68,15 +68,15 @@ class Segment(NamedTuple):
 
     @property
     def shape(self) -> tuple[str, bool, str, bool]:
-        """The properties that determine which texts match: all but the name of the capture."""
+        """What determines which texts match: everything but the name of the capture."""
         return (self.prefix, self.capture is not None, self.suffix, self.tail)
 
     @property
     def rank(self) -> tuple[bool, int, int]:
-        """The sort key of captures at the same position: more literal text is tried earlier.
+        """The sort key of captures at the same position: more literal text is tried first.
 
-        Of two captures with equally long literal text, the one with the longer prefix is tried
-        first, so that the order of declaration never matters.
+        With equal lengths, the longer prefix is tried first, so that the order of declaration has
+        no effect.
         """
         return (self.tail, -len(self.prefix) - len(self.suffix), -len(self.prefix))
 
@@ -90,7 +90,7 @@ class Template(NamedTuple):
 
     @property
     def shape(self) -> tuple[tuple[str, bool, str, bool], ...]:
-        """The properties that determine which paths match; templates of one shape are ambiguous."""
+        """What determines which paths match; two templates of the same shape are ambiguous."""
         return tuple(part.shape for part in self.segments)
 
     @property
@@ -111,7 +111,7 @@ class Template(NamedTuple):
             for part in self.segments
         )
         if "//" in path and "//" not in self.text:
-            # A rest that is empty or ends in a slash stands before another slash here.
+            # A tail that is empty or ends in a slash is followed by another slash here.
             return _SLASHES.sub("/", path)
         return path
 
@@ -180,10 +180,10 @@ _Found = tuple[T, Mapping[str, str]] | None
 
 
 class _Remembered(dict[str, _Found[T]]):
-    """What was found for recent paths, within a budget of memory.
+    """A cache of look-ups by path, within a memory budget.
 
-    There are two generations. When the younger one has used up its half of the budget, it becomes
-    the older one, and the older one is forgotten, except for the paths that were asked for again.
+    There are two generations. When the younger one has used up its half of the budget, it replaces
+    the older one. A path that is found in the older one moves to the younger.
     """
 
     def __init__(self, search: Callable[[str], _Found[T]]) -> None:
@@ -212,8 +212,8 @@ class Router(Generic[T]):
         """Build the map; raises ValueError if two templates match the same paths."""
         self._exact: dict[str, tuple[T, Mapping[str, str]]] = {}
         self._root: _Node[T] = _Node()
-        # Not a method, whose cache would refer back to the router: a replaced router is freed at
-        # once, without a garbage collection.
+        # Not a method: its cache would form a reference cycle, and a replaced router could only be
+        # freed by a garbage collection.
         self._search = partial(_search, self._root, self._exact)
         self._remembered = _Remembered(self._search)
         targets: list[T] = []
@@ -235,8 +235,8 @@ class Router(Generic[T]):
             if segment.capture is None:
                 node = node.literals.setdefault(segment.prefix, _Node())
                 continue
-            # Captures of one shape share a node, whatever their names, which the template keeps.
-            # Otherwise the names would determine which template is tried first.
+            # Captures of the same shape share a node, whatever their names. Otherwise the names
+            # would determine which template is tried first.
             for known, child in node.captures:
                 if known.shape == segment.shape:
                     node = child
@@ -258,8 +258,8 @@ class Router(Generic[T]):
         """Return the target whose template matches `path`, with the raw captures, or None.
 
         A literal segment has precedence over a capture, and a capture with more literal text over
-        one with less. A path that ends in a slash matches no rest of a path if another template
-        matches it without that slash: many services ignore the slash, and the request would pass
+        one with less. A path that ends in a slash does not match a tail capture if another template
+        matches it without that slash: many services ignore the slash, and the request would bypass
         the rules of the other template.
         """
         exact = self._exact.get(path)
@@ -317,9 +317,9 @@ def _walk(
 def has_dot_segment(text: str) -> bool:
     r"""Return whether a service could read a dot segment, `.` or `..`, in a captured text.
 
-    Services may percent-decode captured text, read a backslash as a slash (WHATWG URL, section
-    4.4), drop parameters after a semicolon (RFC 3986, section 3.3), and drop blanks or end a text
-    at a zero byte, as in `..%2fadmin`, `..\`, `..;/`, `..%20` and `..%00`.
+    Examples are `..%2fadmin`, `..\`, `..;/`, `..%20` and `..%00`: services may percent-decode the
+    text, read a backslash as a slash (WHATWG URL, section 4.4), drop parameters after a semicolon
+    (RFC 3986, section 3.3), drop blanks, or end the text at a zero byte.
     """
     if "." not in text and "%" not in text:
         return False
@@ -336,11 +336,11 @@ def has_dot_segment(text: str) -> bool:
 
 
 ANY = "~any~"
-"""What stands in a path for a capture. It is no text that a path of the rules has."""
+"""The placeholder for captured text in a path; no configured path contains it."""
 
 
 def shared_path(one: Template, other: Template) -> str | None:
-    """Return a path that two templates match, as general as it can be; None if there is none."""
+    """Return the most general path that both templates match; None if there is none."""
     count = max(len(one.segments), len(other.segments))
     segments = _stretched(one, count), _stretched(other, count)
     if len(segments[0]) != len(segments[1]):
@@ -350,7 +350,7 @@ def shared_path(one: Template, other: Template) -> str | None:
 
 
 def _stretched(template: Template, count: int) -> tuple[Segment, ...]:
-    """Return as many segments of a template as are asked for, where the last takes the rest."""
+    """Return `count` segments if the last one is a tail capture, else all segments."""
     *others, last = template.segments
     if not last.tail:
         return template.segments
@@ -369,5 +369,5 @@ def _shared_text(one: Segment, other: Segment) -> str | None:
 def _matches(segment: Segment, text: str) -> bool:
     if segment.capture is None:
         return text == segment.prefix
-    # A rest may end in a slash.
+    # A tail may be empty after a slash.
     return segment.match(text) is not None or (segment.tail and not text)

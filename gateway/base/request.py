@@ -7,7 +7,7 @@ from gateway.base.overrides import NO_OVERRIDES, Overrides
 
 
 class HeaderLookup(Protocol):
-    """A look-up of header fields by case-insensitive name; it keeps the order of field lines."""
+    """Header fields by case-insensitive name, in the order of their lines."""
 
     def getall(self, key: str, default: tuple[()]) -> Sequence[str]:
         """Return the values of all field lines named `key`, or `default` if there are none."""
@@ -38,16 +38,12 @@ class RequestContext(NamedTuple):
 
     Attributes:
         client: The name of the client; empty where the client has no name.
-        brownout_draw: The random number by which a brownout of a share of the requests refuses
-            this one.
-        cutover_draw: The random number by which a cutover of a share of the requests moves this
-            one.
-        shadow_draw: The random number by which a shadow of a share of the requests repeats this
-            one.
+        brownout_draw: Decides whether a brownout of a percentage of requests refuses this one.
+        cutover_draw: Decides whether a cutover of a percentage of requests moves this one.
+        shadow_draw: Decides whether a shadow of a percentage of requests repeats this one.
 
-    Each draw is at least 0 and below 1, and independent of the others and of other requests. A rule
-    for a share of the requests applies to a request whose draw is below that share. A draw of 1
-    exempts a request from every such rule.
+    Each draw is a random number from 0 to below 1, independent of all others. A percentage applies
+    to a request if its draw is below the percentage; a draw of 1 is never below.
     """
 
     client: str = ""
@@ -59,4 +55,4 @@ class RequestContext(NamedTuple):
 
 
 ANONYMOUS_CONTEXT = RequestContext()
-"""The context of a request of an unnamed client, at a time before any configured date."""
+"""The context of a request without a client name, at a time before any configured date."""

@@ -1,4 +1,4 @@
-"""span."""
+"""Spans of traced requests, before an exporter sends them."""
 
 from typing import NamedTuple
 
@@ -12,17 +12,17 @@ class SpanKind:
 
 
 class Span(NamedTuple):
-    """One step of a traced request.
+    """A step of a traced request.
 
     Attributes:
-        parent_id: The id of the span that it is a part of; empty if it begins the trace.
-        name: What is done, such as `GET /v{version}/person`.
+        parent_id: The id of the parent span; empty for the first span of a trace.
+        name: The operation, such as `GET /v{version}/person`.
         kind: One of SpanKind.
-        began: When it began, in nanoseconds since 1970.
-        ended: When it ended.
-        attributes: By the names of OpenTelemetry's conventions.
-        links: The ids of spans, each with the id of its trace, that it is about but no part of.
-        state: What its caller said of the trace in `tracestate`; empty for nothing.
+        began: The start, in nanoseconds since 1970.
+        ended: The end, in nanoseconds since 1970.
+        attributes: The attributes, by the names of OpenTelemetry's conventions.
+        links: Related spans in other traces: pairs of a trace id and a span id.
+        state: The value of `tracestate` in the request; empty if missing.
     """
 
     trace_id: str

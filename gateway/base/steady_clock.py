@@ -1,16 +1,15 @@
-"""A clock that nobody sets, to detect that another clock was set."""
+"""A clock that cannot be set, to detect that the system clock was set."""
 
 import time
 
 WAS_SET = 60.0
-"""A clock was set if it differs by these seconds from the time that passed between two checks.
-
-A disk that stalls, and quartz that drifts while nobody looks, are seconds.
+"""The system clock was set if it changed between two checks by this many seconds more or less than
+the steady clock. A stalled disk or a drifting clock explains only a few seconds.
 """
 
 
 def passed() -> float:
-    """Return seconds that pass evenly, also while this machine sleeps where it can tell."""
+    """Return monotonic seconds, which on Linux continue while the machine sleeps."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()

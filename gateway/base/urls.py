@@ -1,4 +1,4 @@
-"""URLs as browsers read them, which differ from RFC 3986 in some bytes, and hosts."""
+"""URLs as browsers parse them, with small differences from RFC 3986; query parameters; hosts."""
 
 import re
 from functools import lru_cache
@@ -6,8 +6,8 @@ from ipaddress import ip_address
 from urllib.parse import unquote
 
 # How a browser finds the authority (https://url.spec.whatwg.org/#concept-basic-url-parser): it
-# strips C0 controls and spaces around a URL, removes tabs and line ends anywhere in it, takes a
-# backslash for a slash, and takes any number of them from two on.
+# strips C0 controls and spaces around a URL, removes tabs and line ends, treats a backslash as a
+# slash, and accepts two or more slashes.
 _STRIPPED = "".join(map(chr, range(0x21)))
 _REMOVED = {ord(sign): None for sign in "\t\n\r"}
 _BROWSER_AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.\-]*:)?[/\\]{2,}([^/\\?#]*)")
@@ -20,10 +20,10 @@ def browser_authority(link: str) -> str | None:
 
 
 def without_authority(link: str) -> str:
-    """Return a link that begins with a path so that a browser reads no authority in it.
+    """Return a link to a path, changed so that a browser finds no authority in it.
 
-    Of a path such as `//a/b`, `a` would be the authority (RFC 3986, section 4.2). A dot segment
-    before it leaves the path as it is.
+    In `//a/b`, `a` would be the authority (RFC 3986, section 4.2). A dot segment in front prevents
+    that and does not change the path.
     """
     return link if browser_authority(link) is None else f"/.{link}"
 
@@ -31,7 +31,7 @@ def without_authority(link: str) -> str:
 def parameter_values(query: str | None, name: str) -> tuple[str, ...]:
     """Return every value of a parameter, form-decoded (WHATWG URL, section 5.1).
 
-    But a plus stays one: `1.2+` names a version, and what has a space does not.
+    A plus is not decoded to a space, since `1.2+` is a version.
     """
     if not query:
         return ()
@@ -47,11 +47,10 @@ def parameter_values(query: str | None, name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def parameters(name: str) -> re.Pattern[str]:
-    """Return a pattern of the parameters of a name in a query, however the name is encoded.
+    """Return a pattern that finds a parameter in a query, in any encoding of its name.
 
-    The name is form-decoded (WHATWG URL, section 5.1). One search through the whole query costs a
-    tenth of decoding each name in it. The groups are what precedes the name (`&` or nothing), the
-    name, and the value, which are as they stand in the query.
+    This costs a tenth of decoding every name (WHATWG URL, section 5.1). The groups are the
+    separator before the name (`&` or nothing), the raw name and the raw value.
     """
     spelling = "".join(map(_spelling, name))
     return re.compile(rf"(\A|&)({spelling})(?:=([^&]*))?(?=&|\Z)")
@@ -62,13 +61,13 @@ def _spelling(character: str) -> str:
         f"%{''.join(f'[{digit}{digit.upper()}]' for digit in f'{byte:02x}')}"
         for byte in character.encode()
     )
-    # A plus is a blank, and a percent sign stands for itself where no byte follows it.
+    # A plus is a space, and a percent sign without two hexadecimal digits is itself.
     plain = {" ": r"\+| ", "+": r"(?!)", "%": "%(?![0-9A-Fa-f]{2})"}
     return f"(?:{plain.get(character, re.escape(character))}|{coded})"
 
 
 def is_address(host: str) -> bool:
-    """Return whether a host, without brackets, is an IP address and no name."""
+    """Return whether a host, without brackets, is an IP address."""
     try:
         ip_address(host)
     except ValueError:

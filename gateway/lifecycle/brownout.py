@@ -22,10 +22,8 @@ from gateway.base.request import RequestContext
 from gateway.lifecycle.lifecycle import BrownoutExemption, compile_exemptions
 
 Schedule = Callable[[float], tuple[float, float]]
-"""Returns the last scheduled time at or before a time, and the first one after it.
-
-All times are in seconds since 1970. Without such a time, the first is minus infinity and the second
-infinity.
+"""Returns the scheduled times around a time: the last one up to it, and the first one after it. All
+times are in seconds since 1970; minus infinity and infinity where there is none.
 """
 
 
@@ -52,14 +50,14 @@ def cron_schedule(text: str, zone: tzinfo) -> Schedule:
         start = datetime.fromtimestamp(second, UTC).astimezone(zone)
         return (time.timestamp() for time in CronSim(text, start, reverse))
 
-    # The times around the latest request: the next request usually needs one comparison.
+    # A cache: the next request usually lies between the same two times.
     before, after = inf, -inf
 
     def schedule(now: float) -> tuple[float, float]:
         nonlocal before, after
         if not before <= now < after:
             later = next(times(int(now)), inf)
-            # One second later, as the search excludes its start.
+            # CronSim excludes the time at which its search starts.
             before = next(times(int(now) + 1, reverse=True), -inf)
             after = later
         return before, after
@@ -75,7 +73,7 @@ Minutes = Annotated[float, Field(gt=0, le=10_080), NumberText]
 _Range = tuple[float, float]
 """A number that grows linearly from the first value to the second between two dates."""
 
-# Retry-After, in seconds, of a refusal without an end, which an operator may still lift.
+# Retry-After in seconds where the brownout has no end; an operator may pause it before that.
 _RETRY_WITHOUT_END = 3600
 # The maximum number of adjacent windows that are joined to compute Retry-After.
 _MAX_ADJACENT = 16
@@ -265,12 +263,12 @@ class VersionBrownout:
             if share >= 1:
                 latest = max(latest, self._last_close(closes))
             elif context.brownout_draw < share:
-                # A retry is drawn again, so it need not wait for the end of the window.
+                # A retry gets a new draw, so it may succeed before the window closes.
                 latest = max(latest, now + 1)
         return None if latest == -inf or self.exempts(context) else latest
 
     def _last_close(self, closes: float) -> float:
-        """Return the time at which the last of the windows adjacent to a closing one closes."""
+        """Return when the last window closes of those that follow each other from `closes` on."""
         for _ in range(_MAX_ADJACENT):
             ends = [window.closes(closes) for window in self.windows if window.share(closes) >= 1]
             later = max((end for end in ends if end is not None), default=closes)
@@ -280,7 +278,7 @@ class VersionBrownout:
         return closes
 
     def share(self, now: float) -> float:
-        """Return the largest share of requests that any open window refuses, from 0 to 1."""
+        """Return the share of refused requests, from 0 to 1: the largest of all open windows."""
         open_now = (window for window in self.windows if window.closes(now) is not None)
         return max((window.share(now) for window in open_now), default=0.0)
 
@@ -304,11 +302,11 @@ class VersionBrownout:
         """Return the fault for a request that a brownout refuses.
 
         Args:
-            closes: The time of the next attempt, which `closes` returned.
+            closes: The result of the method `closes`.
         """
         _, label = self.key
         instead = "a later version" if successor is None else f"version {successor['version']}"
-        # Rounded up to whole seconds, so that a client that waits as long is not refused again.
+        # Rounded up, so that a client that retries after these seconds is not refused again.
         seconds = ceil(closes - now) if closes < inf else _RETRY_WITHOUT_END
         return Fault(
             FaultCode.VERSION_BROWNOUT,

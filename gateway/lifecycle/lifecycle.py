@@ -30,9 +30,9 @@ PageUrl = Annotated[
 ]
 
 PORT = ":port"
-"""The key of the client's port among link values; the capture of a path cannot have this name."""
+"""The key of the client's port among link values; no path capture can have this name."""
 
-# The characters of a URI (RFC 3986, section 2), with the percent sign of encoded ones.
+# The characters of a URI and the percent sign of encoded octets (RFC 3986, section 2).
 _URI = "!#$%&'()*+,/:;=?@[]~"
 _VALID_URI = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]*\Z")
 # Delimits the keys of link values in a link that is filled per request; no template contains it.
@@ -152,12 +152,13 @@ def _wrong_successor(
 
 @dataclass(frozen=True, slots=True)
 class VersionLifecycle:
-    """The lifecycle of a version, which holds at every endpoint. Times are seconds since 1970.
+    """The lifecycle of a version, the same at every endpoint. Times are in seconds since 1970.
 
     Attributes:
         sunset: The time at which the version ends; infinite where it has no end.
         exempt: The later time at which the version ends for each exempt client, by client.
-        successor_versions: The successor of the version, then the successor of that one, and so on.
+        successor_versions: The chain of successors: the version's own first, then the successor's,
+            and so on.
     """
 
     version: Version
@@ -173,7 +174,7 @@ class VersionLifecycle:
         )
 
     def header_fields(self, sunset: float, successor_link: str | None) -> FieldLines:
-        """Return the header fields that announce the lifecycle to clients with a sunset."""
+        """Return the header fields that announce the lifecycle; `sunset` is infinite for no end."""
         lines: list[tuple[bytes, bytes]] = []
         links: list[str] = []
         if self.deprecated is not None:
@@ -193,7 +194,7 @@ class VersionLifecycle:
         return tuple(lines)
 
     def at_endpoint(self, successors: "tuple[Successor, ...]") -> "EndpointLifecycle":
-        """Return the lifecycle as an endpoint announces it."""
+        """Return the lifecycle with the links of one endpoint."""
         link_parts: tuple[str, ...] = ()
         link: str | None = None
         has_port = any(successor.address.host is not None for successor in successors)
@@ -224,16 +225,16 @@ class VersionLifecycle:
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """A later version to use instead, and the way to request it at one endpoint.
+    """A later version to use instead, and how to request it at one endpoint.
 
     Links to it are filled with link values: the raw captures of the path, the port of the client by
     the key PORT, and the path of the operation by the key `operation_key`.
 
     Attributes:
-        lifecycle: The lifecycle of the later version, which may have ended as well; None where it
-            has no lifecycle.
-        conversions: The conversion of requests from the version that ends, and of their answers,
-            where operations differ; None where every operation has the same path.
+        lifecycle: The lifecycle of the later version, which may have ended too; None where it has
+            none.
+        conversions: The conversions of requests from the ending version and of their responses;
+            None where every operation has the same path in both.
     """
 
     version: Version
@@ -244,14 +245,14 @@ class Successor:
 
     @property
     def operation_key(self) -> str:
-        """The key, among link values, of the operation's path and query; no capture has it."""
+        """The key of the operation's path and query in link values; no capture has this name."""
         return f":in {self.version}"
 
     def link_template(self) -> str:
         """Return the Link value for the successor version (RFC 5829, section 3.3).
 
-        The keys of link values are delimited in it. Where Accept carries the version, the `type`
-        parameter holds its media type. No parameter of a link can hold another request header
+        It contains keys of link values between delimiters. Where Accept carries the version, the
+        parameter `type` has its media type. A link has no parameter for another request header
         field, so the title names that field for human readers (RFC 8288, section 3.4.1).
 
         A reference to another host has no scheme and inherits the one that the client used
@@ -290,15 +291,15 @@ class Successor:
 
 @dataclass(frozen=True, slots=True)
 class EndpointLifecycle(VersionLifecycle):
-    """The lifecycle of a version as one endpoint announces it; made by `at_endpoint`.
+    """The lifecycle of a version with the links of one endpoint; created by `at_endpoint`.
 
     Attributes:
         successors: The `successor_versions` that have the endpoint.
-        fields: The header fields that are the same in every response.
+        fields: The header fields of every response, except for exempt clients.
         exempt_fields: The header fields that replace `fields` for each exempt client, by client.
-        link_parts: The parts of a link to the successor that depends on the request: literal texts
-            that alternate with keys of link values. It is empty where no link depends on it.
-        operations_differ: Whether operations may have other paths in a successor.
+        link_parts: A successor link that depends on the request, in parts: literal texts that
+            alternate with keys of link values. It is empty where the link is constant.
+        operations_differ: Whether operations may have different paths in a successor.
     """
 
     successors: tuple[Successor, ...] = ()
@@ -310,7 +311,7 @@ class EndpointLifecycle(VersionLifecycle):
     is_constant: bool = False
 
     def link_values(self, captures: Mapping[str, str], head: RequestHead) -> Mapping[str, str]:
-        """Return the captures of the path with the port, where links to another host need it."""
+        """Return the path captures, with the client's port where links to another host need it."""
         if not self.has_port:
             return captures
         port = _PORT.search(head.authority)
@@ -329,7 +330,7 @@ class EndpointLifecycle(VersionLifecycle):
     def refusal(
         self, context: RequestContext, link_values: Mapping[str, str], offered: tuple[str, ...]
     ) -> Fault:
-        """Return the fault for a request of an ended version; `offered` labels have not ended."""
+        """Return the fault for a request of an ended version; `offered` has the other versions."""
         successor = self.available_successor(context, link_values)
         advice = f"use {' or '.join(offered)}" if offered else "no version is left"
         if successor is not None:
@@ -360,16 +361,17 @@ def lifecycle_at(
     convert: Callable[[Version, Version], Conversion | None],
     own: Collection[Version],
 ) -> EndpointLifecycle:
-    """Return the lifecycle of a version, one of `lifecycles`, as an endpoint announces it.
+    """Return the lifecycle of a version with the links of one endpoint.
 
     Args:
-        convert: Returns the conversion between two versions at the endpoint if operations differ.
+        convert: Returns the conversion between two versions at the endpoint; None if their
+            operations have the same paths.
         own: The versions that have the endpoint.
     """
     successors = []
     for later in lifecycles[version].successor_versions:
         if later in own:
-            # One of the readers suffices: the one of which a link can hold most.
+            # A link names the version once, by the reader that a link can express best.
             addresses = (reader.address(later) for reader in readers)
             address = min(addresses, key=lambda one: one.rank, default=IN_PATH)
             request, response = convert(version, later), convert(later, version)
@@ -388,9 +390,9 @@ def compile_exemptions(
     mistakes: Mistakes,
     sunset: float = -inf,
 ) -> dict[str, float]:
-    """Return the end of each exemption, in seconds since 1970, by the name of the client.
+    """Return the end of each exemption by client name, in seconds since 1970.
 
-    It must be after the sunset. Without names of clients, exemptions are a mistake.
+    An end up to the sunset is a mistake, and so is any exemption where clients have no names.
     """
     if exemptions and naming is None:
         mistakes.add("nothing names the clients; add clients: { by: [ ... ] } at the top")
