@@ -36,12 +36,12 @@ def raise_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def most_clients() -> int:
+def max_clients() -> int:
     """Return the maximum number of client connections; each may need one to a service as well."""
-    return max(1, (_limit() - _RESERVE - 2 * most_admin()) // 2)
+    return max(1, (_limit() - _RESERVE - 2 * max_admin_connections()) // 2)
 
 
-def most_admin() -> int:
+def max_admin_connections() -> int:
     """Return the maximum number of admin connections, and of their TLS handshakes."""
     return max(1, min(_MOST_ADMIN, _limit() // _ADMIN_SHARE))
 

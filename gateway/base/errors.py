@@ -219,7 +219,7 @@ class Fault:
         return problem
 
 
-def not_offered(
+def operation_missing(
     status: int,
     usual: str,
     detail: str = "",

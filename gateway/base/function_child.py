@@ -23,19 +23,19 @@ def serve(number: int) -> None:
                 import_module(module)
         link.send_bytes(b"")
         while True:
-            answer = _answered(link.recv_bytes())
-            link.send_bytes(answer)
+            result = _result(link.recv_bytes())
+            link.send_bytes(result)
     _exit(0)  # without waiting for threads that functions started
 
 
-def _answered(asked: bytes) -> bytes:
+def _result(request: bytes) -> bytes:
     try:
-        name, seconds, given, beside = pickle.loads(asked)  # noqa: S301  # of the gateway
+        name, seconds, positional, keywords = pickle.loads(request)  # noqa: S301  # of the gateway
         function = _function(name)
         # The gateway kills this process at the time limit. If the gateway has ended, this alarm
         # does.
         signal.setitimer(signal.ITIMER_REAL, 2 * seconds + 1)
-        return pickle.dumps((True, function(*given, **beside)))
+        return pickle.dumps((True, function(*positional, **keywords)))
     except BaseException as error:  # foreign code may raise anything, such as SystemExit
         return pickle.dumps((False, f"raised {type(error).__name__} at {_where(error)}"))
     finally:

@@ -21,10 +21,10 @@ from gateway.base.errors import FunctionError
 
 # The maximum number of children per gateway process. Each takes 10 MB plus the imports of its
 # functions.
-_MOST = 4
+_MAX_PROCESSES = 4
 # The maximum number of seconds to wait for a free child, and for a new child to import modules.
-_PATIENCE, _START = 5.0, 10.0
-_BOOT = """
+_MAX_WAIT, _START = 5.0, 10.0
+_CHILD_PROGRAM = """
 import sys
 sys.path[:] = sys.argv[2:]
 from gateway.base.function_child import serve
@@ -34,7 +34,7 @@ _modules: dict[str, None] = {}
 # Guarded by _change: the free children, and the reserved ones by thread; None while a child is
 # starting.
 _idle: "list[FunctionProcess]" = []
-_held: "dict[int, FunctionProcess | None]" = {}
+_reserved: "dict[int, FunctionProcess | None]" = {}
 _change = Condition()
 
 
@@ -64,7 +64,7 @@ class FunctionProcess:
 
         self.calling = ""
         self._killed = False
-        self._knows = _known()
+        self._imports = _import_state()
         own, other = socketpair()
         self._link = Connection(own.detach())
         with other:
@@ -72,7 +72,7 @@ class FunctionProcess:
             try:
                 # Its own process group, so that Ctrl-C in a terminal signals only the gateway.
                 self._process = subprocess.Popen(  # noqa: S603  # this program
-                    [sys.executable, "-c", _BOOT, str(number), *sys.path],
+                    [sys.executable, "-c", _CHILD_PROGRAM, str(number), *sys.path],
                     pass_fds=[number],
                     stdin=subprocess.DEVNULL,
                     process_group=0,
@@ -102,10 +102,10 @@ class FunctionProcess:
         raise NoProcessError(f"{what} within {_START:g} s")
 
     @property
-    def is_well(self) -> bool:
+    def is_usable(self) -> bool:
         """Whether it runs and has imported all modules that are known now."""
         runs = self._process.poll() is None and not self._link.closed
-        return runs and not self._killed and self._knows == _known()
+        return runs and not self._killed and self._imports == _import_state()
 
     def kill(self) -> None:
         self._killed = True
@@ -117,13 +117,13 @@ class FunctionProcess:
         self._link.close()
 
     def call(
-        self, name: str, seconds: float, given: tuple[object, ...], beside: dict[str, object]
+        self, name: str, seconds: float, positional: tuple[object, ...], keywords: dict[str, object]
     ) -> object:
         """Return what a function returns; raises FunctionError."""
         self.calling = name
         try:
-            self._link.send_bytes(pickle.dumps((name, seconds, given, beside)))
-            is_made, content = pickle.loads(self._link.recv_bytes())  # noqa: S301  # of its own code
+            self._link.send_bytes(pickle.dumps((name, seconds, positional, keywords)))
+            succeeded, content = pickle.loads(self._link.recv_bytes())  # noqa: S301  # of its own code
         except (OSError, EOFError):
             self.kill()
             if self._process.wait() == -signal.SIGALRM:
@@ -136,12 +136,12 @@ class FunctionProcess:
             raise FunctionError("the Python function returns no JSON value", cause) from None
         finally:
             self.calling = ""
-        if not is_made:
+        if not succeeded:
             raise FunctionError(cause=str(content))
         return content
 
 
-def _known() -> tuple[list[str], list[str]]:
+def _import_state() -> tuple[list[str], list[str]]:
     return [*sys.path], [*_modules]
 
 
@@ -150,30 +150,30 @@ def in_process(name: str, function: Callable[..., object], seconds: float) -> Ca
     _modules[name.partition(":")[0]] = None
 
     @wraps(function)
-    def called(*given: object, **beside: object) -> object:
-        process = _held.get(get_ident())
+    def called(*positional: object, **keywords: object) -> object:
+        process = _reserved.get(get_ident())
         if process is None:
-            return function(*given, **beside)
-        return process.call(name, seconds, given, beside)
+            return function(*positional, **keywords)
+        return process.call(name, seconds, positional, keywords)
 
     return called
 
 
-def take(has_left: Callable[[], bool] = lambda: False) -> FunctionProcess:
+def reserve(is_abandoned: Callable[[], bool] = lambda: False) -> FunctionProcess:
     """Reserve a child for this thread and return it; raises NoProcessError.
 
     Args:
-        has_left: returns whether the result of this thread is no longer needed; called again after
+        is_abandoned: returns whether nobody needs the result any more; called again after
             `wake`.
     """
     thread = get_ident()
     with _change:
-        _change.wait_for(lambda: has_left() or len(_held) < _MOST, _PATIENCE)
-        if has_left() or len(_held) >= _MOST:
-            raise NoProcessError(f"{_MOST} processes run Python functions", is_busy=True)
-        _held[thread] = None
+        _change.wait_for(lambda: is_abandoned() or len(_reserved) < _MAX_PROCESSES, _MAX_WAIT)
+        if is_abandoned() or len(_reserved) >= _MAX_PROCESSES:
+            raise NoProcessError(f"{_MAX_PROCESSES} processes run Python functions", is_busy=True)
+        _reserved[thread] = None
     try:
-        process = _held[thread] = _free_process()
+        process = _reserved[thread] = _new_or_idle()
     except BaseException:
         _release(thread)
         raise
@@ -186,42 +186,42 @@ def wake() -> None:
         _change.notify_all()
 
 
-def give_back() -> None:
+def release() -> None:
     """Release the child that this thread has reserved, if any."""
     with _change:
-        process = _held.get(get_ident())
+        process = _reserved.get(get_ident())
         if process is None:
             return
-        _held[get_ident()] = None
-    is_well = process.is_well
-    if not is_well:
+        _reserved[get_ident()] = None
+    is_usable = process.is_usable
+    if not is_usable:
         process.end()
-    _release(get_ident(), process if is_well else None)
+    _release(get_ident(), process if is_usable else None)
 
 
-def kill_held(thread: Thread) -> bool:
+def kill_reserved(thread: Thread) -> bool:
     """Kill the child that a thread has reserved; return whether there was one."""
     with _change:  # otherwise another thread may have reserved it meanwhile
-        process = _held.get(thread.ident or 0)
+        process = _reserved.get(thread.ident or 0)
         if process is not None:
             process.kill()
         return process is not None
 
 
-def _free_process() -> FunctionProcess:
+def _new_or_idle() -> FunctionProcess:
     while True:
         with _change:
             known = _idle.pop() if _idle else None
         if known is None:
             return FunctionProcess()
-        if known.is_well:
+        if known.is_usable:
             return known
         known.end()
 
 
 def _release(thread: int, process: FunctionProcess | None = None) -> None:
     with _change:
-        del _held[thread]
+        del _reserved[thread]
         if process is not None:
             _idle.append(process)
         _change.notify_all()

@@ -29,21 +29,21 @@ DIGESTS = frozenset(
 
 # Fields that describe the bytes of a body. A change of the bytes makes them wrong (RFC 9110,
 # section 14.3).
-ABOUT_BYTES = DIGESTS | {b"accept-ranges", b"content-encoding", b"content-length"}
+BYTE_FIELDS = DIGESTS | {b"accept-ranges", b"content-encoding", b"content-length"}
 
 # Not forwarded with a request whose response is converted: byte ranges, which a converted
 # representation does not have; codings, which the gateway would have to undo; and digests and
 # signatures, which it would have to drop. Entity tags are translated (`gateway.routing.links`).
-SELECTING = frozenset(
+SELECTION_FIELDS = frozenset(
     b"accept-encoding accept-signature if-range range want-content-digest want-digest"
     b" want-repr-digest".split()
 )
 
 # Fields that are forbidden in trailers: framing, routing, request conditions, credentials, the
 # format of the body (RFC 9110, section 6.5.1).
-_NEVER_BEHIND = (
+_FORBIDDEN_IN_TRAILERS = (
     HOP_BY_HOP
-    | SELECTING
+    | SELECTION_FIELDS
     | frozenset(
         b"authorization cache-control content-encoding content-length content-range content-type"
         b" cookie expect host if-modified-since if-none-match max-forwards set-cookie vary"
@@ -59,13 +59,13 @@ LINK: Final = b"link"
 
 # Where the gateway announces the end of a version, it replaces these fields of the service. It
 # appends to Link, which is a list.
-ENDING = frozenset({b"deprecation", b"sunset"})
+LIFECYCLE_FIELDS = frozenset({b"deprecation", b"sunset"})
 
 # Fields that cannot carry a version, since HTTP or the gateway uses them for something else.
-SPOKEN_FOR = (
-    _NEVER_BEHIND
-    | ABOUT_BYTES
-    | ENDING
+RESERVED_FIELDS = (
+    _FORBIDDEN_IN_TRAILERS
+    | BYTE_FIELDS
+    | LIFECYCLE_FIELDS
     | frozenset(
         b"age allow date etag expires last-modified link location retry-after via"
         b" x-request-id".split()
@@ -73,19 +73,19 @@ SPOKEN_FOR = (
 )
 
 # The fields in which the gateway describes the client and its request.
-_DESCRIBING = frozenset(
+_CLIENT_FIELDS = frozenset(
     {b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto"}
 )
 
 # Services trust these fields, so only the gateway and trusted proxies may set them. Some services
 # route by x-original-url or x-rewrite-url instead of the path (CVE-2018-14773).
-FORWARDING = _DESCRIBING | frozenset(
+FORWARDING = _CLIENT_FIELDS | frozenset(
     b"x-forwarded-port x-forwarded-prefix x-forwarded-scheme x-forwarded-server x-forwarded-ssl"
     b" x-original-url x-rewrite-url".split()
 )
 
 # Request fields that the gateway writes itself, and therefore never forwards.
-OURS = frozenset({b"content-length", b"host", b"x-request-id", b"x-shadow"}) | FORWARDING
+GATEWAY_FIELDS = frozenset({b"content-length", b"host", b"x-request-id", b"x-shadow"}) | FORWARDING
 
 # Response fields that the gateway writes itself.
 REPLACED = frozenset({b"x-request-id"})
@@ -99,7 +99,7 @@ _ORDINARY: Final = frozenset({b"close", b"keep-alive", b"Keep-Alive"})
 PSEUDONYM = b"version-gateway"
 
 # The maximum number of spellings of a name; a name with ten dashes has 1,024.
-_MOST_MIXTURES = 1024
+_MAX_SPELLINGS = 1024
 
 # Fields that some services read instead of the method in the request line.
 METHOD_OVERRIDES = frozenset({b"x-http-method", b"x-http-method-override", b"x-method-override"})
@@ -138,7 +138,7 @@ class FieldNames:
         return lower if lower in self.names else None
 
 
-class FieldFates(FieldNames):
+class HeaderFilter(FieldNames):
     """Decides by its name whether a header field is forwarded, dropped or watched.
 
     In the cache, None forwards a field, an empty name drops it, and any other value is the
@@ -161,7 +161,7 @@ class FieldFates(FieldNames):
             return LINK
         return _DROPPED if lower in HOP_BY_HOP else None
 
-    def sort(self, fields: Iterable[tuple[bytes, bytes]]) -> tuple[HeaderFields, list[bytes]]:
+    def apply(self, fields: Iterable[tuple[bytes, bytes]]) -> tuple[HeaderFields, list[bytes]]:
         """Return the fields to forward, and the names of the watched fields that are present.
 
         Connection is watched where it has options other than close and keep-alive. The fields that
@@ -174,17 +174,17 @@ class FieldFates(FieldNames):
         known = self.known
         for line in fields:
             try:
-                fate = known[line[0]]
+                action = known[line[0]]
             except KeyError:
-                fate = self.examine(line[0])
-            if fate is None:
+                action = self.examine(line[0])
+            if action is None:
                 kept.append(line)
-            elif fate:
-                if fate != b"connection":
-                    watched.append(fate)
+            elif action:
+                if action != b"connection":
+                    watched.append(action)
                     kept.append(line)
                 elif line[1] not in _ORDINARY:
-                    watched.append(fate)
+                    watched.append(action)
                     named = set() if named is None else named
                     named |= connection_options(line[1])
         if named is not None:
@@ -201,10 +201,10 @@ def connection_options(value: bytes) -> set[bytes]:
 
 def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) -> HeaderFields:
     """Return the fields to forward: not hop-by-hop, not in `drop`, not named by Connection."""
-    return fates(drop).sort(fields)[0]
+    return header_filter(drop).apply(fields)[0]
 
 
-fates = lru_cache(maxsize=64)(FieldFates)
+header_filter = lru_cache(maxsize=64)(HeaderFilter)
 """Returns the filter for a set of names to drop; cached, so that filters share their caches."""
 
 
@@ -219,22 +219,22 @@ def lookalikes(names: frozenset[bytes]) -> frozenset[bytes]:
         mixtures = [b""]
         for part in re.split(b"([-_])", name):
             marks = (b"-", b"_") if part in (b"-", b"_") else (part,)
-            mixtures = [begun + mark for begun in mixtures for mark in marks][:_MOST_MIXTURES]
+            mixtures = [begun + mark for begun in mixtures for mark in marks][:_MAX_SPELLINGS]
         spelt.update(mixtures, (name.replace(b"-", b"_"), name.replace(b"_", b"-")))
     return frozenset(spelt) - names
 
 
-def withheld(read: Iterable[str] = ()) -> frozenset[bytes]:
+def unforwarded_names(read: Iterable[str] = ()) -> frozenset[bytes]:
     """Return the names of the request fields that are not forwarded, in lower case.
 
     These are the fields that the gateway writes itself, and the names that a service may confuse
     with a field that the gateway writes or reads.
     """
     names = {name.lower().encode() for name in read}
-    return OURS | lookalikes(OURS | HOP_BY_HOP | METHOD_OVERRIDES | names)
+    return GATEWAY_FIELDS | lookalikes(GATEWAY_FIELDS | HOP_BY_HOP | METHOD_OVERRIDES | names)
 
 
-def takes_trailers(values: Iterable[str]) -> bool:
+def accepts_trailers(values: Iterable[str]) -> bool:
     """Return whether the values of TE accept trailer fields (RFC 9110, section 10.1.4)."""
     return any(
         member.partition(";")[0].strip(" \t").lower() == "trailers"
@@ -243,8 +243,8 @@ def takes_trailers(values: Iterable[str]) -> bool:
     )
 
 
-def trailing(fields: Iterable[tuple[bytes, bytes]]) -> HeaderFields:
-    return [line for line in fields if line[0].lower() not in _NEVER_BEHIND]
+def trailer_fields(fields: Iterable[tuple[bytes, bytes]]) -> HeaderFields:
+    return [line for line in fields if line[0].lower() not in _FORBIDDEN_IN_TRAILERS]
 
 
 def forwarded_node(address: str) -> bytes:
@@ -269,11 +269,11 @@ def forwarding(peer: str, authority: str, inherited: FieldLines) -> FieldLines:
         (b"X-Forwarded-For", _appended(given.get(b"x-forwarded-for"), peer.encode())),
         (b"X-Forwarded-Host", given.get(b"x-forwarded-host") or host),
         (b"X-Forwarded-Proto", given.get(b"x-forwarded-proto") or b"http"),
-        *(line for line in inherited if line[0].lower() not in _DESCRIBING),
+        *(line for line in inherited if line[0].lower() not in _CLIENT_FIELDS),
     )
 
 
-def vary(fields: HeaderFields, names: tuple[str, ...]) -> HeaderFields:
+def with_vary(fields: HeaderFields, names: tuple[str, ...]) -> HeaderFields:
     """Return `fields` with `names` added to Vary (RFC 9110, section 12.5.5)."""
     given = [value for name, value in fields if len(name) == 4 and name.lower() == b"vary"]
     if given:
@@ -281,10 +281,10 @@ def vary(fields: HeaderFields, names: tuple[str, ...]) -> HeaderFields:
         if b"*" in listed:
             return fields
         names = tuple(name for name in names if name.lower().encode() not in listed)
-    return [*fields, (b"Vary", listing(names))] if names else fields
+    return [*fields, (b"Vary", field_list(names))] if names else fields
 
 
-def unshared(fields: HeaderFields) -> HeaderFields:
+def without_shared_caching(fields: HeaderFields) -> HeaderFields:
     """Return the fields of a response, changed so that no shared cache stores it.
 
     Some caches ignore `Vary: *`, and some use their own fields (RFC 9213; Surrogate-Control;
@@ -314,7 +314,7 @@ _FOR_SHARED = re.compile(
 
 
 @lru_cache(maxsize=1024)
-def listing(names: tuple[str, ...]) -> bytes:
+def field_list(names: tuple[str, ...]) -> bytes:
     """Return names as a list in a field value (RFC 9110, section 5.6.1)."""
     return ", ".join(names).encode()
 
@@ -333,7 +333,7 @@ def retype(fields: HeaderFields, content_type: str) -> None:
     """
     for place, (name, value) in enumerate(fields):
         if len(name) == 12 and name.lower() == b"content-type":
-            chosen = _remembered if len(value) <= _SHORT else _type
+            chosen = _cached_type if len(value) <= _SHORT else _type
             fields[place] = name, chosen(value, content_type)
 
 
@@ -347,7 +347,7 @@ def _format(content_type: bytes) -> bytes:
     return essence.removeprefix(b"application/").rpartition(b"+")[2]
 
 
-_remembered = lru_cache(maxsize=256)(_type)
+_cached_type = lru_cache(maxsize=256)(_type)
 
 
 def _appended(before: bytes | None, element: bytes) -> bytes:
@@ -358,22 +358,22 @@ def _quoted(value: bytes) -> bytes:
     return b'"' + value.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
 
 
-BOUNDED: Final = frozenset({"OPTIONS", "TRACE"})
+BOUNDED_METHODS: Final = frozenset({"OPTIONS", "TRACE"})
 """The methods that Max-Forwards applies to (RFC 9110, section 7.6.2)."""
 
-_MOST = 10**9
+_MAX_FORWARDS = 10**9
 """The largest value that is forwarded; larger values are reduced to it."""
 
 _NUMBER = re.compile(r"[0-9]+")
 
 
-def ends_here(fields: HeaderLookup) -> bool:
+def is_final_recipient(fields: HeaderLookup) -> bool:
     """Return whether Max-Forwards is 0, so that the gateway must not forward the request."""
     values = fields.getall("Max-Forwards", ())
     return len(values) == 1 and _number(values[0]) == 0
 
 
-def counted_down(fields: HeaderFields) -> HeaderFields:
+def with_fewer_forwards(fields: HeaderFields) -> HeaderFields:
     """Return the fields of a request with Max-Forwards reduced by one, if present."""
     places = [place for place, line in enumerate(fields) if line[0].lower() == b"max-forwards"]
     if len(places) != 1:
@@ -383,7 +383,7 @@ def counted_down(fields: HeaderFields) -> HeaderFields:
     number = _number(value.decode("latin-1"))
     if not number:
         return fields
-    line = name, b"%d" % min(number - 1, _MOST)
+    line = name, b"%d" % min(number - 1, _MAX_FORWARDS)
     return [*fields[:place], line, *fields[place + 1 :]]
 
 
@@ -392,4 +392,4 @@ def _number(value: str) -> int | None:
         return None
     digits = value.lstrip("0")
     # int() takes quadratic time for long numbers.
-    return _MOST + 1 if len(digits) > len(str(_MOST)) else int(digits or "0")
+    return _MAX_FORWARDS + 1 if len(digits) > len(str(_MAX_FORWARDS)) else int(digits or "0")

@@ -16,8 +16,8 @@ T = TypeVar("T")
 _SHORT: Final = 256
 # The memory of one generation of that cache, and of an entry without its texts, in bytes. The texts
 # of an entry contain each character of the path at most twice.
-_REMEMBERED = 4 * 1024 * 1024
-_ENTRY = 500
+_CACHE_BYTES = 4 * 1024 * 1024
+_ENTRY_BYTES = 500
 
 _CAPTURE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\*?)\}")
 # The characters and percent-encoded octets of a path segment (RFC 3986, section 3.3).
@@ -179,7 +179,7 @@ class _Node(Generic[T]):
 _Found = tuple[T, Mapping[str, str]] | None
 
 
-class _Remembered(dict[str, _Found[T]]):
+class _LookupCache(dict[str, _Found[T]]):
     """A cache of look-ups by path, within a memory budget.
 
     There are two generations. When the younger one has used up its half of the budget, it replaces
@@ -190,15 +190,15 @@ class _Remembered(dict[str, _Found[T]]):
         super().__init__()
         self._search = search
         self._older: dict[str, _Found[T]] = {}
-        self._left = _REMEMBERED
+        self._left = _CACHE_BYTES
 
     def __missing__(self, path: str) -> _Found[T]:
         found = self._older[path] if path in self._older else self._search(path)
-        self._left -= _ENTRY + 2 * len(path) * (1 if path.isascii() else 4)
+        self._left -= _ENTRY_BYTES + 2 * len(path) * (1 if path.isascii() else 4)
         if self._left < 0:
             self._older = dict(self)
             self.clear()
-            self._left = _REMEMBERED
+            self._left = _CACHE_BYTES
         self[path] = found
         return found
 
@@ -206,7 +206,7 @@ class _Remembered(dict[str, _Found[T]]):
 class Router(Generic[T]):
     """An immutable map from path templates to targets, such as endpoints."""
 
-    __slots__ = ("_exact", "_remembered", "_root", "_search", "_targets")
+    __slots__ = ("_cache", "_exact", "_root", "_search", "_targets")
 
     def __init__(self, routes: Iterable[tuple[Template, T]]) -> None:
         """Build the map; raises ValueError if two templates match the same paths."""
@@ -215,7 +215,7 @@ class Router(Generic[T]):
         # Not a method: its cache would form a reference cycle, and a replaced router could only be
         # freed by a garbage collection.
         self._search = partial(_search, self._root, self._exact)
-        self._remembered = _Remembered(self._search)
+        self._cache = _LookupCache(self._search)
         targets: list[T] = []
         seen: dict[object, Template] = {}
         for template, target in routes:
@@ -265,7 +265,7 @@ class Router(Generic[T]):
         exact = self._exact.get(path)
         if exact is not None:
             return exact
-        return self._remembered[path] if len(path) <= _SHORT else self._search(path)
+        return self._cache[path] if len(path) <= _SHORT else self._search(path)
 
 
 def _search(

@@ -172,7 +172,7 @@ class Substitute(NamedTuple):
 
     @property
     def refusal(self) -> tuple[int, str, str, str | int | None, tuple[str, ...]]:
-        """The arguments of `gateway.base.errors.not_offered`."""
+        """The arguments of `gateway.base.errors.operation_missing`."""
         return self.status, self.usual, self.detail, self.code, self.methods
 
 

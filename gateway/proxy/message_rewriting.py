@@ -25,7 +25,14 @@ from aiohttp.http import HttpVersion11
 
 from gateway.base import headers
 from gateway.base.errors import FaultError, unconvertible
-from gateway.base.headers import BOUNDED, LINK, FieldFates, FieldLines, HeaderFields, counted_down
+from gateway.base.headers import (
+    BOUNDED_METHODS,
+    LINK,
+    FieldLines,
+    HeaderFields,
+    HeaderFilter,
+    with_fewer_forwards,
+)
 from gateway.conversion.chain import BodyConversion, Conversion
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.entity_tags import CONDITIONS, EntityTags
@@ -86,9 +93,9 @@ _OF_UNALTERED: Final = headers.DIGESTS | {b"content-encoding"}
 # Other statuses with the entity tag of the resource (RFC 9110, sections 15.4.5 and 15.5.13).
 _CURRENT = frozenset({304, 412})
 _AROUND: Final = len(": \r\n")  # of a header field line
-_OF_BODY = headers.ABOUT_BYTES | {b"content-type"}
+_OF_BODY = headers.BYTE_FIELDS | {b"content-type"}
 _TYPE = frozenset({b"content-type"})
-_CONVERTED = headers.fates(headers.ABOUT_BYTES)
+_CONVERTED = headers.header_filter(headers.BYTE_FIELDS)
 _JSON = (b"Content-Type", b"application/json")
 _NOTHING = b"{}"
 # To read a member from its class takes ten times as much.
@@ -130,10 +137,10 @@ async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
     if upgrade is not None and _converts_messages(plan, method, answer):
         raise FaultError(unconvertible(_WEBSOCKET))
     tagged, traced = route.tags is not None, exchange.trace_fields != ()
-    fates = snapshot.passed_in_trace if traced else snapshot.passed
+    fields_filter = snapshot.passed_in_trace if traced else snapshot.passed
     if tagged or answer is not None:
-        fates = _request_fates(fates.names, answer is not None, tagged)
-    fields, watched = fates.sort(message.raw_headers)
+        fields_filter = _request_filter(fields_filter.names, answer is not None, tagged)
+    fields, watched = fields_filter.apply(message.raw_headers)
     conversion: BodyConversion | None = None
     target, streamed = plan.target, body is not None and not isinstance(body, bytes)
     if watched:
@@ -169,8 +176,8 @@ async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
         changed = converting.changes_fields or converting.needs_message
         if changed or len(target) > snapshot.limits.target:
             _check_request(target, fields, snapshot.limits)
-    if method in BOUNDED:
-        fields = counted_down(fields)
+    if method in BOUNDED_METHODS:
+        fields = with_fewer_forwards(fields)
         if method == "OPTIONS":
             fields = cors_fields.for_service(exchange, plan, fields)
     if plan.rewrite is not None:
@@ -215,7 +222,7 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
             the client's version does not have the method.
     """
     status, route, method = response.status, plan.route, exchange.method
-    converting, fates = (plan.operation_path or route).response, route.passed
+    converting, fields_filter = (plan.operation_path or route).response, route.passed
     answered, tags = status, None
     conversion: BodyConversion | None = None
     declared: BodyConversion | None = None
@@ -238,8 +245,8 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
             tags, declared = route.tags, converting.for_response(method, 200)
             if status == 304:
                 represented = conversion or declared
-        fates = _response_fates(route.overrules, represented is not None, tags is not None)
-    fields, watched = fates.sort(response.fields)
+        fields_filter = _response_filter(route.overrules, represented is not None, tags is not None)
+    fields, watched = fields_filter.apply(response.fields)
     kept = fields
     if converting is not None:
         if conversion and not (converting.goes_beyond_bodies or bodiless(method, status)):
@@ -312,11 +319,11 @@ def with_common_headers(
     """
     if vary:
         if vary[0] == "*":
-            fields = headers.unshared(fields)
+            fields = headers.without_shared_caching(fields)
         elif b"vary" in watched:
-            fields = headers.vary(fields, vary)
+            fields = headers.with_vary(fields, vary)
         else:
-            fields.append((b"Vary", headers.listing(vary)))
+            fields.append((b"Vary", headers.field_list(vary)))
     if exchange.fields:
         fields += exchange.fields
     if b"date" not in watched:
@@ -358,19 +365,19 @@ def _date(second: int) -> tuple[bytes, bytes]:
 
 
 @lru_cache(maxsize=16)
-def _request_fates(drop: frozenset[bytes], converted: bool, tags: bool) -> FieldFates:
-    drop |= headers.SELECTING if converted else frozenset()  # they refer to bytes before it
-    return FieldFates(drop, CONDITIONS if tags else frozenset())
+def _request_filter(drop: frozenset[bytes], converted: bool, tags: bool) -> HeaderFilter:
+    drop |= headers.SELECTION_FIELDS if converted else frozenset()  # they refer to bytes before it
+    return HeaderFilter(drop, CONDITIONS if tags else frozenset())
 
 
 @lru_cache(maxsize=256)
-def _response_fates(overruled: frozenset[bytes], converted: bool, tagged: bool) -> FieldFates:
+def _response_filter(overruled: frozenset[bytes], converted: bool, tagged: bool) -> HeaderFilter:
     dropped = overruled | headers.REPLACED
     if converted:
-        dropped |= (headers.ABOUT_BYTES - _OF_UNALTERED) | _RANGE
+        dropped |= (headers.BYTE_FIELDS - _OF_UNALTERED) | _RANGE
         if not tagged:  # the tag is of the bytes before the conversion (RFC 9110, section 8.8.3)
             dropped |= _ETAG
-    return FieldFates(dropped, _OF_UNALTERED | (_ETAG if tagged else frozenset()))
+    return HeaderFilter(dropped, _OF_UNALTERED | (_ETAG if tagged else frozenset()))
 
 
 def _tagged(
@@ -573,7 +580,7 @@ async def convert_request(
     if streams:
         found, _, _ = described(converted, context.media_types)
         streamed = body_conversion.convert_request_stream(body, found, conversion, room, message)
-        return None, _CONVERTED.sort(converted)[0], streamed
+        return None, _CONVERTED.apply(converted)[0], streamed
     whole = received = (
         await room.gather(body, context.length or 0)
         if isinstance(body, AsyncIterator)
@@ -616,7 +623,7 @@ async def convert_request(
         return together, headers.end_to_end(converted, _OF_BODY), None
     if kind[0] is _FORM and not kept:
         converted = retyped(converted, conversion)
-    return together, converted if kept else _CONVERTED.sort(converted)[0], whole
+    return together, converted if kept else _CONVERTED.apply(converted)[0], whole
 
 
 async def convert_response(  # noqa: C901  # one walk in one frame, for speed

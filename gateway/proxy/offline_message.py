@@ -191,7 +191,7 @@ class OfflineConversion:
             self, converting, fields, conversion, answer, answered, self._room
         )
         if conversion is not None:
-            about = headers.ABOUT_BYTES if altered else _WITH_ANY_BODY
+            about = headers.BYTE_FIELDS if altered else _WITH_ANY_BODY
             fields = headers.end_to_end(fields, about)
         if made is None and not bodiless(method, answered):
             made = body

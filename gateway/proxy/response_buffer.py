@@ -122,9 +122,9 @@ def trailers(
         response: the response of the service.
         altered: whether the body is another one, so that its digests are wrong.
     """
-    if not exchange.takes_trailers:
+    if not exchange.accepts_trailers:
         return []
-    fields = headers.trailing(response.trailers)
+    fields = headers.trailer_fields(response.trailers)
     if altered:
         exchange.count_digests(name.lower() for name, _ in fields)
         fields = headers.end_to_end(fields, headers.DIGESTS)

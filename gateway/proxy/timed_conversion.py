@@ -106,7 +106,7 @@ def run_now(convert: Callable[[], T], seconds: float | None) -> T:
 
     def call() -> None:
         try:
-            held.append(function_process.take())
+            held.append(function_process.reserve())
             began.set()
             made.append(convert())
         except NoProcessError as error:
@@ -115,7 +115,7 @@ def run_now(convert: Callable[[], T], seconds: float | None) -> T:
             raised.append(error)
         finally:
             began.set()
-            function_process.give_back()
+            function_process.release()
 
     thread = Thread(target=call, daemon=True)
     thread.start()
@@ -151,7 +151,7 @@ def _call(
 
     step = until(abandoned)
     try:
-        begin(function_process.take(abandoned.is_set))
+        begin(function_process.reserve(abandoned.is_set))
         step()
         settle = partial(future.set_result, convert(step))
     except SystemExit:
@@ -162,7 +162,7 @@ def _call(
     except Exception as error:
         settle = partial(future.set_exception, error)
     finally:
-        function_process.give_back()
+        function_process.release()
     _settle(loop, future, settle)
 
 
@@ -188,7 +188,7 @@ def _settle(
 
 def _end(thread: Thread) -> None:
     """End a thread and the call of its process."""
-    if function_process.kill_held(thread):  # else it ends now
+    if function_process.kill_reserved(thread):  # else it ends now
         _interrupt(thread)
 
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from gateway.base.headers import OURS, SPOKEN_FOR, HeaderFields
+from gateway.base.headers import GATEWAY_FIELDS, RESERVED_FIELDS, HeaderFields
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import (
     Bytes,
@@ -63,7 +63,10 @@ class DryRun(SectionModel):
     def compile(self, at: Location, mistakes: Mistakes) -> "DryRunMark":
         if (self.header is None) == (self.query is None):
             mistakes.add("needs either header or query; write one of the two", *at)
-        if self.header is not None and self.header.lower().encode() in SPOKEN_FOR | OURS:
+        if (
+            self.header is not None
+            and self.header.lower().encode() in RESERVED_FIELDS | GATEWAY_FIELDS
+        ):
             mistakes.add(
                 "has a meaning of its own; name the header that the service expects, such as"
                 " Prefer",

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Discriminator, Field, Tag
 
 from gateway import __version__
-from gateway.base.headers import ENDING
+from gateway.base.headers import LIFECYCLE_FIELDS
 from gateway.base.mistakes import Mistakes, place
 from gateway.base.model import BodyTypes, Bytes, Method, NonEmptyText, Reading, SectionModel, Some
 from gateway.base.path_templates import Template, parse_template
@@ -267,7 +267,7 @@ class EndpointModel(SectionModel):
             content_type=_content_type(readers, version),
             fields=choice.fields(version),
             overrules=frozenset(name.lower() for name, _ in choice.fields(version))
-            | (ENDING if version in lifecycles else frozenset()),
+            | (LIFECYCLE_FIELDS if version in lifecycles else frozenset()),
             lifecycle=lifecycles.get(version),
             shadow=route.shadow and replace(route.shadow, route=here(route.shadow.route)),
             cutover=route.cutover and replace(route.cutover, route=here(route.cutover.route)),

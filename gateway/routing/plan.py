@@ -7,8 +7,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from gateway.base.errors import Fault, FaultCode, method_not_allowed, not_offered, unconvertible
-from gateway.base.headers import BOUNDED, FieldLines, ends_here
+from gateway.base.errors import (
+    Fault,
+    FaultCode,
+    method_not_allowed,
+    operation_missing,
+    unconvertible,
+)
+from gateway.base.headers import BOUNDED_METHODS, FieldLines, is_final_recipient
 from gateway.base.request import ANONYMOUS_CONTEXT, RequestContext, RequestHead
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
@@ -118,7 +124,7 @@ def plan(
         return Refusal(None, Fault(FaultCode.NOT_FOUND, "No endpoint has this path."))
     endpoint, captures = found
     chosen = _choose(endpoint, head, captures, context)
-    last = head.method in BOUNDED and ends_here(head.fields)
+    last = head.method in BOUNDED_METHODS and is_final_recipient(head.fields)
     allowed = not last and (
         endpoint.methods is None
         or head.method in endpoint.methods
@@ -331,7 +337,11 @@ def _by_operation(
     if substitute is not None:
         if substitute.service is None:
             *_, methods = substitute.refusal
-            return route, not_offered(*substitute.refusal[:4], endpoint.allowed(methods)), None
+            return (
+                route,
+                operation_missing(*substitute.refusal[:4], endpoint.allowed(methods)),
+                None,
+            )
         route = route.substitutes[substitute.service.name, operation_path.version]
     rewrite = _rewrite(route, chosen_by)
     return route, written_target(rewrite, operation_path.path, operation_path.query), operation_path

@@ -14,7 +14,7 @@ from gateway.access.admin import OPEN_ACCESS, AdminAccess
 from gateway.access.clients import ClientNaming
 from gateway.base import headers
 from gateway.base.addresses import Network, trusts
-from gateway.base.headers import FieldFates, FieldLines
+from gateway.base.headers import FieldLines, HeaderFilter
 from gateway.base.notify import NO_NOTIFY, Notify
 from gateway.base.overrides import VersionKey
 from gateway.base.path_templates import Router, Template, parse_template
@@ -118,7 +118,7 @@ class Route:
     check: SchemaCheck | None = None
     steady_fields: FieldLines = field(init=False, repr=False, compare=False)
     refuses_from: float = field(init=False, repr=False, compare=False)
-    passed: FieldFates = field(init=False, repr=False, compare=False)
+    passed: HeaderFilter = field(init=False, repr=False, compare=False)
     prefix_line: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -135,7 +135,7 @@ class Route:
             begins = min([begins, *(window.begins for window in self.brownout.windows)])
         object.__setattr__(self, "steady_fields", fields)
         object.__setattr__(self, "refuses_from", begins)
-        object.__setattr__(self, "passed", headers.fates(self.overrules | headers.REPLACED))
+        object.__setattr__(self, "passed", headers.header_filter(self.overrules | headers.REPLACED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,7 +446,7 @@ class Snapshot:
     cutovers: Mapping[VersionKey, VersionCutover] = field(default_factory=dict)
     apis: tuple[Api, ...] = ()
     compress: bool = True
-    withheld: frozenset[bytes] = headers.withheld()
+    withheld: frozenset[bytes] = headers.unforwarded_names()
     read: frozenset[bytes] = frozenset()
     forget_after: float = 604_800.0
     admin: AdminAccess = OPEN_ACCESS
@@ -455,8 +455,8 @@ class Snapshot:
     cors: "CorsRules | None" = None
     links: LinkDirectory = field(init=False, repr=False, compare=False)
     brownouts: frozenset[VersionKey] = field(init=False, repr=False, compare=False)
-    passed: FieldFates = field(init=False, repr=False, compare=False)
-    passed_in_trace: FieldFates = field(init=False, repr=False, compare=False)
+    passed: HeaderFilter = field(init=False, repr=False, compare=False)
+    passed_in_trace: HeaderFilter = field(init=False, repr=False, compare=False)
     derived: dict[str, object] = field(init=False, repr=False, compare=False)
     _routes: dict[VersionKey, list[Route]] = field(init=False, repr=False, compare=False)
     _terms: dict[VersionKey, VersionLifecycle] = field(init=False, repr=False, compare=False)
@@ -481,8 +481,8 @@ class Snapshot:
         object.__setattr__(self, "derived", {})
         object.__setattr__(self, "brownouts", browned)
         object.__setattr__(self, "links", LinkDirectory(self.router, self.services))
-        object.__setattr__(self, "passed", headers.fates(self.withheld))
-        traced = headers.fates(self.withheld | TRACE_FIELDS)
+        object.__setattr__(self, "passed", headers.header_filter(self.withheld))
+        traced = headers.header_filter(self.withheld | TRACE_FIELDS)
         object.__setattr__(self, "passed_in_trace", traced)
 
     def trusts(self, peer: str) -> bool:

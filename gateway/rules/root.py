@@ -131,7 +131,7 @@ class Config(SectionModel):
             cutovers=cutovers,
             apis=tuple(apis),
             compress=self.compress,
-            withheld=headers.withheld(read),
+            withheld=headers.unforwarded_names(read),
             read=frozenset(name.lower().encode() for name in read),
             forget_after=self.fleet.forget_after_seconds,
             admin=OPEN_ACCESS if self.admin is None else self.admin.compile(folder, mistakes),

@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.sql.dml import ReturningInsert
 
 from gateway.base.overrides import VersionKey
-from gateway.base.steady_clock import passed
+from gateway.base.steady_clock import steady_seconds
 from gateway.observe import log
 from gateway.rollout.cutovers import (
     CUTOVERS,
@@ -138,7 +138,7 @@ async def send_heartbeat(
     Raises:
         StateError: the batch may have arrived or not; it is handed in again.
     """
-    asked = passed()
+    asked = steady_seconds()
     async with database.transaction() as (connection, now):
         behind = clock.set(now, asked)
         if abs(behind) > _TOLERATED:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gateway.base.overrides import VersionKey
-from gateway.base.steady_clock import WAS_SET, passed
+from gateway.base.steady_clock import SET_TOLERANCE, steady_seconds
 from gateway.observe import log
 from gateway.rollout.cutovers import CurrentCutover, Cutovers
 from gateway.rollout.decisions import (
@@ -88,7 +88,7 @@ class LocalState(State):
         self._hangs = False
         self._given_up: list[Draft] = []
         self._started = time.time()
-        self._ahead = self._started - passed()
+        self._ahead = self._started - steady_seconds()
         self.tasks = {"state": self._write_on, "cutovers": self._decide_on}
 
     @property
@@ -238,8 +238,8 @@ class LocalState(State):
     def _check_clock(self) -> None:
         """Restart counting if the clock was set, since earlier counts have other times."""
         now = time.time()
-        former, self._ahead = self._ahead, now - passed()
-        if abs(self._ahead - former) > WAS_SET:
+        former, self._ahead = self._ahead, now - steady_seconds()
+        if abs(self._ahead - former) > SET_TOLERANCE:
             self.totals.since = now
             log.event("state_went_back", "error", reason="the clock of this machine was set")
 

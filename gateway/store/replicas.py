@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from gateway import __version__
-from gateway.base.steady_clock import WAS_SET, passed
+from gateway.base.steady_clock import SET_TOLERANCE, steady_seconds
 from gateway.observe import log
 from gateway.observe.failing_targets import FailingService
 from gateway.store.state import (
@@ -215,7 +215,7 @@ class FleetClock:
     """
 
     def __init__(self) -> None:
-        self._ahead = time.time() - passed()
+        self._ahead = time.time() - steady_seconds()
         self._known = False
         self._skewed = False
         self._passed_on = 0.0
@@ -245,23 +245,23 @@ class FleetClock:
         Returns:
             By how many seconds the clock was behind.
         """
-        former, self._ahead = self._ahead, date - (asked + passed()) / 2
+        former, self._ahead = self._ahead, date - (asked + steady_seconds()) / 2
         skew = self.ahead
         if abs(skew) > _SKEW and not self._skewed:
             log.event("clock_skewed", "warning", seconds=round(skew, 1))
         self._skewed = abs(skew) > _SKEW
         behind = self._ahead - former
-        self.was_set |= self._known and abs(behind) > WAS_SET
+        self.was_set |= self._known and abs(behind) > SET_TOLERANCE
         self._known = True
         return behind
 
     def differs(self, date: float) -> bool:
         """Return whether the clock of the database, at this time, was set since its last answer."""
-        return abs(date - self.now()) > WAS_SET
+        return abs(date - self.now()) > SET_TOLERANCE
 
     @property
     def ahead(self) -> float:
         return self.now() - time.time()
 
     def now(self) -> float:
-        return passed() + self._ahead
+        return steady_seconds() + self._ahead

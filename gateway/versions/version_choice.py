@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from gateway.access.clients import ClientNaming
-from gateway.base.headers import SPOKEN_FOR, FieldLines
+from gateway.base.headers import RESERVED_FIELDS, FieldLines
 from gateway.base.mistakes import Mistakes, suggest
 from gateway.base.model import ClientName, FieldName, OneOrSome, SectionModel, matching
 from gateway.versions.matching import EXACT, Matching
@@ -157,7 +157,7 @@ class VersionChoice(SectionModel):
         name, here = defaults.version_header, mistakes.root
         if self.version_header is not None:
             name, here = self.version_header, mistakes
-        if name is not None and name.lower().encode() in SPOKEN_FOR:
+        if name is not None and name.lower().encode() in RESERVED_FIELDS:
             here.add(RESERVED_NAME, "version_header")
         return name
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gateway.base.overrides import NO_OVERRIDES
-from gateway.base.steady_clock import passed
+from gateway.base.steady_clock import steady_seconds
 from gateway.findings.retirement import verdict
 from gateway.store import postgres
 from gateway.store.fleet import FleetState
@@ -176,8 +176,8 @@ async def test_a_clock_of_the_database_that_is_set_is_noticed(
         await state._send_heartbeat()
         assert await since(state) > 2 * DAY
         # To this replica it is the same whether the database goes ahead or its own time goes back.
-        monkeypatch.setattr("gateway.store.fleet.passed", lambda: passed() - by)
-        monkeypatch.setattr("gateway.store.replicas.passed", lambda: passed() - by)
+        monkeypatch.setattr("gateway.store.fleet.steady_seconds", lambda: steady_seconds() - by)
+        monkeypatch.setattr("gateway.store.replicas.steady_seconds", lambda: steady_seconds() - by)
         execute("ALTER TABLE gateway.replicas RENAME TO hidden")
         with pytest.raises(Exception, match="relation"):
             await state._send_heartbeat()
@@ -197,8 +197,12 @@ async def test_a_clock_of_the_database_that_is_set_forgets_no_replica(
         count_long(execute)
         assert await judged(state)
         execute(AGED.format(8 * DAY, "b"))
-        monkeypatch.setattr("gateway.store.fleet.passed", lambda: passed() - 8 * DAY)
-        monkeypatch.setattr("gateway.store.replicas.passed", lambda: passed() - 8 * DAY)
+        monkeypatch.setattr(
+            "gateway.store.fleet.steady_seconds", lambda: steady_seconds() - 8 * DAY
+        )
+        monkeypatch.setattr(
+            "gateway.store.replicas.steady_seconds", lambda: steady_seconds() - 8 * DAY
+        )
         for _ in range(3):  # before it is noticed, and after
             assert await judged(state)
             assert [each.presence for each in (await state.fleet()).replicas] == ["heard", "lost"]

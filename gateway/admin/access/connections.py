@@ -17,7 +17,7 @@ from aiohttp.web_protocol import RequestPayloadError
 from gateway.access.admin import TlsFiles, server_context
 from gateway.admin.access.rights import problem
 from gateway.base.addresses import plain_address
-from gateway.base.descriptors import most_admin
+from gateway.base.descriptors import max_admin_connections
 from gateway.observe import log
 
 # The time limit of the first request head, of a TLS handshake, and of each body.
@@ -52,7 +52,7 @@ class Places(Generic[_C]):
     """
 
     def __init__(self, most: int | None = None) -> None:
-        self._most = most_admin() if most is None else most
+        self._most = max_admin_connections() if most is None else most
         self._addresses: dict[_C, str] = {}  # the oldest first
 
     def take(self, connection: _C, address: str) -> _C | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp.web import RequestHandler, Server
 
-from gateway.base.descriptors import most_clients
+from gateway.base.descriptors import max_clients
 from gateway.http.client.connection import ClientBound, ClientConnection, ClientTotals, HttpHandler
 from gateway.http.transport import WriteBatch
 
@@ -25,7 +25,7 @@ class ClientServer(Server):
     ) -> None:
         super().__init__(_unused, handler_cancellation=True)
         self._answers = answers
-        self._totals = ClientTotals(reached, most_clients())
+        self._totals = ClientTotals(reached, max_clients())
         self._writes = writes
         self._emptied = asyncio.Event()
         self._finishing = False

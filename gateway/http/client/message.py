@@ -28,12 +28,12 @@ from gateway.base.addresses import Network, client_network
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.headers import (
     FIELD_LINE,
+    GATEWAY_FIELDS,
     METHOD_OVERRIDES,
-    OURS,
     HeaderFields,
+    accepts_trailers,
     connection_options,
     end_to_end,
-    takes_trailers,
 )
 from gateway.base.request import RequestHead
 from gateway.http.limits import Limits
@@ -395,9 +395,9 @@ class ClientRequest(Protocol):
         ...
 
     @property
-    def takes_trailers(self) -> bool:
+    def accepts_trailers(self) -> bool:
         """Whether the client accepts trailer fields in the answer."""
-        return takes_trailers(self.message.headers.getall("TE", ()))
+        return accepts_trailers(self.message.headers.getall("TE", ()))
 
     @property
     def upgrade(self) -> bytes | None:
@@ -419,7 +419,7 @@ class ClientRequest(Protocol):
         """Raise FaultError if Expect cannot be met, or if the service would see another request.
 
         Args:
-            watched: the names of the watched fields that are present, as `FieldFates` returns them.
+            watched: the names of the watched fields that are present; see `HeaderFilter.apply`.
         """
         if b"connection" in watched:
             self._check_connection()
@@ -435,7 +435,7 @@ class ClientRequest(Protocol):
         dropped, so the service would get another request (RFC 9110, section 7.6.1). A field that
         the gateway itself sets is not dropped.
         """
-        reserved = (self.read_fields | _CREDENTIALS) - OURS
+        reserved = (self.read_fields | _CREDENTIALS) - GATEWAY_FIELDS
         for line, value in self.message.raw_headers:
             if line.lower() == b"connection":
                 for name in sorted(connection_options(value) & reserved):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gateway.base.headers import SPOKEN_FOR, HeaderFields
+from gateway.base.headers import RESERVED_FIELDS, HeaderFields
 from gateway.base.mistakes import Mistakes
 from gateway.base.model import FieldName
 from gateway.base.request import RequestHead
@@ -62,6 +62,6 @@ class HeaderVersion(OptionalMechanism):
     """The name of the header, case-insensitive."""
 
     def compile(self, versions: Mapping[str, Version], mistakes: Mistakes) -> HeaderReader:
-        if self.name.lower().encode() in SPOKEN_FOR:
+        if self.name.lower().encode() in RESERVED_FIELDS:
             mistakes.add(RESERVED_NAME, "name")
         return HeaderReader(self.name)

@@ -21,7 +21,7 @@ def test_each_has_a_share(
     monkeypatch: pytest.MonkeyPatch, soft: int, clients: int, admin: int
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, 4096))
-    assert (descriptors.most_clients(), descriptors.most_admin()) == (clients, admin)
+    assert (descriptors.max_clients(), descriptors.max_admin_connections()) == (clients, admin)
 
 
 def test_the_limit_is_raised_as_far_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:

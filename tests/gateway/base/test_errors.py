@@ -12,7 +12,7 @@ from gateway.base.errors import (
     FaultCode,
     FaultError,
     conversion_failed,
-    not_offered,
+    operation_missing,
     unconvertible,
 )
 
@@ -107,7 +107,7 @@ def test_what_is_not_offered(
     given: tuple[Any, ...], code: str, detail: str, fields: tuple[bytes, ...]
 ) -> None:
     """A 405 has Allow, which may be empty (RFC 9110, sections 10.2.1 and 15.5.6)."""
-    fault = not_offered(*given)
+    fault = operation_missing(*given)
     assert (fault.code, fault.status, fault.detail) == (code, given[0], detail)
     assert fault.fields == tuple((b"Allow", each) for each in fields)
     assert fault.own.get("code") == (given[3:4] or (None,))[0]

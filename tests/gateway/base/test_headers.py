@@ -6,18 +6,18 @@ from hypothesis import strategies as st
 
 from gateway.base import headers
 from gateway.base.headers import (
-    FieldFates,
     FieldNames,
     HeaderFields,
-    counted_down,
+    HeaderFilter,
     end_to_end,
-    ends_here,
     forwarded_node,
     forwarding,
+    is_final_recipient,
     lookalikes,
     retype,
-    vary,
-    withheld,
+    unforwarded_names,
+    with_fewer_forwards,
+    with_vary,
 )
 from tests.gateway.world import LAW, head
 
@@ -80,7 +80,7 @@ class TestEndToEnd:
 
     @pytest.mark.parametrize(
         "names",
-        [headers.HOP_BY_HOP, headers.ABOUT_BYTES, headers.SELECTING, headers.FORWARDING],
+        [headers.HOP_BY_HOP, headers.BYTE_FIELDS, headers.SELECTION_FIELDS, headers.FORWARDING],
         ids=["hop", "bytes", "asks", "forwarding"],
     )
     def test_the_tables_are_in_lower_case(self, names: frozenset[bytes]) -> None:
@@ -91,7 +91,7 @@ class TestEndToEnd:
         ["Accept-Ranges", "Content-Length", "Content-Digest", "Repr-Digest", "Content-Encoding"],
     )
     def test_what_is_said_of_the_bytes_that_came_is_not_said_of_others(self, name: str) -> None:
-        assert end_to_end(lines(f"{name}: x", "A: 1"), headers.ABOUT_BYTES) == lines("A: 1")
+        assert end_to_end(lines(f"{name}: x", "A: 1"), headers.BYTE_FIELDS) == lines("A: 1")
 
 
 names = st.sampled_from([b"A", b"b", b"Connection", b"connection", b"TE", b"Host", b"Close"])
@@ -117,40 +117,40 @@ def test_passing_on_is_as_the_rule_says(fields: HeaderFields, drop: frozenset[by
     assert end_to_end(kept, drop) == kept
 
 
-class TestFieldFates:
+class TestHeaderFilter:
     """A name is looked into once, and no more of them are remembered than are bounded."""
 
     def test_watched_fields_are_reported(self) -> None:
-        fates = FieldFates(frozenset({b"expect"}))
+        header_filter = HeaderFilter(frozenset({b"expect"}))
         fields = lines("VARY: a", "Expect: b", "date: c", "Connection: Close", "X: d")
         kept = lines("VARY: a", "date: c", "X: d")
         for _ in range(2):
-            assert fates.sort(fields) == (kept, [b"vary", b"date", b"connection"])
+            assert header_filter.apply(fields) == (kept, [b"vary", b"date", b"connection"])
 
     def test_all_fields_that_hold_links_are_watched_as_one(self) -> None:
         fields = lines("Location: /a", "content-location: /b", "Link: </c>")
-        assert FieldFates(frozenset()).sort(fields) == (fields, [headers.LINK] * 3)
+        assert HeaderFilter(frozenset()).apply(fields) == (fields, [headers.LINK] * 3)
 
     def test_ordinary_options_of_connection_are_not_reported(self) -> None:
         fields = lines("Connection: close", "connection: keep-alive", "Connection: Keep-Alive")
-        assert FieldFates(frozenset()).sort(fields) == ([], [])
+        assert HeaderFilter(frozenset()).apply(fields) == ([], [])
 
     def test_names_are_looked_into_once(self) -> None:
-        fates = FieldFates(frozenset({b"a"}))
-        fates.sort(lines("A: 1", "b: 2", "TE: 3", "Vary: 4"))
-        assert fates.known == {b"A": b"", b"b": None, b"TE": b"", b"Vary": b"vary"}
+        header_filter = HeaderFilter(frozenset({b"a"}))
+        header_filter.apply(lines("A: 1", "b: 2", "TE: 3", "Vary: 4"))
+        assert header_filter.known == {b"A": b"", b"b": None, b"TE": b"", b"Vary": b"vary"}
 
     def test_long_names_are_not_remembered(self) -> None:
-        fates = FieldFates(frozenset())
+        header_filter = HeaderFilter(frozenset())
         fields = lines(f"{'a' * 64}: 1", f"{'a' * 65}: 2")
-        assert fates.sort(fields)[0] == fields
-        assert list(fates.known) == [b"a" * 64]
+        assert header_filter.apply(fields)[0] == fields
+        assert list(header_filter.known) == [b"a" * 64]
 
     def test_the_memo_is_bounded(self) -> None:
-        fates = FieldFates(frozenset({b"x-1999"}))
+        header_filter = HeaderFilter(frozenset({b"x-1999"}))
         fields = lines(*(f"X-{number}: 1" for number in range(2000)))
-        assert fates.sort(fields)[0] == fields[:-1]
-        assert len(fates.known) == 1024
+        assert header_filter.apply(fields)[0] == fields[:-1]
+        assert len(header_filter.known) == 1024
 
 
 class TestForwarding:
@@ -246,11 +246,11 @@ class TestVary:
     def test_what_selects_is_listed_once(
         self, before: list[str], names: tuple[str, ...], after: list[str]
     ) -> None:
-        assert vary(lines(*before), names) == lines(*after)
+        assert with_vary(lines(*before), names) == lines(*after)
 
     def test_the_argument_is_left_alone(self) -> None:
         fields = lines("Vary: Origin")
-        vary(fields, ("Accept",))
+        with_vary(fields, ("Accept",))
         assert fields == lines("Vary: Origin")
 
 
@@ -307,15 +307,15 @@ class TestTrailers:
         ids=["alone", "among others", "in a second line"],
     )
     def test_te_accepts_trailers(self, values: list[str]) -> None:
-        assert headers.takes_trailers(values)
+        assert headers.accepts_trailers(values)
 
     @pytest.mark.parametrize("values", [[], [""], ["gzip"], ["trailer"], ["trailers2"]], ids=str)
     def test_te_does_not_accept_trailers(self, values: list[str]) -> None:
-        assert not headers.takes_trailers(values)
+        assert not headers.accepts_trailers(values)
 
     def test_what_would_be_looked_at_too_late_stays_behind(self) -> None:
         fields = lines("X-A: 1", "content-LENGTH: 2", "Set-Cookie: c", "TE: x", "X-A: 2")
-        assert headers.trailing(fields) == lines("X-A: 1", "X-A: 2")
+        assert headers.trailer_fields(fields) == lines("X-A: 1", "X-A: 2")
 
 
 def test_lookalikes_are_all_that_cgi_calls_the_same() -> None:
@@ -331,12 +331,17 @@ def test_lookalikes_of_a_name_that_is_all_dashes() -> None:
 
 
 def test_what_is_read_is_passed_on_but_nothing_like_it() -> None:
-    assert withheld(["X-Api-Version"]) - withheld() == {
+    assert unforwarded_names(["X-Api-Version"]) - unforwarded_names() == {
         b"x_api_version",
         b"x_api-version",
         b"x-api_version",
     }
-    assert {b"host", b"x-forwarded-for", b"x_forwarded_for", b"content_length"} <= withheld()
+    assert {
+        b"host",
+        b"x-forwarded-for",
+        b"x_forwarded_for",
+        b"content_length",
+    } <= unforwarded_names()
 
 
 @pytest.mark.parametrize(
@@ -361,7 +366,11 @@ def test_no_shared_cache_may_store_what_is_unshared(given: list[bytes], left: by
         (b"X-Accel-Expires", b"1"),
     ]
     fields = [*own, *((b"cache-control", value) for value in given), *others]
-    assert headers.unshared(fields) == [*own, (b"Cache-Control", left), (b"Vary", b"*")]
+    assert headers.without_shared_caching(fields) == [
+        *own,
+        (b"Cache-Control", left),
+        (b"Vary", b"*"),
+    ]
 
 
 def test_any_case_of_a_name_is_found() -> None:
@@ -394,7 +403,7 @@ def header_lines(*values: str) -> HeaderFields:
 
 @pytest.mark.parametrize("values", [("0",), ("000",)])
 def test_the_last_forward(values: tuple[str, ...]) -> None:
-    assert ends_here(head("/", *(("max-forwards", value) for value in values)).fields)
+    assert is_final_recipient(head("/", *(("max-forwards", value) for value in values)).fields)
 
 
 ODD = [(), ("",), ("-1",), ("+0",), ("0.0",), ("0, 0",), ("0", "0"), ("x",), ("\xb2",), ("0_0",)]
@@ -402,20 +411,20 @@ ODD = [(), ("",), ("-1",), ("+0",), ("0.0",), ("0, 0",), ("0", "0"), ("x",), ("\
 
 @pytest.mark.parametrize("values", ODD)
 def test_what_is_no_number_passes(values: tuple[str, ...]) -> None:
-    assert not ends_here(head("/", *(("Max-Forwards", value) for value in values)).fields)
-    assert counted_down(header_lines(*values)) == header_lines(*values)
+    assert not is_final_recipient(head("/", *(("Max-Forwards", value) for value in values)).fields)
+    assert with_fewer_forwards(header_lines(*values)) == header_lines(*values)
 
 
 @given(st.integers(1, 10**30), st.integers(0, 9))
 def test_max_forwards_is_counted_down(number: int, zeros: int) -> None:
     text = "0" * zeros + str(number)
-    assert not ends_here(head("/", ("Max-Forwards", text)).fields)
-    assert counted_down(header_lines(text)) == header_lines(str(min(number - 1, 10**9)))
+    assert not is_final_recipient(head("/", ("Max-Forwards", text)).fields)
+    assert with_fewer_forwards(header_lines(text)) == header_lines(str(min(number - 1, 10**9)))
 
 
 def test_a_number_of_many_digits_is_not_read() -> None:
-    assert counted_down(header_lines("9" * 100_000)) == header_lines(str(10**9))
+    assert with_fewer_forwards(header_lines("9" * 100_000)) == header_lines(str(10**9))
 
 
 def test_nothing_is_below_zero() -> None:
-    assert counted_down(header_lines("0")) == header_lines("0")
+    assert with_fewer_forwards(header_lines("0")) == header_lines("0")

@@ -543,8 +543,8 @@ def test_recent_paths_are_remembered_within_a_budget(monkeypatch: pytest.MonkeyP
     assert searched == paths
     for number in range(20_000):  # more than are remembered
         router.find(f"/other/{number}")
-    held = router._remembered
-    assert 5000 < len(held) + len(held._older) < 2 * routing._REMEMBERED / routing._ENTRY
+    held = router._cache
+    assert 5000 < len(held) + len(held._older) < 2 * routing._CACHE_BYTES / routing._ENTRY_BYTES
     searched.clear()
     router.find("/other/19999")
     router.find("/users/1")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gateway.base.errors import BEFORE_VERSION, Fault, FaultCode, not_offered
+from gateway.base.errors import BEFORE_VERSION, Fault, FaultCode, operation_missing
 from gateway.routing.errors import PLACEHOLDERS, ErrorTemplate, placeholders
 from gateway.rules.load import check
 from gateway.versions.version import Version
@@ -116,10 +116,10 @@ def test_what_the_rules_give_for_one_refusal_alone() -> None:
     details = {"operation_missing": "No."}
     error = ErrorTemplate("a/json", None, {"operation_missing": "NONE"}, None, details)
     for fault, code, detail in (
-        (not_offered(404, "Usual."), "NONE", "No."),
-        (not_offered(404, "Usual.", "", "GONE"), "GONE", "No."),
-        (not_offered(404, "Usual.", "Write."), "NONE", "Write."),
-        (not_offered(404, "Usual.", "Write.", 7), 7, "Write."),
+        (operation_missing(404, "Usual."), "NONE", "No."),
+        (operation_missing(404, "Usual.", "", "GONE"), "GONE", "No."),
+        (operation_missing(404, "Usual.", "Write."), "NONE", "Write."),
+        (operation_missing(404, "Usual.", "Write.", 7), 7, "Write."),
     ):
         given = fault.problem("/x")
         shown = {**given, "code": code, "detail": detail}

@@ -344,7 +344,7 @@ class TestVary:
         outcome = plan(WORLD, ask(mechanism, version, method=method))
         assert outcome.endpoint is not None
         expected = [] if vary is None else [(b"Vary", vary)]
-        assert headers.vary([], outcome.endpoint.vary_of(outcome.version)) == expected
+        assert headers.with_vary([], outcome.endpoint.vary_of(outcome.version)) == expected
 
 
 class TestPaths:

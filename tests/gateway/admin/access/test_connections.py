@@ -15,7 +15,7 @@ from gateway.access.admin import TlsFiles, server_context
 from gateway.admin.access import connections
 from gateway.admin.access.connections import AdminConnection, AdminListener, AdminTls, Places
 from gateway.admin.access.middlewares import note_request
-from gateway.base.descriptors import most_admin
+from gateway.base.descriptors import max_admin_connections
 from gateway.observe import log
 from tests.gateway.admin.access.certificates import write_certificate
 
@@ -98,7 +98,7 @@ async def test_new_connections_get_the_newest_certificate(tmp_path: Path) -> Non
 async def test_a_new_tls_handshake_replaces_an_older_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "most_admin", lambda: 2)
+    monkeypatch.setattr(connections, "max_admin_connections", lambda: 2)
     files, counted = write_certificate(tmp_path), list[str]()
     context = server_context(files)
     async with serving(counted.append, lambda: context) as port, AsyncExitStack() as stack:
@@ -214,7 +214,9 @@ async def test_a_body_waits_for_a_slow_handler_and_stays_in_order() -> None:
 async def test_a_new_connection_replaces_the_oldest_of_the_address_that_has_most() -> None:
     counted = list[str]()
     async with serving(counted.append) as port, AsyncExitStack() as stack:
-        held = [await stack.enter_async_context(connected(port)) for _ in range(most_admin())]
+        held = [
+            await stack.enter_async_context(connected(port)) for _ in range(max_admin_connections())
+        ]
         for reader, writer in held:
             writer.write(GET)
             async with asyncio.timeout(60):
