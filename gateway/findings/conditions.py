@@ -27,35 +27,14 @@ class Finding(Enum):
     """
 
     NOT_READY = "Not ready", "now", "bad", "See the reason", "/readyz"
-    RULES_REFUSED = (
-        "Rules refused",
-        "now",
-        "bad",
-        "See the mistakes",
-        _MISTAKES,
-        "rules.refused",
-    )
+    RULES_REFUSED = "Rules refused", "now", "bad", "See the mistakes", _MISTAKES, "rules.refused"
     REFUSED_ELSEWHERE = "Rules refused", "now", "bad", "See the replicas", _REPLICAS
-    STATE_STALE = (
-        "State is stale",
-        "now",
-        "bad",
-        "See the replicas",
-        _REPLICAS,
-        "state.stale",
-    )
+    STATE_STALE = "State is stale", "now", "bad", "See the replicas", _REPLICAS, "state.stale"
     SERVICE_FAILS = "Service fails", "now", "bad", "See the targets", "/page/rules"
     ROLLED_BACK = "Rolled back", "now", "bad", "See the gates", "#cutover", "cutover.rolled_back"
     GATE_EXCEEDED = "Gate exceeded", "now", "bad", "See the gates", "#cutover"
     TASK_FAILS = "Task fails", "now", "bad", "See the metrics", "/metrics", "task.failed"
-    REPLICA_LOST = (
-        "Replica lost",
-        "now",
-        "bad",
-        "See the replicas",
-        _REPLICAS,
-        "replica.lost",
-    )
+    REPLICA_LOST = "Replica lost", "now", "bad", "See the replicas", _REPLICAS, "replica.lost"
     REPLICAS_DIFFER = "Fleet", "now", "warn", "See the replicas", _REPLICAS
     WEBHOOK_FAILS = "Webhook fails", "now", "bad", "See the messages", "/page/audit#word"
     SUNSET_THIS_WEEK = "Sunset is near", "now", "bad", "See who calls", "#callers", "sunset.near"

@@ -1,52 +1,29 @@
-"""The task that finds events and sends their notifications, while webhooks are configured.
-
-Messages are signed as Standard Webhooks asks, or written for a chat.
-"""
+"""The task that finds events and sends their notifications, while webhooks are configured."""
 
 import asyncio
-import errno
-import os
-import ssl
-from base64 import b64encode
-from collections.abc import Callable, Mapping
-from functools import partial
-from hashlib import sha256
-from hmac import new as hmac
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from math import inf
 from time import monotonic
-from typing import Any, TypedDict, cast
 from uuid import uuid4
 
+import aiohttp
 import msgspec
-from aiohttp import (
-    ClientConnectorCertificateError,
-    ClientConnectorDNSError,
-    ClientError,
-    ClientHttpProxyError,
-    ClientProxyConnectionError,
-    ClientResponseError,
-    ClientSession,
-    ClientSSLError,
-    ClientTimeout,
-    TCPConnector,
-)
-from aiohttp.client_proto import ResponseHandler
 
-from gateway import __version__
 from gateway.base.mistakes import suggest
 from gateway.base.notify import Notify, Webhook
-from gateway.findings import notifications as events
-from gateway.findings.formatting import format_time
+from gateway.base.overrides import VersionKey
+from gateway.findings import events
 from gateway.findings.notifications import (
     DOCUMENT,
     Attempt,
-    Event,
     Notification,
     NotifyDocument,
     read_document,
 )
 from gateway.findings.operator import Operator
-from gateway.findings.summaries import UsageSummaries, retirable, version_summaries
+from gateway.findings.summaries import UsageSummaries, VersionSummary, retirable, version_summaries
+from gateway.findings.webhook_client import post, webhook_session
 from gateway.observe import log
 from gateway.store.state import State, StateError
 from gateway.usage.history import whole_history
@@ -54,22 +31,10 @@ from gateway.usage.history import whole_history
 # Seconds between two rounds; versions, whose usage takes long to read, are examined less often.
 _INTERVAL = 5.0
 _VERSIONS_INTERVAL = 600.0
-# Messages sent to a webhook at a time: the first one, and the others once it is taken.
-_AT_ONCE = 10
+# Messages sent to a webhook, one after the other, before their outcomes are recorded.
+_BATCH = 10
 # How long a round waits for responses; the next one takes those that come later.
 _PATIENCE = 2.0
-# From the connection to the head of the response; Standard Webhooks suggests 15 to 30 seconds.
-_SECONDS = 15.0
-# Maximum bytes up to the end of the response head.
-_BYTES = 64 * 1024
-_SLACK = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-
-Observe = Callable[[NotifyDocument, float], list[Event]]
-
-
-class SentTest(TypedDict):
-    webhook: str
-    error: str
 
 
 async def notify(operator: Operator) -> None:
@@ -77,7 +42,7 @@ async def notify(operator: Operator) -> None:
         await Notifier(operator, session).run()
 
 
-async def _change(state: State, change: Callable[[NotifyDocument], None]) -> None:
+async def _change(state: State, change: Callable[[NotifyDocument], object]) -> None:
     def changed(former: object) -> object:
         document = read_document(former)
         change(document)
@@ -87,9 +52,9 @@ async def _change(state: State, change: Callable[[NotifyDocument], None]) -> Non
 
 
 class Notifier:
-    """Finds events, and delivers their notifications if this gateway is the leader."""
+    """Adds events to the document, and delivers them if this gateway is the leader."""
 
-    def __init__(self, operator: Operator, session: ClientSession) -> None:
+    def __init__(self, operator: Operator, session: aiohttp.ClientSession) -> None:
         self._operator = operator
         self._session = session
         self._usage = UsageSummaries(operator)
@@ -105,8 +70,7 @@ class Notifier:
         try:
             while self._operator.rules.notify.webhooks:
                 try:
-                    await self.find()
-                    await self.deliver()
+                    await self.round()
                     late = False
                 except StateError as error:
                     if not late:  # once per outage
@@ -119,61 +83,59 @@ class Notifier:
                 task.cancel()
         self._operator.webhooks.clear()
 
-    async def find(self) -> None:
-        """Add new events to the document; raises StateError."""
-        state, notify = self._operator.state, self._operator.rules.notify
+    async def round(self) -> None:
+        """Add new events, and send due messages as the leader; raises StateError."""
+        operator, state, dropped = self._operator, self._operator.state, 0
+        notify, leads = operator.rules.notify, state.leads
         stored, now = await state.read_document(DOCUMENT)
-        observers: list[Observe] = [self._own_events]
-        if state.leads:
-            observers.append(await self._shared_events(read_document(stored), now))
-        dropped = 0
+        document = read_document(stored)
+        found = [*events.own_events(operator, now)]
+        versions = version_summaries(operator.rules) if leads else {}
+        if leads:
+            found += await self._shared_events(document, versions, now)
 
-        def add(document: NotifyDocument) -> None:
+        def update(document: NotifyDocument) -> None:
             nonlocal dropped
             document.merge(self._unstored)
-            found = [event for observe in observers for event in observe(document, now)]
-            dropped = document.add(found, notify, now)
+            new = [*found]
+            if leads:
+                states = {key: state.cutover(key).state for key in operator.rules.cutovers}
+                new += events.cutover_events(document, states, now)
+                new += events.brownout_begins(document, versions, state.in_force, now)
+            dropped = document.add(new, notify, now)
             document.forget_webhooks(notify.webhooks)
 
         # Most rounds change nothing, so they take no lock.
-        document = read_document(stored)
-        add(document)
+        update(document)
         if msgspec.json.encode(document) != msgspec.json.encode(stored):
-            await _change(state, add)
+            await _change(state, update)
             for _ in range(dropped):
-                self._operator.count("notifications", "dropped")
+                operator.count("notifications", "dropped")
         self._unstored = NotifyDocument()
-
-    async def deliver(self) -> None:
-        """Send due messages, if this gateway is the leader; raises StateError."""
-        state, webhooks = self._operator.state, self._operator.rules.notify.webhooks
-        self._operator.webhooks.clear()
-        if not state.leads:
-            return
-        stored, now = await state.read_document(DOCUMENT)
-        document = read_document(stored)
-        failing = {each.webhook for each in document.failing(webhooks)}
-        self._operator.webhooks.update({name: name in failing for name in webhooks})
-        outcomes = await self._send_due(document, webhooks, now)
-        if outcomes:
-            await _change(state, partial(_record, outcomes, now))
-            self._forget_sent(outcomes)
+        operator.webhooks.clear()
+        if leads:
+            failing = {each.webhook for each in document.failing(notify.webhooks)}
+            operator.webhooks.update({name: name in failing for name in notify.webhooks})
+            outcomes = await self._send_due(document, notify.webhooks, now)
+            if outcomes:
+                await _change(state, lambda document: document.record(outcomes, now))
+                self._forget_sent(outcomes)
 
     async def deliver_unstored(self) -> None:
         """Report that the store is unreachable: at once from the leader, later from others.
 
-        Only the leader and its deputy send to chats, which show duplicates. `find` adds the event
-        to the store once it is reachable, and `deliver` retries it.
+        Only the leader and its deputy send to chats, which show duplicates. `round` adds the event
+        to the store once it is reachable, and retries it.
         """
         state, notify, document = self._operator.state, self._operator.rules.notify, self._unstored
         now = state.now
-        found = events.state_stale(state.replica, state.stale_since, now, state.failover)
         if state.failover.rank > 1:
             known = {name: one for name, one in notify.webhooks.items() if one.form == "standard"}
             notify = notify.model_copy(update={"webhooks": known})
-        document.add(found, notify, now)
+        stale = events.state_stale(state.replica, state.stale_since, now, state.failover)
+        document.add(stale, notify, now)
         outcomes = await self._send_due(document, notify.webhooks, now)
-        _record(outcomes, now, document)
+        document.record(outcomes, now)
         self._forget_sent(outcomes)
 
     async def _send_due(
@@ -186,78 +148,50 @@ class Notifier:
             at, former = monotonic(), self._due.get(name, {})
             waits = document.waits(name, now)
             due = self._due[name] = {one: former.get(one, at + left) for one, left in waits.items()}
-            ready = [one for one in document.items if due.get(one.id, inf) <= at][:_AT_ONCE]
+            ready = [one for one in document.items if due.get(one.id, inf) <= at][:_BATCH]
             if ready:
                 self._sending[name] = asyncio.create_task(self._send(ready, name, webhook))
         if self._sending:
             await asyncio.wait(self._sending.values(), timeout=_PATIENCE)
         return {name: task.result() for name, task in self._sending.items() if task.done()}
 
-    def _forget_sent(self, outcomes: Mapping[str, object]) -> None:
+    def _forget_sent(self, outcomes: Iterable[str]) -> None:
         for name in outcomes:
             del self._sending[name]
 
     async def _send(
         self, ready: list[Notification], name: str, webhook: Webhook
     ) -> dict[str, Attempt]:
-        async def send(one: Notification) -> Attempt:
+        """Send messages until one fails; return the outcomes by id."""
+        outcomes: dict[str, Attempt] = {}
+        for one in ready:
             del self._due[name][one.id]
             attempt = await post(self._session, one, name, webhook, self._operator.state.now)
+            outcomes[one.id] = attempt
             self._operator.count("notifications", "failed" if attempt.error else "sent")
             if attempt.error:
                 details = {"webhook": name, "notification": one.id, "reason": attempt.error}
                 log.event("notify_failed", "warning", **details)
-            return attempt
-
-        first, *others = ready
-        outcomes = {first.id: await send(first)}
-        if not outcomes[first.id].error:
-            ended = await asyncio.gather(*map(send, others))
-            outcomes.update(zip((one.id for one in others), ended, strict=True))
+                break
         return outcomes
 
-    def _own_events(self, _: NotifyDocument, now: float) -> list[Event]:
-        state, operator = self._operator.state, self._operator
-        found = [*events.tasks_failed(state.replica, operator.failing_tasks(), now)]
-        if not state.failover.rank:
-            found += events.state_stale(state.replica, state.stale_since, now, state.failover)
-        found += events.rules_refused(state.replica, operator.reloader.refused)
-        return found
-
-    async def _shared_events(self, stored: NotifyDocument, now: float) -> Observe:
+    async def _shared_events(
+        self, document: NotifyDocument, versions: Mapping[VersionKey, VersionSummary], now: float
+    ) -> list[Notification]:
+        """Return the events of all replicas that need more than the document."""
         operator = self._operator
-        rules, overrides = operator.rules, operator.state.in_force
-        states = {key: operator.state.cutover(key).state for key in rules.cutovers}
-        versions, fleet = version_summaries(rules), await operator.state.fleet()
-        found: list[Event] = []
+        found = [*events.replicas_lost(await operator.state.fleet())]
         if monotonic() - self._examined >= _VERSIONS_INTERVAL:
             view, summaries = await self._usage.latest()
-            found += events.sunsets_near(versions, summaries, now)
             keys = await retirable(operator, versions, view, summaries)
-            found += events.versions_retirable(keys, summaries)
+            found += events.version_events(versions, summaries, keys, now)
             self._examined = monotonic()
-        for key, opening in events.pop_ended_brownouts(stored, now).items():
-            _, by_minute = whole_history(key)
-            history = await operator.state.history(by_minute)
-            found.append(events.brownout_ended(key, opening, history.series.get(key, {})))
-
-        def observe(document: NotifyDocument, now: float) -> list[Event]:
-            events.pop_ended_brownouts(document, now)
-            return [
-                *events.cutovers_moved(document, states, now),
-                *events.replicas_lost(fleet),
-                *events.brownouts_begun(document, versions, overrides, now),
-                *found,
-            ]
-
-        return observe
-
-
-def _record(
-    outcomes: Mapping[str, Mapping[str, Attempt]], now: float, document: NotifyDocument
-) -> None:
-    for name, attempts in outcomes.items():
-        document.record(name, attempts, now)
+        for key, (begins, ends, _) in document.brownouts:
+            if ends <= now:
+                history = await operator.state.history(whole_history(key)[1])
+                minutes = history.series.get(key, {})
+                found.append(events.brownout_ended(key, begins, ends, minutes))
+        return found
 
 
 def chosen(notify: Notify, name: str | None) -> dict[str, Webhook]:
@@ -269,164 +203,29 @@ def chosen(notify: Notify, name: str | None) -> dict[str, Webhook]:
     if name is not None and name not in notify.webhooks:
         raise LookupError(f"no webhook is called '{name}'; {suggest(name, notify.webhooks)}")
     if not notify.webhooks:
-        raise LookupError("the rules have no webhooks; name one in 'notify'")
+        raise LookupError("no webhook is configured; add one to 'notify'")
     return {each: webhook for each, webhook in notify.webhooks.items() if name in (None, each)}
 
 
 async def send_test(
-    webhooks: Mapping[str, Webhook], page: str, who: str, now: float
-) -> list[SentTest]:
-    """Send a test message to webhooks; `page` is the URL of the admin port, `who` an operator."""
-    text = f"A test message, for which {who} asked."
-    link = page.rstrip("/")
-    one = Notification(f"evt_{uuid4().hex}", "test", now, "a test", text, "", "", link)
+    operator: Operator, webhooks: Mapping[str, Webhook], who: str
+) -> dict[str, str]:
+    """Send a test message of an operator to webhooks; return their errors, empty for none.
+
+    A webhook that accepts it does not fail any more.
+    """
+    state, text = operator.state, f"This is a test message, requested by {who}."
+    link, identity = operator.rules.notify.page.rstrip("/"), f"evt_{uuid4().hex}"
+    one = Notification(identity, "test", state.now, "a test", text, "", "", link)
     async with webhook_session() as session:
-        posts = (post(session, one, name, webhook, now) for name, webhook in webhooks.items())
+        posts = (post(session, one, name, each, state.now) for name, each in webhooks.items())
         attempts = await asyncio.gather(*posts)
-    return [
-        {"webhook": name, "error": attempt.error}
-        for name, attempt in zip(webhooks, attempts, strict=True)
-    ]
-
-
-async def record_test(operator: Operator, results: list[SentTest]) -> None:
-    """Record which webhooks took a test message, so that they fail no more; raises StateError."""
-    _, now = await operator.state.read_document(DOCUMENT)
+    errors = {name: one.error for name, one in zip(webhooks, attempts, strict=True)}
 
     def record(document: NotifyDocument) -> None:
-        for each in results:
-            if not each["error"]:
-                document.record_taken(each["webhook"], now)
+        for name in (name for name, error in errors.items() if not error):
+            document.record_taken(name, state.now)
 
-    await _change(operator.state, record)
-
-
-class _TooLongError(ClientError):
-    """A receiver has sent too much before its response."""
-
-
-class _BoundedHandler(ResponseHandler):
-    """aiohttp bounds the response head, but not the number of interim responses (1xx) before it."""
-
-    _left = _BYTES
-
-    def set_response_params(self, **params: Any) -> None:
-        self._left = _BYTES
-        super().set_response_params(**params)
-
-    def data_received(self, data: bytes) -> None:
-        taken, self._left = data[: max(self._left, 0)], self._left - len(data)
-        if taken:
-            super().data_received(taken)
-        if self._left < 0 and self.transport is not None:
-            self.set_exception(_TooLongError())  # a head that was complete is returned before it
-            self.transport.abort()
-
-
-def webhook_session() -> ClientSession:
-    """Return a client for `post`; it uses the proxies of the environment (HTTPS_PROXY)."""
-    # aiohttp's own context was made at the start, without the authorities.
-    connector = TCPConnector(ssl=ssl.create_default_context())
-    kind = cast(type[ResponseHandler], _BoundedHandler)
-    connector._factory = partial(kind, loop=asyncio.get_running_loop())  # noqa: SLF001
-    return ClientSession(connector=connector, trust_env=True, timeout=ClientTimeout(_SECONDS))
-
-
-async def post(
-    session: ClientSession, one: Notification, name: str, webhook: Webhook, now: float
-) -> Attempt:
-    """Post a message once.
-
-    Args:
-        now: the time of the attempt, in seconds since 1970.
-    """
-    body, fields = message(one, webhook, now)
-    try:
-        async with session.post(
-            webhook.url, data=body, headers=fields, allow_redirects=False
-        ) as response:
-            status = response.status
-    except TimeoutError:
-        return Attempt(f"no answer within {_SECONDS:g} s")
-    except _TooLongError:
-        return Attempt(f"no answer within {_BYTES // 1024} KiB")
-    except (ClientError, OSError, asyncio.IncompleteReadError) as error:
-        reason = _reason(error, f"correct notify.webhooks.{name}.url in the rules")
-        return Attempt(f"cannot be reached: {reason}")
-    if 200 <= status < 300:
-        return Attempt("")
-    hint = f"; correct notify.webhooks.{name} in the rules, or see the log of the receiver"
-    if status >= 500 or status in (408, 429):  # it can take none at the moment
-        hint = ""
-    # Standard Webhooks: 410 asks to send nothing more.
-    return Attempt(f"it answered {status}{hint}", final=status == 410)
-
-
-def _reason(error: Exception, correct: str) -> str:
-    """Return why a webhook was not reached, and the remedy; the text of the error has the URL."""
-    if isinstance(error, ClientProxyConnectionError | ClientHttpProxyError):
-        return "the proxy of the environment lets nothing through; see HTTPS_PROXY and NO_PROXY"
-    if isinstance(error, ClientConnectorDNSError):
-        return f"its host has no address; {correct}, or see the DNS of this machine"
-    if isinstance(error, ClientConnectorCertificateError):
-        return "its certificate is not valid here; name its authority in SSL_CERT_FILE"
-    if isinstance(error, ClientSSLError):
-        return f"no TLS can be agreed on; is it one that begins with http:? {correct}"
-    if isinstance(error, ClientResponseError):
-        return f"what is there does not speak HTTP; {correct}"
-    if not isinstance(error, OSError) or not error.errno:
-        return "the connection ended without an answer; see the log of the receiver"
-    if error.errno == errno.ECONNREFUSED:
-        return f"nothing listens at its host and port; start the receiver, or {correct}"
-    return f"{os.strerror(error.errno).lower()}; {correct}, or see the network of this machine"
-
-
-def message(one: Notification, webhook: Webhook, now: float) -> tuple[bytes, dict[str, str]]:
-    body = msgspec.json.encode(_content(one, webhook.form))
-    stamp = str(int(now))
-    fields = {
-        "Content-Type": "application/json",
-        "User-Agent": f"version-gateway/{__version__}",
-        "webhook-id": one.id,
-        "webhook-timestamp": stamp,
-    }
-    key = webhook.key()
-    if key is not None:
-        fields["webhook-signature"] = signature(key, one.id, stamp, body)
-    return body, fields
-
-
-def signature(key: bytes, identity: str, stamp: str, body: bytes) -> str:
-    """Return the signature of Standard Webhooks: HMAC-SHA256 of id, time of attempt and body."""
-    signed = b".".join((identity.encode(), stamp.encode(), body))
-    return f"v1,{b64encode(hmac(key, signed, sha256).digest()).decode()}"
-
-
-def _content(one: Notification, form: str) -> object:
-    if form == "slack":
-        text = one.text.translate(_SLACK)
-        return {"text": f"{text} <{one.link}>" if one.link else text}
-    if form == "teams":
-        return _card(one)
-    data = {
-        "subject": one.subject,
-        "text": one.text,
-        **({"api": one.api, "version": one.version} if one.api else {}),
-        **({"link": one.link} if one.link else {}),
-    }
-    return {"type": one.kind, "timestamp": format_time(one.at), "data": data}
-
-
-def _card(one: Notification) -> object:
-    # A TextBlock would read names as Markdown.
-    text = {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": one.text}]}
-    card: dict[str, object] = {
-        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
-        "type": "AdaptiveCard",
-        "version": "1.4",
-        "body": [text],
-    }
-    if one.link:
-        card["actions"] = [{"type": "Action.OpenUrl", "title": "Open", "url": one.link}]
-    kind = "application/vnd.microsoft.card.adaptive"
-    return {"type": "message", "attachments": [{"contentType": kind, "content": card}]}
+    with suppress(StateError):  # the messages were sent all the same
+        await _change(state, record)
+    return errors

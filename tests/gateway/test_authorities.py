@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 
 from gateway.findings.notifications import Notification
-from gateway.findings.notifier import post, webhook_session
+from gateway.findings.webhook_client import post, webhook_session
 from gateway.base.notify import Webhook
 from gateway.verify.openapi.document_source import DocumentError, fetch
 

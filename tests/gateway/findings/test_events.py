@@ -1,36 +1,39 @@
-"""What happened, by what was true before and is now; each is told once."""
+"""Events follow from the state and a former look at it; each has one id on all replicas."""
 
 import pytest
 
 from gateway.base.mistakes import Issue
 from gateway.base.overrides import Overrides
-from gateway.findings import notifications as events
-from gateway.findings.notifications import Event, NotifyDocument
+from gateway.findings import events
+from gateway.findings.conditions import Finding
+from gateway.findings.notifications import Notification, NotifyDocument
+from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import RefusedRules
 from gateway.findings.summaries import UsageSummary, VersionSummary, version_summaries
-from gateway.lifecycle.brownout import WindowOccurrence
 from gateway.rollout.cutovers import CutoverState, DecidedBy
 from gateway.store.state import FailoverRank, FleetView, ReplicaView
 from gateway.usage.delta import Delta, UsageDelta
 from gateway.usage.history import History, HistoryQuery, Resolution
+from tests.gateway.operating import MakeOperator
 from tests.gateway.rules.rules import edited, loaded
 
 KEY = ("person", "1")
+NAME = "version 1 of person"
 DAY = 86_400.0
 NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 
 
 def versions(rules: str) -> dict[tuple[str, str], VersionSummary]:
-    """Return the catalog of rules in which version 1 has this beside its service."""
+    """Return the summaries of a configuration with keys of version 1 beside its service."""
     return {**version_summaries(loaded(edited("{ service: old }", f"{{ service: old, {rules} }}")))}
 
 
 def moved(*states: tuple[float, DecidedBy]) -> list[tuple[str, str]]:
-    """Return what is told while a cutover has these states one after the other."""
-    document, found = NotifyDocument(), list[Event]()
+    """Return the events of a cutover that has these states one after the other."""
+    document, found = NotifyDocument(), list[Notification]()
     for at, (percent, by) in enumerate(states):
         state = CutoverState(percent, by, "5xx", NOW)
-        found += events.cutovers_moved(document, {KEY: state}, NOW + at)
+        found += events.cutover_events(document, {KEY: state}, NOW + at)
     return [(one.kind, one.text) for one in found]
 
 
@@ -51,11 +54,11 @@ def test_cutovers_that_step_hold_or_roll_back_are_events() -> None:
 
 
 def test_each_rollback_of_a_cutover_is_an_event() -> None:
-    document, found = NotifyDocument(), list[Event]()
+    document, found = NotifyDocument(), list[Notification]()
     for at in range(6):
         by = (DecidedBy.RULES, DecidedBy.ROLLED_BACK)[at % 2]
         state = CutoverState(5.0 * (1 - at % 2), by, "5xx", NOW)
-        found += events.cutovers_moved(document, {KEY: state}, NOW + 60 * at)
+        found += events.cutover_events(document, {KEY: state}, NOW + 60 * at)
     back = [one.id for one in found if one.kind == "cutover.rolled_back"]
     assert len({*back}) == 3
 
@@ -68,7 +71,7 @@ def test_a_lost_replica_is_an_event() -> None:
     fleet = FleetView([replica("a", "heard"), replica("b", "lost")], [])
     (lost,) = events.replicas_lost(fleet)
     assert (lost.kind, lost.subject) == ("replica.lost", "b")
-    assert "has not been heard since" in lost.text
+    assert "has sent no heartbeat since" in lost.text
 
 
 FIRST = FailoverRank(0, 0)
@@ -94,28 +97,36 @@ def test_an_unreachable_store_is_an_event_after_a_while() -> None:
     (years_later,) = events.state_stale("a", NOW + 1e8, NOW + 2e8, FailoverRank(0, 7))
     assert len({first.id, again.id, years_later.id}) == 3
     assert (one.kind, one.subject) == ("state.stale", "the state")
-    assert "has not been reached since 15 Jan 2027, 08:00 UTC (seen by a)" in one.text
+    assert "has been unreachable since 15 Jan 2027, 08:00 UTC (seen by a)" in one.text
 
 
-def test_a_refused_configuration_is_one_event_of_all_replicas() -> None:
-    assert [*events.rules_refused("a", None)] == []
-    issues = Issue(1, 1, "apis", "unknown key"), Issue(2, 1, "", "missing")
-    refused = RefusedRules(b"the same text", issues, 1.0)
-    (one,) = events.rules_refused("a", refused._replace(issues=issues[:1]))
-    (same,) = events.rules_refused("b", refused)
+def test_a_refused_configuration_is_one_event_of_all_replicas(operating: MakeOperator) -> None:
+    def found(name: str, *issues: Issue) -> list[Notification]:
+        operator = operating("")
+        operator.state.replica = name
+        if issues:
+            operator.reloader.refused = RefusedRules(b"the same text", issues, 1.0)
+        return [*events.own_events(operator, NOW)]
+
+    assert found("a") == []
+    unknown, missing = Issue(1, 1, "apis", "unknown key"), Issue(2, 1, "", "missing")
+    (one,), (same,) = found("a", unknown), found("b", unknown, missing)
     assert one.id == same.id
     assert one.text.endswith("(seen by a): line 1, apis: unknown key.")
     assert same.text.endswith("(seen by b): line 1, apis: unknown key (and 1 more).")
-    asking = Issue(3, 1, "via", "no version is called '33'; did you mean '3'?")
-    (one,) = events.rules_refused("a", refused._replace(issues=(asking,)))
+    (one,) = found("a", Issue(3, 1, "via", "no version is called '33'; did you mean '3'?"))
     assert one.text.endswith("did you mean '3'?")
 
 
-def test_a_failed_task_is_an_event_once_an_hour() -> None:
-    (first,) = events.tasks_failed("a", ["state"], NOW)
-    (later,) = events.tasks_failed("a", ["state"], NOW + 60)
-    (next_hour,) = events.tasks_failed("a", ["state"], NOW + 3600)
-    assert first.id == later.id != next_hour.id
+def test_a_failed_task_is_an_event_once_an_hour(
+    operating: MakeOperator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator = operating("")
+    monkeypatch.setattr(Operator, "failing_tasks", lambda _: ["state"])
+    first, later, next_hour = (
+        [one.id for one in events.own_events(operator, NOW + seconds)] for seconds in (0, 60, 3600)
+    )
+    assert first == later != next_hour
 
 
 @pytest.mark.parametrize(
@@ -136,21 +147,22 @@ def test_a_sunset_with_callers_is_an_event_in_three_stages(
     found = versions("lifecycle: { sunset: 2027-01-15T08:00:00Z }")
     now = NOW - days * DAY
     summaries = {KEY: UsageSummary(callers=callers, served=now - (29 if callers else 31) * DAY)}
-    told = [*events.sunsets_near(found, summaries, now)]
-    assert [one.dedup_key.split()[-1] for one in told] == ([] if stage is None else [stage])
-    for one in told:
+    near = [*events.version_events(found, summaries, (), now)]
+    ids = [events.event(Finding.SUNSET_NEAR, NAME, f"{NOW:.0f} {stage}", "").id] if stage else []
+    assert [one.id for one in near] == ids
+    for one in near:
         assert ("up to 1 client a day calls it" in one.text) is (callers == 1)
-    assert [*events.sunsets_near(found, {}, NOW - DAY)] == []
+    assert [*events.version_events(found, {}, (), NOW - DAY)] == []
 
 
-def test_a_retirable_version_is_an_event_once() -> None:
-    summaries = {KEY: UsageSummary(served=NOW)}
-    (one,) = events.versions_retirable([KEY], summaries)
-    assert one.text.startswith("Version 1 of person can be retired")
-    assert one.id == next(events.versions_retirable([KEY], summaries)).id
-    called = {KEY: UsageSummary(served=NOW + 40 * 86_400)}  # and can be retired again after that
-    assert one.id != next(events.versions_retirable([KEY], called)).id
-    assert [*events.versions_retirable([KEY], {})]
+def test_a_retirable_version_is_an_event_once_until_it_serves_again() -> None:
+    def found(served: float) -> Notification:
+        usage = {KEY: UsageSummary(served=served)} if served else {}
+        (one,) = events.version_events({}, usage, [KEY], NOW)
+        return one
+
+    assert found(NOW).text.startswith("Version 1 of person can be retired")
+    assert found(NOW).id == found(NOW).id != found(NOW + 40 * DAY).id != found(0).id
 
 
 WINDOW = "brownout: { windows: [{ from: 2027-01-15T08:00:00Z, to: 2027-01-15T09:00:00Z }] }"
@@ -159,45 +171,40 @@ WINDOW = "brownout: { windows: [{ from: 2027-01-15T08:00:00Z, to: 2027-01-15T09:
 def test_the_begin_of_a_brownout_is_an_event_once() -> None:
     found, document, none = versions(WINDOW), NotifyDocument(), Overrides()
 
-    def begun(now: float, overrides: Overrides = none) -> list[Event]:
-        return [*events.brownouts_begun(document, found, overrides, now)]
+    def begun(now: float, overrides: Overrides = none) -> list[Notification]:
+        return [*events.brownout_begins(document, found, overrides, now)]
 
     assert begun(NOW - 1) == begun(NOW, Overrides(frozenset({KEY}))) == []
     (one,) = begun(NOW + 1)
     assert "refuses 100% of its requests until" in one.text
     assert begun(NOW + 2) == []
-    assert events.pop_ended_brownouts(document, NOW + 3599) == {}
-    assert events.pop_ended_brownouts(document, NOW + 3600) == {
-        KEY: WindowOccurrence(NOW, NOW + 3600, 100)
-    }
-    assert events.pop_ended_brownouts(document, NOW + 3600) == {}
+    assert document.brownouts == [(KEY, (NOW, NOW + 3600, 100))]
     assert begun(NOW + 3600) == []
+    assert document.brownouts == []
 
 
 def test_a_brownout_without_an_end_has_no_end_event() -> None:
     document = NotifyDocument()
     found = versions("brownout: { percent: 5 }")
-    (one,) = events.brownouts_begun(document, found, Overrides(), NOW)
+    (one,) = events.brownout_begins(document, found, Overrides(), NOW)
     assert one.text.endswith("it refuses 5% of its requests.")
-    assert events.pop_ended_brownouts(document, 1e11) == {}
+    assert document.brownouts[0][1][1] > 1e11
     over = versions("lifecycle: { sunset: 2020-01-01 }, brownout: { percent: 5 }")
-    assert [*events.brownouts_begun(NotifyDocument(), over, Overrides(), NOW)] == []
+    assert [*events.brownout_begins(NotifyDocument(), over, Overrides(), NOW)] == []
 
 
 def test_the_end_of_a_version_ends_its_brownout() -> None:
     """It has lasted since it was noticed; nothing is said of requests long past."""
     document, none = NotifyDocument(), Overrides()
     found = versions("lifecycle: { sunset: 2027-01-18 }, brownout: { percent: 5 }")
-    (one,) = events.brownouts_begun(document, found, none, NOW)
+    (one,) = events.brownout_begins(document, found, none, NOW)
     assert one.text.endswith("it refuses 5% of its requests until 18 Jan 2027, 00:00 UTC.")
-    ends = NOW + 2 * 86_400 + 16 * 3600
-    assert events.pop_ended_brownouts(document, ends - 1) == {}
-    ((key, opening),) = events.pop_ended_brownouts(document, ends).items()
-    assert (key, opening) == (KEY, WindowOccurrence(NOW, ends, 5))
-    assert events.brownout_ended(KEY, opening, {}).text == (
+    ends = NOW + 2 * DAY + 16 * 3600
+    assert document.brownouts == [(KEY, (NOW, ends, 5))]
+    assert events.brownout_ended(KEY, NOW, ends, {}).text == (
         "The brownout of version 1 of person has ended after 2 days."
     )
-    assert [*events.brownouts_begun(document, found, none, ends)] == []
+    assert [*events.brownout_begins(document, found, none, ends)] == []
 
 
 def test_the_end_of_a_brownout_has_its_effect() -> None:
@@ -206,9 +213,9 @@ def test_the_end_of_a_brownout_has_its_effect() -> None:
         usages = [UsageDelta(*KEY, "/p", client, 2, refused, 0, 1) for client in clients]
         history.absorb(Delta(NOW + 60 * minute, usages, [], [], [], []))
     minutes = history.view(HistoryQuery(Resolution.MINUTE), NOW + 1200).series[KEY]
-    ended = events.brownout_ended(KEY, WindowOccurrence(NOW, NOW + 600, 100), minutes)
+    ended = events.brownout_ended(KEY, NOW, NOW + 600, minutes)
     assert ended.text == (
         "The brownout of version 1 of person has ended after 10 minutes: 2 of 4 requests were"
         " refused, of 2 callers; 4 called in as long before it."
     )
-    assert events.brownout_ended(KEY, WindowOccurrence(NOW, NOW + 600, 100), {}).version == KEY
+    assert (ended.api, ended.version) == KEY

@@ -5,10 +5,16 @@ import pytest
 
 from gateway.base.notify import Notify, Webhook
 from gateway.findings import notifications
-from gateway.findings.notifications import Attempt, Event, NotifyDocument, read_document
+from gateway.findings.conditions import Finding
+from gateway.findings.events import event
+from gateway.findings.notifications import (
+    Attempt,
+    NotifyDocument,
+    read_document,
+)
 
-LOST = Event("replica.lost", "b", "5.000", "The replica b is lost.")
-STEPPED = Event("cutover.stepped", "person 1", "25", "It went.", ("person", "1"), "#cutover")
+LOST = event(Finding.REPLICA_LOST, "b", "5.000", "The replica b is lost.")
+STEPPED = event(("cutover.stepped", "#cutover"), "person 1", "25", "It went.", ("person", "1"))
 OPS = Webhook(url="http://ops")
 CHAT = Webhook(url="http://chat", form="slack", events=("replica.lost", "task.failed"))
 BOTH = Notify(webhooks={"ops": OPS, "chat": CHAT}, page="https://page")
@@ -38,11 +44,11 @@ def test_an_event_is_added_once_for_the_webhooks_of_its_kind() -> None:
 
 
 def test_an_id_depends_on_kind_subject_and_dedup_key() -> None:
-    assert LOST.id == LOST._replace(text="otherwise").id
+    assert LOST.id == event(Finding.REPLICA_LOST, "b", "5.000", "another text").id
     others = [
-        LOST._replace(dedup_key="6"),
-        LOST._replace(subject="c"),
-        LOST._replace(kind="task.failed"),
+        event(Finding.REPLICA_LOST, "b", "6", ""),
+        event(Finding.REPLICA_LOST, "c", "5.000", ""),
+        event(Finding.TASK_FAILS, "b", "5.000", ""),
     ]
     assert len({LOST.id, *(other.id for other in others)}) == 4
     assert LOST.id == "evt_b3c18f3350ba3aa5606831da2bae3981"
@@ -56,7 +62,7 @@ def test_a_message_is_retried_with_growing_intervals_and_given_up() -> None:
         ((identity, wait),) = document.waits("ops", now).items()
         now += wait
         assert document.waits("ops", now) == {identity: 0}
-        document.record("ops", {identity: BUSY}, now)
+        document.record({"ops": {identity: BUSY}}, now)
         tried.append(now)
     assert tried == [0, 5, 305, 2105, 9305, 27305, 63305, 99305]
     assert (found.state, found.attempts, found.error) == ("failed", 8, "it answered 500")
@@ -68,7 +74,7 @@ def test_a_corrected_clock_delays_no_retry() -> None:
     one = LOST.id
     document.add([LOST], BOTH, 1e9)
     assert document.waits("ops", 0.0) == {one: 0}
-    document.record("ops", {one: BUSY}, 1e9)
+    document.record({"ops": {one: BUSY}}, 1e9)
     assert document.waits("ops", 0.0) == {one: 5}
 
 
@@ -76,10 +82,10 @@ def test_outcomes_are_recorded_once() -> None:
     document = NotifyDocument()
     document.add([LOST, STEPPED], BOTH, 0.0)
     first, second = (one.id for one in document.items)
-    document.record("ops", {first: BUSY}, 0.0)
-    document.record("ops", {first: TAKEN, second: Attempt("it answered 410", final=True)}, 5.0)
+    document.record({"ops": {first: BUSY}}, 0.0)
+    document.record({"ops": {first: TAKEN, second: Attempt("it answered 410", final=True)}}, 5.0)
     assert states(document, "ops") == ["sent", "failed"]
-    document.record("ops", {first: BUSY, "evt_other": BUSY}, 9.0)
+    document.record({"ops": {first: BUSY, "evt_other": BUSY}}, 9.0)
     assert states(document, "ops") == ["sent", "failed"]
     document.forget_webhooks(["ops"])
     assert states(document, "chat") == ["failed"]
@@ -89,7 +95,7 @@ def test_events_of_another_document_are_merged_once() -> None:
     document, other = NotifyDocument(), NotifyDocument()
     document.add([LOST], BOTH, 0.0)
     other.add([LOST, STEPPED], BOTH, 5.0)
-    other.record("ops", {one.id: TAKEN for one in other.items}, 5.0)
+    other.record({"ops": {one.id: TAKEN for one in other.items}}, 5.0)
     for _ in range(2):
         document.merge(other)
         assert states(document, "ops") == ["waiting", "sent"]
@@ -100,17 +106,17 @@ def test_deliveries_of_another_document_are_merged() -> None:
     document, other = NotifyDocument(), NotifyDocument()
     document.add([LOST], ONE, 0.0)
     other.add([LOST], BOTH, 5.0)
-    document.record("ops", {LOST.id: TAKEN}, 5.0)
+    document.record({"ops": {LOST.id: TAKEN}}, 5.0)
     document.merge(other)
     assert states(document, "ops") == ["sent"]
     assert states(document, "chat") == ["waiting"]
 
 
 def test_the_oldest_notifications_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notifications, "_MOST", 3)
-    monkeypatch.setattr(notifications, "_MOST_KNOWN", 4)
+    monkeypatch.setattr(notifications, "_MAX_ITEMS", 3)
+    monkeypatch.setattr(notifications, "_MAX_KNOWN", 4)
     document = NotifyDocument()
-    events = [LOST._replace(dedup_key=str(number)) for number in range(5)]
+    events = [event(Finding.REPLICA_LOST, "b", str(number), "") for number in range(5)]
     gone = document.add(events, ONE, 0.0)
     assert gone == 2
     assert [one.id for one in document.items] == [one.id for one in events[2:]]
@@ -126,11 +132,18 @@ FIRST, SECOND = LOST.id, STEPPED.id
 GONE = Attempt("it answered 410", final=True)
 
 
-def failures(document: NotifyDocument) -> list[tuple[float, int, int, str]]:
-    """Return how one webhook fails, if it does; no other may."""
+def failures(document: NotifyDocument) -> list[tuple[float, str]]:
+    """Return since when one webhook fails, and the text, if it does; no other may."""
     found = [*document.failing(["ops", "chat", "unknown"])]
     assert {each.webhook for each in found} <= {"ops"}
     return [each[1:] for each in found]
+
+
+def text(error: str, waiting: int, lost: int) -> str:
+    return (
+        f"It has accepted no message since 1 Jan 1970, 00:01 UTC: it answered {error}."
+        f" Messages: {waiting} waiting, {lost} given up."
+    )
 
 
 def two_events() -> NotifyDocument:
@@ -143,28 +156,19 @@ def test_a_webhook_fails_from_its_third_attempt_until_it_takes_a_message() -> No
     document = two_events()
     for number in range(3):
         assert failures(document) == []
-        document.record("ops", {FIRST: BUSY}, 100.0 + number)
-    assert failures(document) == [(60.0, 2, 0, "it answered 500")]
-    document.record("ops", {SECOND: TAKEN}, 200.0)
+        document.record({"ops": {FIRST: BUSY}}, 100.0 + number)
+    assert failures(document) == [(60.0, text("500", 2, 0))]
+    document.record({"ops": {SECOND: TAKEN}}, 200.0)
     assert failures(document) == []
-    document.record("ops", {FIRST: BUSY}, 300.0)
-    assert failures(document) == [(60.0, 1, 0, "it answered 500")]
+    document.record({"ops": {FIRST: BUSY}}, 300.0)
+    assert failures(document) == [(60.0, text("500", 1, 0))]
 
 
 def test_a_webhook_fails_once_a_message_is_given_up() -> None:
-    """Also right after another one was taken; a test message that is taken ends it."""
+    """Also right after another one was accepted; an accepted test message ends it."""
     document = two_events()
-    document.record("ops", {FIRST: TAKEN, SECOND: GONE}, 100.0)
-    assert failures(document) == [(60.0, 0, 1, "it answered 410")]
-    (failing,) = document.failing(["ops"])
-    assert failing.text == (
-        "It has taken no messages since 1 Jan 1970, 00:01 UTC: it answered 410."
-        " 1 message was given up."
-    )
-    assert (
-        "3 messages wait and 2 messages were given up."
-        in failing._replace(waiting=3, given_up=2).text
-    )
+    document.record({"ops": {FIRST: TAKEN, SECOND: GONE}}, 100.0)
+    assert failures(document) == [(60.0, text("410", 0, 1))]
     document.record_taken("ops", 101.0)
     document.record_taken("ops", 50.0)  # a clock that was set back
     assert failures(document) == []
@@ -172,14 +176,14 @@ def test_a_webhook_fails_once_a_message_is_given_up() -> None:
 
 def test_a_webhook_that_was_removed_does_not_fail() -> None:
     document = two_events()
-    document.record("ops", {FIRST: GONE}, 100.0)
+    document.record({"ops": {FIRST: GONE}}, 100.0)
     document.forget_webhooks([])
     assert failures(document) == []
 
 
 def test_a_message_taken_by_another_document_counts() -> None:
     document, other = two_events(), NotifyDocument()
-    document.record("ops", {FIRST: GONE}, 100.0)
+    document.record({"ops": {FIRST: GONE}}, 100.0)
     other.record_taken("ops", 101.0)
     document.merge(other)
     assert failures(document) == []

@@ -13,9 +13,10 @@ from aiohttp.test_utils import TestServer
 from gateway.base.mistakes import Issue
 from gateway.findings import notifier as notifier_module
 from gateway.findings.notifications import DOCUMENT, NotifyDocument, read_document
-from gateway.findings.notifier import Notifier, chosen, notify, send_test, webhook_session
+from gateway.findings.notifier import Notifier, chosen, notify, send_test
 from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import RefusedRules
+from gateway.findings.webhook_client import webhook_session
 from gateway.observe import log
 from gateway.store.local import LocalState
 from gateway.store.state import FailoverRank, StateError
@@ -58,8 +59,7 @@ async def look(operator: Operator) -> None:
     """Do what a notifier does every five seconds."""
     async with webhook_session() as session:
         notifier = Notifier(operator, session)
-        await notifier.find()
-        await notifier.deliver()
+        await notifier.round()
 
 
 async def document(operator: Operator) -> NotifyDocument:
@@ -174,13 +174,12 @@ async def test_an_unreachable_store_is_reported_and_recorded_later(
         receiver.status = 200
         await away()  # it is not due yet
         assert len(receiver.got) == 1
-        await notifier.find()
+        await notifier.round()
         (one,) = (await document(operator)).items
         moment = monotonic() + 5
         monkeypatch.setattr(notifier_module, "monotonic", lambda: moment)
         for _ in range(2):
-            await notifier.find()
-            await notifier.deliver()
+            await notifier.round()
     assert receiver.got == [(one.id, "state.stale")] * 2
     (one,) = (await document(operator)).items
     assert (one.deliveries["ops"].state, one.deliveries["ops"].attempts) == ("sent", 2)
@@ -224,8 +223,7 @@ async def test_a_clock_that_is_set_changes_no_retry(
         notifier = Notifier(operator, session)
 
         async def turn() -> int:
-            await notifier.find()
-            await notifier.deliver()
+            await notifier.round()
             return len(receiver.got)
 
         assert [await turn(), await turn()] == [1, 1]
@@ -265,7 +263,7 @@ async def test_late_notifications_are_logged_once_per_outage(
     away = [True, True, False, True, True]
     events: list[str] = []
 
-    async def find(*_: object) -> None:
+    async def round_(*_: object) -> None:
         if away and away.pop(0):
             raise StateError("the database is away")
 
@@ -275,7 +273,7 @@ async def test_late_notifications_are_logged_once_per_outage(
 
     monkeypatch.setattr(log, "event", lambda name, *_, **__: events.append(name))
     monkeypatch.setattr("asyncio.sleep", sleep)
-    monkeypatch.setattr(Notifier, "find", find)
+    monkeypatch.setattr(Notifier, "round", round_)
     await notify(operator)
     assert events == ["notify_late"] * 2
 
@@ -304,18 +302,17 @@ async def test_a_test_message_returns_its_outcome(
 ) -> None:
     operator = operating(receiver.rules())
     configured = operator.rules.notify
-    (result,) = await send_test(chosen(configured, None), "", "ann", 5.0)
-    assert result == {"webhook": "ops", "error": ""}
+    assert await send_test(operator, chosen(configured, None), "ann") == {"ops": ""}
     receiver.status = 403
-    (result,) = await send_test(chosen(configured, "ops"), "", "ann", 5.0)
-    assert result["error"].startswith("it answered 403; correct notify.webhooks.ops in the rules,")
+    error = (await send_test(operator, chosen(configured, "ops"), "ann"))["ops"]
+    assert error.startswith("it answered 403; correct notify.webhooks.ops in the configuration,")
     assert [kind for _, kind in receiver.got] == ["test", "test"]
     with pytest.raises(LookupError, match="no webhook is called 'opps'; did you mean 'ops'"):
         chosen(configured, "opps")
 
 
 async def test_a_test_message_needs_a_webhook(operator: Operator) -> None:
-    with pytest.raises(LookupError, match="name one in 'notify'"):
+    with pytest.raises(LookupError, match="add one to 'notify'"):
         chosen(operator.rules.notify, None)
 
 
@@ -347,9 +344,8 @@ async def test_a_slow_receiver_delays_neither_others_nor_itself(
         operator = operating(f"notify: {{ webhooks: {{ {hooks} }} }}\n")
 
         async def turn(notifier: Notifier) -> None:
-            await notifier.find()
             async with asyncio.timeout(10):
-                await notifier.deliver()
+                await notifier.round()
 
         async with webhook_session() as session:
             notifier = Notifier(operator, session)

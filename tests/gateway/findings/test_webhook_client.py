@@ -13,13 +13,13 @@ from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer, unused_port
 
 from gateway.base.notify import Webhook
-from gateway.findings import notifier
+from gateway.findings import webhook_client
 from gateway.findings.notifications import Attempt, Notification
-from gateway.findings.notifier import message, post, signature, webhook_session
+from gateway.findings.webhook_client import message, post, signature, webhook_session
 
-CORRECT = "correct notify.webhooks.ops.url in the rules"
+CORRECT = "correct notify.webhooks.ops.url in the configuration"
 IT = f"the receiver, or {CORRECT}"
-HINT = "; correct notify.webhooks.ops in the rules, or see the log of the receiver"
+HINT = "; correct notify.webhooks.ops in the configuration, or see the receiver's log"
 ONE = Notification("evt_1", "replica.lost", 5.0, "b", "It is lost.", "", "", "")
 
 
@@ -87,7 +87,7 @@ async def test_a_response_without_end_is_cut_at_64_kib() -> None:
         async with server:
             return await send(f"http://127.0.0.1:{port}/")
 
-    long = Attempt("no answer within 64 KiB")
+    long = Attempt("no response within 64 KiB")
     for interim in (b"HTTP/1.1 102 Processing\r\n\r\n", b"HTTP/1.1 100 \r\n\r\n"):
         assert await serve(interim, b"") == long
         assert sent < 16 * 1024 * 1024  # what the system keeps for a connection
@@ -113,7 +113,7 @@ async def test_messages_share_a_connection() -> None:
 async def test_a_broken_response_is_reported_without_the_url(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(notifier, "_SECONDS", 0.2)
+    monkeypatch.setattr(webhook_client, "_SECONDS", 0.2)
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -129,10 +129,14 @@ async def test_a_broken_response_is_reported_without_the_url(
         writer.close()
 
     for scheme, answer, reason in (
-        ("http", silent, "no answer within 0.2 s"),
-        ("http", cut, "cannot be reached: the connection ended without an answer; see the log"),
-        ("http", babble, f"cannot be reached: what is there does not speak HTTP; {CORRECT}"),
-        ("https", babble, "cannot be reached: no TLS can be agreed on; is it one that begins"),
+        ("http", silent, "no response within 0.2 s"),
+        (
+            "http",
+            cut,
+            "cannot be reached: the connection ended without a response; see the receiver's log",
+        ),
+        ("http", babble, f"cannot be reached: the server there does not speak HTTP; {CORRECT}"),
+        ("https", babble, "cannot be reached: TLS failed; if the URL has to begin"),
     ):
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
@@ -168,7 +172,7 @@ async def test_an_unreachable_webhook_is_reported_with_the_remedy(
     ("number", "reason"),
     [
         (errno.ENETUNREACH, f"network is unreachable; {CORRECT}, or see the network"),
-        (0, "the connection ended without an answer"),
+        (0, "the connection ended without a response"),
     ],
 )
 async def test_a_network_error_is_reported_without_the_url(

@@ -417,7 +417,9 @@ async def test_a_failing_webhook_is_an_action_item(tmp_path: Path) -> None:
 
             async def shown() -> list[bool]:
                 texts = [await (await page.get(path)).text() for path in ("/", "/page/audit")]
-                return ["answered &lt;b&gt;500. 1 message was given up" in text for text in texts]
+                return [
+                    "answered &lt;b&gt;500. Messages: 0 waiting, 1 given" in text for text in texts
+                ]
 
             assert await shown() == [True, True]
             assert (await page.post("/notifications/test?why=x")).status == 200
