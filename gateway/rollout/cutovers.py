@@ -90,12 +90,14 @@ def decide(
     evidence: GateEvidence,
     order: float | PercentCommand | None,
     now: float,
+    results: tuple[GateResult, ...] | None = None,
 ) -> Decision:
     """Decide the next state of a cutover.
 
     Args:
         order: the percentage or the command of an operator; None if the gates decide.
         now: the time in seconds, of the same clock as `state.since`.
+        results: those of `judge`, if the evidence was judged before.
     """
     if order is PercentCommand.CLEAR:
         return Decision(advance(cutover, None, GateEvidence(), now))
@@ -104,7 +106,7 @@ def decide(
         return Decision(
             ordered(current.percent if isinstance(order, PercentCommand) else order, now)
         )
-    after = advance(cutover, state, evidence, now)
+    after = advance(cutover, state, evidence, now, results)
     if state in (None, after) or after.decided_by is not DecidedBy.HELD:
         return Decision(after)
     named = {"api": cutover.key[0], "version": cutover.key[1], "reason": after.why}
@@ -116,7 +118,11 @@ def ordered(percent: float, now: float) -> CutoverState:
 
 
 def advance(
-    cutover: VersionCutover, state: CutoverState | None, evidence: GateEvidence, now: float
+    cutover: VersionCutover,
+    state: CutoverState | None,
+    evidence: GateEvidence,
+    now: float,
+    results: tuple[GateResult, ...] | None = None,
 ) -> CutoverState:
     """Return the next state of a cutover, or the same state if nothing changes.
 
@@ -132,6 +138,7 @@ def advance(
     Args:
         evidence: The measurements since `state.since`, within the window of the gates.
         now: The time in seconds, of the same clock as `since`.
+        results: Those of `judge`, if the evidence was judged before.
     """
     if state is None:
         return CutoverState(first(cutover), DecidedBy.RULES, _BY_RULES, now)
@@ -140,7 +147,10 @@ def advance(
     gates = cutover.gates
     if gates is not None and gates.dry_run:
         gates = None
-    results = judge(gates, evidence)
+    if gates is None:
+        results = ()
+    elif results is None:
+        results = judge(gates, evidence)
     then, against = GateAction.WAIT, objection(results)
     if gates is not None:
         then = gates.then
@@ -335,10 +345,12 @@ class Cutovers:
         stale = any(abs(at.date_of(since) - date) > _SET for date, since in self._dates.values())
         for key, cutover in cutovers.items():
             before, evidence = self._states.get(key), self.evidence(cutover, counted, at)
-            decision = decide(cutover, before, evidence, None, at.seconds)
+            results: tuple[GateResult, ...] = ()
             # After a rollback, late requests still end and shadows go on: these log no event.
             if before is None or before.decided_by is not DecidedBy.ROLLED_BACK:
-                draft.events += self._newly_exceeded(cutover, evidence)
+                results = judge(cutover.gates, evidence)
+                draft.events += self._newly_exceeded(cutover, results)
+            decision = decide(cutover, before, evidence, None, at.seconds, results)
             if decision.state != before:
                 stale = True
                 self._states[key] = decision.state
@@ -413,13 +425,11 @@ class Cutovers:
         known = self._states.get(cutover.key)
         return known or advance(cutover, None, GateEvidence(), at.seconds)
 
-    def _newly_exceeded(self, cutover: VersionCutover, evidence: GateEvidence) -> list[Event]:
+    def _newly_exceeded(
+        self, cutover: VersionCutover, judged: tuple[GateResult, ...]
+    ) -> list[Event]:
         """Return an event for each comparison that exceeds its limit and did not before."""
-        results = [
-            result
-            for result in judge(cutover.gates, evidence)
-            if result.outcome is GateOutcome.EXCEEDED
-        ]
+        results = [each for each in judged if each.outcome is GateOutcome.EXCEEDED]
         before = self._exceeded.get(cutover.key, set())
         self._exceeded[cutover.key] = {(result.gate, result.measure) for result in results}
         new = (result for result in results if (result.gate, result.measure) not in before)

@@ -19,7 +19,7 @@ import msgspec
 from gateway.rollout.cutover import VersionCutover
 from gateway.rollout.failing_operations import KINDS, CountedOperation, Failing, failing
 from gateway.rollout.gates import GateEvidence, GateLimits, MovedClients, ViolatedField
-from gateway.rollout.route_outcomes import OUTCOMES, UNCELLED, RouteOutcomes
+from gateway.rollout.route_outcomes import NOTHING, OUTCOMES, UNCELLED, CellTotals, RouteOutcomes
 
 # The maximum number of totals that are kept; in a long window they lie further apart.
 _MAX_TOTALS = 300
@@ -33,25 +33,6 @@ _INTERVAL = 0.5
 _LAST = 1000
 # The maximum number of violating fields, the most frequent ones on the new route.
 _MOST_FIELDS = 32
-NOTHING = RouteOutcomes()
-"""No requests."""
-
-
-@dataclass(slots=True)
-class CellTotals:
-    """The outcomes of requests by client.
-
-    Attributes:
-        cells: the outcomes by cell of clients; see `Cutover.cell_of`.
-    """
-
-    cells: dict[int, RouteOutcomes] = field(default_factory=dict)
-    outcomes: RouteOutcomes = field(default_factory=RouteOutcomes)
-
-    def add_to(self, cell: int, more: RouteOutcomes) -> None:
-        self.outcomes = self.outcomes.plus(more)
-        known = self.cells.get(cell)
-        self.cells[cell] = more if known is None else known.plus(more)
 
 
 @dataclass(slots=True)
@@ -152,7 +133,10 @@ class CutoverEvidence:
         if not found.old.requests and is_new:
             usual = last_old
         for cell, outcomes in old.cells.items():
-            self._latest_by_cell.setdefault(cell, _Latest()).of(outcomes, minimum)
+            latest = self._latest_by_cell.get(cell)
+            if latest is None:
+                latest = self._latest_by_cell[cell] = _Latest()
+            latest.mark(outcomes, minimum)
         before = self._moved(percent, old, minimum)
         outlasts = now - set_at > gates.window
         was_set = self._set.operations
@@ -239,9 +223,12 @@ class _Latest:
 
     def of(self, total: RouteOutcomes, minimum: int) -> RouteOutcomes:
         """Return the latest outcomes of a total, `minimum` or more if there are that many."""
+        self.mark(total, minimum)
+        return total.minus(self._marks[0])
+
+    def mark(self, total: RouteOutcomes, minimum: int) -> None:
         if total.requests - self._marks[-1].requests >= minimum:
             self._marks.append(total)
-        return total.minus(self._marks[0])
 
 
 def _by_operation(old: RouteTotals, new: RouteTotals) -> _ByOperation:
@@ -270,7 +257,7 @@ def _failing(
         before = [(span, each.get(name, _NOT_COUNTED)) for span, each in earlier]
         if before and not counted.new.minus(before[0][1].new).all_good:
             known = old.operations.get(name, CellTotals()) if name else old
-            yield from failing(name, counted, before, known.cells, judged, gates.window)
+            yield from failing(name, counted, before, known, judged, gates.window)
 
 
 def _moved_operations(

@@ -18,7 +18,7 @@ from math import log, sqrt
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gateway.rollout.route_outcomes import UNCELLED, RouteOutcomes
+from gateway.rollout.route_outcomes import NOTHING, UNCELLED, CellTotals, RouteOutcomes
 from gateway.rollout.significance import CONVINCING, share_above, share_beyond
 
 Cells = Mapping[int, RouteOutcomes]
@@ -58,8 +58,8 @@ class CountedOperation(NamedTuple):
         cells: The same on the new route, by cell of clients.
     """
 
-    old: RouteOutcomes = RouteOutcomes()
-    new: RouteOutcomes = RouteOutcomes()
+    old: RouteOutcomes = NOTHING
+    new: RouteOutcomes = NOTHING
     cells: Cells = MappingProxyType({})
 
 
@@ -89,7 +89,7 @@ def failing(
     operation: str,
     counted: CountedOperation,
     earlier: Sequence[tuple[float, CountedOperation]],
-    known: Cells,
+    known: CellTotals,
     limits: Mapping[str, float],
     window: float,
 ) -> Iterator[Failing]:
@@ -104,10 +104,10 @@ def failing(
     for measure, limit in limits.items():
         if not counted.new.count(measure):
             continue
-        among = sum(each.total(measure) for each in known.values())
+        among = known.outcomes.total(measure)
         if not among:
             continue
-        usual = sum(each.count(measure) for each in known.values()) / among
+        usual = known.outcomes.count(measure) / among
         strongest, best = 0.0, None
         for span, then in earlier:
             bad, total = _since(counted.new, then.new, measure)
@@ -123,7 +123,7 @@ def failing(
             continue
         span, then = best
         cells = {
-            cell: _since(each, then.cells.get(cell, _NOTHING), measure)
+            cell: _since(each, then.cells.get(cell, NOTHING), measure)
             for cell, each in counted.cells.items()
         }
         yield Failing(
@@ -173,27 +173,24 @@ def _lone(failures: Sequence[int]) -> int:
     return min(max(failures, default=0), sum(max(each - _FEW, 0) for each in failures))
 
 
-def _usual(cells: Mapping[int, tuple[int, int]], known: Cells, measure: str) -> tuple[int, int]:
+def _usual(
+    cells: Mapping[int, tuple[int, int]], known: CellTotals, measure: str
+) -> tuple[int, int]:
     """Return what the old route has served, weighted by the clients of the new one.
 
     Unknown clients may be those that fail most, unless that is chance: the standard deviation of a
     count is about its square root.
     """
-    among = sum(each.total(measure) for each in known.values())
+    among = known.outcomes.total(measure)
     served = sum(total for _, total in cells.values())
-    share = sum(each.count(measure) for each in known.values()) / among
-    shares = {
-        cell: (each.count(measure) + share * _PRIOR) / (each.total(measure) + _PRIOR)
-        for cell, each in known.items()
-    }
-    surely = [
-        shares[cell]
-        for cell, each in known.items()
-        if each.count(measure) - 2 * sqrt(each.count(measure)) > share * each.total(measure)
-    ]
-    most = max(surely, default=share)
+    share = known.outcomes.count(measure) / among
+    shares, most = {}, None
+    for cell, each in known.cells.items():
+        bad, total = each.count(measure), each.total(measure)
+        shares[cell] = found = (bad + share * _PRIOR) / (total + _PRIOR)
+        if bad - 2 * sqrt(bad) > share * total:
+            most = found if most is None else max(most, found)
+    if most is None:
+        most = share
     expected = sum(total * shares.get(cell, most) for cell, (_, total) in cells.items())
     return round(expected / served * among), among
-
-
-_NOTHING = RouteOutcomes()

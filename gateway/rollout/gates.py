@@ -9,7 +9,7 @@ from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import PositiveInt, SectionModel, UnitText, matching
 from gateway.base.overrides import VersionKey
 from gateway.rollout.failing_operations import Failing
-from gateway.rollout.route_outcomes import RouteOutcomes
+from gateway.rollout.route_outcomes import NOTHING, RouteOutcomes
 
 
 class GateAction(StrEnum):
@@ -106,14 +106,14 @@ class GateEvidence(NamedTuple):
             nobody within it.
     """
 
-    old: RouteOutcomes = RouteOutcomes()
-    new: RouteOutcomes = RouteOutcomes()
+    old: RouteOutcomes = NOTHING
+    new: RouteOutcomes = NOTHING
     compared: int = 0
     differing: int = 0
-    before: RouteOutcomes = RouteOutcomes()
+    before: RouteOutcomes = NOTHING
     cells: tuple[RouteOutcomes, ...] = ()
-    served_old: RouteOutcomes = RouteOutcomes()
-    served_new: RouteOutcomes = RouteOutcomes()
+    served_old: RouteOutcomes = NOTHING
+    served_new: RouteOutcomes = NOTHING
     old_ceased: bool = False
     outlasts: bool = False
     fields: tuple[ViolatedField, ...] = ()

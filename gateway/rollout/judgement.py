@@ -49,16 +49,14 @@ def worst_moved(seen: GateEvidence, measure: str, limit: float, looks: int) -> M
     if not seen.outlasts or not seen.served_new.count(measure):
         return None
     convincing = CONVINCING + log(max(looks * len(seen.moved), 1))
-    found = [(_strength(cell, measure, limit), cell) for cell in seen.moved]
+    failed = (cell for cell in seen.moved if cell.since.count(measure))
+    found = [(_strength(cell, measure, limit), cell) for cell in failed]
     strength, worst = max(found, key=lambda each: each[0], default=(0.0, None))
     return worst if strength >= convincing else None
 
 
 def _strength(cell: MovedClients, measure: str, limit: float) -> float:
-    bad = cell.since.count(measure)
-    if not bad:
-        return 0.0
-    total = cell.since.total(measure)
+    bad, total = cell.since.count(measure), cell.since.total(measure)
     if bad < _NEARLY_ALL * total:
         return 0.0
     return share_above(

@@ -1,7 +1,8 @@
 """RouteOutcomes: how the requests on one route of a cutover ended, in sums that can be merged."""
 
 from collections.abc import Callable
-from operator import add, sub
+from dataclasses import dataclass, field
+from operator import add, attrgetter, sub
 from typing import Any, NamedTuple
 
 from gateway.base.errors import Blame, FaultCode
@@ -28,13 +29,6 @@ _PLACES = {name: place for place, name in enumerate(OUTCOMES)}
 _NAMED = {int(name): place for name, place in _PLACES.items() if name.isdigit()}
 FAILED = frozenset({_PLACES["4xx"], *_NAMED.values(), _PLACES["5xx"], _PLACES["conversion"]})
 """The places in OUTCOMES of requests that were refused or failed."""
-# The measures that are no outcomes: how many requests, and of how many.
-_APART = {
-    "overdue": ("overdue", "requests"),
-    "writes": ("failed_writes", "writes"),
-    "answers": ("violating", "checked"),
-    "write answers": ("violating_writes", "checked_writes"),
-}
 _CLASSES = [_PLACES[name] for name in ("2xx", "2xx", "2xx", "3xx", "4xx")]
 
 
@@ -86,27 +80,22 @@ class RouteOutcomes(NamedTuple):
     violating_writes: int = 0
 
     def plus(self, other: "RouteOutcomes") -> "RouteOutcomes":
-        return self._with(add, other)
+        return self if other is NOTHING else self._combined(add, other)
 
     def minus(self, earlier: "RouteOutcomes") -> "RouteOutcomes":
-        return self._with(sub, earlier)
+        return self if earlier is NOTHING else self._combined(sub, earlier)
 
-    def _with(self, operate: Callable[[Any, Any], Any], other: "RouteOutcomes") -> "RouteOutcomes":
-        ends = tuple(map(operate, self.ends, other.ends))
-        numbers: Any = (*self[:2], *self[3:]), (*other[:2], *other[3:])
-        requests, overdue, *sums = map(operate, *numbers)
-        return RouteOutcomes(requests, overdue, ends, *sums)
+    def _combined(
+        self, operate: Callable[[Any, Any], Any], other: "RouteOutcomes"
+    ) -> "RouteOutcomes":
+        ends = tuple(map(operate, self[2], other[2]))
+        return RouteOutcomes._make(
+            (*map(operate, self[:2], other[:2]), ends, *map(operate, self[3:], other[3:]))
+        )
 
     def count(self, measure: str) -> int:
         """Return the number of requests of a measure of `gates.MEASURES` or `gates.VIOLATIONS`."""
-        if measure in _APART:
-            found: int = getattr(self, _APART[measure][0])
-            return found
-        if measure == "other 4xx":
-            return self.ends[_PLACES["4xx"]]
-        if measure == "4xx":
-            return self.ends[_PLACES["4xx"]] + sum(self.ends[place] for place in _NAMED.values())
-        return self.ends[_PLACES[measure]]
+        return _COUNT[measure](self)
 
     def total(self, measure: str) -> int:
         """Return the number of requests of which a measure is a share.
@@ -114,10 +103,7 @@ class RouteOutcomes(NamedTuple):
         An outcome is one of the requests that have ended: one of an overdue request comes long
         after it was counted, maybe in another window.
         """
-        if measure in _APART:
-            found: int = getattr(self, _APART[measure][1])
-            return found
-        return sum(self.ends)
+        return _TOTAL[measure](self)
 
     @property
     def all_good(self) -> bool:
@@ -128,3 +114,54 @@ class RouteOutcomes(NamedTuple):
     def failures(self) -> int:
         """The number of requests that failed for no fault of the client."""
         return self.count("5xx") + self.count("conversion")
+
+
+NOTHING = RouteOutcomes()
+"""No requests."""
+
+
+@dataclass(slots=True)
+class CellTotals:
+    """The outcomes of requests by client.
+
+    Attributes:
+        cells: the outcomes by cell of clients; see `Cutover.cell_of`.
+    """
+
+    cells: dict[int, RouteOutcomes] = field(default_factory=dict)
+    outcomes: RouteOutcomes = NOTHING
+
+    def add_to(self, cell: int, more: RouteOutcomes) -> None:
+        self.outcomes = self.outcomes.plus(more)
+        known = self.cells.get(cell)
+        self.cells[cell] = more if known is None else known.plus(more)
+
+
+def _ends_at(*places: int) -> Callable[[RouteOutcomes], int]:
+    if len(places) == 1:
+        return lambda outcomes: outcomes.ends[places[0]]
+    return lambda outcomes: sum(outcomes.ends[place] for place in places)
+
+
+def _ended(outcomes: RouteOutcomes) -> int:
+    return sum(outcomes.ends)
+
+
+# How many requests each measure counts, and of how many. They are looked up thousands of times
+# in one judgement.
+_COUNT: dict[str, Callable[[RouteOutcomes], int]] = {
+    **{name: _ends_at(place) for name, place in _PLACES.items()},
+    "4xx": _ends_at(_PLACES["4xx"], *_NAMED.values()),
+    "other 4xx": _ends_at(_PLACES["4xx"]),
+    "overdue": attrgetter("overdue"),
+    "writes": attrgetter("failed_writes"),
+    "answers": attrgetter("violating"),
+    "write answers": attrgetter("violating_writes"),
+}
+_TOTAL: dict[str, Callable[[RouteOutcomes], int]] = {
+    **dict.fromkeys(_COUNT, _ended),
+    "overdue": attrgetter("requests"),
+    "writes": attrgetter("writes"),
+    "answers": attrgetter("checked"),
+    "write answers": attrgetter("checked_writes"),
+}

@@ -18,9 +18,9 @@ from heapq import nlargest
 
 from gateway.base.overrides import VersionKey
 from gateway.rollout.cutover import CutoverRoute
-from gateway.rollout.evidence import CellTotals, RouteCounts, RouteTotals
+from gateway.rollout.evidence import RouteCounts, RouteTotals
 from gateway.rollout.failing_operations import MOST_OPERATIONS
-from gateway.rollout.route_outcomes import RouteOutcomes
+from gateway.rollout.route_outcomes import CellTotals, RouteOutcomes
 from gateway.usage.delta import (
     BOUNDS,
     CutoverDelta,

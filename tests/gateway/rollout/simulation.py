@@ -6,7 +6,7 @@ services, and durations with a long tail.
 """
 
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -201,12 +201,15 @@ class _Sums:
         self.ends = [0] * len(OUTCOMES)
         self.seconds = self.squares = 0.0
         self.checked = self.violating = self.checked_writes = self.violating_writes = 0
-        self.fields: Counter[str] = Counter()
+        self.fields: dict[str, int] = {}
         self.operations: dict[str, _Sums] = {}
 
     def at(self, operation: str) -> "tuple[_Sums, _Sums]":
         """Return where a request is counted: here, and at its operation."""
-        return self, self.operations.setdefault(operation, _Sums())
+        of_operation = self.operations.get(operation)
+        if of_operation is None:
+            of_operation = self.operations[operation] = _Sums()
+        return self, of_operation
 
     def delta(self, place: tuple[str, int]) -> CutoverDelta:
         """Return it as the gateway hands it on."""
@@ -226,7 +229,7 @@ class _Sums:
             self.violating,
             self.checked_writes,
             self.violating_writes,
-            dict(self.fields),
+            self.fields,
             {
                 name: OperationDelta(
                     each.requests, each.overdue, each.ends, each.checked, each.violating
@@ -268,14 +271,20 @@ class _Counts:
             sums.violating += bool(asked.fields)
             sums.checked_writes += write
             sums.violating_writes += write and bool(asked.fields)
-        self._at(second, place).fields.update(asked.fields)
+        fields = self._at(second, place).fields
+        for name in asked.fields:
+            fields[name] = fields.get(name, 0) + 1
 
     def take(self, second: int) -> list[CutoverDelta]:
         """Return the deltas of a second."""
         return [sums.delta(place) for place, sums in self._due.pop(second, {}).items()]
 
     def _at(self, second: int, place: tuple[str, int]) -> _Sums:
-        return self._due[second].setdefault(place, _Sums())
+        due = self._due[second]
+        sums = due.get(place)
+        if sums is None:
+            sums = due[place] = _Sums()
+        return sums
 
 
 def simulate(

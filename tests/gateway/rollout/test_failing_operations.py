@@ -13,7 +13,7 @@ from gateway.rollout.failing_operations import (
 )
 from gateway.rollout.gates import GateEvidence, GateLimits, GateOutcome
 from gateway.rollout.judgement import judge
-from gateway.rollout.route_outcomes import UNCELLED, RouteOutcomes
+from gateway.rollout.route_outcomes import UNCELLED, CellTotals, RouteOutcomes
 from tests.gateway.rollout.outcomes import outcomes
 
 NONE = CountedOperation()
@@ -37,10 +37,12 @@ def found(
     total = RouteOutcomes()
     for each in new.values():
         total = total.plus(each)
-    known = {50: outcomes(200), 60: outcomes(200)} if known is None else known
+    of_old = CellTotals()
+    for cell, each in ({50: outcomes(200), 60: outcomes(200)} if known is None else known).items():
+        of_old.add_to(cell, each)
     before = earlier or [(12.0, NONE)]
     return tuple(
-        failing("POST /orders", CountedOperation(old, total, new), before, known, LIMITS, 30.0)
+        failing("POST /orders", CountedOperation(old, total, new), before, of_old, LIMITS, 30.0)
     )
 
 
