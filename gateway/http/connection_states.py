@@ -18,8 +18,7 @@ queue. The state is that of the task, since deadlines, shutdowns and lost connec
 - In ENDING, no further request is answered, and received bytes are dropped until the transport is
   closed.
 
-All events come from `ClientConnection` and its base `RequestReceiver`, so an illegal one is a bug
-in these.
+All events come from `ClientConnection`, so an illegal one is a bug there.
 
 Connections to services
 =======================

@@ -1,9 +1,9 @@
 """Transports: writes that are batched, and reads that are parsed in slices.
 
-Sending bytes wakes the process that waits for them, most often on another processor, which costs
-more than sending. `WriteBatch` sends the bytes of all connections at the end of an iteration of the
-event loop, so a process with many requests wakes once. `PacedReader` parses input that is expensive
-to parse in slices, with other connections served in between.
+Sending bytes wakes the receiving process, most often on another processor, which costs more than
+sending. `BatchingTransport` sends the bytes of all connections at the end of an iteration of the
+event loop, so a process that gets many requests wakes once. `PacedReader` parses input that is
+expensive to parse in slices, and other connections are served in between.
 """
 
 import asyncio
@@ -13,123 +13,103 @@ from typing import Any, Final
 
 _log = logging.getLogger(__name__)
 
-# With so many, they are sent at once, so that the end of a turn does not take long.
+# A batch of this size is sent at once, so that the end of an iteration does not take long.
 _MOST: Final = 64
-# More bytes are sent at once: to keep them would be a second buffer beside that of the transport.
+# More bytes are sent at once, instead of being buffered here and in the transport.
 _LARGE: Final = 64 * 1024
 
 
-class WriteBatch:
-    """Holds the transports that have bytes to send at the end of the turn.
-
-    Args:
-        loop: the event loop.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._waiting: list[BatchingTransport] = []
-
-    def add(self, transport: "BatchingTransport") -> None:
-        """Have the bytes of a transport sent at the end of the turn."""
-        waiting = self._waiting
-        waiting.append(transport)
-        if len(waiting) == 1:
-            self._loop.call_soon(self._flush)
-        elif len(waiting) >= _MOST:
-            self._flush()
-
-    def _flush(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for transport in waiting:
-            kept, transport.kept = transport.kept, b""
-            try:  # in this frame, for speed: see `BatchingTransport.flush`
-                if kept and not transport.own.is_closing():
-                    transport.own.write(kept)
-            except Exception:  # the others have theirs
-                _log.exception("a connection took no bytes")
-                transport.own.abort()
-
-
 class BatchingTransport:
-    """A transport that can also send at the end of the turn; it has the methods of asyncio's.
+    """A transport that can also send at the end of the iteration of the event loop.
 
-    Whatever is asked of it happens behind what was written before.
+    It has the methods of asyncio's transports. Each call takes effect after the bytes that were
+    written before.
 
     Args:
         own: the transport that sends.
-        writes: what sends at the end of the turn.
+        batch: the transports with bytes to send; all connections of a process share the list.
 
     Attributes:
-        own: the transport that sends.
-        kept: what is sent at the end of the turn.
+        kept: the bytes to send at the end of the iteration.
     """
 
-    __slots__ = ("_writes", "kept", "own")
+    __slots__ = ("_batch", "kept", "own")
 
-    def __init__(self, own: asyncio.Transport, writes: WriteBatch) -> None:
+    def __init__(self, own: asyncio.Transport, batch: "list[BatchingTransport]") -> None:
         self.own = own
-        self._writes = writes
+        self._batch = batch
         self.kept = b""
 
     def write(self, data: bytes) -> None:
-        """Send bytes at once."""
         self.flush()
         self.own.write(data)
 
     def write_soon(self, data: bytes) -> None:
-        """Send bytes at the end of the turn, if they are few and the first of the turn."""
+        """Send bytes at the end of the iteration, if they are few and its first ones."""
         if self.kept or len(data) > _LARGE:
             self.write(data)
-        else:
-            self.kept = data
-            self._writes.add(self)
+            return
+        self.kept = data
+        batch = self._batch
+        batch.append(self)
+        if len(batch) == 1:
+            asyncio.get_running_loop().call_soon(_send_batch, batch)
+        elif len(batch) >= _MOST:
+            _send_batch(batch)
 
     def flush(self) -> None:
-        """Send what was kept; a transport that is closing by itself takes no more."""
+        """Send the kept bytes, unless the transport is closing."""
         kept, self.kept = self.kept, b""
         if kept and not self.own.is_closing():
             self.own.write(kept)
 
     def close(self) -> None:
-        """Close the connection once all is sent."""
         self.flush()
         self.own.close()
 
     def abort(self) -> None:
-        """Close the connection at once; what is not sent is lost."""
         self.kept = b""
         self.own.abort()
 
     def write_eof(self) -> None:
-        """Close the sending side once all is sent."""
         self.flush()
         self.own.write_eof()
 
     def get_write_buffer_size(self) -> int:
-        """Return how many bytes are not sent yet."""
         return len(self.kept) + self.own.get_write_buffer_size()
 
     def set_write_buffer_limits(self, high: int) -> None:
-        """Set with how many bytes that wait the protocol is asked to pause."""
         self.flush()
         self.own.set_write_buffer_limits(high)
 
     def is_closing(self) -> bool:
-        """Return whether the connection is closing, or closed."""
         return self.own.is_closing()
 
     def pause_reading(self) -> None:
-        """Read no more."""
         self.own.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read again."""
         self.own.resume_reading()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return what is known of the connection by a name, such as `socket`."""
         return self.own.get_extra_info(name, default)
+
+
+WriteBatch = list[BatchingTransport]
+"""The transports with bytes to send at the end of the iteration of the event loop."""
+
+
+def _send_batch(batch: WriteBatch) -> None:
+    transports = batch[:]
+    batch.clear()
+    for transport in transports:
+        kept, transport.kept = transport.kept, b""
+        try:  # in this frame, for speed: see `BatchingTransport.flush`
+            if kept and not transport.own.is_closing():
+                transport.own.write(kept)
+        except Exception:  # the others are still sent
+            _log.exception("a connection took no bytes")
+            transport.own.abort()
 
 
 SLICE = 4096

@@ -61,8 +61,8 @@ class Serving:
         self._log = RequestLog(loop)
         self._recorder = Recorder(loop, deliver)
         self._export = export
-        writes = WriteBatch(loop)
-        self._pool = Pool(self._recorder.count, writes)
+        batch: WriteBatch = []
+        self._pool = Pool(self._recorder.count, batch)
         self._contracts = Contracts(reloader.folder)
         self._sampling = Sampling(self._contracts, self._recorder)
         load = Load(time_used(), shadow_load)
@@ -73,7 +73,7 @@ class Serving:
         self._pipeline = Pipeline(reloader.latest, self._pool, self._shadows, begin, record, traces)
         self._pipeline.overrides = overrides
         self._server = ClientServer(
-            self._pipeline, partial(self._recorder.count, "client_bounds"), writes
+            self._pipeline, partial(self._recorder.count, "client_bounds"), batch
         )
         self._other_listeners: dict[int, socket.socket] = {}
         self._standing_in: dict[int, Acceptor] = {}

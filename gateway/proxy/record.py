@@ -7,18 +7,14 @@ line (`RequestLog`) and counts it (`Recorder`), once for each iteration of the e
 import asyncio
 import logging
 import re
-import secrets
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
-from itertools import count
 from random import getrandbits
 from time import perf_counter, time
 from typing import Final, NamedTuple
 
 import msgspec
-from aiohttp import StreamReader
-from aiohttp.streams import EMPTY_PAYLOAD
 from msgspec import UNSET, UnsetType
 
 from gateway.base.addresses import Network
@@ -27,14 +23,7 @@ from gateway.base.errors import Blame, FaultCode
 from gateway.base.headers import DIGESTS, FieldLines, HeaderFields
 from gateway.base.overrides import VersionKey
 from gateway.http.client.message import (
-    REQUEST_ID,
-    X_REQUEST_ID,
-    ClientRequest,
-    ClientResponse,
-    ClientTransport,
-    RequestMessage,
-    is_loggable,
-    loggable_path,
+    ClientExchange,
 )
 from gateway.http.limits import Limits
 from gateway.observe.log import encode_into, fitting, now, output
@@ -58,131 +47,61 @@ from gateway.versions.version import Version
 
 _log = logging.getLogger(__name__)
 
-# Request ids are unique without a system call for each; no security depends on them. The numbers
-# have twelve digits, so that all ids have 32.
-_id_prefix: Final = secrets.token_hex(10)
-_id_count: Final = count(10**11)
 
-
-class Exchange(ClientRequest, ClientResponse):
-    """One request and its answer; each step of the handler fills in attributes.
-
-    Attributes:
-        request_id: the client's X-Request-Id if it is safe to log, else a new one.
-        request_id_given: whether it is the client's.
-        method: the method of the request.
-        path: the path of the request as it can be logged, without the query, which may hold
-            secrets.
-        client: the name of the client; empty if it has none.
-        endpoint: the endpoint that matches the path; None if no endpoint does.
-        version: the chosen version; None if none was chosen.
-        fields: the header fields that every answer of that version carries.
-        plan: the plan for the request; None if the request was refused.
-        cutover_route: the side of a cutover that the request took; None if it took none.
-        target: the address of the target that answered or failed; None if none did.
-        service_status: the status of its answer; 0 if there was none.
-        converted: whether a body was converted.
-        copy: a copy of the answer if its route is checked; None if not, or if it is too large.
-        code: the code of the fault; None if there was no fault.
-        cause: the cause of the fault, for the log only.
-        mapped_links: the links that a conversion of the answer's body has mapped; None without one.
-        unmapped_links: the number of links that fit no endpoint, by their places: a header field,
-            `body` or `request`; None if there are none.
-        dropped_digests: the names of the fields of digests and signatures that were dropped, since
-            a conversion altered the body; None if there are none.
-        unmapped_link: the first of those links; None if there is none.
-        trace_id: the id of the trace that the request belongs to; None unless requests are traced.
-        trace_fields: the fields by which the service goes on with the trace; empty if it does by
-            those of the request as they are.
-        span: what becomes the spans of the request; None unless it is sampled.
-        aborted: whether the response ended before it was complete.
-        began: when the head of the request had arrived, in monotonic seconds.
-        sent: when the request was sent to the service, in monotonic seconds; 0 if it was not.
-        answered: when the head of the service's response had arrived, in monotonic seconds; 0 if
-            it did not arrive.
-        ended: when the answer was written, or had failed, in monotonic seconds; 0 before.
-    """
-
-    __slots__ = (
-        *("aborted", "answered", "authority", "began", "bytes_sent", "cause"),
-        *(
-            "chunked",
-            "client",
-            "code",
-            "connection",
-            "content",
-            "converted",
-            "copy",
-            "cutover_route",
-            "dropped_digests",
-        ),
-        *("ended", "endpoint", "fields"),
-        *("has_body", "keep_alive", "length", "mapped_links", "message", "method"),
-        *("path", "peer", "plan"),
-        *(
-            "request_id",
-            "request_id_given",
-            "sent",
-            "service_status",
-            "snapshot",
-            "span",
-            "status",
-            "target",
-        ),
-        *("trace_fields", "trace_id", "unmapped_link", "unmapped_links", "version"),
-    )
+class Exchange(ClientExchange):
+    """One request and its response; each phase of the pipeline sets attributes."""
 
     snapshot: Snapshot
-
-    def __init__(
-        self, connection: ClientTransport, message: RequestMessage, content: StreamReader
-    ) -> None:
-        self.began = perf_counter()
-        self.connection = connection
-        self.message = message
-        self.content = content
-        self.has_body = content is not EMPTY_PAYLOAD
-        self.length: int | None = None
-        self.authority = ""
-        self.keep_alive: bool = not message.should_close
-        self.chunked = False
-        self.status = 0
-        self.bytes_sent = 0
-        self.method: str = message.method
-        self.peer = connection.peer
-        self.client: str = ANONYMOUS
-        self.endpoint: Endpoint | None = None
-        self.version: Version | None = None
-        self.fields: FieldLines = ()
-        self.plan: Plan | None = None
-        self.cutover_route: CutoverRoute | None = None
-        self.target: str | None = None
-        self.service_status = 0
-        self.converted = False
-        self.copy: ResponseCopy | None = None
-        self.code: str | None = None
-        self.cause: str | None = None
-        self.mapped_links: set[str] | None = None
-        self.unmapped_links: dict[str, int] | None = None
-        self.dropped_digests: list[str] | None = None
-        self.unmapped_link: str | None = None
-        self.trace_id: str | None = None
-        self.trace_fields: FieldLines = ()
-        self.span: RequestSpan | None = None
-        self.aborted = False
-        self.sent = 0.0
-        self.answered = 0.0
-        self.ended = 0.0
-        path = message.path
-        if "?" in path:
-            path = path.partition("?")[0]
-        self.path = path if is_loggable(path) else loggable_path(path)
-        given = message.headers.get(X_REQUEST_ID)
-        self.request_id_given = False
-        if given is not None and REQUEST_ID.match(given):
-            self.request_id, self.request_id_given = given, True
-        else:  # 32 hexadecimal digits, so that it can be the id of a trace as well
-            self.request_id = f"{_id_prefix}{next(_id_count)}"
+    """The snapshot by which the request is answered."""
+    client: str = ANONYMOUS
+    """The name of the client; empty if it has none."""
+    endpoint: Endpoint | None = None
+    """The endpoint that matches the path; None if no endpoint does."""
+    version: Version | None = None
+    """The selected version; None if none was selected."""
+    fields: FieldLines = ()
+    """The header fields that every response of that version carries."""
+    plan: Plan | None = None
+    """The plan for the request; None if the request was refused."""
+    cutover_route: CutoverRoute | None = None
+    """The side of a cutover that the request took; None if it took none."""
+    target: str | None = None
+    """The address of the target that responded or failed; None if none did."""
+    service_status: int = 0
+    """The status of the service's response; 0 if there was none."""
+    converted: bool = False
+    """Whether a body was converted."""
+    copy: "ResponseCopy | None" = None
+    """A copy of the response if its route is checked; None if not, or if it is too large."""
+    code: str | None = None
+    """The code of the fault; None if there was no fault."""
+    cause: str | None = None
+    """The cause of the fault, for the log only."""
+    mapped_links: set[str] | None = None
+    """The links that a conversion of the response's body has mapped; None without one."""
+    unmapped_links: dict[str, int] | None = None
+    """The number of links that fit no endpoint, by their places: a header field, `body` or
+    `request`; None if there are none."""
+    unmapped_link: str | None = None
+    """The first of those links."""
+    dropped_digests: list[str] | None = None
+    """The names of the fields of digests and signatures that were dropped, since a conversion
+    altered the body; None if there are none."""
+    trace_id: str | None = None
+    """The id of the trace that the request belongs to; None unless requests are traced."""
+    trace_fields: FieldLines = ()
+    """The fields by which the service continues the trace; empty if those of the request do."""
+    span: "RequestSpan | None" = None
+    """The data for the spans of the request; None unless it is sampled."""
+    aborted: bool = False
+    """Whether the response ended before it was complete."""
+    sent: float = 0.0
+    """When the request was sent to the service, in monotonic seconds; 0 if it was not."""
+    answered: float = 0.0
+    """When the head of the service's response had arrived, in monotonic seconds; 0 if it did
+    not."""
+    ended: float = 0.0
+    """When the response was written, or had failed, in monotonic seconds; 0 before."""
 
     @property
     def limits(self) -> Limits:

@@ -17,22 +17,22 @@ class ClientServer(Server):
     Args:
         answers: the handler of the requests.
         reached: a function that is called whenever a bound on clients is reached.
-        writes: what sends the answers of a turn of the event loop.
+        batch: the transports that send at the end of the iteration of the event loop.
     """
 
     def __init__(
-        self, answers: HttpHandler[Any], reached: Callable[[ClientBound], None], writes: WriteBatch
+        self, answers: HttpHandler[Any], reached: Callable[[ClientBound], None], batch: WriteBatch
     ) -> None:
         super().__init__(_unused, handler_cancellation=True)
         self._answers = answers
         self._totals = ClientTotals(reached, max_clients())
-        self._writes = writes
+        self._batch = batch
         self._emptied = asyncio.Event()
         self._finishing = False
 
     def __call__(self) -> ClientConnection:
         """Return the protocol for a new connection."""
-        return ClientConnection(self, self._answers, self._totals, self._writes, self._loop)
+        return ClientConnection(self, self._answers, self._totals, self._batch, self._loop)
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         """Count a connection."""

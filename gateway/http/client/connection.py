@@ -1,9 +1,8 @@
 """Client connections: aiohttp's protocol and parser, with a faster loop over the requests.
 
 aiohttp's own loop creates a task, a request object and a response object for every request, which
-costs as much as all other work of the gateway. `RequestReceiver` feeds aiohttp's parser in pieces
-that end where a head or a body ends, and bounds the head. `ClientConnection` answers the requests
-one after the other.
+costs as much as all other work of the gateway. `ClientConnection` feeds aiohttp's parser in pieces
+that end where a head or a body ends, bounds the head, and answers the requests one after the other.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.http.bounds import ByteBudget, Deadline
 from gateway.http.client import request_parsing
 from gateway.http.client.message import (
-    ClientResponse,
+    ClientExchange,
     ClientTransport,
     RequestMessage,
     Tunnel,
@@ -42,6 +41,8 @@ from gateway.http.client.request_parsing import (
 from gateway.http.connection_states import BETWEEN, CLIENT_TRANSITIONS, ClientEvent, ClientState
 from gateway.http.limits import Limits
 from gateway.http.transport import BatchingTransport, WriteBatch
+
+_log = logging.getLogger(__name__)
 
 _ALL_WAITING = 96 * 1024 * 1024
 
@@ -86,7 +87,7 @@ class ClientTotals:
     waiting: ByteBudget = field(default_factory=lambda: ByteBudget(_ALL_WAITING))
 
 
-E = TypeVar("E", bound=ClientResponse)
+E = TypeVar("E", bound=ClientExchange)
 
 
 class HttpHandler(Protocol[E]):
@@ -128,45 +129,50 @@ _Parsed = Sequence[tuple[RawRequestMessage, StreamReader]]
 _REQUEST = CLIENT_TRANSITIONS.after(ClientEvent.REQUEST)
 _ASKED = _REQUEST[_IDLE]
 _OTHER_PROTOCOL = malformed("it is of another protocol")
+# The seconds in which bytes that a client still sends after its response are read and dropped.
+_LINGER = 5.0
+_AGAIN = ((b"Retry-After", b"1"),)
+
+_LAST, _ENDING = ClientState.LAST, ClientState.ENDING
+_TAKE = CLIENT_TRANSITIONS.after(ClientEvent.TAKE)
+_ANSWERED = CLIENT_TRANSITIONS.after(ClientEvent.ANSWERED)
+_LAST_ANSWERED = CLIENT_TRANSITIONS.after(ClientEvent.LAST_ANSWERED)
 
 
-class RequestReceiver(RequestHandler):
-    """Receives requests of a client, and holds the state of its connection.
+class ClientConnection(RequestHandler):
+    """A client's connection: receives requests, and answers them one after the other.
+
+    `gateway.http.connection_states` describes its states.
 
     Args:
         server: the server that accepted the connection.
-        limits: the limits for the connection.
+        handler: answers the requests.
         totals: the counts of connections and tunnels in this process.
+        batch: the transports that send at the end of the iteration of the event loop.
         loop: the event loop.
-        too_slow: a function that is called when the deadline of the connection passes.
+
+    Attributes:
+        peer: the IP address of the client.
+        own: the address and port of the socket that the client connected to.
+        stall_seconds: the seconds in which a client has to send, or receive, a share of a body.
     """
 
     __slots__ = (
-        "_arriving",
-        "_deadline",
-        "_dropped",
-        "_due",
-        "_last",
-        "_limits",
-        "_line",
-        "_method",
-        "_rest",
-        "_resuming",
-        "_seam",
-        "_state",
-        "_totals",
-        "_unfinished",
-        "_unread",
+        *("_arriving", "_batch", "_deadline", "_dropped", "_due", "_exchange", "_handler", "_last"),
+        *("_limits", "_line", "_method", "_passed", "_rest", "_resuming", "_seam", "_state"),
+        *("_totals", "_tunnel", "_unfinished", "_unread", "_unsent", "own", "peer"),
+        "stall_seconds",
     )
 
     def __init__(
         self,
         server: Server,
-        limits: Limits,
+        handler: HttpHandler[Any],
         totals: ClientTotals,
+        batch: WriteBatch,
         loop: asyncio.AbstractEventLoop,
-        too_slow: Callable[[], None],
     ) -> None:
+        limits = handler.limits
         super().__init__(
             server,
             loop=loop,
@@ -180,21 +186,66 @@ class RequestReceiver(RequestHandler):
         )
         self._limits = limits
         self._totals = totals
-        self._deadline = Deadline(loop, too_slow)
+        self._handler = handler
+        self._batch = batch
+        self._deadline = Deadline(loop, self._too_slow)
         self._state = ClientState.IDLE
+        self.peer = self.own = ""
+        self.stall_seconds = limits.stall_seconds
+        self._exchange: ClientExchange | None = None  # the one under way
+        self._tunnel: Tunnel | None = None
+        self._passed = self._unsent = 0
         self._arriving: StreamReader | None = None  # the body that is being parsed
-        self._due: int | None = 0  # how much of it is still to come; None if it has chunks
+        self._due: int | None = 0  # the bytes of it still to come; None for a chunked body
         self._last = False  # whether no request can follow the one that is being parsed
         self._line: bytes | None = b""  # of a head, while its first line is incomplete
-        self._method = ""  # of a head that the parser gets with another one
+        self._method = ""  # of a head that is parsed with another method
         self._unread = UNREAD  # stands for a head that cannot be parsed
-        self._seam = b""  # the last bytes parsed, in which the end of a head may have begun
+        self._seam = b""  # the last parsed bytes, in which the end of a head may have begun
         # The bytes of the incomplete head; in a chunked body, those since the last content, which
         # are framing and trailer fields.
         self._unfinished = 0
-        self._rest = b""  # what waits to be parsed
-        self._dropped = False  # whether bytes came behind the last request
+        self._rest = b""  # the bytes that wait to be parsed
+        self._dropped = False  # whether bytes arrived after the last request
         self._resuming = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Store the two addresses; refuse the connection if there are too many."""
+        peer = transport.get_extra_info("peername")  # None if the client has disconnected
+        self.peer = plain_address(peer[0]) if peer else ""
+        host, port = transport.get_extra_info("sockname")[:2]
+        host = plain_address(host)
+        self.own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        joined = BatchingTransport(cast(asyncio.Transport, transport), self._batch)
+        # All that waits is counted: below a mark that is higher, ten thousand clients may each
+        # leave a small answer.
+        joined.set_write_buffer_limits(0)
+        super().connection_made(cast(asyncio.Transport, joined))
+        self._deadline.set(self._limits.idle_seconds)
+        if self._totals.connections > min(self._limits.connections, self._totals.most):
+            detail = "Too many clients are connected; try again."
+            fault = Fault(FaultCode.OVERLOADED, detail, fields=_AGAIN)
+            self._turn_away(ClientBound.CONNECTIONS, fault)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Close the state and cancel the deadline."""
+        self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.LOST]
+        self._deadline.cancel()
+        self._totals.waiting.release(self.give_way)
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Write no more; count what waits of an answer that has ended, which nobody drains."""
+        super().pause_writing()
+        if self._exchange is None and self.transport is not None:
+            self._totals.waiting.hold(self.give_way, self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """Write again."""
+        self._totals.waiting.release(self.give_way)
+        super().resume_writing()
+
+    # Receiving requests.
 
     def data_received(self, data: bytes) -> None:
         """Parse received bytes; a malformed body raises an error in its reader."""
@@ -436,97 +487,6 @@ class RequestReceiver(RequestHandler):
     def _new_parser(self) -> HttpRequestParser:
         return request_parsing.new_parser(self, self._loop, self._limits, self._read_bufsize)
 
-
-_log = logging.getLogger(__name__)
-
-# For how many seconds bytes that a client still sends after its answer are read and dropped.
-_LINGER = 5.0
-_AGAIN = ((b"Retry-After", b"1"),)
-
-_LAST, _ENDING = ClientState.LAST, ClientState.ENDING
-_TAKE = CLIENT_TRANSITIONS.after(ClientEvent.TAKE)
-_ANSWERED = CLIENT_TRANSITIONS.after(ClientEvent.ANSWERED)
-_LAST_ANSWERED = CLIENT_TRANSITIONS.after(ClientEvent.LAST_ANSWERED)
-
-
-class ClientConnection(RequestReceiver):
-    """A client's connection: answers the requests that `RequestReceiver` receives.
-
-    Its states are defined in `client_state`.
-
-    Args:
-        server: the server that accepted the connection.
-        answers: the handler of its requests.
-        totals: the counts of connections and tunnels in this process.
-        writes: what sends the answers of a turn of the event loop.
-        loop: the event loop.
-    """
-
-    __slots__ = (
-        "_answers",
-        "_down",
-        "_passed",
-        "_tunnel",
-        "_unsent",
-        "_writes",
-        "own",
-        "peer",
-        "stall_seconds",
-    )
-
-    def __init__(
-        self,
-        server: Server,
-        answers: HttpHandler[Any],
-        totals: ClientTotals,
-        writes: WriteBatch,
-        loop: asyncio.AbstractEventLoop,
-    ) -> None:
-        super().__init__(server, answers.limits, totals, loop, self._too_slow)
-        self._answers = answers
-        self._writes = writes
-        self._down: ClientResponse | None = None
-        self._tunnel: Tunnel | None = None
-        self._passed = self._unsent = 0
-        self.peer = self.own = ""
-        self.stall_seconds = self._limits.stall_seconds
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Store the two addresses; refuse the connection if there are too many."""
-        peer = transport.get_extra_info("peername")  # None if the client has disconnected
-        self.peer = plain_address(peer[0]) if peer else ""
-        host, port = transport.get_extra_info("sockname")[:2]
-        host = plain_address(host)
-        self.own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        joined = BatchingTransport(cast(asyncio.Transport, transport), self._writes)
-        # All that waits is counted: below a mark that is higher, ten thousand clients may each
-        # leave a small answer.
-        joined.set_write_buffer_limits(0)
-        super().connection_made(cast(asyncio.Transport, joined))
-        self._deadline.set(self._limits.idle_seconds)
-        if self._totals.connections > min(self._limits.connections, self._totals.most):
-            detail = "Too many clients are connected; try again."
-            fault = Fault(FaultCode.OVERLOADED, detail, fields=_AGAIN)
-            self._turn_away(ClientBound.CONNECTIONS, fault)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        """Close the state and cancel the deadline."""
-        self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.LOST]
-        self._deadline.cancel()
-        self._totals.waiting.release(self.give_way)
-        super().connection_lost(exc)
-
-    def pause_writing(self) -> None:
-        """Write no more; count what waits of an answer that has ended, which nobody drains."""
-        super().pause_writing()
-        if self._down is None and self.transport is not None:
-            self._totals.waiting.hold(self.give_way, self.transport.get_write_buffer_size())
-
-    def resume_writing(self) -> None:
-        """Write again."""
-        self._totals.waiting.release(self.give_way)
-        super().resume_writing()
-
     # Timeouts, and the end of the connection.
 
     def _too_slow(self) -> None:
@@ -545,8 +505,8 @@ class ClientConnection(RequestReceiver):
             else:
                 self._totals.reached(ClientBound.STALL_SECONDS)
                 self.cut()
-        elif self._tunnel is not None and self._down is not None:
-            before, self._passed = self._passed, self._down.bytes_sent + self._tunnel.received
+        elif self._tunnel is not None and self._exchange is not None:
+            before, self._passed = self._passed, self._exchange.bytes_sent + self._tunnel.received
             if self._passed > before:
                 self._deadline.set(self._limits.tunnel_seconds)
             else:
@@ -564,7 +524,7 @@ class ClientConnection(RequestReceiver):
         self._totals.reached(bound)
         self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.REFUSE]
         try:
-            self._answers.refuse(self._answers.begin(self, self._unread, EMPTY_PAYLOAD), fault)
+            self._handler.refuse(self._handler.begin(self, self._unread, EMPTY_PAYLOAD), fault)
         finally:  # no deadline is left that would close the connection
             self._close_transport()
 
@@ -628,8 +588,8 @@ class ClientConnection(RequestReceiver):
     def finish(self) -> None:
         """Close the connection, after any answer that is under way or due."""
         self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.FINISH]
-        if self._down is not None:
-            self._down.keep_alive = False
+        if self._exchange is not None:
+            self._exchange.keep_alive = False
         elif self.transport is not None and self._state is ClientState.ENDING:
             self.transport.close()
 
@@ -687,11 +647,11 @@ class ClientConnection(RequestReceiver):
         self._request_in_progress = True
         try:
             if isinstance(message, RawRequestMessage):
-                self._down = down = self._answers.begin(self, message, content)
+                self._exchange = down = self._handler.begin(self, message, content)
                 if self._state is _LAST or message.upgrade:
                     # After an Upgrade request the parser stops, so no request can follow.
                     down.keep_alive = False
-                await self._answers.answer(down)
+                await self._handler.answer(down)
             else:
                 down = self._refuse(message, content)
             if self._paused:  # a pipelining client that does not read waits here
@@ -703,7 +663,7 @@ class ClientConnection(RequestReceiver):
             self.cut()
             keep = False
         finally:
-            self._down = None
+            self._exchange = None
             if self._tunnel is not None:
                 self._tunnel = None
                 self._totals.tunnels -= 1
@@ -712,14 +672,14 @@ class ClientConnection(RequestReceiver):
                 self._handler_waiter.set_result(None)
         return keep
 
-    def _refuse(self, message: object, content: StreamReader) -> ClientResponse:
+    def _refuse(self, message: object, content: StreamReader) -> ClientExchange:
         assert isinstance(message, RefusedRequest)  # no other stands in the queue
         if message.fault == too_heavy(self._limits):
             self._totals.reached(ClientBound.HEADER_BYTES)
-        down: ClientResponse = self._answers.begin(self, message.message, content)
-        self._down = down
+        down: ClientExchange = self._handler.begin(self, message.message, content)
+        self._exchange = down
         down.keep_alive = False
-        self._answers.refuse(down, message.fault)
+        self._handler.refuse(down, message.fault)
         return down
 
     async def _read_rest(self, content: StreamReader) -> bool:

@@ -1,11 +1,12 @@
 """The request and the response of one exchange with a client, and the state of its socket.
 
-`ClientRequest` checks the head and reads the body; `ClientResponse` writes the response. Both are
-base classes of `gateway.proxy.record.Exchange`.
+`ClientExchange` checks the head of the request, reads its body, and writes the response. It is the
+base class of `gateway.proxy.record.Exchange`.
 """
 
 import asyncio
 import re
+import secrets
 import select
 import socket
 import struct
@@ -14,13 +15,16 @@ from fcntl import ioctl
 from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import IPv6Address
+from itertools import count
 from termios import TIOCOUTQ
+from time import perf_counter
 from typing import Any, Final, Protocol, Self
 from urllib.parse import quote
 
 from aiohttp import StreamReader
 from aiohttp.http import HttpVersion10, HttpVersion11, RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestPayloadError
 from multidict import istr
 
@@ -167,27 +171,250 @@ class ClientTransport(Protocol):
         ...
 
 
-class ClientResponse(Protocol):
-    """The response of an exchange, as it is written to the client.
+# RFC 3986, section 3.2.2, as far as hosts use it: a name, an IPv4 or a bracketed IPv6 address,
+# and a port. Other characters would be forwarded and misread by services: a comma, for instance,
+# would make two hosts of X-Forwarded-Host.
+_AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|[A-Za-z0-9\-._~]+)(?::[0-9]{0,5})?\Z")
+LONGEST_AUTHORITY: Final = 260
+"""A host name has at most 253 characters (RFC 1035, section 2.3.4), a port 5 digits."""
+# The look-up of such a name is faster, since it is not examined each time.
+_HOST: Final = istr("Host")
+_TRANSFER_ENCODING: Final = istr("Transfer-Encoding")
+_CONTENT_LENGTH: Final = istr("Content-Length")
+_EXPECT: Final = istr("Expect")
+# A service may misread a length of more digits.
+_DIGITS: Final = 18
+# A body of more bytes is streamed, since one that is held takes memory until it is answered.
+_SMALL: Final = 16 * 1024
+X_REQUEST_ID: Final = istr("X-Request-Id")
+"""The name of the field of request ids."""
+REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}\Z")
+"""The pattern of request ids that may be written to a log unchanged."""
 
-    The head is written from raw field lines, so that the bytes, the order and the case of the
-    service's fields are preserved.
+# Fields that Connection must not name, beside those that the rules read.
+_CREDENTIALS = frozenset({b"authorization", b"cookie"})
+
+# A site has a network of this prefix, and all of its addresses (RFC 4291, section 2.5.4).
+_ONE_SITE = 64
+
+_SAFE = "/%:@!$&'()*+,;=~[]"
+is_loggable: Final = re.compile(rf"/[A-Za-z0-9_.\-{re.escape(_SAFE)}]*\Z").match
+"""Returns a match if a path can be written to a JSON log without escapes."""
+
+# Request ids are unique without a system call for each; no security depends on them. The numbers
+# have twelve digits, so that all ids have 32.
+_id_prefix: Final = secrets.token_hex(10)
+_id_count: Final = count(10**11)
+
+
+class ClientExchange:
+    """One request of a client, and the response that is written to it.
+
+    `read` checks the head, and `arrived` or `pieces` returns the body. The response is written
+    whole by `send` or `send_head`, or in pieces by `begin`, `write` and `end`. The field lines are
+    written as they are, so that the bytes, the order and the case of the service's fields are
+    preserved.
 
     Attributes:
-        connection: the connection to write to.
+        connection: the connection to the client.
         message: the parsed head of the request.
-        chunked: whether the body is sent in chunks.
+        method: the method of the request.
+        content: the stream of the body of the request.
+        has_body: whether the request has a body; an empty chunked body counts.
+        length: the declared length of that body in bytes; None until the head is read, or if none
+            is declared.
+        peer: the IP address that the request came from.
+        authority: the host and port that the client used; empty until the head is read.
+        path: the path of the request as it can be logged, without the query, which may hold
+            secrets.
+        request_id: the client's X-Request-Id if it is safe to log, else a new one.
+        request_id_given: whether it is the client's.
+        began: when the head of the request had arrived, in monotonic seconds.
+        chunked: whether the body of the response is sent in chunks.
         keep_alive: whether another request can follow on the connection.
         status: the status code of the final response; 0 until its head is written.
         bytes_sent: the number of bytes of the body that were written, without the framing.
     """
 
-    connection: ClientTransport
-    message: RequestMessage
-    chunked: bool
-    keep_alive: bool
-    status: int
-    bytes_sent: int
+    __slots__ = (
+        *("authority", "began", "bytes_sent", "chunked", "connection", "content", "has_body"),
+        *("keep_alive", "length", "message", "method", "path", "peer", "request_id"),
+        *("request_id_given", "status"),
+    )
+
+    def __init__(
+        self, connection: ClientTransport, message: RequestMessage, content: StreamReader
+    ) -> None:
+        self.began = perf_counter()
+        self.connection = connection
+        self.message = message
+        self.content = content
+        self.has_body = content is not EMPTY_PAYLOAD
+        self.length: int | None = None
+        self.authority = ""
+        self.keep_alive: bool = not message.should_close
+        self.chunked = False
+        self.status = 0
+        self.bytes_sent = 0
+        self.method: str = message.method
+        self.peer = connection.peer
+        path = message.path
+        if "?" in path:
+            path = path.partition("?")[0]
+        self.path: str = path if is_loggable(path) else loggable_path(path)
+        given = message.headers.get(X_REQUEST_ID)
+        self.request_id_given = False
+        if given is not None and REQUEST_ID.match(given):
+            self.request_id, self.request_id_given = given, True
+        else:  # 32 hexadecimal digits, so that it can be the id of a trace as well
+            self.request_id = f"{_id_prefix}{next(_id_count)}"
+
+    @property
+    def limits(self) -> Limits:
+        """The limits for this request."""
+        raise NotImplementedError
+
+    @property
+    def trusted_proxies(self) -> tuple[Network, ...]:
+        """The networks of the proxies whose forwarding fields are trusted."""
+        raise NotImplementedError
+
+    @property
+    def read_fields(self) -> frozenset[bytes]:
+        """The names, in lower case, of the header fields that the gateway itself reads."""
+        raise NotImplementedError
+
+    @property
+    def accepts_trailers(self) -> bool:
+        """Whether the client accepts trailer fields in the answer."""
+        return accepts_trailers(self.message.headers.getall("TE", ()))
+
+    @property
+    def upgrade(self) -> bytes | None:
+        """The requested protocol if the gateway can tunnel it, which is WebSocket; else None."""
+        if not self.message.upgrade or self.message.version != HttpVersion11:  # RFC 9110, 7.8
+            return None
+        protocol = self.message.headers.get("Upgrade", "")
+        return protocol.encode() if protocol.lower() == "websocket" else None
+
+    def _check_expectation(self) -> None:
+        """Raise FaultError if Expect is not 100-continue (RFC 9110, section 10.1.1)."""
+        values = self.message.headers.getall("Expect")
+        if any(value.lower() != "100-continue" for value in values):
+            raise FaultError(
+                Fault(FaultCode.EXPECTATION_FAILED, "Only 100-continue can be expected.")
+            )
+
+    def check_fields(self, watched: Sequence[bytes]) -> None:
+        """Raise FaultError if Expect cannot be met, or if the service would see another request.
+
+        Args:
+            watched: the names of the watched fields that are present; see `HeaderFilter.apply`.
+        """
+        if b"connection" in watched:
+            self._check_connection()
+        if b"expect" in watched:
+            self._check_expectation()
+        if not METHOD_OVERRIDES.isdisjoint(watched):
+            self._check_method()
+
+    def _check_connection(self) -> None:
+        """Raise FaultError if Connection names a field that is meant for the service as well.
+
+        The version is chosen and the client is named before the fields that Connection names are
+        dropped, so the service would get another request (RFC 9110, section 7.6.1). A field that
+        the gateway itself sets is not dropped.
+        """
+        reserved = (self.read_fields | _CREDENTIALS) - GATEWAY_FIELDS
+        for line, value in self.message.raw_headers:
+            if line.lower() == b"connection":
+                for name in sorted(connection_options(value) & reserved):
+                    raise _bad(f"the Connection header must not name {name.decode()}")
+
+    def _check_method(self) -> None:
+        """Raise FaultError if a field gives the request another method than its first line.
+
+        What is allowed, converted, repeated and shadowed depends on the method, so the service must
+        not see another one.
+        """
+        for line, value in self.message.raw_headers:
+            other = value.strip(b" \t").upper()
+            if line.lower() in METHOD_OVERRIDES and other != self.message.method.encode():
+                name = line.decode()
+                raise _bad(f"the {name} header names another method; send the request with that")
+
+    def read(self) -> RequestHead:
+        """Check and return the head of the request; set `authority` and `length`.
+
+        Raises:
+            FaultError: the request line, the Host field or the framing of the body violates
+                RFC 9112, sections 3 and 6.
+        """
+        message, headers = self.message, self.message.headers
+        if message.version[0] != 1:
+            raise _bad("only HTTP/1.0 and HTTP/1.1 are spoken here")
+        # The parser accepts some heads that cannot be forwarded with the same meaning.
+        if (coding := headers.get(_TRANSFER_ENCODING)) is not None:
+            if coding.lower() != "chunked":
+                raise _bad("the only transfer coding that is taken here is chunked")
+            if message.version != HttpVersion11:  # RFC 9112, section 6.1
+                raise _bad("HTTP/1.0 has no transfer codings")
+        if (length := headers.get(_CONTENT_LENGTH)) is not None:
+            if len(length) > _DIGITS:
+                raise _bad("the Content-Length has too many digits")
+            self.length = int(length)
+        if self.method == "CONNECT":  # a tunnel, whose request may not even have a path
+            raise _bad("no tunnel can be had here")
+        target, authority = message.path, headers.get(_HOST)
+        if not target.startswith("/"):
+            target, authority = _other_form(message.method, target, authority)
+        if authority is None:  # HTTP/1.0 may omit Host; this server is meant
+            authority = self.connection.own
+        if len(authority) > LONGEST_AUTHORITY or not is_authority(authority):
+            raise _bad("the Host header names no host")
+        if "#" in target:
+            raise _bad("the request target has a fragment, which belongs to the client alone")
+        self.authority = authority
+        path, mark, query = target.partition("?")
+        head = (self.method, path, query if mark else None, headers, authority)
+        return tuple.__new__(RequestHead, head)  # a fifth of the cost of RequestHead(...)
+
+    def network(self) -> str:
+        """Return the network of the client's address: that of a proxy only if no other is known."""
+        found = client_network(self.read(), self.peer, 32, _ONE_SITE, self.trusted_proxies)
+        return found or self.peer
+
+    def arrived(self, most: int | None) -> bytes | None:
+        """Return the body if it is small and came with the head; None if it has to be streamed.
+
+        Args:
+            most: the maximum size of the body in bytes; None for no maximum.
+
+        Raises:
+            FaultError: the body is too large.
+        """
+        content, length = self.content, self.length
+        if length is None or length > _SMALL or not content.is_eof() or content.exception():
+            return None
+        if _EXPECT in self.message.headers:  # the service says whether it wants the body
+            return None
+        if most is not None and length > most:
+            raise _too_large(most)
+        return content.read_nowait()
+
+    def pieces(self, most: int | None) -> AsyncIterator[bytes]:
+        """Return the stream of the body; the client has to wait while it is not read.
+
+        Args:
+            most: the maximum size of the body in bytes; None for no maximum.
+
+        Raises:
+            FaultError: the body is too large, malformed, or does not arrive in time. A declared
+                length above the maximum fails before anything is read.
+        """
+        if most is not None and (self.length or 0) > most:
+            raise _too_large(most)
+        return _Pieces(self, most)
 
     def inform(self, status: int, fields: HeaderFields) -> None:
         """Write an interim response (RFC 9110, section 15.2), except to HTTP/1.0 clients."""
@@ -324,223 +551,20 @@ def _head(status: int, fields: HeaderFields) -> bytes:
     return b"\r\n".join([begin, *map(FIELD_LINE, fields), b"", b""])
 
 
-# RFC 3986, section 3.2.2, as far as hosts use it: a name, an IPv4 or a bracketed IPv6 address,
-# and a port. Other characters would be forwarded and misread by services: a comma, for instance,
-# would make two hosts of X-Forwarded-Host.
-_AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|[A-Za-z0-9\-._~]+)(?::[0-9]{0,5})?\Z")
-LONGEST_AUTHORITY: Final = 260
-"""A host name has at most 253 characters (RFC 1035, section 2.3.4), a port 5 digits."""
-# The look-up of such a name is faster, since it is not examined each time.
-_HOST: Final = istr("Host")
-_TRANSFER_ENCODING: Final = istr("Transfer-Encoding")
-_CONTENT_LENGTH: Final = istr("Content-Length")
-_EXPECT: Final = istr("Expect")
-# A service may misread a length of more digits.
-_DIGITS: Final = 18
-# A body of more bytes is streamed, since one that is held takes memory until it is answered.
-_SMALL: Final = 16 * 1024
-X_REQUEST_ID: Final = istr("X-Request-Id")
-"""The name of the field of request ids."""
-REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}\Z")
-"""The pattern of request ids that may be written to a log unchanged."""
-
-# Fields that Connection must not name, beside those that the rules read.
-_CREDENTIALS = frozenset({b"authorization", b"cookie"})
-
-# A site has a network of this prefix, and all of its addresses (RFC 4291, section 2.5.4).
-_ONE_SITE = 64
-
-_SAFE = "/%:@!$&'()*+,;=~[]"
-is_loggable: Final = re.compile(rf"/[A-Za-z0-9_.\-{re.escape(_SAFE)}]*\Z").match
-"""Returns a match if a path can be written to a JSON log without escapes."""
-
-
-class ClientRequest(Protocol):
-    """The request of an exchange: the checked head and the stream of the body.
-
-    Attributes:
-        connection: the connection that received the request.
-        message: the parsed head.
-        method: the method of the request.
-        content: the stream of the body.
-        has_body: whether there is a body; an empty chunked body counts.
-        length: the declared length of the body in bytes; None until the head is read, or if none
-            is declared.
-        peer: the IP address that the request came from.
-        authority: the host and port that the client used; empty until the head is read.
-    """
-
-    connection: ClientTransport
-    message: RequestMessage
-    method: str
-    content: StreamReader
-    has_body: bool
-    peer: str
-    length: int | None
-    authority: str
-
-    @property
-    def limits(self) -> Limits:
-        """The limits for this request."""
-        ...
-
-    @property
-    def trusted_proxies(self) -> tuple[Network, ...]:
-        """The networks of the proxies whose forwarding fields are trusted."""
-        ...
-
-    @property
-    def read_fields(self) -> frozenset[bytes]:
-        """The names, in lower case, of the header fields that the gateway itself reads."""
-        ...
-
-    @property
-    def accepts_trailers(self) -> bool:
-        """Whether the client accepts trailer fields in the answer."""
-        return accepts_trailers(self.message.headers.getall("TE", ()))
-
-    @property
-    def upgrade(self) -> bytes | None:
-        """The requested protocol if the gateway can tunnel it, which is WebSocket; else None."""
-        if not self.message.upgrade or self.message.version != HttpVersion11:  # RFC 9110, 7.8
-            return None
-        protocol = self.message.headers.get("Upgrade", "")
-        return protocol.encode() if protocol.lower() == "websocket" else None
-
-    def _check_expectation(self) -> None:
-        """Raise FaultError if Expect is not 100-continue (RFC 9110, section 10.1.1)."""
-        values = self.message.headers.getall("Expect")
-        if any(value.lower() != "100-continue" for value in values):
-            raise FaultError(
-                Fault(FaultCode.EXPECTATION_FAILED, "Only 100-continue can be expected.")
-            )
-
-    def check_fields(self, watched: Sequence[bytes]) -> None:
-        """Raise FaultError if Expect cannot be met, or if the service would see another request.
-
-        Args:
-            watched: the names of the watched fields that are present; see `HeaderFilter.apply`.
-        """
-        if b"connection" in watched:
-            self._check_connection()
-        if b"expect" in watched:
-            self._check_expectation()
-        if not METHOD_OVERRIDES.isdisjoint(watched):
-            self._check_method()
-
-    def _check_connection(self) -> None:
-        """Raise FaultError if Connection names a field that is meant for the service as well.
-
-        The version is chosen and the client is named before the fields that Connection names are
-        dropped, so the service would get another request (RFC 9110, section 7.6.1). A field that
-        the gateway itself sets is not dropped.
-        """
-        reserved = (self.read_fields | _CREDENTIALS) - GATEWAY_FIELDS
-        for line, value in self.message.raw_headers:
-            if line.lower() == b"connection":
-                for name in sorted(connection_options(value) & reserved):
-                    raise _bad(f"the Connection header must not name {name.decode()}")
-
-    def _check_method(self) -> None:
-        """Raise FaultError if a field gives the request another method than its first line.
-
-        What is allowed, converted, repeated and shadowed depends on the method, so the service must
-        not see another one.
-        """
-        for line, value in self.message.raw_headers:
-            other = value.strip(b" \t").upper()
-            if line.lower() in METHOD_OVERRIDES and other != self.message.method.encode():
-                name = line.decode()
-                raise _bad(f"the {name} header names another method; send the request with that")
-
-    def read(self) -> RequestHead:
-        """Check and return the head of the request; set `authority` and `length`.
-
-        Raises:
-            FaultError: the request line, the Host field or the framing of the body violates
-                RFC 9112, sections 3 and 6.
-        """
-        message, headers = self.message, self.message.headers
-        if message.version[0] != 1:
-            raise _bad("only HTTP/1.0 and HTTP/1.1 are spoken here")
-        # The parser accepts some heads that cannot be forwarded with the same meaning.
-        if (coding := headers.get(_TRANSFER_ENCODING)) is not None:
-            if coding.lower() != "chunked":
-                raise _bad("the only transfer coding that is taken here is chunked")
-            if message.version != HttpVersion11:  # RFC 9112, section 6.1
-                raise _bad("HTTP/1.0 has no transfer codings")
-        if (length := headers.get(_CONTENT_LENGTH)) is not None:
-            if len(length) > _DIGITS:
-                raise _bad("the Content-Length has too many digits")
-            self.length = int(length)
-        if self.method == "CONNECT":  # a tunnel, whose request may not even have a path
-            raise _bad("no tunnel can be had here")
-        target, authority = message.path, headers.get(_HOST)
-        if not target.startswith("/"):
-            target, authority = _other_form(message.method, target, authority)
-        if authority is None:  # HTTP/1.0 may omit Host; this server is meant
-            authority = self.connection.own
-        if len(authority) > LONGEST_AUTHORITY or not is_authority(authority):
-            raise _bad("the Host header names no host")
-        if "#" in target:
-            raise _bad("the request target has a fragment, which belongs to the client alone")
-        self.authority = authority
-        path, mark, query = target.partition("?")
-        head = (self.method, path, query if mark else None, headers, authority)
-        return tuple.__new__(RequestHead, head)  # a fifth of the cost of RequestHead(...)
-
-    def network(self) -> str:
-        """Return the network of the client's address: that of a proxy only if no other is known."""
-        found = client_network(self.read(), self.peer, 32, _ONE_SITE, self.trusted_proxies)
-        return found or self.peer
-
-    def arrived(self, most: int | None) -> bytes | None:
-        """Return the body if it is small and came with the head; None if it has to be streamed.
-
-        Args:
-            most: the maximum size of the body in bytes; None for no maximum.
-
-        Raises:
-            FaultError: the body is too large.
-        """
-        content, length = self.content, self.length
-        if length is None or length > _SMALL or not content.is_eof() or content.exception():
-            return None
-        if _EXPECT in self.message.headers:  # the service says whether it wants the body
-            return None
-        if most is not None and length > most:
-            raise _too_large(most)
-        return content.read_nowait()
-
-    def pieces(self, most: int | None) -> AsyncIterator[bytes]:
-        """Return the stream of the body; the client has to wait while it is not read.
-
-        Args:
-            most: the maximum size of the body in bytes; None for no maximum.
-
-        Raises:
-            FaultError: the body is too large, malformed, or does not arrive in time. A declared
-                length above the maximum fails before anything is read.
-        """
-        if most is not None and (self.length or 0) > most:
-            raise _too_large(most)
-        return _Pieces(self, most)
-
-
 class _Pieces:
     """The stream of a body; the client has a certain time to send a share of it.
 
     Only the time in which they are waited for counts, not that in which the service takes them.
 
     Args:
-        request: the request.
+        exchange: the request.
         most: the maximum size of the body in bytes; None for no maximum.
     """
 
-    def __init__(self, request: ClientRequest, most: int | None) -> None:
-        self._content, self._most = request.content, most
-        self._seconds = self._left = request.connection.stall_seconds
-        self._share = request.limits.min_rate * self._seconds
+    def __init__(self, exchange: ClientExchange, most: int | None) -> None:
+        self._content, self._most = exchange.content, most
+        self._seconds = self._left = exchange.connection.stall_seconds
+        self._share = exchange.limits.min_rate * self._seconds
         self._came = self._size = 0
 
     def __aiter__(self) -> Self:

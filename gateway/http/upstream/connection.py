@@ -396,7 +396,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         name: the authority of the target, also for Host and the log.
         release: a function called with the connection when it is free for another exchange.
         lost: a function called with the connection when it is closed.
-        writes: what sends the requests of a turn of the event loop.
+        batch: the transports that send at the end of the iteration of the event loop.
     """
 
     def __init__(
@@ -405,10 +405,10 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         name: str,
         release: Callable[["UpstreamConnection"], None],
         lost: Callable[["UpstreamConnection"], None],
-        writes: WriteBatch,
+        batch: WriteBatch,
     ) -> None:
         self.loop, self.name, self._host = loop, name, name.encode()
-        self._release, self._lost, self._writes = release, lost, writes
+        self._release, self._lost, self._batch = release, lost, batch
         self._transport: BatchingTransport | None = None
         self._writable: asyncio.Event | None = None
         self.deadline, self.timeouts = Deadline(loop, self._fail_by), Timeouts()
@@ -501,7 +501,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Store the transport."""
         own = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
-        self._reading.transport, self._transport = own, BatchingTransport(own, self._writes)
+        self._reading.transport, self._transport = own, BatchingTransport(own, self._batch)
 
     def data_received(self, data: bytes) -> None:  # noqa: C901  # one frame, for speed
         """Parse received bytes."""

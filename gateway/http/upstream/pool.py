@@ -199,7 +199,7 @@ class TargetConnections:
             as possible are being opened.
         exhausted: a function that is called with the reason when this machine cannot open a
             connection to any target.
-        writes: what sends the requests of a turn of the event loop.
+        batch: the transports that send at the end of the iteration of the event loop.
     """
 
     def __init__(
@@ -207,12 +207,12 @@ class TargetConnections:
         target: Target,
         crowded: Callable[[], None],
         exhausted: Callable[[str], None],
-        writes: WriteBatch,
+        batch: WriteBatch,
     ) -> None:
         self._target = target
         self._crowded = crowded
         self._exhausted = exhausted
-        self._writes = writes
+        self._batch = batch
         self._name = target.authority
         self._free: dict[UpstreamConnection, None] = {}  # in the order in which they became free
         self._open: set[UpstreamConnection] = set()
@@ -336,7 +336,7 @@ class TargetConnections:
     def _new(self) -> Any:
         # Any, since it has the methods of an asyncio.Protocol without deriving from it.
         loop = asyncio.get_running_loop()
-        return UpstreamConnection(loop, self._name, self._lend, self._lost, self._writes)
+        return UpstreamConnection(loop, self._name, self._lend, self._lost, self._batch)
 
     def _lend(self, connection: UpstreamConnection) -> None:
         """Pass a free connection to the first request that waits, or keep it for the next one."""
@@ -475,12 +475,12 @@ class Pool:
     Args:
         count: a function that counts the requests that wait, by the kind of the counter and the
             service or the target.
-        writes: what sends the requests of a turn of the event loop.
+        batch: the transports that send at the end of the iteration of the event loop.
     """
 
-    def __init__(self, count: Callable[[str, str], None], writes: WriteBatch) -> None:
+    def __init__(self, count: Callable[[str, str], None], batch: WriteBatch) -> None:
         self._count = count
-        self._writes = writes
+        self._batch = batch
         self._members: dict[str, ServicePool] = {}
         self._targets: dict[Target, TargetConnections] = {}
         self._bodies = BodyReadAhead()
@@ -648,7 +648,7 @@ class Pool:
             crowded = partial(self._count, "connection_waits", target.authority)
             exhausted = partial(self._count, "local_connect_failures")
             known = self._targets[target] = TargetConnections(
-                target, crowded, exhausted, self._writes
+                target, crowded, exhausted, self._batch
             )
         return known
 

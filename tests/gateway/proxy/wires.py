@@ -114,7 +114,7 @@ class Gateway:
         self._loop = asyncio.get_running_loop()
         self._loop.create_connection = self._connect  # type: ignore[method-assign, assignment]
         snapshot = load(rules.encode(), "gateway.yaml", {})
-        writes = WriteBatch(self._loop)
+        writes: WriteBatch = []
         self.upstream = upstream or Pool(lambda *_: None, writes)
         self.shadows = Shadows(self.upstream, self, self, Load(lambda: 0.0, 1), self.trace)
         self.pipeline = Pipeline(

@@ -5,7 +5,6 @@ from typing import Any
 
 from gateway.http.bounds import ByteBudget
 from gateway.http.client.client_server import ClientServer
-from gateway.http.transport import WriteBatch
 from tests.gateway.kit import rules
 from tests.gateway.proxy.wires import Gateway, Wire
 from tests.gateway.talk import ask
@@ -79,7 +78,7 @@ class Client(Wire):
 async def test_the_client_that_has_taken_nothing_for_the_longest_gives_way() -> None:
     bounds: list[Any] = []
     gateway = Gateway(rules(1), {1: lambda _: answer(600_000)})
-    server = ClientServer(gateway.pipeline, bounds.append, WriteBatch(asyncio.get_running_loop()))
+    server = ClientServer(gateway.pipeline, bounds.append, [])
     server._totals.waiting = ByteBudget(most=1_500_000)
     clients = [Client(server) for _ in range(4)]
     for client in clients[:2]:
@@ -98,7 +97,7 @@ async def test_small_answers_that_nobody_takes_count() -> None:
     """However small: ten thousand clients may each leave one to the gateway."""
     bounds: list[Any] = []
     gateway = Gateway(rules(1), {1: lambda _: answer(20_000)})
-    server = ClientServer(gateway.pipeline, bounds.append, WriteBatch(asyncio.get_running_loop()))
+    server = ClientServer(gateway.pipeline, bounds.append, [])
     server._totals.waiting = ByteBudget(most=50_000)
     clients = [Client(server) for _ in range(4)]
     for client in clients:
@@ -115,7 +114,7 @@ async def test_who_takes_nothing_of_the_last_answer_is_cut() -> None:
     bounds: list[Any] = []
     limits = "limits: { header_seconds: 0.01, stall_seconds: 0.01 }\n"
     gateway = Gateway(limits + rules(1), {})
-    server = ClientServer(gateway.pipeline, bounds.append, WriteBatch(asyncio.get_running_loop()))
+    server = ClientServer(gateway.pipeline, bounds.append, [])
     client = Client(server)
     client.protocol.data_received(b"GET / HTTP/1.1\r\n")
     async with asyncio.timeout(20):
@@ -128,7 +127,7 @@ async def test_who_takes_nothing_of_the_last_answer_is_cut() -> None:
 async def test_a_last_answer_that_is_sent_is_not_taken_back() -> None:
     """A reset would drop what is on its way."""
     gateway = Gateway(rules(1), {})
-    server = ClientServer(gateway.pipeline, lambda _: None, WriteBatch(asyncio.get_running_loop()))
+    server = ClientServer(gateway.pipeline, lambda _: None, [])
     client = Client(server)
     client.protocol.finish()
     client.protocol.cut()

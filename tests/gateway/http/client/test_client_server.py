@@ -8,7 +8,6 @@ import pytest
 from gateway.base.errors import Fault
 from gateway.http.client.client_server import ClientServer
 from gateway.http.limits import Limits
-from gateway.http.transport import WriteBatch
 from gateway.proxy.record import Exchange
 
 
@@ -28,7 +27,7 @@ class Silent:
 @pytest.fixture
 async def listening() -> AsyncIterator[tuple[ClientServer, int]]:
     """Yield a server, and the port on which it accepts."""
-    server = ClientServer(Silent(), lambda _: None, WriteBatch(asyncio.get_running_loop()))
+    server = ClientServer(Silent(), lambda _: None, [])
     accepting = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
     try:
         yield server, accepting.sockets[0].getsockname()[1]
@@ -72,7 +71,7 @@ class Busy(Silent):
 
 async def test_a_client_that_has_left_during_its_answer_does_not_keep_the_end() -> None:
     busy = Busy()
-    server = ClientServer(busy, lambda _: None, WriteBatch(asyncio.get_running_loop()))
+    server = ClientServer(busy, lambda _: None, [])
     accepting = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
     async with asyncio.timeout(10):
         _, writer = await asyncio.open_connection(*accepting.sockets[0].getsockname())

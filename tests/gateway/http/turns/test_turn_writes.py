@@ -51,7 +51,7 @@ class Turn:
 
     def __init__(self) -> None:
         self.done: list[str] = []
-        self.writes = WriteBatch(asyncio.get_running_loop())
+        self.writes: WriteBatch = []
 
     def transport(self, name: str) -> BatchingTransport:
         """Return a transport of a name."""

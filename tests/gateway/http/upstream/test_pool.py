@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.base.errors import FaultCode, FaultError
-from gateway.http.transport import WriteBatch
 from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.service import Capacity, Service, Target
 from gateway.http.upstream.upstream import NoRoomError, UpstreamRequest
@@ -26,7 +25,7 @@ def service(port: int, in_flight: int = 4) -> Service:
 
 def pool_of(count: Callable[[str, str], None] = lambda *_: None) -> Pool:
     """Return a pool without connections."""
-    return Pool(count, WriteBatch(asyncio.get_running_loop()))
+    return Pool(count, [])
 
 
 async def test_the_background_leaves_half_of_the_room(upstream: StartUpstream) -> None:

@@ -30,7 +30,7 @@ class Service:
         self.wires: list[Wire] = []
         self.timeouts = timeouts or Timeouts()
         self.crowded = 0
-        writes = WriteBatch(asyncio.get_running_loop())
+        writes: WriteBatch = []
         self.reasons: list[str] = []
         target, exhausted = Target("service", 1), self.reasons.append
         self.connections = TargetConnections(target, self._count, exhausted, writes)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.base.errors import FaultCode, FaultError
-from gateway.http.transport import SLICE, WriteBatch
+from gateway.http.transport import SLICE
 from gateway.http.upstream.connection import StreamedResponse, UpstreamConnection
 from gateway.http.upstream.service import Timeouts
 from gateway.http.upstream.upstream import StaleConnectionError, UpstreamRequest
@@ -52,9 +52,7 @@ class Kept:
         self.gone = False
         self.wire = Wire()
         loop = asyncio.get_running_loop()
-        self.connection = UpstreamConnection(
-            loop, "service", self.free, self.lost, WriteBatch(loop)
-        )
+        self.connection = UpstreamConnection(loop, "service", self.free, self.lost, [])
         self.connection.connection_made(self.wire)
 
     def free(self, _: UpstreamConnection) -> None:
