@@ -39,6 +39,8 @@ _RESERVED = 64 * 1024
 _AT_END = 0.5
 # Seconds between two reports of dropped lines, and two writes to a full disk.
 _INTERVAL = 1.0
+# The seconds in which lines of requests are written.
+_PATIENCE = 0.05
 _FULL = errno.ENOSPC, errno.EDQUOT
 
 
@@ -63,10 +65,42 @@ class LogOutput:
             with suppress(OSError):  # nobody has the other end open, so that writes fail at once
                 flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
                 self._descriptor = os.open(f"/proc/self/fd/{descriptor}", flags)
+        self._buffer = bytearray()
+        self._lines = 0  # in the buffer
+        self._due: asyncio.TimerHandle | None = None
         self._waiting: deque[tuple[bytes, str]] = deque()
         self._size = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._dropped: Counter[str] = Counter()
+
+    def write_soon(self, line: msgspec.Struct) -> None:
+        """Write the line of a request within _PATIENCE seconds, together with others.
+
+        Under load, a system call for each line would cost as much as the response.
+        """
+        buffer = self._buffer
+        begin = len(buffer)
+        _encode_into(line, buffer, begin)
+        buffer += b"\n"
+        if len(buffer) > self.most:
+            text = fitting(line, bytes(buffer[begin:]), self.most)
+            del buffer[begin:]
+            self.flush()
+            self._buffer += text
+        self._lines += 1
+        if self._due is None:  # one timer, or each full batch would leave one behind
+            self._due = asyncio.get_running_loop().call_later(_PATIENCE, self._flush_in_time)
+
+    def _flush_in_time(self) -> None:
+        self._due = None
+        self.flush()
+
+    def flush(self) -> None:
+        """Write the lines of `write_soon`."""
+        text, lines = bytes(self._buffer), self._lines
+        self._buffer, self._lines = bytearray(), 0
+        if lines:
+            self.write(text, "request", lines)
 
     def write(self, text: bytes, kind: str, lines: int) -> None:
         """Write whole lines of one kind, now or later, or drop them.
@@ -161,13 +195,14 @@ def _nowhere(_: Counter[str]) -> None:
 
 _encoder = msgspec.json.Encoder()
 _encode: Final = _encoder.encode
-encode_into: Final = _encoder.encode_into
+_encode_into: Final = _encoder.encode_into
 
 
 def event(name: str, level: str = "info", **fields: object) -> None:
     """Write a line about an event of the gateway itself, without delay."""
     line = {"time": now(), "level": level, "event": name, "program": "gateway", **fields}
-    output().write(fitting(line, _encode(line) + b"\n"), "event", 1)
+    to = output()
+    to.write(fitting(line, _encode(line) + b"\n", to.most), "event", 1)
 
 
 def health(service: Service, target: Target, failure: str | None) -> None:
@@ -215,12 +250,11 @@ def output() -> LogOutput:
     return LogOutput(sys.stdout.fileno())
 
 
-def fitting(line: object, text: bytes) -> bytes:
-    """Return an encoded line, with its longest fields shortened where it would not stay whole.
+def fitting(line: object, text: bytes, most: int) -> bytes:
+    """Return an encoded line, with its longest fields shortened if it has more than `most` bytes.
 
     A longer write to a pipe could be mixed with the lines of other workers.
     """
-    most = output().most
     if len(text) <= most:
         return text
     fields: dict[str, object] = msgspec.to_builtins(line)

@@ -21,7 +21,7 @@ from gateway.process.listening import Acceptor
 from gateway.process.reloader import Reloader
 from gateway.process.running import Tasks
 from gateway.proxy.pipeline import Pipeline
-from gateway.proxy.record import Exchange, Recorder, RecordQueue, RequestLog
+from gateway.proxy.record import Exchange, Recorder
 from gateway.proxy.request_trace import RequestTraces, spans
 from gateway.proxy.shadows import Load, Shadows, time_used
 from gateway.rollout.cutover import in_force
@@ -58,8 +58,7 @@ class Serving:
         loop = asyncio.get_running_loop()
         self._reloader = reloader
         self._tasks = tasks
-        self._log = RequestLog(loop)
-        self._recorder = Recorder(loop, deliver)
+        self._recorder = Recorder(loop, deliver, self._observe)
         self._export = export
         batch: WriteBatch = []
         self._pool = Pool(self._recorder.count, batch)
@@ -67,8 +66,7 @@ class Serving:
         self._sampling = Sampling(self._contracts, self._recorder)
         load = Load(time_used(), shadow_load)
         self._shadows = Shadows(self._pool, self._recorder, self._contracts, load, self._trace)
-        self._records = RecordQueue(loop, self._log, self._recorder, self._observe)
-        begin, record = self._recorder.begin, self._records.add
+        begin, record = self._recorder.begin, self._recorder.add
         traces = RequestTraces(partial(self._recorder.count, "spans_dropped", "rate"))
         self._pipeline = Pipeline(reloader.latest, self._pool, self._shadows, begin, record, traces)
         self._pipeline.overrides = overrides
@@ -83,7 +81,7 @@ class Serving:
 
     def apply(self, overrides: Overrides) -> None:
         """Deliver what was counted so far; apply the overrides from the next request on."""
-        self._records.flush()
+        self._recorder.record_added()
         self._recorder.flush()
         for key, cutover in self._pipeline.snapshot.cutovers.items():
             if in_force(cutover, overrides) < in_force(cutover, self._pipeline.overrides):
@@ -129,8 +127,8 @@ class Serving:
         await self._server.cut(_CLOSING_SECONDS)
         self._shadows.close()
         self._pool.close()
-        self._records.flush()
-        self._log.flush()
+        self._recorder.record_added()
+        log.output().flush()
         self._recorder.flush()
 
     async def stand_in(self, numbers: Iterable[int]) -> None:

@@ -1,7 +1,7 @@
 """The record of a request: the exchange, its log line, and its counts.
 
-`Exchange` collects what happens to one request. When it has ended, `RecordQueue` writes its log
-line (`RequestLog`) and counts it (`Recorder`), once for each iteration of the event loop.
+`Exchange` collects what happens to one request. When it has ended, `Recorder` writes its log line
+and counts it.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from gateway.http.client.message import (
     ClientExchange,
 )
 from gateway.http.limits import Limits
-from gateway.observe.log import encode_into, fitting, now, output
+from gateway.observe.log import now, output
 from gateway.proxy.cutover_counts import CutoverCounts, CutoverPlace
 from gateway.rollout.cutover import CutoverRoute
 from gateway.routing.cors import is_preflight
@@ -194,7 +194,7 @@ _MOST_MET = 4096
 _FLOORS: Final[tuple[float, ...]] = (-1.0, *BOUNDS)
 # The maximum samples in one delta; further ones are dropped.
 _MOST_SAMPLES = 16
-# So many ended requests are recorded before the end of the turn, which would take long with more.
+# This number of ended requests is recorded before the end of the iteration, which would take long.
 _MOST_QUEUED: Final = 64
 
 
@@ -308,19 +308,29 @@ class _Place:
 
 
 class Recorder:
-    """Counts requests by client, version and endpoint, and increments of other counters.
+    """Logs and counts ended requests, by client, version and endpoint; increments other counters.
 
-    The hot path is `record`: one dictionary look-up for requests that ended alike, one for the
+    `add` queues a request until the end of the iteration of the event loop. The code and the memory
+    of the log and the counters then enter the processor's caches once for all requests of the
+    iteration. `record` looks up one dictionary for requests that ended alike, and one for the
     client.
 
     Args:
         loop: the event loop, whose timer triggers the deltas.
         deliver: a function that receives each delta.
+        observe: a function that receives the exchanges that have a span or a copy of the response.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, deliver: delta.Deliver) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        deliver: delta.Deliver,
+        observe: Callable[[Sequence[Exchange]], None],
+    ) -> None:
         self._loop = loop
         self._deliver = deliver
+        self._observe = observe
+        self._ended: list[Exchange] = []
         self._due: asyncio.TimerHandle | None = None
         self._cutovers = CutoverCounts()
         self._clear()
@@ -342,6 +352,34 @@ class Recorder:
     def fall(self, key: VersionKey) -> None:
         """Leave out what is under way, as the percentage falls; see `CutoverCounts.fall`."""
         self._cutovers.fall(key, perf_counter())
+
+    def add(self, exchange: Exchange) -> None:
+        """Log and count an ended request at the end of the iteration of the event loop."""
+        ended = self._ended
+        ended.append(exchange)
+        if len(ended) == 1:
+            self._loop.call_soon(self.record_added)
+        elif len(ended) >= _MOST_QUEUED:
+            self.record_added()
+
+    def record_added(self) -> None:
+        """Log and count the requests of `add`."""
+        ended, self._ended = self._ended, []
+        if not ended:
+            return
+        time_text, write = now(), output().write_soon
+        observed: list[Exchange] = []
+        for exchange in ended:
+            try:
+                write(request_line(exchange, time_text))
+                self.record(exchange)
+            except Exception:  # the response is sent even if it cannot be recorded
+                _log.exception("request %s could not be recorded", exchange.request_id)
+            else:
+                if exchange.span is not None or exchange.copy is not None:
+                    observed.append(exchange)
+        if observed:
+            self._observe(observed)
 
     def record(self, exchange: Exchange) -> None:
         """Count one request."""
@@ -542,59 +580,6 @@ def version_label(version: Version | None) -> str:
     return "" if version is None else str(version)
 
 
-class RecordQueue:
-    """Holds ended exchanges until the end of a turn of the event loop, and hands them on in order.
-
-    The log and the counters have code and memory of their own. To run them once for all requests of
-    a turn, and not between the steps of requests, saves the processor from fetching both each time.
-
-    Args:
-        loop: the event loop.
-        log: writes one line for each exchange.
-        recorder: counts each exchange.
-        observe: takes the exchanges that have a span or a copy of the response.
-    """
-
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        log: "RequestLog",
-        recorder: Recorder,
-        observe: Callable[[Sequence[Exchange]], None],
-    ) -> None:
-        self._loop = loop
-        self._log, self._recorder, self._observe = log, recorder, observe
-        self._waiting: list[Exchange] = []
-
-    def add(self, exchange: Exchange) -> None:
-        """Add an exchange that has ended."""
-        waiting = self._waiting
-        waiting.append(exchange)
-        if len(waiting) == 1:
-            self._loop.call_soon(self.flush)
-        elif len(waiting) >= _MOST_QUEUED:
-            self.flush()
-
-    def flush(self) -> None:
-        """Record what waits."""
-        waiting, self._waiting = self._waiting, []
-        if not waiting:
-            return
-        time_text = now()
-        observed: list[Exchange] = []
-        for exchange in waiting:
-            try:
-                self._log.record(exchange, time_text)
-                self._recorder.record(exchange)
-            except Exception:  # what cannot be recorded is answered all the same
-                _log.exception("request %s could not be recorded", exchange.request_id)
-            else:
-                if exchange.span is not None or exchange.copy is not None:
-                    observed.append(exchange)
-        if observed:
-            self._observe(observed)
-
-
 class _RequestLine(msgspec.Struct):
     """The log line of a request, with fields in this order; inapplicable fields are omitted."""
 
@@ -625,86 +610,48 @@ class _RequestLine(msgspec.Struct):
     aborted: bool | UnsetType = UNSET
 
 
-class RequestLog:
-    """Writes a log line for every request.
-
-    Lines are buffered briefly and written together: under load, a system call per line would cost
-    as much as answering the request.
-    """
-
-    _PATIENCE = 0.05
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._waiting = bytearray()
-        self._lines = 0
-        self._due: asyncio.TimerHandle | None = None
-        self._output = output()
-
-    def flush(self) -> None:
-        """Write the buffered lines."""
-        text, lines = bytes(self._waiting), self._lines
-        self._waiting, self._lines = bytearray(), 0
-        if lines:
-            self._output.write(text, "request", lines)
-
-    def record(self, exchange: Exchange, time: str) -> None:
-        """Add the log line of one request, of that time (see `now`); it took milliseconds."""
-        plan, endpoint, version = exchange.plan, exchange.endpoint, exchange.version
-        # Collected first, since to set a field of a Struct costs ten times as much.
-        upstream_ms: float | UnsetType = UNSET
-        if exchange.answered:
-            upstream_ms = int((exchange.answered - exchange.sent) * 1_000_000) / 1000
-        label: str | UnsetType | None = UNSET if plan is None else None
-        if version is not None:
-            label = _label(version)
-        line = _RequestLine(
-            time,
-            "info",
-            "request",
-            "gateway",
-            exchange.request_id,
-            exchange.peer,
-            exchange.method,
-            exchange.path,
-            exchange.status,
-            exchange.bytes_sent,
-            int((exchange.ended - exchange.began) * 1_000_000) / 1000,
-            exchange.trace_id or UNSET,
-            exchange.client or UNSET,
-            UNSET if endpoint is None else endpoint.api,
-            UNSET if endpoint is None else endpoint.template.text,
-            label,
-            UNSET if plan is None else plan.chosen_by,
-            UNSET if plan is None else plan.route.service.name,
-            UNSET if plan is None else exchange.target,
-            UNSET if plan is None else exchange.converted,
-            upstream_ms,
-        )
-        if exchange.code is not None:
-            line.code = exchange.code
-        if exchange.cause is not None:
-            line.cause = exchange.cause
-        if exchange.unmapped_link is not None:
-            line.unmapped_link = without_query(exchange.unmapped_link)
-        if exchange.aborted:
-            line.aborted = True
-        waiting = self._waiting
-        begin = len(waiting)
-        encode_into(line, waiting, begin)
-        waiting += b"\n"
-        if len(waiting) > self._output.most:
-            text = fitting(line, bytes(waiting[begin:]))
-            del waiting[begin:]
-            self.flush()
-            self._waiting += text
-        self._lines += 1
-        if self._due is None:  # one timer, or each batch that is full would leave one more behind
-            self._due = self._loop.call_later(self._PATIENCE, self._flush_in_time)
-
-    def _flush_in_time(self) -> None:
-        self._due = None
-        self.flush()
+def request_line(exchange: Exchange, time: str) -> _RequestLine:
+    """Return the log line of an ended request, at a time as `log.now` returns it."""
+    plan, endpoint, version = exchange.plan, exchange.endpoint, exchange.version
+    # Collected first, since to set a field of a Struct costs ten times as much.
+    upstream_ms: float | UnsetType = UNSET
+    if exchange.answered:
+        upstream_ms = int((exchange.answered - exchange.sent) * 1_000_000) / 1000
+    label: str | UnsetType | None = UNSET if plan is None else None
+    if version is not None:
+        label = _label(version)
+    line = _RequestLine(
+        time,
+        "info",
+        "request",
+        "gateway",
+        exchange.request_id,
+        exchange.peer,
+        exchange.method,
+        exchange.path,
+        exchange.status,
+        exchange.bytes_sent,
+        int((exchange.ended - exchange.began) * 1_000_000) / 1000,
+        exchange.trace_id or UNSET,
+        exchange.client or UNSET,
+        UNSET if endpoint is None else endpoint.api,
+        UNSET if endpoint is None else endpoint.template.text,
+        label,
+        UNSET if plan is None else plan.chosen_by,
+        UNSET if plan is None else plan.route.service.name,
+        UNSET if plan is None else exchange.target,
+        UNSET if plan is None else exchange.converted,
+        upstream_ms,
+    )
+    if exchange.code is not None:
+        line.code = exchange.code
+    if exchange.cause is not None:
+        line.cause = exchange.cause
+    if exchange.unmapped_link is not None:
+        line.unmapped_link = without_query(exchange.unmapped_link)
+    if exchange.aborted:
+        line.aborted = True
+    return line
 
 
 _label: Final = lru_cache(maxsize=1024)(str)

@@ -7,19 +7,13 @@ import re
 import socket
 import struct
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from gateway.observe import log
-from gateway.proxy import record
-from gateway.proxy.record import RequestLog
 from tests.gateway.kit import ROOT, Program, Scripted, StartGateway, StartUpstream, rules
-from tests.gateway.proxy.wires import exchange
 from tests.gateway.talk import (
     OK,
     Client,
@@ -344,29 +338,3 @@ async def test_no_traceback_was_logged(standing: Program) -> None:
     """Stands last: nothing of the above was a surprise to the gateway."""
     assert standing.log("log") == []
     assert standing.process.poll() is None
-
-
-def test_lines_wait_for_one_timer_however_many_batches_they_fill(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Each timer that a full batch left behind would cut a later batch short."""
-    written: list[int] = []
-    output = SimpleNamespace(most=4096, write=lambda _, kind, lines: written.append(lines))
-    monkeypatch.setattr(record, "output", lambda: output)
-    monkeypatch.setattr(log, "output", lambda: output)
-    timers: list[Callable[[], None]] = []
-
-    def call_later(_: float, flush: Callable[[], None]) -> object:
-        timers.append(flush)
-        return flush
-
-    lines = RequestLog(cast(Any, SimpleNamespace(call_later=call_later)))
-    for _ in range(100):
-        lines.record(exchange(), log.now())
-    assert len(timers) == 1
-    full = len(written)
-    assert full > 2
-    timers[0]()
-    assert (len(written), sum(written)) == (full + 1, 100)
-    lines.record(exchange(), log.now())
-    assert len(timers) == 2

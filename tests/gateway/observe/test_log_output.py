@@ -13,7 +13,9 @@ import pytest
 
 from gateway.observe import log
 from gateway.observe.log import LogOutput
+from gateway.proxy.record import request_line
 from tests.gateway.kit import DEADLINE
+from tests.gateway.proxy.wires import exchange
 
 LINE = b"x" * 999 + b"\n"
 
@@ -217,3 +219,27 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(DEADLINE):
         while not condition():  # noqa: ASYNC110  # nobody sets an event
             await asyncio.sleep(0.01)
+
+
+async def test_lines_wait_for_one_timer_however_many_batches_they_fill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each timer that a full batch left behind would cut a later batch short."""
+    timers: list[Callable[[], None]] = []
+
+    def call_later(_: float, flush: Callable[[], None]) -> object:
+        timers.append(flush)
+        return flush
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", call_later)
+    path = tmp_path / "log"
+    with path.open("wb") as file:
+        output = LogOutput(file.fileno())
+        for _ in range(1000):
+            output.write_soon(request_line(exchange(), log.now()))
+        assert len(timers) == 1
+        assert 200 < path.read_bytes().count(b"\n") < 1000
+        timers[0]()
+        assert path.read_bytes().count(b"\n") == 1000
+        output.write_soon(request_line(exchange(), log.now()))
+        assert len(timers) == 2

@@ -11,9 +11,7 @@ from gateway.proxy.record import (
     Alike,
     Exchange,
     Recorder,
-    RecordQueue,
     RequestEnding,
-    RequestLog,
     ResponseCopy,
     version_label,
 )
@@ -31,7 +29,7 @@ def recorded(*exchanges: tuple[Exchange, int]) -> Delta:
     """Return the report of these exchanges, each with the status of its response."""
     reports: list[Delta] = []
     loop = asyncio.new_event_loop()
-    recorder = Recorder(loop, reports.append)
+    recorder = Recorder(loop, reports.append, lambda _: None)
     for exchange, status in exchanges:
         exchange.status, exchange.ended = status, perf_counter()
         recorder.record(exchange)
@@ -131,7 +129,7 @@ def test_a_path_of_no_endpoint_is_counted_by_its_code_alone() -> None:
 
 async def test_a_report_is_handed_on_when_it_is_due() -> None:
     reports: list[Delta] = []
-    recorder = Recorder(asyncio.get_running_loop(), reports.append)
+    recorder = Recorder(asyncio.get_running_loop(), reports.append, lambda _: None)
     recorder.count("compared", "person", "1")
     recorder.count("compared", "person", "1", times=2)
     assert reports == []
@@ -144,7 +142,7 @@ async def test_labels_and_samples_are_bounded(monkeypatch: pytest.MonkeyPatch) -
     """More labels are handed on early: a verdict must not miss one; samples are examples."""
     monkeypatch.setattr("gateway.proxy.record._INTERVAL", 60.0)  # on a slow machine, too
     reports: list[Delta] = []
-    recorder = Recorder(asyncio.get_running_loop(), reports.append)
+    recorder = Recorder(asyncio.get_running_loop(), reports.append, lambda _: None)
     met = 0
     for several in range(250):  # the answers of a turn
         for number in range(20 * several, 20 * several + 20):
@@ -169,7 +167,7 @@ async def test_labels_and_samples_are_bounded(monkeypatch: pytest.MonkeyPatch) -
 def test_times_of_both_services() -> None:
     reports: list[Delta] = []
     loop = asyncio.new_event_loop()
-    recorder = Recorder(loop, reports.append)
+    recorder = Recorder(loop, reports.append, lambda _: None)
     for old in (0.001, 0.001, 1.0):
         recorder.latency("person", "1", old, 0.5)
     recorder.flush()
@@ -223,10 +221,9 @@ def test_a_service_that_was_not_asked_has_no_requests() -> None:
     assert Alike(key, GOOD._replace(target=None)).upstream is None
 
 
-def queue(record: Callable[[Sequence[Exchange]], None]) -> RecordQueue:
-    """Return a queue that calls a function with the exchanges whose response was copied."""
-    loop = asyncio.get_running_loop()
-    return RecordQueue(loop, RequestLog(loop), Recorder(loop, lambda _: None), record)
+def recorder(observe: Callable[[Sequence[Exchange]], None]) -> Recorder:
+    """Return a recorder that passes the exchanges whose response was copied to a function."""
+    return Recorder(asyncio.get_running_loop(), lambda _: None, observe)
 
 
 def copied_exchange() -> Exchange:
@@ -236,17 +233,17 @@ def copied_exchange() -> Exchange:
 
 
 class Records:
-    """A queue, and what it has recorded."""
+    """A recorder, and the exchanges that it has recorded."""
 
     def __init__(self) -> None:
         self.seen: list[Exchange] = []
-        self.queue = queue(self.seen.extend)
+        self.recorder = recorder(self.seen.extend)
 
     def add(self, count: int) -> list[Exchange]:
         """Let so many requests end; return them."""
         added = [copied_exchange() for _ in range(count)]
         for exchange in added:
-            self.queue.add(exchange)
+            self.recorder.add(exchange)
         return added
 
 
@@ -273,9 +270,9 @@ async def test_no_more_wait_than_are_bounded() -> None:
 async def test_what_waits_at_the_end_is_recorded() -> None:
     records = Records()
     added = records.add(5)
-    records.queue.flush()
+    records.recorder.record_added()
     assert records.seen == added
-    records.queue.flush()
+    records.recorder.record_added()
     await asyncio.sleep(0)
     assert records.seen == added
 
@@ -289,7 +286,7 @@ async def test_a_request_that_ends_meanwhile_waits_for_the_next_turn() -> None:
         if late not in exchanges:
             records.add(late)
 
-    records = queue(record)
+    records = recorder(record)
     early = copied_exchange()
     records.add(early)
     await asyncio.sleep(0)
