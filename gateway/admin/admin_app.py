@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import msgspec
 from aiohttp import web
 
-from gateway.admin.access.authentication import Authentication, login_routes
+from gateway.admin.access.authentication import Authentication
 from gateway.admin.access.connections import with_expectations
 from gateway.admin.access.middlewares import access_middlewares
 from gateway.admin.access.rights import (
@@ -21,6 +21,7 @@ from gateway.admin.access.rights import (
     needs,
     order,
 )
+from gateway.admin.access.sessions import login_routes
 from gateway.admin.page.page_routes import PageRoutes
 from gateway.admin.piecewise import send_pieces
 from gateway.base.mistakes import suggest

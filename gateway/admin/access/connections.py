@@ -278,6 +278,8 @@ def with_expectations(handle: Any) -> Any:
     """
 
     async def handle_expected(request: web.BaseRequest) -> web.StreamResponse:
+        if isinstance(request.protocol, AdminConnection):
+            request.protocol.has_request = True
         expected = request.headers.getall(hdrs.EXPECT, [])
         if request.version == HttpVersion11 and {each.lower() for each in expected} - {
             "100-continue"

@@ -10,8 +10,8 @@ from typing import Any
 from aiohttp import web
 
 from gateway.access.admin import Right
-from gateway.admin.access.authentication import form_token
 from gateway.admin.access.rights import PRINCIPAL, KnownBy, order
+from gateway.admin.access.sessions import form_token
 from gateway.admin.page.actions import ACTIONS
 from gateway.admin.page.audit_view import (
     audit_table,

@@ -12,8 +12,9 @@ from aiohttp.test_utils import TestServer, make_mocked_request
 
 from gateway.access.admin import AdminAccess, Right, TokenHolder, token_digest
 from gateway.admin.access import authentication
-from gateway.admin.access.authentication import FORM_COOKIE, Authentication
+from gateway.admin.access.authentication import Authentication
 from gateway.admin.access.rights import AccessDeniedError
+from gateway.admin.access.sessions import FORM_COOKIE
 from gateway.admin.admin_app import admin_app
 from gateway.findings.operator import Operator
 from gateway.observe import log
@@ -124,7 +125,7 @@ async def test_without_tokens_commands_operate_and_browsers_read(
         if status == 200:
             assert await asking.who == ("unverified:ann" if sent else "(unnamed)")
         else:
-            assert "name one in 'admin' in the rules" in asking.text
+            assert "add one to 'admin' in the configuration" in asking.text
 
 
 @pytest.mark.parametrize(
@@ -200,10 +201,15 @@ async def test_groups_of_the_sign_on_have_its_rights(
         if operate == 200:
             assert await asking.who == "ann@example.com"
         else:
-            assert "only groups of 'admin.sign_on.operators' in the rules have it" in asking.text
+            assert (
+                "only groups of 'admin.sign_on.operators' in the configuration have it"
+                in asking.text
+            )
         if read == 403:
             await asking.status("GET", "/overrides", user)
-            assert "only groups of 'admin.sign_on.readers' in the rules have it" in asking.text
+            assert (
+                "only groups of 'admin.sign_on.readers' in the configuration have it" in asking.text
+            )
 
 
 async def test_only_the_trusted_proxy_names_the_user(operating: MakeOperator) -> None:

@@ -13,8 +13,13 @@ from aiohttp import web
 
 from gateway.access.admin import TlsFiles, server_context
 from gateway.admin.access import connections
-from gateway.admin.access.connections import AdminConnection, AdminListener, AdminTls, Places
-from gateway.admin.access.middlewares import note_request
+from gateway.admin.access.connections import (
+    AdminConnection,
+    AdminListener,
+    AdminTls,
+    Places,
+    with_expectations,
+)
 from gateway.base.descriptors import max_admin_connections
 from gateway.observe import log
 from tests.gateway.admin.access.certificates import write_certificate
@@ -39,11 +44,12 @@ async def serving(
             return web.Response(body=await request.read())
         return web.Response(text="o" * LARGE if request.path == "/large" else "ok")
 
-    app = web.Application(middlewares=[note_request])
+    app = web.Application()
     app.add_routes([web.route("*", "/{path:.*}", answer)])
     runner = web.AppRunner(app)
     await runner.setup()
     assert runner.server is not None
+    runner.server.request_handler = with_expectations(runner.server.request_handler)
     sock = socket.create_server(("127.0.0.1", 0))
     listener = AdminListener(sock, runner.server, tls, count)
     accepting = asyncio.create_task(listener.run())

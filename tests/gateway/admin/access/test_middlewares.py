@@ -8,14 +8,13 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 import pytest
-from aiohttp import web
 from aiohttp.http_exceptions import BadStatusLine
 from aiohttp.test_utils import make_mocked_request
 from aiohttp.web_protocol import RequestPayloadError
 
 from gateway.admin.access import middlewares
 from gateway.admin.access.connections import AdminLogger
-from gateway.admin.access.middlewares import problem_details
+from gateway.admin.access.middlewares import error_response
 from gateway.admin.access.rights import AdminProblemError
 from gateway.admin.admin_app import start_admin
 from gateway.findings.operator import Operator
@@ -196,26 +195,18 @@ async def test_expectations_and_unknown_paths_are_answered(operator: Operator) -
         (TimeoutError(), 504, "worker_timeout", "A worker has not confirmed the change in time"),
     ],
 )
-async def test_an_error_of_a_handler_becomes_a_problem_detail(
+def test_an_error_of_a_handler_becomes_a_problem_detail(
     error: Exception, expected: int, code: str, detail: str
 ) -> None:
-    async def fail(_: web.Request) -> web.StreamResponse:
-        raise error
-
-    def found(answer: web.StreamResponse) -> dict[str, Any]:
-        assert isinstance(answer, web.Response)
-        assert (answer.status, answer.content_type) == (expected, "application/problem+json")
-        document: dict[str, Any] = json.loads(answer.text or "")
-        return document
-
-    answer = await problem_details(make_mocked_request("PUT", "/here"), fail)
-    document = found(answer)
+    answer = error_response(make_mocked_request("PUT", "/here"), error)
+    assert (answer.status, answer.content_type) == (expected, "application/problem+json")
+    document: dict[str, Any] = json.loads(answer.text or "")
     assert (document["status"], document["code"]) == (expected, code)
     assert document["instance"] == "/here"
     assert detail in document["detail"]
     assert answer.headers.get("Retry-After") == ("10" if code == "state_busy" else None)
-    read = found(await problem_details(make_mocked_request("GET", "/here"), fail))
-    assert "changed" not in read["detail"]
+    read = error_response(make_mocked_request("GET", "/here"), error)
+    assert "changed" not in (read.text or "")
 
 
 @pytest.mark.parametrize(

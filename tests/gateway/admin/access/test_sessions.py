@@ -6,7 +6,7 @@ import re
 import pytest
 
 from gateway.access.admin import Right, TokenHolder, token_digest
-from gateway.admin.access.authentication import SECONDS, SESSION, new_session, session_holder
+from gateway.admin.access.sessions import SECONDS, SESSION, new_session, session_holder
 from tests.gateway.admin.access.test_authentication import ANN, MONITOR, TOKENS, Asking, asked
 from tests.gateway.operating import MakeOperator
 
@@ -74,7 +74,7 @@ async def test_a_session_ends_with_its_token(operating: MakeOperator) -> None:
     ("rules", "instead"),
     [
         ("", "read without one"),
-        ("admin: { sign_on: { proxies: [10.0.0.0/8] } }\n", "come by the single sign-on"),
+        ("admin: { sign_on: { proxies: [10.0.0.0/8] } }\n", "use the single sign-on"),
     ],
 )
 async def test_without_tokens_the_login_names_the_other_way_in(
@@ -83,7 +83,7 @@ async def test_without_tokens_the_login_names_the_other_way_in(
     async with asked(operating(rules)) as asking:
         for _ in range(25):
             assert await log_in(asking, ANN) == 401
-        assert f"in &#x27;admin&#x27;, so that none is right; {instead}." in asking.text
+        assert f"in the configuration has no tokens; {instead}." in asking.text
 
 
 async def test_a_wrong_token_begins_no_session(operating: MakeOperator) -> None:
