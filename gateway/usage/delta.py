@@ -1,6 +1,6 @@
-"""Deltas: the counts of one serving process for about one second.
+"""Deltas: the counts of one process for about one second.
 
-Deltas are additive: they can be summed in any order, from any number of processes.
+They can be summed in any order, from any number of processes.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,13 +11,13 @@ import msgspec
 
 from gateway.rollout.route_outcomes import OUTCOMES
 
-# The upper bounds of histograms of durations, in seconds, as OpenTelemetry's conventions for HTTP
-# metrics have them; one more bucket has no bound.
+# The upper bounds of duration histograms in seconds, from OpenTelemetry's conventions for HTTP
+# metrics. One more bucket is unbounded.
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 
 
-# The methods that requests are counted by; others are OTHER, since clients may invent them. The
-# conventions have these, and that name for the others.
+# The methods that are counted separately, by OpenTelemetry's conventions. Other methods, which
+# clients may invent, are counted as OTHER.
 METHODS = frozenset(
     {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"}
 ) | {"CONNECT"}
@@ -32,8 +32,9 @@ class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
     Attributes:
         version: the label of the version; empty if the API has no versions.
         endpoint: the path template of the endpoint.
-        refused: the number of requests refused before a plan was made, or for the client's fault.
-        failed: the number of requests that failed with status 5xx or whose answer broke off.
+        refused: the number of requests that were refused before planning, or for the client's
+            fault.
+        failed: the number of requests with status 5xx or an incomplete response.
         served: the number of requests that were not refused.
     """
 
@@ -48,16 +49,16 @@ class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
-    """The requests for one version at one endpoint that ended alike.
+    """The requests for one version at one endpoint with the same method, status and error.
 
     Attributes:
         api: the name of the API; empty if the path matches no endpoint.
         version: the label of the version; empty if there is none.
         endpoint: the path template of the endpoint; empty if the path matches none.
         method: one of METHODS, or OTHER.
-        status: the status of the response; 0 if it never began.
-        error: what went wrong, as `error.type` of the conventions; empty if nothing did.
-        buckets: the number of requests by duration, per upper bound in BOUNDS and above the last.
+        status: the status of the response; 0 if there was none.
+        error: the value of `error.type` in OpenTelemetry's conventions; empty without an error.
+        buckets: the number of requests by duration: one for each bound in BOUNDS, and one above.
         converted: the number of requests with a converted body.
     """
 
@@ -73,14 +74,14 @@ class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class UpstreamDelta(msgspec.Struct, array_like=True, frozen=True):
-    """The requests to one target of a service, for one version, that ended alike.
+    """The requests to one target for one version, with the same method, status and error.
 
     Attributes:
         version: the label of the version that clients asked for; empty if the API has none.
-        method: of the requests to the service: one of METHODS, or OTHER.
-        status: the status of the service's answer; 0 if there was none.
-        buckets: the number of requests by the time to the head of the answer, or until it was no
-            longer waited for; as in TrafficDelta.
+        method: one of METHODS, or OTHER.
+        status: the status of the response; 0 if there was none.
+        buckets: the number of requests by the time until the response head, or until the gateway
+            stopped waiting; as in TrafficDelta.
     """
 
     api: str
@@ -97,8 +98,8 @@ class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
     """An increment of a counter.
 
     Attributes:
-        kind: the kind of the counter, see `metric_table.MetricRow.kind`.
-        labels: the values of the labels that the row of the kind has.
+        kind: the kind of the counter; see `metric_table.MetricRow.kind`.
+        labels: the values of its labels.
     """
 
     kind: str
@@ -109,7 +110,7 @@ class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
 class OperationDelta(msgspec.Struct, array_like=True):
     """The outcomes of the requests of one operation; the attributes are those of CutoverDelta.
 
-    Requests are counted in it until it is handed on.
+    It is mutable until it is delivered.
     """
 
     requests: int = 0
@@ -122,24 +123,25 @@ class OperationDelta(msgspec.Struct, array_like=True):
 class CutoverDelta(msgspec.Struct, array_like=True):
     """The outcomes of requests on one route of a cutover; see `RouteOutcomes`.
 
-    Requests are counted in it until it is handed on.
+    It is mutable until it is delivered.
 
     Attributes:
-        version: the label of the version that is cut over.
+        version: the label of the version with the cutover.
         route: the route, `old` or `new`.
-        cell: the cell of the clients of these requests; see `Cutover.cell_of`.
+        cell: the cell of the clients; see `VersionCutover.cell_of`.
         requests: the number of requests that ended or became overdue.
-        overdue: the number of those that took longer than the gates allow.
+        overdue: the number of requests that took longer than the gates allow.
         ends: the number of ended requests by outcome, as in `route_outcomes.OUTCOMES`.
-        seconds: the sum of the durations, each up to the time at which a request is overdue.
+        seconds: the sum of the durations, each at most the limit of overdue requests.
         squares: the sum of the squares of the same durations.
         buckets: the number of ended requests by duration, as in TrafficDelta.
-        writes: the number of ended requests that write.
-        failed_writes: the number of those that were refused or failed.
-        checked: the number of answers that were validated by the document of the version.
-        fields: how many answers violate the document at a field; see `ViolatedField.name`.
-        operations: the outcomes by operation, as `POST /orders`; not of all requests where there
-            are very many.
+        writes: the number of ended write requests.
+        failed_writes: the number of write requests that were refused or failed.
+        checked: the number of responses that were validated against the OpenAPI document.
+        fields: the number of responses that violate the document, by field; see
+            `ViolatedField.name`.
+        operations: the outcomes by operation, such as `POST /orders`, for a limited number of
+            operations.
     """
 
     api: str
@@ -167,7 +169,7 @@ class LatencyDelta(msgspec.Struct, array_like=True, frozen=True):
     """The durations of responses on one route of a shadow, `old` or `new`.
 
     Attributes:
-        buckets: the number of answers by the index of their bucket in `gateway.usage.delta`.
+        buckets: the number of responses by the index of `latency_bucket`.
     """
 
     api: str
@@ -177,12 +179,12 @@ class LatencyDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class SampleDelta(msgspec.Struct, array_like=True, frozen=True):
-    """An example of a counted case for operators, redacted.
+    """A redacted example of a counted case, for operators.
 
     Attributes:
         kind: the kind of the counter, as in CounterDelta.
-        document: the case, as a JSON value; samples with the same one are alike.
-        request: a request that showed it: its `request_id`, `method` and `path`.
+        document: the case as a JSON value; it identifies equal samples.
+        request: the `request_id`, `method` and `path` of the request.
     """
 
     kind: str
@@ -196,7 +198,7 @@ class Delta(msgspec.Struct, array_like=True, frozen=True):
     """All counts of a process since its last delta.
 
     Attributes:
-        lost: whether earlier counts are lost.
+        lost: whether earlier counts were lost.
     """
 
     at: float
@@ -213,12 +215,12 @@ class Delta(msgspec.Struct, array_like=True, frozen=True):
 Deliver = Callable[[Delta], None]
 
 
-# Each bucket reaches a tenth further than the one before, as in DDSketch (Masson, Rim and Lee,
-# 2019): a quantile is at most 5 % off. Times beyond the first and the last bucket count in these.
+# Each bucket is wider than the previous one by a tenth, as in DDSketch (Masson, Rim and Lee, 2019),
+# so a quantile has an error of at most 5 %. The first and the last bucket are unbounded.
 _LATENCY_FACTOR = 1.1
 _SHORTEST_LATENCY = 0.0001
 LATENCY_BUCKETS = 150
-"""The number of buckets; the last ends at 147 seconds."""
+"""The number of buckets; the last begins at 134 seconds."""
 
 
 def latency_bucket(seconds: float) -> int:
@@ -228,10 +230,10 @@ def latency_bucket(seconds: float) -> int:
 
 
 def latency_quantile(buckets: Mapping[int, int], share: float) -> float:
-    """Return the time in seconds within which a share of the answers came; 0 for no answers.
+    """Return the quantile of durations in seconds; 0 without responses.
 
     Args:
-        buckets: the number of answers by the index of their bucket.
+        buckets: the number of responses by the index of their bucket.
         share: above 0 and at most 1, such as 0.95.
     """
     wanted = share * sum(buckets.values())
@@ -239,7 +241,7 @@ def latency_quantile(buckets: Mapping[int, int], share: float) -> float:
     for index in sorted(buckets):
         seen += buckets[index]
         if seen >= wanted:
-            # The time of which both ends of the bucket are equally far, in relation to it.
+            # The value with the same relative error to both ends of the bucket.
             return (
                 _SHORTEST_LATENCY * _LATENCY_FACTOR**index * 2 / (1 + _LATENCY_FACTOR)
                 if index

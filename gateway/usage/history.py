@@ -1,9 +1,9 @@
 """Usage history: requests, errors, durations and callers, by the minute and by the day.
 
-The number of callers is a distinct-count sketch (KMV; Bar-Yossef et al., "Counting distinct
-elements in a data stream", 2002): the smallest hashes of their names. While there are fewer names
-than it keeps, the count is exact; beyond that, the standard error is 1/sqrt(kept - 2), 6 % of 256.
-Sketches merge in any order, and a caller in both counts once.
+The number of callers is estimated by a distinct-count sketch (KMV; Bar-Yossef et al., "Counting
+distinct elements in a data stream", 2002), which keeps the smallest hashes of their names. With
+fewer names than it can keep, the count is exact; beyond that, the standard error is 1/sqrt(kept -
+2), 6 % for 256. Sketches can be merged in any order, and count a common caller once.
 """
 
 import sys
@@ -24,7 +24,7 @@ _NO_BUCKETS = bytes(8 * (len(BOUNDS) + 1))
 
 
 class Resolution(StrEnum):
-    """The length of the intervals of a history. Days begin at 00:00 UTC."""
+    """The length of the intervals of a history. A day begins at 00:00 UTC."""
 
     MINUTE = "minute"
     DAY = "day"
@@ -35,7 +35,7 @@ class Resolution(StrEnum):
 
     @property
     def most(self) -> int:
-        """The maximum number of intervals of one version: a day of minutes, or 400 days."""
+        """The maximum number of intervals per version: the minutes of a day, or 400 days."""
         return 1440 if self is Resolution.MINUTE else 400
 
     @property
@@ -47,7 +47,7 @@ class Resolution(StrEnum):
         return int(at) // self.seconds * self.seconds
 
 
-# The intervals of all versions in memory (25 MB); with more versions, each reaches less far back.
+# The maximum number of intervals of all versions in memory (25 MB).
 _MAX_INTERVALS = {Resolution.MINUTE: 50_000, Resolution.DAY: 8_000}
 _BY = {by.value: by for by in Resolution}
 SeriesKey = tuple[str, str, Resolution]
@@ -60,10 +60,10 @@ def name_hash(name: str) -> int:
 
 
 class Distinct:
-    """A sketch of the number of different names.
+    """A distinct-count sketch of names.
 
     Args:
-        kept: the number of hashes to keep, 3 or more.
+        kept: the maximum number of hashes, 3 or more.
         content: the `content` of another sketch.
     """
 
@@ -71,12 +71,12 @@ class Distinct:
 
     def __init__(self, kept: int, content: bytes = b"") -> None:
         self._kept = kept
-        # Decoded when names are added, since most sketches are only counted.
+        # Decoded on the first change, since most sketches are only counted.
         self._content = content[: 8 * kept]
         self._hashes: array[int] | None = None
 
     def add(self, hashes: Iterable[int]) -> None:
-        """Add names by their `name_hash`."""
+        """Add names, given by their `name_hash`."""
         found = self._hashes
         if found is None:
             found = self._hashes = _unpacked(self._content)
@@ -94,7 +94,7 @@ class Distinct:
 
     @property
     def count(self) -> int:
-        """The number of names; an estimate if there are as many as are kept, or more."""
+        """The number of names; an estimate once the sketch is full."""
         content = self.content
         if len(content) < 8 * self._kept:
             return len(content) // 8
@@ -107,7 +107,7 @@ class Distinct:
 
 
 class IntervalRow(NamedTuple):
-    """An `Interval` as it is stored; `start` in seconds since 1970."""
+    """A stored `Interval`; `start` is in seconds since 1970."""
 
     api: str
     version: str
@@ -122,13 +122,13 @@ class IntervalRow(NamedTuple):
 
 
 class Interval:
-    """The requests for one version in one minute or one day; additive.
+    """The counts of requests for one version in one minute or one day.
 
     Attributes:
-        errors: of these, the number that failed with status 5xx or whose answer broke off.
-        refused: of these, the number that the gateway refused.
+        errors: the number of requests with status 5xx or an incomplete response.
+        refused: the number of requests that the gateway refused.
         buckets: the number of requests up to each duration in `delta.BOUNDS`, and above the last;
-            zeros if a release with other bounds has counted.
+            zeros if it was stored by a release with other bounds.
     """
 
     __slots__ = ("buckets", "callers", "errors", "refused", "requests", "seconds")
@@ -156,7 +156,7 @@ class Interval:
         self.refused += refused
 
     def add_durations(self, buckets: Iterable[int], seconds: float) -> None:
-        """Add durations of requests, whose number is added elsewhere."""
+        """Add durations of requests that `add_counts` counts."""
         for index, count in enumerate(buckets):
             self.buckets[index] += count
         self.seconds += seconds
@@ -182,9 +182,9 @@ class Interval:
         return *counts, self.seconds, _packed(self.buckets), self.callers.content
 
     def quantile(self, share: float) -> float | None:
-        """Return the duration in seconds within which a share of the requests ended; None if none.
+        """Return the quantile of durations in seconds; None without requests.
 
-        It is interpolated between bounds, as Prometheus does; beyond the last one it is that bound.
+        It is interpolated between bounds, as in Prometheus, and at most the last bound.
         """
         wanted = share * sum(self.buckets)
         below = 0.0
@@ -200,10 +200,10 @@ class HistoryQuery(NamedTuple):
 
     Attributes:
         api: the API of the versions; None for all.
-        span: how far they reach back, in seconds; None for as far as they are kept.
-        version: the label of the only version; None for all of the API, or of all.
-        callers: how far back callers are needed, in seconds; they are most of what a store reads.
-            Earlier intervals may lack them. None for as far as the intervals reach.
+        span: how far back, in seconds; None for the whole history.
+        version: the label of the version; None for all.
+        callers: how far back callers are needed, in seconds; None for all intervals. Earlier
+            intervals may lack callers, which are the largest part of the stored data.
     """
 
     by: Resolution
@@ -213,12 +213,12 @@ class HistoryQuery(NamedTuple):
     callers: float | None = None
 
     def since(self, now: float) -> float:
-        """Return the earliest start of these intervals, in seconds since 1970."""
+        """Return the earliest start of the intervals, in seconds since 1970."""
         span = self.by.seconds * self.by.most if self.span is None else self.span
         return now - span
 
     def callers_since(self, now: float) -> float:
-        """Return the earliest start of the intervals that need callers."""
+        """Return the earliest start of the intervals with callers, in seconds since 1970."""
         return self.since(now) if self.callers is None else now - self.callers
 
 
@@ -230,13 +230,12 @@ def whole_history(key: VersionKey) -> tuple[HistoryQuery, HistoryQuery]:
 
 
 class HistoryView(NamedTuple):
-    """The answer to a query.
+    """The result of a query.
 
     Attributes:
-        series: intervals with requests by version and by start, in ascending order; a version may
-            have none.
+        series: the intervals by version and by start, in ascending order, without empty ones.
         now: the time in seconds since 1970, by the clock of the intervals.
-        replica: the name of the replica if these are its own counts; None for those of all.
+        replica: the name of the replica if these are only its counts; None for all.
     """
 
     query: HistoryQuery
@@ -246,13 +245,13 @@ class HistoryView(NamedTuple):
 
 
 class History:
-    """Intervals in memory: of a gateway without a store, or those that are not stored yet.
+    """Intervals in memory: all of a gateway without a store, or the unsaved ones.
 
-    It keeps the latest intervals of each version, whatever their age, so that a clock that is set
-    deletes nothing.
+    It keeps the latest intervals of each version by number and not by age, so that setting the
+    clock deletes nothing.
 
     Args:
-        bounded: whether all versions together are bounded as well.
+        bounded: whether the number of intervals of all versions together is bounded.
     """
 
     def __init__(self, rows: Iterable[Sequence[Any]] = (), *, bounded: bool = True) -> None:
@@ -282,12 +281,12 @@ class History:
         for traffic in delta.traffic:
             if traffic.method == "OPTIONS":
                 continue  # usages do not count preflights
-            # Requests that chose no version belong to no interval.
+            # Requests without a version belong to no interval.
             for interval in found.get((traffic.api, traffic.version), ()):
                 interval.add_durations(traffic.buckets, traffic.seconds)
 
     def add(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Add intervals of other requests; each row has the columns of an IntervalRow."""
+        """Add intervals; each row has the columns of an IntervalRow."""
         changed: dict[SeriesKey, dict[int, Interval]] = {}
         for row in rows:
             by = _BY[row[2]]
@@ -316,7 +315,7 @@ class History:
         return rows
 
     def view(self, query: HistoryQuery, now: float, replica: str | None = None) -> HistoryView:
-        """Return the intervals of a query; `now` in seconds since 1970."""
+        """Return the result of a query; `now` is in seconds since 1970."""
         since = query.since(now)
         series = {
             (api, version): {at: found[at] for at in sorted(at for at in found if at >= since)}
@@ -361,13 +360,13 @@ _MIN_DAYS = 7
 
 
 class UsageTrend(NamedTuple):
-    """The line through the number of callers of the last days (Theil-Sen estimator).
+    """The linear trend of the number of callers per day (Theil-Sen estimator).
 
     Attributes:
-        level: The number of callers on the last day, by the line.
+        level: The number of callers on the last day, by the trend.
         slope: The change of the number of callers per day; negative where it decreases.
-        days: The number of days from the last one until there are no callers; None where their
-            number does not decrease.
+        days: The number of days until there are no callers; None where their number does not
+            decrease.
     """
 
     level: float
@@ -378,8 +377,8 @@ class UsageTrend(NamedTuple):
 def usage_trend(callers: Sequence[float]) -> UsageTrend | None:
     """Return the trend of the last 28 days, or None if there are fewer than 7.
 
-    The slope is the median of the slopes between all pairs of days, so that a few unusual days,
-    such as holidays, do not change it.
+    The slope is the median of the slopes between all pairs of days. A few unusual days, such as
+    holidays, do not change it.
     """
     latest = callers[-_MAX_DAYS:]
     if len(latest) < _MIN_DAYS:

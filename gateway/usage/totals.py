@@ -1,13 +1,13 @@
-"""Totals: the sums of all deltas in bounded memory, and the rows of a store that changed.
+"""Totals: the sums of all deltas in bounded memory, and the changed rows to store.
 
-A version has a row for each of the busiest clients of an endpoint, and one row an endpoint for the
-sum of all others. This is Space-Saving (Metwally, Agrawal and El Abbadi, 2005), merged in batches
-(Agarwal et al., "Mergeable Summaries", 2012). For n requests to the version and k rows:
+A version has one row for each of the busiest clients of an endpoint, and one row per endpoint for
+all other clients together. This is Space-Saving (Metwally, Agrawal and El Abbadi, 2005), merged in
+batches (Agarwal et al., "Mergeable Summaries", 2012). For n requests to the version and k rows:
 
--   The rows of an endpoint add up to all its requests; their latest `last` is that of the endpoint.
--   A row counts all requests since it exists (`count`); the true number of the client's requests is
-    at most `slack` higher, and `slack` is at most n / k.
--   A client with more than n / k of the requests at one endpoint has a row.
+-   The rows of an endpoint add up to all its requests.
+-   `count` has the requests since the row was created. The true number is at most `slack` higher,
+    and `slack` is at most n / k.
+-   Every client with more than n / k requests at one endpoint has a row.
 """
 
 import time
@@ -33,17 +33,17 @@ from gateway.usage.delta import (
 from gateway.usage.history import History, IntervalRow
 
 KEPT = 2048
-"""The rows of a version after a cut; up to twice as many before the next. A row is below 500 bytes,
-so a version takes less than 2 MB."""
+"""The number of rows of a version after a cut. The next cut is at twice as many. A row takes less
+than 500 bytes, so a version takes less than 2 MB."""
 RowKey = tuple[str, str | None]
-"""The template of an endpoint, and the name of a client or None for all others."""
+"""The path template of an endpoint, and the name of a client, or None for all others."""
 
 
 @dataclass(slots=True)
 class ClientUsage:
     """The usage of one endpoint by one client, or by all others; times in seconds since 1970.
 
-    `served` is the time of the last request that was not refused; 0 if all were.
+    `served` is the time of the last request that was not refused; 0 if there was none.
     """
 
     count: int = 0
@@ -64,12 +64,12 @@ class ClientUsage:
 
 
 class TopClients:
-    """The rows of one version of an API.
+    """The busiest clients of one version of an API.
 
     Attributes:
-        rows: by endpoint and client.
-        floor: the highest number of requests that a client without a row can have made.
-        changed: the keys of the rows that were changed or removed since this was last cleared.
+        rows: the usage by endpoint and client.
+        floor: the maximum number of requests of any client without a row.
+        changed: the keys of the rows that were changed or removed since the last `changes`.
         last: the time of the last request, in seconds since 1970; 0 for none.
         served: the time of the last request that was not refused; 0 for none.
     """
@@ -99,7 +99,7 @@ class TopClients:
         self.cut()
 
     def merge(self, other: "TopClients") -> None:
-        """Add the rows of another summary of the same version, of other requests."""
+        """Add the rows of other requests to the same version."""
         if other.floor:
             for (_, client), row in self.rows.items():
                 row.slack += 0 if client is None else other.floor
@@ -115,7 +115,7 @@ class TopClients:
         self.cut()
 
     def cut(self) -> None:
-        """If there are too many clients, add those with the fewest requests to the others."""
+        """If there are too many rows, merge the smallest into the rows of all others."""
         if len(self.rows) <= self._limit:
             return
         named = [key for key in self.rows if key[1] is not None]
@@ -127,7 +127,8 @@ class TopClients:
             row, others = self.rows.pop(key), (key[0], None)
             self.rows.setdefault(others, ClientUsage()).add(row)
             self.changed |= {key, others}
-        # One row an endpoint is for the others, and their number is that of the configuration.
+        # One row per endpoint is for all other clients; the configuration limits the number of
+        # endpoints.
         self._limit = len(self.rows) + KEPT
 
     def _note(self, row: ClientUsage) -> None:
@@ -149,33 +150,33 @@ CountKey = tuple[str, tuple[str, ...]]
 CountRow = tuple[str, tuple[str, ...], int, float, float]
 
 MAX_NAMES = 256
-"""The maximum number of values of the last label of a kind, such as fields that differ; more are
+"""The maximum number of values of the last label of a kind, such as differing fields. More are
 counted as OTHERS."""
 OTHERS = "(others)"
 BOUNDED_KINDS = {"operations", "operations_compared"}
-"""Kinds whose labels the configuration bounds."""
+"""Kinds whose number of labels is limited by the configuration."""
 SHADOW_KINDS = {"compared", "differing", "noise", "shed", "differences"} | {
     *("operations_compared", "validated", "invalid")
 }
 """The kinds that a shadow counts."""
 _SAMPLES = 20
-# As in the metrics SDK of OpenTelemetry, further endings of requests are added up as OVERFLOW.
+# The maximum number of endings; more are counted as OVERFLOW, as in OpenTelemetry's metrics SDK.
 MAX_ENDINGS = 100
 EndingKey = tuple[str, int, str]
-"""How requests ended: method, status (0 for none) and error (empty for none)."""
+"""The method, status (0 for none) and error (empty for none) of requests."""
 OVERFLOW: EndingKey = ("", 0, "")
 
 
 @dataclass(slots=True)
 class StateRows:
-    """All rows of a store, or the rows that replace those of the same key.
+    """All rows of a store, or changed rows that replace those with the same key.
 
     Attributes:
         gone: the keys of the rows of usage to delete.
-        floors: the floor of each version's TopClients, by API and version.
+        floors: `TopClients.floor` by API and version.
         uncounted: the keys of the counts to delete.
-        audit: rows of the audit log to add; of a store, the latest ones.
-        history: additions to intervals; none of a store.
+        audit: rows to append to the audit log; when read from a store, the latest rows.
+        history: additions to intervals; empty when read from a store.
     """
 
     usage: list[UsageRow] = field(default_factory=list)
@@ -195,7 +196,7 @@ class StateRows:
 
 @dataclass(slots=True)
 class Occurrences:
-    """A count with the times of the first and the last one, in seconds since 1970."""
+    """A count, with the times of the first and the last occurrence in seconds since 1970."""
 
     count: int = 0
     first: float = 0.0
@@ -212,7 +213,7 @@ class Durations:
     """The durations of requests since this process started.
 
     Attributes:
-        buckets: the number up to each duration in `delta.BOUNDS`, and above the last.
+        buckets: the number of requests up to each duration in `delta.BOUNDS`, and above the last.
     """
 
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
@@ -247,7 +248,7 @@ class CutoverTotal(RouteTotals):
     durations: Durations = field(default_factory=Durations)
 
     def add(self, more: CutoverDelta) -> None:
-        """Add other outcomes; those of too many fields or operations are added to OTHERS."""
+        """Add outcomes; fields and operations beyond the maximum are counted as OTHERS."""
         outcomes = RouteOutcomes(
             requests=more.requests,
             overdue=more.overdue,
@@ -281,19 +282,19 @@ class CutoverTotal(RouteTotals):
 
 
 class Totals:
-    """Sums in memory; `changes` returns the rows to store.
+    """The sums of all deltas; `changes` returns the rows to store.
 
     Attributes:
-        since: when counting began, in seconds since 1970.
+        since: the time at which counting began, in seconds since 1970.
         clients: the usage of each version, by client.
-        counts: by kind and labels; see `delta.COUNTERS`.
-        traffic: by API, version and endpoint, since this process started.
+        counts: the counters by kind and labels; see `delta.CounterDelta`.
+        traffic: the requests by API, version and endpoint, since this process started.
         upstream: the requests to services by API, version and target, since this process started.
-        outcomes: by API, version and route of a cutover, since this process started.
-        samples: the latest distinct ones of each kind, API and version.
-        latencies: by API, version and route of a shadow, since this process started; the number of
-            responses by the index of their bucket in `gateway.usage.delta`.
-        task_failed: the last failure of each task, by the monotonic clock.
+        outcomes: the outcomes by API, version and route of a cutover, since this process started.
+        samples: the latest samples by kind, API and version, without duplicates.
+        latencies: the responses by API, version and route of a shadow, since this process started;
+            their number by the index of `latency_bucket`.
+        task_failed: the time of the last failure of each task, by the monotonic clock.
     """
 
     def __init__(self, rows: StateRows | None = None) -> None:
@@ -326,7 +327,10 @@ class Totals:
         return found
 
     def absorb(self, delta: Delta) -> None:
-        """Add the counts of a process; if it lost earlier ones, counting restarts."""
+        """Add the counts of a process.
+
+        If it lost counts, `since` becomes the time of this delta.
+        """
         if delta.lost:
             self.since = max(self.since, delta.at)
         self.history.absorb(delta)
@@ -352,7 +356,7 @@ class Totals:
             self.latencies.setdefault(place, Counter()).update(latency.buckets)
 
     def merge(self, other: "Totals") -> None:
-        """Add the usage, the counts, the history and the samples of other requests."""
+        """Add the usage, counts, history and samples of other requests."""
         self.history.add(other.history.rows())
         for key, clients in other.clients.items():
             self.clients_of(*key).merge(clients)
@@ -365,7 +369,7 @@ class Totals:
     def sample(self, sample: SampleDelta) -> None:
         """Add a sample; it replaces an equal one, or one of the field with the most samples.
 
-        Otherwise frequent differences would displace the rare ones.
+        So frequent differences do not displace rare ones.
         """
         place = sample.kind, sample.api, sample.version
         kept = self.samples.setdefault(place, deque(maxlen=_SAMPLES))
@@ -379,13 +383,13 @@ class Totals:
         kept.append(sample)
 
     def counted(self, kind: str, *labels: str) -> Iterator[tuple[tuple[str, ...], Occurrences]]:
-        """Yield the counts of a kind whose first labels are these."""
+        """Yield the counters of a kind whose labels begin with `labels`."""
         for (name, values), times in self.counts.items():
             if name == kind and values[: len(labels)] == labels:
                 yield values, times
 
     def route_counts(self, key: VersionKey) -> RouteCounts:
-        """Return the counts by which the gates of a cutover judge."""
+        """Return the counts that the gates of a cutover need."""
         compared, validated, differing, invalid = (
             times.count if (times := self.counts.get((kind, key))) else 0
             for kind in ("compared", "validated", "differing", "invalid")
