@@ -38,7 +38,7 @@ class StickyBy(StrEnum):
 
 
 class Cutover(SectionModel):
-    """A share of the version's clients is served via another version already."""
+    """A part of the version's clients is already served via another version."""
 
     via: str
     """The version whose service serves the moved clients, through the conversions between the
@@ -59,10 +59,10 @@ class Cutover(SectionModel):
     def compile(
         self, key: VersionKey, at: Location, mistakes: Mistakes, *, compared: bool
     ) -> "VersionCutover | None":
-        """Return the cutover of one version; None after a mistake in its percentages.
+        """Return the cutover of one version; None if neither or both of percent and steps are set.
 
         Args:
-            compared: Whether a shadow compares responses, as a limit of differences needs.
+            compared: Whether a shadow compares responses; a limit of differences needs one.
         """
         if (self.percent is None) == (self.steps is None):
             mistakes.add("needs either percent: 25 or steps: [1, 5, 25, 100]", *at)
@@ -91,11 +91,11 @@ class VersionCutover:
 
     Attributes:
         via: The label of the version whose service answers the moved clients.
-        percent: The percentage of clients or requests to move in the end, from 0 to 100.
-        gates: The limits that hold the cutover or roll it back; None leaves that to the operator.
-        steps: The ascending percentages of the cutover; the last is `percent`; without
-            steps, the cutover begins at `percent`.
-        every: The minimum of seconds that each step lasts.
+        percent: The final percentage of moved clients or requests, from 0 to 100.
+        gates: The limits that hold the cutover or roll it back; None if only operators do.
+        steps: The percentages in ascending order, up to `percent`. Without steps, the cutover
+            begins at `percent`.
+        every: The minimum duration of a step in seconds.
     """
 
     key: VersionKey
@@ -109,8 +109,8 @@ class VersionCutover:
     def route_for(self, context: RequestContext) -> CutoverRoute:
         """Return the route that a request takes.
 
-        A client without a name cannot be recognised in its next request, so it moves at 100
-        percent only.
+        Requests without a client name cannot be assigned to a client, so they move at 100 percent
+        only.
         """
         percent = in_force(self, context.overrides)
         if percent >= 100:
@@ -125,10 +125,10 @@ class VersionCutover:
         return CutoverRoute.NEW if below else CutoverRoute.OLD
 
     def cell_of(self, client: str) -> int:
-        """Return the cell of a client, a hundredth of all clients; UNCELLED for none.
+        """Return the cell of a client, from 0 to 99; NO_CELL without one.
 
         A percentage moves whole cells, so a cell has the same clients before and after. With
-        `sticky_by: request`, no client belongs to a cell.
+        `sticky_by: request`, there are no cells.
         """
         if self.sticky is StickyBy.REQUEST or not client:
             return UNCELLED
@@ -136,7 +136,7 @@ class VersionCutover:
 
 
 def in_force(cutover: VersionCutover, overrides: Overrides) -> float:
-    """Return the percentage in force: an override, or else the configured first percentage."""
+    """Return the percentage in force: the override, or else the first configured percentage."""
     ordered = overrides.percents.get(cutover.key)
     return first(cutover) if ordered is None else ordered
 
@@ -146,7 +146,7 @@ def first(cutover: VersionCutover) -> float:
 
 
 def bucket(key: VersionKey, client: str) -> int:
-    """Return the bucket of a client, from 0 to 9,999; it is independent for every version."""
+    """Return the bucket of a client, from 0 to 9,999; the hash differs for every version."""
     api, version = key
     name = f"{api}\0{version}\0{client}".encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(name, digest_size=8).digest()) % BUCKETS

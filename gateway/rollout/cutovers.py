@@ -1,11 +1,9 @@
-"""Cutovers: their states, moved forward and back by evidence or by an operator.
+"""The states of cutovers, which evidence or an operator changes.
 
-`decide` takes the configuration, the state, the evidence and the order of an operator, and returns
-the next state with the events to log. `Cutovers` applies it to all cutovers, and reads and writes
-their states as a document.
-
-Times are seconds of a steady clock, so that windows and steps keep their length when the clock of
-the machine is set. States are stored with dates, and people read dates.
+`decide` takes the configuration, the state, the evidence and an operator's command, and returns the
+next state and the events to log. `Cutovers` applies it to all cutovers, and reads and writes their
+states as a document. Times are seconds of a steady clock, so that setting the system clock does not
+change the length of windows and steps. Stored and displayed states have dates.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -25,10 +23,11 @@ from gateway.rollout.judgement import doubt, judge, missing, objection
 CUTOVERS = "cutovers"
 """The name of the document with the states."""
 SETTLE_SECONDS = 2.5
-"""For this long after a change, requests served at the former percentage are still counted."""
-# The dates of states are stored again if the clock was set by more seconds.
+"""Requests that end within this time after a change may have the former percentage."""
+# If the clock was set by more than these seconds, the dates of states are stored again.
 _SET = 5.0
-# Numbers of RouteOutcomes in the array that every release reads; the others are stored apart.
+# The fields of RouteOutcomes in the array that every release reads; the others are stored
+# separately.
 _KNOWN = 5
 _BY_RULES = "the rules say so"
 
@@ -46,11 +45,11 @@ class CutoverState(NamedTuple):
     """The current state of a cutover.
 
     Attributes:
-        decided_by: The origin of the percentage; HELD and ROLLED_BACK are decisions of the gates.
+        decided_by: The origin of the percentage; the gates decide HELD and ROLLED_BACK.
         why: The reason for the percentage, as a text for operators.
-        since: The time at which the percentage was set, in seconds; evidence from before that time
-            does not count.
-        results: What the gates compared when they rolled it back; empty for any other state.
+        since: The time at which the percentage was set, in seconds; earlier evidence does not
+            count.
+        results: The results of the gates at the rollback; empty for any other state.
     """
 
     percent: float
@@ -61,12 +60,12 @@ class CutoverState(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The percentage and its origin; a request names by it the state that it saw."""
+        """The percentage and its origin; a change request repeats it as `ChangeRequest.seen`."""
         return f"{self.percent:g}-{self.decided_by}"
 
 
 class PercentCommand(Enum):
-    """A request of an operator other than a percentage."""
+    """A command of an operator other than a percentage."""
 
     STAY = "fix the current percentage"
     CLEAR = "return to the configured percentage, with no evidence"
@@ -79,7 +78,7 @@ class Decision(NamedTuple):
     events: tuple[Event, ...] = ()
 
     def override(self, cutover: VersionCutover) -> float | None:
-        """The percentage that replaces the configured one; None if it is the configured one."""
+        """The percentage to store as an override; None if it is the configured one."""
         configured = self.state.decided_by is DecidedBy.RULES
         return None if configured and self.state.percent == first(cutover) else self.state.percent
 
@@ -95,8 +94,8 @@ def decide(
     """Decide the next state of a cutover.
 
     Args:
-        order: the percentage or the command of an operator; None if the gates decide.
-        now: the time in seconds, of the same clock as `state.since`.
+        order: an operator's percentage or command; None if the gates decide.
+        now: the time in seconds, by the clock of `state.since`.
         results: those of `judge`, if the evidence was judged before.
     """
     if order is PercentCommand.CLEAR:
@@ -126,18 +125,18 @@ def advance(
 ) -> CutoverState:
     """Return the next state of a cutover, or the same state if nothing changes.
 
-    - A percentage that an operator set stays until it is cleared; gates never replace it.
-    - A cutover that the gates rolled back stays at 0, since it would fail again.
-    - A held cutover continues once its gates have no objection; it may go down at any time.
-    - The next step begins when the current one has lasted its time, the gates have no objection and
-      enough was seen to judge them. If too little was seen by then, the gates decide whether the
-      cutover waits, is held or is rolled back. For few requests that leave doubt, it is held at
-      most.
-    - Gates of a dry run have no effect.
+    - An operator's percentage stays until it is cleared; gates never replace it.
+    - After a rollback by the gates, the percentage stays at 0, since the cutover would fail again.
+    - A held cutover continues when no gate is exceeded. Its percentage may be reduced at any time.
+    - The next step begins when the current one has lasted its time, no gate is exceeded, and there
+      are enough requests to judge by. Otherwise `inconclusive` of the gates decides whether the
+      cutover waits, is held or is rolled back. It is only held if there are enough requests but
+      they leave doubt.
+    - Gates with `dry_run` have no effect.
 
     Args:
         evidence: The measurements since `state.since`, within the window of the gates.
-        now: The time in seconds, of the same clock as `since`.
+        now: The time in seconds, by the clock of `since`.
         results: Those of `judge`, if the evidence was judged before.
     """
     if state is None:
@@ -194,7 +193,7 @@ def outlook(
 
 
 def _without(cutover: VersionCutover, evidence: GateEvidence, more: str) -> str:
-    """Return a text about what happens if a step is still inconclusive after its time."""
+    """Return a text about the action if the step is still inconclusive at its end."""
     gates = cutover.gates
     then = GateAction.WAIT if gates is None else _inconclusive_action(gates, evidence)
     if then is GateAction.WAIT:
@@ -205,14 +204,14 @@ def _without(cutover: VersionCutover, evidence: GateEvidence, more: str) -> str:
 
 def _inconclusive_action(gates: GateLimits, evidence: GateEvidence) -> GateAction:
     if gates.inconclusive is GateAction.ROLL_BACK and missing(gates, evidence) is None:
-        return GateAction.HOLD  # a healthy route leaves doubt, too
+        return GateAction.HOLD  # the doubt may be chance: a healthy route causes it as well
     return gates.inconclusive
 
 
 def awaited(
     cutover: VersionCutover, state: CutoverState, evidence: GateEvidence, now: float
 ) -> str | None:
-    """Return what a step needs after its time, as a text; None if nothing."""
+    """Return the evidence that a step still lacks after its time, as a text; None if complete."""
     if now - state.since < cutover.every or _following(cutover, state) is None:
         return None
     return _missing(cutover, evidence)
@@ -240,11 +239,11 @@ def _wanted(
 def _inconclusive(
     cutover: VersionCutover, state: CutoverState, evidence: GateEvidence, now: float
 ) -> str | None:
-    """Return why a step cannot be judged after its time; None if it can."""
+    """Return why a step that has lasted its time cannot be judged; None if it can."""
     more = awaited(cutover, state, evidence, now)
     if more is None:
         return None
-    # It stays the reason while more requests come: it says what was missing then.
+    # The text stays while more requests arrive: it describes what was missing at that time.
     return f"inconclusive: after {now - state.since:.0f} s, it still took {more}"
 
 
@@ -260,24 +259,24 @@ def _following(cutover: VersionCutover, state: CutoverState) -> float | None:
 
 
 class Moment(NamedTuple):
-    """A time, by a steady clock and as a date, in seconds since 1970."""
+    """The time by a steady clock, and as a date in seconds since 1970."""
 
     seconds: float
     date: float
 
     def date_of(self, seconds: float) -> float:
-        """Return the date of a time of the steady clock."""
+        """Return the date of a time by the steady clock."""
         return self.date - (self.seconds - seconds)
 
     def seconds_of(self, date: float) -> float:
-        """Return the time of a date; a date in the future counts as now."""
+        """Return the time of a date by the steady clock; a future date counts as now."""
         return self.seconds - max(self.date - date, 0.0)
 
 
 class CurrentCutover(NamedTuple):
-    """A cutover at a date, with its state and the evidence since.
+    """A cutover with its state and evidence, at a date.
 
-    `results` are those of the gates now, or those for which they rolled it back.
+    `results` are the current results of the gates, or those that caused a rollback.
     """
 
     cutover: VersionCutover
@@ -296,7 +295,7 @@ class Cutovers:
     def __init__(self) -> None:
         self._states: dict[VersionKey, CutoverState] = {}
         self._evidence: dict[VersionKey, CutoverEvidence] = {}
-        # The stored date of each state with its time.
+        # The stored date of each state, and the same time by the steady clock.
         self._dates: dict[VersionKey, tuple[float, float]] = {}
         self._exceeded: dict[VersionKey, set[tuple[str, str]]] = {}
 
@@ -307,9 +306,9 @@ class Cutovers:
         only: Collection[VersionKey] | None = None,
         report: Callable[[str], None] | None = None,
     ) -> None:
-        """Replace the states by those in documents, or `only` some of them.
+        """Replace the states by those in documents, or only those of the keys in `only`.
 
-        A state that cannot be read is left out; `report` then gets the reason.
+        A state that cannot be read is left out; `report` gets the reason.
         """
         stored = _read(documents.get(CUTOVERS), report)
         if only is None:
@@ -317,7 +316,7 @@ class Cutovers:
         for each in stored:
             if only is not None and each.key not in only:
                 continue
-            # The clock may have been set since it was stored.
+            # A known time is kept: the clock may have been set since the date was stored.
             if each.key not in self._dates or self._dates[each.key][0] != each.since:
                 self._dates[each.key] = each.since, at.seconds_of(each.since)
             since = self._dates[each.key][1]
@@ -335,18 +334,18 @@ class Cutovers:
         at: Moment,
         forget_after: float = 0.0,
     ) -> None:
-        """Decide the state of every cutover, by the gates.
+        """Decide the next state of every cutover by its gates.
 
         Args:
-            forget_after: the age in seconds from which on a state without a configured cutover is
-                forgotten.
+            forget_after: the age in seconds at which the state of a cutover that is no longer
+                configured is deleted.
         """
-        # Otherwise the next leader would get the wrong age of a step.
+        # After the clock was set, the stored dates would give the next leader a wrong age of steps.
         stale = any(abs(at.date_of(since) - date) > _SET for date, since in self._dates.values())
         for key, cutover in cutovers.items():
             before, evidence = self._states.get(key), self.evidence(cutover, counted, at)
             results: tuple[GateResult, ...] = ()
-            # After a rollback, late requests still end and shadows go on: these log no event.
+            # No events after a rollback, while late requests end and shadows continue.
             if before is None or before.decided_by is not DecidedBy.ROLLED_BACK:
                 results = judge(cutover.gates, evidence)
                 draft.events += self._newly_exceeded(cutover, results)
@@ -355,7 +354,7 @@ class Cutovers:
                 stale = True
                 self._states[key] = decision.state
                 if before is None or before.since != decision.state.since:
-                    self.evidence(cutover, counted, at)  # the evidence of the new state begins here
+                    self.evidence(cutover, counted, at)  # starts the evidence of the new state
             draft.events += decision.events
             _override(draft, cutover, decision)
         absent = self._states.keys() - cutovers.keys()
@@ -381,7 +380,7 @@ class Cutovers:
         request: ChangeRequest,
         at: Moment,
     ) -> None:
-        """Draft the change that an operator orders; `load` takes it over once it is stored.
+        """Draft an operator's change; it takes effect with the next `load` of the stored document.
 
         Raises:
             ChangedMeanwhileError: the state differs from the one that the operator saw.
@@ -399,7 +398,7 @@ class Cutovers:
     ) -> CurrentCutover:
         state = self._state(cutover, at)
         dated = state._replace(since=at.date_of(state.since))
-        # After a rollback, the results are those that caused it.
+        # After a rollback, the results that caused it are shown.
         results = state.results or judge(cutover.gates, evidence)
         return CurrentCutover(cutover, dated, evidence, results, at.date)
 
@@ -428,7 +427,7 @@ class Cutovers:
     def _newly_exceeded(
         self, cutover: VersionCutover, judged: tuple[GateResult, ...]
     ) -> list[Event]:
-        """Return an event for each comparison that exceeds its limit and did not before."""
+        """Return an event for each comparison that exceeds its limit now and did not before."""
         results = [each for each in judged if each.outcome is GateOutcome.EXCEEDED]
         before = self._exceeded.get(cutover.key, set())
         self._exceeded[cutover.key] = {(result.gate, result.measure) for result in results}
@@ -448,14 +447,14 @@ class Cutovers:
 def evidence_document(
     cutovers: Cutovers, rules: Mapping[VersionKey, VersionCutover], counted: Counted, at: Moment
 ) -> object:
-    """Return the evidence of all cutovers as a JSON value, for replicas without these counts."""
+    """Return the evidence of all cutovers as a JSON value for replicas that lack these counts."""
     return msgspec.to_builtins(
         [_Published(each.key, cutovers.evidence(each, counted, at)) for each in rules.values()]
     )
 
 
 def published_evidence(document: object) -> dict[VersionKey, GateEvidence]:
-    """Return the evidence in such a JSON value; nothing if another release wrote it."""
+    """Return the evidence from such a JSON value; empty if another release wrote it differently."""
     try:
         published = msgspec.convert(document or [], list[_Published])
     except msgspec.ValidationError:
@@ -466,7 +465,7 @@ def published_evidence(document: object) -> dict[VersionKey, GateEvidence]:
 def _override(
     draft: Draft, cutover: VersionCutover, decision: Decision, request: ChangeRequest = BY_GATEWAY
 ) -> None:
-    # A configured percentage needs no override, so that it follows the configuration.
+    # The configured percentage gets no override, so that a later change of it has effect.
     percent, key = decision.override(cutover), cutover.key
     if draft.overrides.percents.get(key) != percent:
         draft.set_percent(key, percent, decision.state.why, request, first(cutover))
@@ -488,10 +487,10 @@ class _Published(msgspec.Struct):
 
 
 class _Stored(msgspec.Struct):
-    """A state as it is stored, with a date; its keys are those of every release.
+    """A stored state, with a date; its keys are the same in every release.
 
-    A release with other deciders, results or outcomes has to read the state as well: otherwise a
-    rolling update could undo a rollback.
+    Values that another release does not know must not make it unreadable: otherwise a rolling
+    update could undo a rollback.
     """
 
     key: VersionKey = msgspec.field(name="served")
@@ -505,12 +504,12 @@ class _Stored(msgspec.Struct):
 
 
 def _decider(word: str) -> DecidedBy:
-    """Return who decided a state; a state of an unknown decider is kept like an operator's."""
+    """Return the origin of a state; an unknown one counts as an operator, so the state stays."""
     return DecidedBy(word) if word in [*DecidedBy] else DecidedBy.OPERATOR
 
 
 def _results(document: object) -> tuple[GateResult, ...]:
-    """Return the results of a rollback; none if another release has other ones."""
+    """Return the stored results of a rollback; empty if another release wrote them differently."""
     try:
         return msgspec.convert(document, tuple[GateResult, ...])
     except msgspec.ValidationError:

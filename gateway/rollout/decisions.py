@@ -1,6 +1,6 @@
-"""Decisions of operators and gates as changes of documents, with their audit entries and events.
+"""Changes by operators and gates: of documents, with audit entries and events.
 
-The store writes a `Draft` as a whole, or nothing of it; then it takes effect.
+The store writes a `Draft` in one transaction; then it takes effect.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,20 +14,20 @@ from gateway.base.overrides import NO_OVERRIDES, Overrides, VersionKey
 OVERRIDES = "overrides"
 """The name of the document with the overrides."""
 PAUSED, RUNNING = "paused", "running"
-"""The state of brownouts, for `ChangeRequest.seen`."""
+"""The states of brownouts in `ChangeRequest.seen`."""
 GATEWAY = "gateway"
 MAX_AUDIT = 1000
-"""The number of the latest entries of the audit log that people see."""
+"""The number of audit entries that are shown, the latest ones."""
 
 
 class ChangeRequest(NamedTuple):
-    """Who requests a change.
+    """The origin of a change, and the state that it assumes.
 
     Attributes:
-        who: the name of the person, as the command or the request gives it, or GATEWAY.
-        origin: the address that the request came from; empty for the gateway.
-        seen: the state that the person saw, as `CutoverState.word`, PAUSED or RUNNING; in another
-            state, nothing changes. Empty for any state.
+        who: the name of the user, or GATEWAY.
+        origin: the address of the user; empty for the gateway.
+        seen: the state that the user saw: `CutoverState.word`, PAUSED or RUNNING. The change is
+            refused in any other state. Empty allows any state.
     """
 
     who: str
@@ -36,20 +36,20 @@ class ChangeRequest(NamedTuple):
     seen: str = ""
 
     def check_seen(self, current: str, text: str) -> None:
-        """Compare the state that the person saw with the current one, described by `text`."""
+        """Raise ChangedMeanwhileError with `text` if the user saw another state than `current`."""
         if self.seen not in ("", current):
             raise ChangedMeanwhileError(text)
 
 
 class ChangedMeanwhileError(Exception):
-    """The state that a person saw has changed; the text describes the current one."""
+    """The state has changed since the user saw it; the text describes the current state."""
 
 
 BY_GATEWAY = ChangeRequest(GATEWAY, "", "")
 
 
 class AuditEntry(NamedTuple):
-    """A change; `at` is in seconds since 1970, by the clock of the store."""
+    """An entry of the audit log; `at` is in seconds since 1970, by the clock of the store."""
 
     at: float
     who: str
@@ -63,7 +63,7 @@ class AuditEntry(NamedTuple):
 
 
 class Event(NamedTuple):
-    """An event to log once its change is stored."""
+    """An event to log after its change is stored."""
 
     name: str
     level: str
@@ -71,10 +71,10 @@ class Event(NamedTuple):
 
 
 class Draft:
-    """A change that is to be stored as a whole.
+    """A change to be stored in one transaction.
 
     Attributes:
-        documents: JSON values by name, as they will be.
+        documents: the documents after the change: JSON values by name.
     """
 
     def __init__(self, documents: Mapping[str, object], now: float) -> None:
@@ -103,7 +103,7 @@ class Draft:
         self.events.append(Event(name, level, fields))
 
     def pause(self, key: VersionKey, request: ChangeRequest, *, paused: bool) -> None:
-        """Pause the brownouts of a version, or end their pause; raises ChangedMeanwhileError."""
+        """Pause or resume the brownouts of a version; raises ChangedMeanwhileError."""
         now = self.overrides.paused
         text = f"The brownouts are {'paused' if key in now else 'not paused'} now."
         request.check_seen(PAUSED if key in now else RUNNING, text)
@@ -180,8 +180,8 @@ def overrides_of(
 ) -> Overrides:
     """Return the overrides in documents.
 
-    If the document is invalid, there are none, since the configuration alone is the safe choice;
-    `report` then gets the reason.
+    If the document is invalid, there are none: the configuration alone is the safe choice. `report`
+    gets the reason.
     """
     document = documents.get(OVERRIDES)
     if document is None:

@@ -1,19 +1,18 @@
 """Comparison of two responses to one request: the fields in which they differ.
 
-A field is `status`, `header` with a name, or a place in the body: a JSON Pointer (RFC 6901) with
-`*` for the index of every array element, so that the elements of an array share their fields. A
-body that is not JSON is one field, `body`; so is the root of a JSON body. The documents of a stream
-are the elements of an array.
+A field is `status`, `header` with a name, or a location in the body: a JSON Pointer (RFC 6901) with
+`*` for every array index, so that all elements of an array share their fields. A body that is not
+JSON is one field, `body`; so is the root of a JSON body. A stream of documents is compared as an
+array.
 
-Two values are equal if a client in a typed language would read them as equal:
+Two values are equal if a client in a typed language reads them as equal:
 
-- An integer never equals a number with a fraction or an exponent, since a parser of integers
-  rejects `1.0`. Two numbers with a fraction or an exponent are compared by their exact value:
-  `1.10` equals `1.1`.
+- An integer never equals a number with a fraction or an exponent, since an integer parser rejects
+  `1.0`. Two numbers with a fraction or an exponent are compared by value: `1.10` equals `1.1`.
 - A missing field does not equal a field that is null.
-- The order of array elements counts; the order of object keys does not.
+- The order of array elements is compared; the order of object keys is not.
 
-Where the statuses differ, nothing else is compared, since the bodies describe different results.
+If the statuses differ, nothing else is compared, since the bodies describe different results.
 """
 
 import json
@@ -26,8 +25,7 @@ from gateway.conversion.document import MISSING, Document
 from gateway.conversion.field_path import pointer
 from gateway.conversion.scalars import Huge
 
-# The maximum number of fields reported for one comparison, since objects may have any number of
-# keys.
+# The maximum number of reported fields; objects may have any number of keys.
 _MOST_FIELDS = 32
 _REST = "more fields"
 _LONGEST_FIELD = 200
@@ -41,8 +39,8 @@ class ComparedAnswer(NamedTuple):
     Attributes:
         headers: The values of the header fields to compare, line by line, by lower-case name.
         body: The body as a JSON document, or as bytes where it is not JSON.
-        fault: Why the gateway refused or failed the request, without any value of it; empty where
-            a service answered it.
+        fault: The reason if the gateway answered with an error, without values of the request;
+            empty for a response of a service.
     """
 
     status: int
@@ -52,7 +50,7 @@ class ComparedAnswer(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """The status, and the fault."""
+        """The status and the fault, as a text."""
         return f"{self.status} {self.fault}".rstrip()
 
 
@@ -60,7 +58,7 @@ class Difference(NamedTuple):
     """A field in which two responses differ.
 
     Attributes:
-        old: The value in the old response where the field differs first, or MISSING.
+        old: The value in the old response at the first differing place, or MISSING.
         new: The value in the new response at the same place, or MISSING.
     """
 
@@ -70,17 +68,17 @@ class Difference(NamedTuple):
 
 
 class Ignored(NamedTuple):
-    """The known differences: places in the body that are not compared.
+    """The places in the body that are not compared.
 
     Attributes:
-        places: The keys from the root to each place, where `*` stands for any element of an array
-            or any member of an object; everything below a place is ignored as well.
+        places: The keys from the root to each place; `*` is any element of an array or any member
+            of an object. Everything below a place is ignored as well.
     """
 
     places: frozenset[tuple[str, ...]] = frozenset()
 
     def covers(self, field: str) -> bool:
-        """Return whether a field is an ignored place or lies below one."""
+        """Return whether a field is an ignored place or is below one."""
         keys = field.split("/")
         return any(
             len(place) <= len(keys)
@@ -96,10 +94,10 @@ class RefusedField(NamedTuple):
     """A part of a request that the service of another version would refuse.
 
     Attributes:
-        field: The part: `operation`, `conversion`, `query` or `header` with a name, or a place in
-            the body as a JSON Pointer with `*` for any element of an array; `body` is all of it.
-        rule: The keyword of JSON Schema that it violates, or the code of a fault.
-        reason: A sentence about the violation, which may quote values.
+        field: The part: `operation`; `conversion`; `query` or `header` with a name; or a place in
+            the body as a JSON Pointer, with `*` for any array index, or `body` for the root.
+        rule: The violated keyword of JSON Schema, or the code of a fault.
+        reason: A sentence about the violation; it may contain values.
     """
 
     field: str
@@ -113,21 +111,21 @@ _Field = TypeVar("_Field", Difference, RefusedField)
 def refused_fields(
     found: Iterable[RefusedField], ignored: Ignored = NOTHING
 ) -> tuple[RefusedField, ...]:
-    """Return each refused field once, without the known ones, up to the maximum of fields."""
+    """Return each refused field once, without ignored ones, up to the maximum number."""
     return _each_once(found, ignored)
 
 
 def parse_ignored(text: str) -> tuple[str, ...]:
-    """Return the keys of the place that a JSON Pointer names; `*` is any element or member.
+    """Return the keys in a JSON Pointer; `*` is any element or member.
 
     Raises:
-        ValueError: The text is not a JSON Pointer to a place in a body; the message is a sentence
-            for the operator.
+        ValueError: The text is not a JSON Pointer to a place in a body; the message is for the
+            operator.
     """
     keys = tuple(text.split("/"))
     escapes = text.replace("~0", "").replace("~1", "")
     if len(keys) < 2 or keys[0] or "" in keys[1:] or "~" in escapes:
-        # A field path, as changes have, is converted for the suggestion.
+        # A field path in the form of changes is converted for the suggestion.
         parts = text.replace("[]", ".*").split(".")
         likely = all(parts) and "/" not in text and "~" not in text
         raise ValueError(
@@ -141,7 +139,7 @@ def parse_ignored(text: str) -> tuple[str, ...]:
 def compare(
     old: ComparedAnswer, new: ComparedAnswer, ignored: Ignored = NOTHING
 ) -> tuple[Difference, ...]:
-    """Return the fields in which two responses differ, each once, in the order of the old one."""
+    """Return the fields in which two responses differ, each once, ordered as in the old one."""
     if old.status != new.status:
         return (Difference("status", old.outcome, new.outcome),)
     found = _values(old.body, new.body, "")
@@ -153,12 +151,12 @@ def compare(
 def without_noise(
     differences: Collection[Difference], noise: Collection[Difference]
 ) -> tuple[Difference, ...]:
-    """Return the differences without noise: fields that also differ between two equal requests.
+    """Return the differences without noise, which occurs between equal requests as well.
 
     Args:
         differences: The differences between the old service's response and the new service's.
-        noise: The differences between two responses of the old service to the same request; every
-            field at or below one of them is left out.
+        noise: The differences between two responses of the old service to the same request. Fields
+            at or below them are left out.
     """
     noisy = [difference.field for difference in noise]
     return tuple(
@@ -169,7 +167,7 @@ def without_noise(
 
 
 def redacted(value: Document, key: bytes) -> str:
-    """Return the type and size of a value, with a short keyed hash to distinguish values by."""
+    """Return the type and size of a value, with a short keyed hash that distinguishes values."""
     if value is MISSING or value is None or isinstance(value, bool):
         return _kind(value)
     text = plain(value, None)
@@ -179,9 +177,9 @@ def redacted(value: Document, key: bytes) -> str:
 
 
 def plain(value: Document, longest: int | None = _LONGEST_SAMPLE) -> str:
-    """Return a value as JSON, truncated to `longest` characters; None truncates nothing.
+    """Return a value as JSON, truncated to `longest` characters unless None.
 
-    Bytes are a text on one line, for tables and terminals.
+    Bytes become a text on one line.
     """
     if value is MISSING:
         return "missing"
@@ -194,7 +192,7 @@ def plain(value: Document, longest: int | None = _LONGEST_SAMPLE) -> str:
 
 
 def truncated(text: str, longest: int = _LONGEST_SAMPLE) -> str:
-    """Return a text of at most `longest` characters, with an ellipsis in place of its rest."""
+    """Return a text, truncated to `longest` characters with an ellipsis."""
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 
@@ -258,5 +256,5 @@ def _written(value: object) -> object:
     return value.text if isinstance(value, Huge) else str(value)
 
 
-# json.dumps would make an encoder for each value.
+# json.dumps would create an encoder for each value.
 _as_json = json.JSONEncoder(ensure_ascii=False, default=_written).encode

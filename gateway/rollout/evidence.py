@@ -1,10 +1,10 @@
-"""CutoverEvidence: the evidence for the gates of a cutover, from its counts at several times.
+"""The evidence for the gates of a cutover, computed from its counts at several times.
 
-The new route is judged by the window of the gates, and so is the old one, unless it served too few
-requests in it: at a high percentage it serves few, and at 100 none. Then the latest requests that
-it served count, however long ago. A step that leaves it none is compared with more of them, since
-a fault of few clients only shows beside many requests. Once the step has lasted its time, they are
-too old for that, and their durations do not count.
+Both routes are judged by the requests within the window of the gates. At a high percentage, the old
+route has few requests in the window, and at 100 percent none. Then its latest requests count,
+whatever their age. The step to 100 percent is compared with more of them, since faults of few
+clients are visible only among many requests. After the time of the step, their durations no longer
+count.
 """
 
 from collections import Counter, deque
@@ -21,17 +21,17 @@ from gateway.rollout.failing_operations import KINDS, CountedOperation, Failing,
 from gateway.rollout.gates import GateEvidence, GateLimits, MovedClients, ViolatedField
 from gateway.rollout.route_outcomes import NOTHING, OUTCOMES, UNCELLED, CellTotals, RouteOutcomes
 
-# The maximum number of totals that are kept; in a long window they lie further apart.
+# The maximum number of totals in a window; in a long window, the intervals are longer.
 _MAX_TOTALS = 300
-# The parts of a window, to distinguish a short fault from a lasting one.
+# The number of parts of a window, to distinguish a short fault from a lasting one.
 _PARTS = 10
-# A total by operation is dropped if the ages of its neighbours differ by less than this factor.
+# A total by operation is deleted if the ages of its neighbours differ by less than this factor.
 _SPACING = 1.7
 # The minimum number of seconds between two totals.
 _INTERVAL = 0.5
-# The last step is compared with this many of the latest requests on the old route.
+# The number of the latest requests on the old route that the last step is compared with.
 _LAST = 1000
-# The maximum number of violating fields, the most frequent ones on the new route.
+# The maximum number of violated fields, the most frequent ones on the new route.
 _MOST_FIELDS = 32
 
 
@@ -40,7 +40,7 @@ class RouteTotals(CellTotals):
     """The outcomes of the requests on one route of a cutover.
 
     Attributes:
-        fields: the number of responses that violate the document of the version, by field.
+        fields: the number of responses that violate the OpenAPI document, by field.
     """
 
     fields: Counter[str] = field(default_factory=Counter)
@@ -48,7 +48,7 @@ class RouteTotals(CellTotals):
 
 
 class RouteCounts(NamedTuple):
-    """All that was counted of a cutover: both routes, and the comparisons of its shadow."""
+    """The counts of a cutover: of both routes, and of the comparisons of its shadow."""
 
     old: RouteTotals
     new: RouteTotals
@@ -57,7 +57,7 @@ class RouteCounts(NamedTuple):
 
 
 def read_outcomes(*parts: object) -> RouteOutcomes:
-    """Return stored outcomes from their parts; none if another release has other outcomes."""
+    """Return outcomes from their stored parts; zeros if another release wrote them differently."""
     try:
         numbers = [each for part in parts for each in msgspec.convert(part, list[object])]
         found = msgspec.convert(numbers, RouteOutcomes)
@@ -81,13 +81,13 @@ class _Set(NamedTuple):
 
 
 class CutoverEvidence:
-    """The totals of one cutover at earlier times.
+    """The evidence of one cutover, with its totals at earlier times.
 
     Args:
-        latest_old: The latest outcomes on the old route before this process began to count.
+        latest_old: The latest outcomes on the old route before this process started.
 
     Attributes:
-        latest_old: The latest outcomes on the old route, however long ago.
+        latest_old: The latest outcomes on the old route, whatever their age.
     """
 
     def __init__(self, latest_old: RouteOutcomes = NOTHING) -> None:
@@ -109,11 +109,11 @@ class CutoverEvidence:
         counted: RouteCounts,
         set_at: float,
     ) -> GateEvidence:
-        """Return the evidence from a time on, or from the first total after it.
+        """Return the evidence since a time, or since the first total after it.
 
         Args:
             begin: The earliest time, in monotonic seconds.
-            set_at: The time at which the percentage was set, by the same clock.
+            set_at: The time at which the percentage was set, in monotonic seconds.
         """
         gates = cutover.gates or GateLimits()
         minimum = gates.minimum
@@ -165,7 +165,7 @@ class CutoverEvidence:
         )
 
     def _moved(self, percent: float, old: RouteTotals, minimum: int) -> Mapping[int, RouteOutcomes]:
-        """Return the outcomes of the moved clients before they were moved, by cell."""
+        """Return the outcomes of the moved clients before the move, by cell."""
         if self._before is None or self._before[0] != percent:
             self._before = (
                 percent,
@@ -192,7 +192,7 @@ class CutoverEvidence:
         return totals[0][1]
 
     def _parts(self, new: RouteOutcomes) -> tuple[RouteOutcomes, ...]:
-        """Return the outcomes on the new route in each part of the window."""
+        """Return the outcomes on the new route, by part of the window."""
         marks = [total.new for _, total in self._totals]
         marks = [*marks[:: max(len(marks) // _PARTS, 1)], new]
         return tuple(later.minus(before) for before, later in pairwise(marks))
@@ -200,9 +200,9 @@ class CutoverEvidence:
     def _operations_earlier(
         self, begin: float, now: float, operations: _ByOperation
     ) -> list[tuple[float, _ByOperation]]:
-        """Return the counts by operation at earlier times, by their age, the oldest first.
+        """Return the counts by operation at earlier times, with their age, the oldest first.
 
-        Older ones are sparser: the age grows by about half from one to the next.
+        The age grows by about half from one to the next.
         """
         kept = self._operations
         if begin > now:
@@ -218,11 +218,11 @@ class CutoverEvidence:
 
 class _Latest:
     def __init__(self, before: RouteOutcomes = NOTHING) -> None:
-        # Outcomes from before are those since a mark below zero.
+        # Earlier outcomes are represented by a mark below zero.
         self._marks = deque([NOTHING.minus(before)], maxlen=2)
 
     def of(self, total: RouteOutcomes, minimum: int) -> RouteOutcomes:
-        """Return the latest outcomes of a total, `minimum` or more if there are that many."""
+        """Return the latest outcomes up to a total, of at least `minimum` requests if possible."""
         self.mark(total, minimum)
         return total.minus(self._marks[0])
 
@@ -232,7 +232,7 @@ class _Latest:
 
 
 def _by_operation(old: RouteTotals, new: RouteTotals) -> _ByOperation:
-    """Return the counts by operation, and under the empty name those of all requests."""
+    """Return the counts by operation; the empty name has those of all requests."""
     found = {"": CountedOperation(old.outcomes, new.outcomes, new.cells.copy())}
     for name, of_new in new.operations.items():
         of_old = old.operations.get(name, CellTotals())
@@ -250,7 +250,7 @@ def _failing(
     old: RouteTotals,
     gates: GateLimits,
 ) -> Iterator[Failing]:
-    """Yield the ways in which requests have failed on the new route."""
+    """Yield the operations that fail on the new route, by measure."""
     limits = dict.fromkeys(KINDS, gates.errors) | {"answers": gates.violations}
     judged = {each: limit for each, limit in limits.items() if limit is not None}
     for name, counted in now.items():
@@ -263,7 +263,7 @@ def _failing(
 def _moved_operations(
     now: _ByOperation, was_set: _ByOperation, old: RouteTotals, before: Mapping[int, RouteOutcomes]
 ) -> Iterator[MovedClients]:
-    """Yield the operations of moved clients that have failed since the percentage was set."""
+    """Yield the operations with failures of moved clients since the percentage was set."""
     for name, of_old in old.operations.items():
         counted, then = now.get(name, _NOT_COUNTED), was_set.get(name, _NOT_COUNTED)
         if counted.new.minus(then.new).all_good:

@@ -1,16 +1,16 @@
-"""Failing operations: whether one operation fails on the new route as it hardly ever did before.
+"""Detection of operations that fail on the new route more often than on the old one.
 
-An operation may have a twentieth of the requests. Among all requests, its failures need hundreds to
-show; beside its own history, five. So each operation is compared separately, and so are all
+Among all requests, the failures of a rare operation are visible only after hundreds of requests;
+compared with its own history, after five. So each operation is compared separately, and so are all
 requests together.
 
-- It is compared with all that the old route is known to have served, as it would have ended for the
-  clients that are on the new route now: some always fail, and it matters which of them are moved.
-- It is compared with the old route at the same time, since an incident of both routes is no fault
-  of the new one. Where nothing is to compare with at the same time, what is usual may have changed
-  since, and so only a share that is far above it counts.
-- The clients with the most failures are left out, as a client may begin to fail by itself; or but
-  three failures of each cell of clients, where that leaves more.
+- An operation is compared with its whole history on the old route, weighted by the clients that are
+  on the new route now: the requests of some clients always fail.
+- It is also compared with the old route at the same time, since an incident on both routes is no
+  fault of the new one. Without requests on the old route at that time, the usual share may have
+  changed, so only a much higher share counts.
+- Failures of a single client do not count, since it may have its own fault: either the cell with
+  the most failures is left out, or all but three failures of each cell, whichever leaves more.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,40 +22,41 @@ from gateway.rollout.route_outcomes import NOTHING, UNCELLED, CellTotals, RouteO
 from gateway.rollout.significance import CONVINCING, share_above, share_beyond
 
 Cells = Mapping[int, RouteOutcomes]
-"""Outcomes by cell of clients; see `Cutover.cell_of`."""
+"""Outcomes by cell of clients; see `VersionCutover.cell_of`."""
 
 MOST_OPERATIONS = 64
-"""The maximum number of operations of a version that are counted separately."""
+"""The maximum number of operations of a version with separate counts."""
 
 KINDS = (
     *("5xx", "conversion", "401", "403", "404", "429", "other 4xx", "3xx"),
     *("overdue", "abandoned", "answers"),
 )
-"""The measures that are compared: one for each way in which a request can fail."""
+"""The compared measures: one for each kind of failure."""
 
-# With more comparisons, chance alone exceeds a limit more often; there are about 16 spans of time.
+# With more comparisons, chance exceeds a limit more often. There are about 16 time spans.
 _CONVINCING = CONVINCING + log(MOST_OPERATIONS * len(KINDS) * 16)
-# A stalled machine causes these as well. Without traffic on the old route at the same time, they
-# have to last for this many seconds.
+# A stalled machine causes these failures as well. Without requests on the old route at the same
+# time, they must continue for this many seconds.
 OF_STALLS = frozenset({"overdue", "abandoned"})
 _STALL = 20.0
-# A span longer than the window counts only with fewer requests of the operation.
+# A span longer than the window is used only if the operation has fewer requests in it.
 _MANY = 100
-# The old route at the same time is the same with a chance of at most exp(-8), 1 in 3,000 incidents.
+# The probability that an incident of both routes is taken for one of the new route: exp(-8), 1 in
+# 3,000.
 _APART = 8.0
-# How far the usual share may change from morning to evening.
+# The margin for a change of the usual share during a day.
 _DRIFT = 0.2
-# Failures of one cell of clients that count if those of no other cell do.
+# The number of failures of each cell that count.
 _FEW = 3
-# The share of clients with few requests is shrunk towards that of all, by this many requests.
+# The weight, in requests, of the share of all clients in the estimate for a cell.
 _PRIOR = 10
 
 
 class CountedOperation(NamedTuple):
-    """What was counted of an operation until some time.
+    """The counts of an operation at a time.
 
     Attributes:
-        cells: The same on the new route, by cell of clients.
+        cells: The outcomes on the new route by cell of clients.
     """
 
     old: RouteOutcomes = NOTHING
@@ -64,16 +65,16 @@ class CountedOperation(NamedTuple):
 
 
 class Failing(NamedTuple):
-    """How many requests of an operation failed in one way, in the span of time that shows it best.
+    """The failures of an operation by one measure, in the time span with the strongest evidence.
 
     Attributes:
-        operation: The operation, as `POST /orders`; empty for all of them together.
-        new: The number of those that failed so, and of all of them, on the new route.
-        lone: The number of failures that are left out, since one client may have made them.
-        old: The same as `new` on the old route at the same time.
-        usual: The same on the old route for as long as it is known, weighted by the clients that
-            are on the new route.
-        span: The seconds of the span.
+        operation: The operation, such as `POST /orders`; empty for all operations together.
+        new: The number of failures and of requests on the new route.
+        lone: The number of failures that do not count, since a single client may have caused them.
+        old: The number of failures and of requests on the old route at the same time.
+        usual: The number of failures and of requests in the history of the old route, weighted by
+            the clients that are on the new route.
+        span: The length of the time span in seconds.
     """
 
     operation: str
@@ -93,13 +94,13 @@ def failing(
     limits: Mapping[str, float],
     window: float,
 ) -> Iterator[Failing]:
-    """Yield each way in which requests of an operation failed on the new route.
+    """Yield the failures of an operation on the new route, by measure.
 
     Args:
-        counted: What was counted until now.
-        earlier: The same some seconds ago.
-        known: The outcomes on the old route for as long as it is known, by cell.
-        limits: By how much the share of each measure may exceed that on the old route.
+        counted: The current counts.
+        earlier: The counts at earlier times, with their age in seconds.
+        known: The whole history on the old route, by cell.
+        limits: The amount by which the share of each measure may exceed that on the old route.
     """
     for measure, limit in limits.items():
         if not counted.new.count(measure):
@@ -140,11 +141,11 @@ def failing(
 def worst_operation(
     found: tuple[Failing, ...], measure: str, limit: float, minimum: int
 ) -> Failing | None:
-    """Return the operation that fails in one way beyond a limit; None if none does.
+    """Return the operation that exceeds a limit most clearly, or None.
 
     Args:
-        limit: By how much its share may exceed that on the old route, from 0 to 1.
-        minimum: The number of requests that a share is computed from; missing ones count as good.
+        limit: The amount by which its share may exceed that on the old route, from 0 to 1.
+        minimum: The minimum number of requests for a share; missing ones count as good.
     """
     of_it = [each for each in found if each.measure == measure]
     strengths = [(_strength(each, limit, minimum), each) for each in of_it]
@@ -176,10 +177,10 @@ def _lone(failures: Sequence[int]) -> int:
 def _usual(
     cells: Mapping[int, tuple[int, int]], known: CellTotals, measure: str
 ) -> tuple[int, int]:
-    """Return what the old route has served, weighted by the clients of the new one.
+    """Return the history of the old route, weighted by the clients of the new route.
 
-    Unknown clients may be those that fail most, unless that is chance: the standard deviation of a
-    count is about its square root.
+    A cell without history counts like the cell that fails most, unless that one may be chance: the
+    standard deviation of a count is about its square root.
     """
     among = known.outcomes.total(measure)
     served = sum(total for _, total in cells.values())

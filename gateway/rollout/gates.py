@@ -13,7 +13,7 @@ from gateway.rollout.route_outcomes import NOTHING, RouteOutcomes
 
 
 class GateAction(StrEnum):
-    """The reaction when a limit is exceeded, or when too little was seen to judge."""
+    """The reaction to an exceeded limit, or to an inconclusive step."""
 
     WAIT = "wait"
     HOLD = "hold"
@@ -30,20 +30,19 @@ class GateOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GateLimits:
-    """The limits of a cutover for its new route; a limit that is None is not checked.
+    """The limits for the new route of a cutover; None disables a limit.
 
     Attributes:
         differences: The maximum share of compared responses that differ, from 0 to 1.
-        errors: The maximum by which each share of MEASURES on the new route exceeds that on the
-            old route, from 0 to 1.
-        latency: The maximum ratio of the mean duration of requests on the new route to that on the
-            old route.
-        violations: The maximum by which each share of VIOLATIONS on the new route exceeds that on
-            the old route, from 0 to 1.
-        window: The seconds back to which the evidence reaches.
-        minimum: The minimum number of responses that a share or a mean is judged by.
-        overdue: The seconds after which a request counts although it is still under way.
-        inconclusive: The reaction when a step has lasted its time and too little was seen.
+        errors: The amount by which each share of MEASURES may exceed that on the old route, from 0
+            to 1.
+        latency: The maximum ratio of the mean duration to that on the old route.
+        violations: The amount by which each share of VIOLATIONS may exceed that on the old route,
+            from 0 to 1.
+        window: The length of the window of evidence in seconds.
+        minimum: The minimum number of responses to judge a share or a mean.
+        overdue: The seconds after which a request counts as overdue, even while it is in progress.
+        inconclusive: The reaction if there is too little evidence at the end of a step.
     """
 
     differences: float | None = None
@@ -59,11 +58,11 @@ class GateLimits:
 
 
 class ViolatedField(NamedTuple):
-    """A field of answers that violates the OpenAPI document of the version.
+    """A response field that violates the OpenAPI document of the version.
 
     Attributes:
-        name: The method, the endpoint and the place in the body, as a text.
-        old: The number of validated answers on the old route that violate it there.
+        name: The method, the endpoint and the location in the body, as a text.
+        old: The number of validated responses on the old route with this violation.
     """
 
     name: str
@@ -72,12 +71,12 @@ class ViolatedField(NamedTuple):
 
 
 class MovedClients(NamedTuple):
-    """The clients of a cell that have been moved.
+    """The outcomes of the moved clients of a cell.
 
     Attributes:
-        before: Their latest outcomes on the old route, before they were moved.
+        before: Their latest outcomes on the old route, before the move.
         since: Their outcomes on the new route since the percentage was set.
-        operation: The only operation that is counted; empty for all of them.
+        operation: The counted operation; empty for all operations.
     """
 
     before: RouteOutcomes
@@ -91,19 +90,20 @@ class GateEvidence(NamedTuple):
     Attributes:
         compared: The number of requests whose old and new responses were compared.
         differing: The number of those whose responses differ.
-        before: The outcomes of the moved clients on the old route, before they were moved. A client
-            that is refused everywhere does not count against the new route.
-        cells: The outcomes on the old route by cell of clients; see `Cutover.cell_of`.
+        before: The outcomes of the moved clients on the old route, before the move. Clients whose
+            requests also failed there do not count against the new route.
+        cells: The outcomes on the old route, one for each cell of clients; see
+            `VersionCutover.cell_of`.
         served_old: The outcomes on the old route since the percentage was set.
-        old_ceased: Whether the old route has served nobody within the window, and before that so
-            long ago that durations have changed since for other reasons.
+        old_ceased: Whether the old route has served no request within the window, and its earlier
+            durations are too old to be compared.
         outlasts: Whether the percentage was set before the window, so that `served_old` and
-            `served_new` have more to judge by.
-        fields: The fields that violate the document, of `served_old` and `served_new`.
-        moved: The moved clients by cell, once `outlasts`.
-        failing: How requests failed on the new route, by operation.
+            `served_new` have more requests.
+        fields: The fields with violations in `served_old` and `served_new`.
+        moved: The moved clients by cell; empty unless `outlasts`.
+        failing: The failures on the new route, by operation.
         parts: The outcomes on the new route in each part of the window, if the old route has served
-            nobody within it.
+            no request within it.
     """
 
     old: RouteOutcomes = NOTHING
@@ -128,14 +128,15 @@ class GateResult:
 
     Attributes:
         gate: The gate: `errors`, `violations`, `latency` or `differences`.
-        measure: What is compared: one of MEASURES or of VIOLATIONS, `mean` or `share`.
-        new: The share or the mean in seconds on the new route; None where nothing was seen.
-        old: The same on the old route; of differences, always None.
-        limit: The maximum of the difference or the ratio of both; of differences, of the share.
-        new_count: The number of requests of the measure on the new route; of a mean, of requests.
-        window: The seconds back to which the gates look; the text says so where the evidence is
-            of a longer time, since there is little in the window.
-        text: What was compared, as a sentence for operators.
+        measure: The compared measure: one of MEASURES or VIOLATIONS, `mean` or `share`.
+        new: The share, or the mean in seconds, on the new route; None without requests.
+        old: The same on the old route; always None for differences.
+        limit: The maximum difference or ratio of both; for differences, the maximum share.
+        new_count: The number of requests of the measure on the new route; for a mean, of all
+            requests.
+        window: The window of the gates in seconds. If the window has little evidence, a longer time
+            is used, and `text` states it.
+        text: A sentence about the comparison for operators.
     """
 
     gate: str
@@ -153,9 +154,9 @@ class GateResult:
 
     @property
     def pressure(self) -> float | None:
-        """The share of what the gate allows that is used up; None if nothing was seen.
+        """The used part of the limit, from 0; None without requests.
 
-        It is at least 0; above 1, the limit is exceeded, which may be chance.
+        Above 1, the limit is exceeded, possibly by chance.
         """
         if self.new is None:
             return None
@@ -182,15 +183,13 @@ MEASURES = {
     "abandoned": "were abandoned by the client",
     "writes": "were answered 4xx or 5xx",
 }
-"""What the gate `errors` compares, with a text for each.
-
-`4xx` is all of them. Fewer 404 and as many more 422 leave `4xx` equal, and raise `other 4xx`.
-`writes` is a share of the requests that write: all of them can fail without a visible change in the
-share of all requests.
+"""The measures of the gate `errors`, with a text for each. `4xx` includes 401, 403, 404 and 429. If
+404 become 422, `4xx` stays equal, but `other 4xx` grows. `writes` is a share of write requests,
+since failures of all writes hardly change a share of all requests.
 """
 
 VIOLATIONS = {"answers": "validated answers", "write answers": "validated answers to writes"}
-"""What the gate `violations` compares, with the text for the whole that each share is of."""
+"""The measures of the gate `violations`, with a text for the total of each share."""
 
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -259,9 +258,8 @@ class Gates(SectionModel):
     inconclusive: Literal["wait", "hold", "roll_back"] = "wait"
     """The result if a step ends with fewer responses than the minimum: the step continues until
     there are enough (wait), the cutover is also reported as held (hold), or it goes back to 0
-    percent (roll_back). A gate with enough responses but an unclear result waits or
-    holds. The default is
-    wait."""
+    percent (roll_back). A gate with enough responses but an unclear result waits or holds. The
+    default is wait."""
     dry_run: bool = False
     """Whether the gates are judged, shown and logged without an effect on the cutover. The default
     is false."""

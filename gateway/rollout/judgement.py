@@ -1,10 +1,9 @@
-"""The judgement of gates: whether what was seen on the new route of a cutover speaks against it.
+"""The judgement of gates: whether the evidence on the new route of a cutover exceeds a limit.
 
 `judge` compares both routes, measure by measure: `errors` and `violations` as shares, `latency` as
-a mean, `differences` as a share of compared responses. The moved clients are compared with
-themselves before they were moved, since one client of many whose writes all fail is lost among the
-requests of the others. Each operation is compared by itself, too; see
-`gateway.rollout.failing_operations`.
+a mean, `differences` as a share of compared responses. Moved clients are also compared with their
+own results before the move, since the failures of one client are few among all requests. Each
+operation is compared separately, too; see `gateway.rollout.failing_operations`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -32,19 +31,20 @@ from gateway.rollout.significance import (
     share_beyond,
 )
 
-# A client may send a bad batch at any time; if others of its requests succeed, the route is not at
-# fault.
+# A client may send some bad requests at any time. Only if nearly all its requests fail, the route
+# is at fault.
 _NEARLY_ALL = 0.9
 
 
 def worst_moved(seen: GateEvidence, measure: str, limit: float, looks: int) -> MovedClients | None:
-    """Return the moved clients nearly all of whose requests fail by a measure, or None.
+    """Return the moved clients with nearly only failures by a measure, or None.
 
-    They are asked about once a whole window has passed since they were moved.
+    They are compared after a whole window since the move.
 
     Args:
-        limit: By how much their share may exceed that of before.
-        looks: How many measures are compared; chance has as many tries for each cell.
+        limit: The amount by which their share may exceed the one before the move.
+        looks: The number of measures that are compared for each cell; with more, chance exceeds a
+            limit more often.
     """
     if not seen.outlasts or not seen.served_new.count(measure):
         return None
@@ -64,13 +64,13 @@ def _strength(cell: MovedClients, measure: str, limit: float) -> float:
     )
 
 
-# Shares that are 0 without a fault. An old route with fewer requests and no such failure counts as
-# if it had served this many. It converts nothing, so its share of conversions needs no estimate.
+# Shares that are 0 without a fault. An old route without such failures counts as if it had served
+# at least this many requests. It converts nothing, so its share of failed conversions is certain.
 _ASSUMED = {"5xx": 100, "conversion": 10_000}
-# A stalled machine shows in at most this many parts of a window.
+# A stall of the machine affects at most this many parts of a window.
 _OF_A_STALL = 2
 SINCE = "since the percentage was set"
-# Each failed request is of one of these kinds.
+# The kinds of failed requests; each request has one.
 _KINDS = ("5xx", "conversion", "401", "403", "404", "429", "other 4xx")
 
 
@@ -83,12 +83,12 @@ def compare_shares(
 ) -> Iterator[GateResult]:
     """Yield the results of the gates `errors` and `violations`.
 
-    Documents may be wrong about both services, so violations are not judged without responses of
-    the old route.
+    A document may be wrong about both services, so violations are judged only if the old route has
+    responses as well.
 
     Args:
-        beyond: How strongly the evidence has to contradict a limit.
-        span: The time of the evidence, as a text; empty for the window.
+        beyond: The strength of evidence from which a limit counts as exceeded; see `significance`.
+        span: The time span of the evidence, as a text; empty for the window.
     """
     span = span or within(gates)
     if gates.errors is not None:
@@ -119,8 +119,8 @@ class _Comparison(NamedTuple):
         """Return the result of a comparison.
 
         Args:
-            kind: What the share is of, as a text.
-            what: What those do that are counted, as a text.
+            kind: The total of the share, as a text.
+            what: The predicate of the counted requests, as a text.
         """
         limit, seen, new = self.limit, self.seen, self.seen.new
         old = _old(seen, measure, self.gates.minimum)
@@ -187,7 +187,7 @@ class _Comparison(NamedTuple):
         return share_above((bad, total), (before, among), self.limit)
 
     def _on_the_new_route(self, measure: str) -> tuple[int, int]:
-        """Return the count and the total, without parts that may be a stall of the machine."""
+        """Return the count and the total, without parts of the window that may be a stall."""
         new = self.seen.new
         bad, total = new.count(measure), new.total(measure)
         if measure in OF_STALLS:
@@ -206,13 +206,15 @@ def judged(
     *,
     few: bool,
 ) -> GateOutcome:
-    """Return the outcome of a comparison with the old route, and with the moved clients before.
+    """Return the outcome of comparisons with the old route and with the moved clients' past.
 
     Args:
-        excess: How strongly what was seen contradicts the limit, compared with these outcomes.
-        before: The moved clients before they were moved; None if too little is known of them.
-        weight: By how much the evidence is weaker then, as clients differ from each other.
-        few: Whether too little was seen to be sure that the limit is kept.
+        excess: Returns the strength of the evidence against the limit, compared with these
+            outcomes.
+        before: The outcomes of the moved clients before the move; None if there are too few.
+        weight: Returns the factor by which the evidence is weaker without `before`, since clients
+            differ.
+        few: Whether there are too few requests to be sure that the limit is kept.
     """
     found = excess(old)
     if found >= beyond:
@@ -223,7 +225,7 @@ def judged(
 
 
 def share(count: float, total: int) -> float | None:
-    """Return a share or a mean; None of nothing."""
+    """Return a share or a mean; None if the total is 0."""
     return count / total if total else None
 
 
@@ -236,14 +238,14 @@ def within(gates: GateLimits) -> str:
 
 
 def _old(seen: GateEvidence, measure: str, minimum: int) -> RouteOutcomes:
-    """Return the old route within the window, or for longer if it has few of a measure there."""
+    """Return the old route's outcomes in the window, or for a longer time if they are too few."""
     if seen.old.total(measure) >= minimum:
         return seen.old
     return max(seen.old, seen.served_old, key=lambda outcomes: outcomes.total(measure))
 
 
 def _how(old: RouteOutcomes, new: RouteOutcomes) -> str:
-    """Return the foremost kind of failure that the old route lacks, as a text; empty if none."""
+    """Return the failure kind with the largest increase, as a text; empty without an increase."""
 
     def more(measure: str) -> float:
         usual = share(old.count(measure), old.total(measure)) or 0.0
@@ -257,7 +259,7 @@ def _how(old: RouteOutcomes, new: RouteOutcomes) -> str:
 
 
 def _where(seen: GateEvidence) -> str:
-    """Return the field with the most violations beyond the old route's, as a text."""
+    """Return the field with the largest increase of violations, as a text; empty without one."""
     old, new = max(seen.served_old.checked, 1), max(seen.served_new.checked, 1)
     more = {field.name: field.new / new - field.old / old for field in seen.fields}
     foremost = max(more, key=lambda name: more[name], default="")
@@ -272,7 +274,7 @@ def _of(count: int, total: int, kind: str) -> str:
     return f"{count} of {total} {kind} ({percent(share(count, total))})"
 
 
-# With fewer requests in the window, all since the percentage was set are judged as well.
+# With fewer requests in the window, all requests since the percentage was set are judged as well.
 _MANY = 100
 
 
@@ -280,16 +282,17 @@ def judge(gates: GateLimits | None, evidence: GateEvidence) -> tuple[GateResult,
     """Return the results of all comparisons of the gates.
 
     A limit is exceeded if both hold:
-    - The share or the mean is beyond it, where a share is computed from at least `minimum`
-      responses; missing ones count as good.
+    - The share or the mean is above it. A share has a total of at least `minimum` responses;
+      missing ones count as good.
     - Chance does not explain it; see `gateway.rollout.significance`.
 
-    Both must hold compared with the old route and, if enough is known of them, with the moved
-    clients before they were moved. Otherwise the evidence is weighed by how much clients differ on
-    the old route: the few that move first may differ from the rest.
+    Both must hold in the comparison with the old route, and in the comparison with the moved
+    clients before the move. Without enough requests for the latter, the evidence is reduced by the
+    differences between clients on the old route: the few clients that move first may differ from
+    the rest.
 
     While the window has few requests, a limit is also exceeded if both hold for all requests since
-    the percentage was set: a failure a minute would never show otherwise.
+    the percentage was set. Otherwise one failure per minute would stay unnoticed.
     """
     if gates is None:
         return ()
@@ -317,13 +320,13 @@ def _with_longer(result: GateResult, longer: GateResult | None, *, doubted: bool
 
 
 def objection(results: Sequence[GateResult]) -> str | None:
-    """Return the reason against the new route as a sentence, or None if no limit is exceeded."""
+    """Return the first exceeded limit as a sentence, or None."""
     exceeded = (result.text for result in results if result.outcome is GateOutcome.EXCEEDED)
     return next(exceeded, None)
 
 
 def missing(gates: GateLimits, evidence: GateEvidence) -> str | None:
-    """Return which requests a judgement still needs, as a text, or None."""
+    """Return the requests that a judgement still needs, as a text, or None."""
     new, old = (
         gates.minimum - max(outcomes.requests, served.requests)
         for outcomes, served in (
@@ -345,16 +348,16 @@ def _more(count: int) -> str:
 
 
 def doubt(gates: GateLimits, evidence: GateEvidence) -> str | None:
-    """Return what is needed since few requests leave doubt, as a text; None without doubt."""
+    """Return the doubt that needs more requests, as a text; None without doubt."""
     found = next(iter(_doubts(gates, evidence).values()), None)
     return None if found is None else f"more requests, since they leave doubt: {found}"
 
 
 def _doubts(gates: GateLimits, seen: GateEvidence) -> Mapping[str, str]:
-    """Return the texts of the comparisons that few requests leave in doubt, by measure.
+    """Return the texts of the comparisons with a doubtful result, by measure.
 
-    Few requests convince nobody, and the next step could move many clients to a route that fails
-    half of its requests. So all requests since the step began are compared.
+    Few requests never exceed a limit clearly, but the next step could move many clients to a route
+    where half of the requests fail. So all requests since the step began are compared.
     """
     found = [*_exceeded_since(gates, seen, DOUBTFUL)]
     if seen.compared < _MANY:
@@ -363,7 +366,7 @@ def _doubts(gates: GateLimits, seen: GateEvidence) -> Mapping[str, str]:
 
 
 def _exceeded_since(gates: GateLimits, seen: GateEvidence, beyond: float) -> Iterator[GateResult]:
-    """Yield the limits that all requests since the percentage was set exceed."""
+    """Yield the limits that are exceeded by all requests since the percentage was set."""
     old = max(seen.old, seen.served_old, key=lambda outcomes: outcomes.requests)
     longer = seen._replace(old=old, new=seen.served_new)
     few = {
@@ -383,7 +386,7 @@ def _only_exceeded(results: Iterator[GateResult]) -> Iterator[GateResult]:
 def _latency(
     gates: GateLimits, seen: GateEvidence, beyond: float = CONVINCING, span: str = ""
 ) -> Iterator[GateResult]:
-    """Yield the result of the mean duration; the arguments are those of `compare_shares`."""
+    """Yield the result of the gate `latency`; the arguments are those of `compare_shares`."""
     limit, old, new = gates.latency, seen.old, seen.new
     if limit is None:
         return
@@ -434,8 +437,8 @@ def _latency(
 def _mostly_slower(parts: Sequence[RouteOutcomes], base: RouteOutcomes, limit: float) -> bool:
     """Return whether durations exceed the limit for most of the window.
 
-    Without traffic on the old route at the same time, a machine that stalls for seconds would look
-    like a slow route.
+    Otherwise a machine that stalls for seconds would look like a slow route, if the old route has
+    no requests at the same time.
     """
     means = [part.seconds / part.requests for part in parts if part.requests]
     slower = [mean for mean in means if mean > limit * base.seconds / base.requests]

@@ -1,4 +1,4 @@
-"""RouteOutcomes: how the requests on one route of a cutover ended, in sums that can be merged."""
+"""The outcomes of the requests on one route of a cutover, as sums that can be added."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 from gateway.base.errors import Blame, FaultCode
 
 OUTCOMES = ("2xx", "3xx", "4xx", "401", "403", "404", "429", "5xx", "conversion", "abandoned")
-"""The outcomes of a request, of which each request has one.
-
-`4xx` is every 4xx that is not named beside it. `5xx` includes answers that broke off, `conversion`
-is a message that the gateway could not convert, and `abandoned` a request whose client left.
+"""The outcomes; each request has one. `4xx` is any 4xx that has no own outcome. `5xx` includes
+incomplete responses. `conversion` is a message that the gateway could not convert, and `abandoned`
+a request whose client closed the connection.
 """
 
 UNCELLED = -1
-"""The cell of requests that belong to no client; see `Cutover.cell_of`."""
+"""The cell of requests without a client; see `VersionCutover.cell_of`."""
 
 _CONVERSION = frozenset(
     {
@@ -28,22 +27,22 @@ _OF_SERVICES = frozenset(code for code in FaultCode if code.blame is Blame.UPSTR
 _PLACES = {name: place for place, name in enumerate(OUTCOMES)}
 _NAMED = {int(name): place for name, place in _PLACES.items() if name.isdigit()}
 FAILED = frozenset({_PLACES["4xx"], *_NAMED.values(), _PLACES["5xx"], _PLACES["conversion"]})
-"""The places in OUTCOMES of requests that were refused or failed."""
+"""The indexes in OUTCOMES of refused and failed requests."""
 _CLASSES = [_PLACES[name] for name in ("2xx", "2xx", "2xx", "3xx", "4xx")]
 
 
 def outcome_of(status: int, code: str | None, *, aborted: bool) -> int:
-    """Return the place in OUTCOMES of a request that has ended.
+    """Return the index in OUTCOMES of a request that has ended.
 
     Args:
-        status: The status that the client got; 0 for none.
-        aborted: Whether the response ended before it was complete.
+        status: The status of the response to the client; 0 for none.
+        aborted: Whether the response is incomplete.
     """
     if code in _CONVERSION:
         return _PLACES["conversion"]
     if aborted:
         return _PLACES["abandoned" if code is None and status < 500 else "5xx"]
-    # A preflight of CORS is answered 204 although the service of its request is away.
+    # A CORS preflight gets a 204 even if the service is unreachable.
     if status >= 500 or code in _OF_SERVICES:
         return _PLACES["5xx"]
     return _NAMED.get(status, _CLASSES[status // 100])
@@ -52,19 +51,18 @@ def outcome_of(status: int, code: str | None, *, aborted: bool) -> int:
 class RouteOutcomes(NamedTuple):
     """The outcomes of the requests on one route.
 
-    A request is counted when it ends, or when it is overdue, whichever is first. Its duration is
-    counted up to then, so that the mean is a restricted mean (Royston and Parmar 2013, BMC Medical
-    Research Methodology 13:152): requests under way count, and no single one can dominate it.
+    A request is counted when it ends or becomes overdue, whichever is first. Its duration is
+    measured until then. So the mean is a restricted mean (Royston and Parmar 2013, BMC Medical
+    Research Methodology 13:152): unfinished requests count, and no single request dominates.
 
     Attributes:
-        overdue: The number of those that took longer than the gates allow.
+        overdue: The number of requests that took longer than the gates allow.
         ends: The number of ended requests by outcome, as in OUTCOMES.
-        seconds: The sum of the durations, each up to the time at which a request is overdue.
-        writes: The number of ended requests that write, of which there may be few beside those that
-            read.
-        failed_writes: The number of those whose outcome is in FAILED.
-        checked: The number of answers that were validated by the OpenAPI document of the version,
-            a sample of all.
+        seconds: The sum of the durations, each at most the limit of overdue requests.
+        writes: The number of ended write requests.
+        failed_writes: The number of write requests whose outcome is in FAILED.
+        checked: The number of responses, a sample, that were validated against the OpenAPI
+            document.
     """
 
     requests: int = 0
@@ -98,21 +96,21 @@ class RouteOutcomes(NamedTuple):
         return _COUNT[measure](self)
 
     def total(self, measure: str) -> int:
-        """Return the number of requests of which a measure is a share.
+        """Return the total of the share of a measure.
 
-        An outcome is one of the requests that have ended: one of an overdue request comes long
-        after it was counted, maybe in another window.
+        For outcomes, it is the number of ended requests. An overdue request is counted earlier, and
+        may end in a later window.
         """
         return _TOTAL[measure](self)
 
     @property
     def all_good(self) -> bool:
-        """Whether nothing was counted but requests that ended with 2xx, and valid answers."""
+        """Whether all requests ended with 2xx in time, with valid responses."""
         return not (self.overdue or self.violating or any(self.ends[1:]))
 
     @property
     def failures(self) -> int:
-        """The number of requests that failed for no fault of the client."""
+        """The number of requests that failed without the client's fault."""
         return self.count("5xx") + self.count("conversion")
 
 

@@ -1,46 +1,43 @@
-"""Significance: how strongly counts and durations contradict a limit, beyond chance.
+"""Statistical significance: how strongly counts and durations contradict a limit.
 
-All functions return a logarithm of a likelihood ratio: that of the most likely explanation of the
-data to that of the most likely one that keeps the limit. It is 0 where the data keep the limit. By
-Wilks' theorem (1938, Annals of Mathematical Statistics 9:60-62) twice the value is distributed as
-chi-squared with one degree of freedom where the limit is just kept, and by Chernoff's bound (1952,
-Annals of Mathematical Statistics 23:493-507) the chance of a share falls as exp(-value) for small
-numbers too, where the normal approximation fails.
+All functions return the logarithm of a likelihood ratio: of the most likely explanation of the data
+to the most likely one within the limit. It is 0 if the data are within the limit. At the limit,
+twice the value is chi-squared distributed with one degree of freedom by Wilks' theorem (1938,
+Annals of Mathematical Statistics 9:60-62). The probability of a share decreases with exp(-value)
+for small numbers as well, by Chernoff's bound (1952, Annals of Mathematical Statistics 23:493-507).
 """
 
 from collections.abc import Iterable
 from math import inf, log, log1p
 
 CONVINCING = 12.0
-"""The value from which a limit counts as exceeded.
-
-Where a share is at its limit, chance exceeds it in at most exp(-12), 6 of a million looks, and far
-less often where it is below. Gates are judged once a second, so a usual bound of one in twenty
-would be passed within a minute (Johari et al. 2017, "Peeking at A/B Tests"). It takes 3 of 3 bad
-answers at a limit of 1 % beside an old route without any, and 9 of 9 beside 9 good ones.
+"""The value from which a limit counts as exceeded. If a share is at its limit, chance exceeds this
+value in at most exp(-12), 6 of a million judgements, and much less often if the share is lower.
+Gates are judged every second, so the usual level of 5 % would be exceeded by chance within a minute
+(Johari et al. 2017, "Peeking at A/B Tests"). Examples that reach it: 3 of 3 bad responses at a
+limit of 1 % and an old route without any; 9 of 9 against 9 good ones.
 """
 
 DOUBTFUL = 0.5
-"""The value from which few requests are not enough to go on by.
-
-It is that of one standard deviation. A healthy route reaches it often, and then the step only
-waits: 1 of 5 bad responses beside 5 good ones is enough.
+"""The value from which a step needs more requests before it ends. It is one standard deviation: 1
+of 5 bad responses against 5 good ones reaches it. A healthy route reaches it often, and then the
+step only waits.
 """
 
 
 def share_beyond(count: int, total: int, limit: float) -> float:
-    """Return how strongly `count` of `total` contradict a share of at most `limit`."""
+    """Return the evidence of `count` in `total` against a share of at most `limit`."""
     if not total or count / total <= limit:
         return 0.0
     return total * _divergence(count / total, limit)
 
 
 def share_above(new: tuple[int, int], old: tuple[int, int], margin: float) -> float:
-    """Return how strongly two samples contradict that the new share is within a margin of the old.
+    """Return the evidence of two samples against a new share within a margin above the old one.
 
     Args:
         new: The count and the total of the new sample.
-        margin: How far the new share may lie above the old one, from 0 to 1.
+        margin: The amount by which the new share may exceed the old one, from 0 to 1.
     """
     (count, total), (usual, among) = new, old
     if not total or not among:
@@ -49,7 +46,7 @@ def share_above(new: tuple[int, int], old: tuple[int, int], margin: float) -> fl
     low, high = before, share - margin
     if high <= low:
         return 0.0
-    # The sum of both divergences is convex in the old share, with its minimum where the slope is 0.
+    # Bisection: the sum of both divergences is convex in the old share, and minimal at slope 0.
     for _ in range(50):
         middle = (low + high) / 2
         moved = middle + margin
@@ -65,14 +62,14 @@ def share_above(new: tuple[int, int], old: tuple[int, int], margin: float) -> fl
 def mean_above(
     new: tuple[int, float, float], old: tuple[int, float, float], factor: float
 ) -> float:
-    """Return how strongly two samples contradict that the new mean is within a factor of the old.
+    """Return the evidence of two samples against a new mean within a factor of the old one.
 
-    It is Welch's test (1947, Biometrika 34:28-35) of means with different variances, whose few
-    degrees of freedom weaken the evidence of small samples.
+    It is Welch's test (1947, Biometrika 34:28-35) for means with different variances. Its degrees
+    of freedom reduce the evidence of small samples.
 
     Args:
         new: The number, the sum and the sum of squares of the new sample.
-        factor: The ratio that the means may have.
+        factor: The maximum ratio of the means.
     """
     (after, error, degrees), (before, other, others) = _mean(*new), _mean(*old)
     excess = after - factor * before
@@ -87,11 +84,11 @@ def mean_above(
 
 
 def design_effect(clusters: Iterable[tuple[float, int]], variance: float) -> float:
-    """Return by how much a sample of clusters is weaker than one of independent elements.
+    """Return the factor by which clusters are weaker evidence than independent elements.
 
-    The requests of one client resemble each other, so that ten of them prove less than those of ten
-    clients. It is Kish's design effect (1965, Survey Sampling, section 8.2), with the variance of a
-    ratio for clusters of different sizes (Cochran 1977, Sampling Techniques, section 9A.1).
+    The requests of one client are similar, so ten of them are weaker evidence than those of ten
+    clients. This is Kish's design effect (1965, Survey Sampling, section 8.2), with the variance of
+    a ratio for clusters of different sizes (Cochran 1977, Sampling Techniques, section 9A.1).
 
     Args:
         clusters: The sum and the number of the elements of each cluster.
@@ -106,7 +103,7 @@ def design_effect(clusters: Iterable[tuple[float, int]], variance: float) -> flo
 
 
 def _mean(number: int, total: float, squares: float) -> tuple[float, float, int]:
-    """Return the mean, the variance of the mean, and the degrees of freedom; 0 of too few."""
+    """Return the mean, its variance and the degrees of freedom; zeros below 2 elements."""
     if number < 2:
         return 0.0, 0.0, 0
     mean = total / number
@@ -115,7 +112,7 @@ def _mean(number: int, total: float, squares: float) -> tuple[float, float, int]
 
 
 def _divergence(share: float, limit: float) -> float:
-    """Return the Kullback-Leibler divergence of two shares; infinite if the limit rules it out."""
+    """Return the Kullback-Leibler divergence of two shares; may be infinite."""
     return _term(share, limit) + _term(1 - share, 1 - limit)
 
 
