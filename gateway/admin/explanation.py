@@ -13,7 +13,7 @@ from gateway.base.overrides import NO_OVERRIDES, Overrides
 from gateway.base.request import RequestContext, RequestHead
 from gateway.conversion.chain import BodyConversion, Conversion
 from gateway.conversion.version_step import Direction
-from gateway.rollout.cutover import BUCKETS, StickyBy, bucket, in_force
+from gateway.rollout.cutover import BUCKETS, StickyBy, bucket, percent_in_force
 from gateway.rollout.shadow import ShadowMode
 from gateway.routing.plan import Decision, Options, Plan, Refusal, plan
 from gateway.routing.snapshot import Route, Snapshot
@@ -241,7 +241,7 @@ def _cutover(chosen: Plan, snapshot: Snapshot, context: RequestContext) -> list[
     facts = []
     if chosen.cutover_route is not None:
         cutover = snapshot.cutovers[chosen.endpoint.api, str(chosen.version)]
-        percent = in_force(cutover, context.overrides)
+        percent = percent_in_force(cutover, context.overrides)
         whom = f"{percent:g}% of the clients go via version {cutover.via}"
         if cutover.sticky is StickyBy.REQUEST:
             whom = f"{percent:g}% of the requests go via version {cutover.via}, by chance"

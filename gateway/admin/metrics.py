@@ -15,7 +15,7 @@ from prometheus_client.samples import Sample
 
 from gateway.findings.operator import Operator
 from gateway.observe.metric_table import METRICS, MetricRow
-from gateway.rollout.cutover import in_force
+from gateway.rollout.cutover import percent_in_force
 from gateway.rollout.gates import GateResult
 from gateway.rollout.route_outcomes import OUTCOMES
 from gateway.usage.delta import BOUNDS
@@ -164,7 +164,7 @@ def _of_cutovers(operator: Operator) -> Mapping[str, _Series]:
         "gateway_gate_limit": ((gate, result.limit) for gate, result in gates),
         "gateway_gate_outcome": (((*gate, result.outcome), 1) for gate, result in gates),
         "gateway_cutover_percent": (
-            (key, in_force(cutover, overrides)) for key, cutover in rules.cutovers.items()
+            (key, percent_in_force(cutover, overrides)) for key, cutover in rules.cutovers.items()
         ),
     }
 

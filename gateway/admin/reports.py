@@ -19,7 +19,7 @@ from gateway.findings.formatting import (
 from gateway.findings.uncompared import listed
 from gateway.observe.failing_targets import FailingService
 from gateway.rollout.cutover import CutoverRoute
-from gateway.rollout.cutovers import SETTLE_SECONDS, CurrentCutover, outlook
+from gateway.rollout.cutovers import SETTLE_SECONDS, CurrentCutover, next_change
 from gateway.rollout.decisions import AuditEntry
 from gateway.rollout.gates import GateResult
 from gateway.rollout.route_outcomes import OUTCOMES, RouteOutcomes
@@ -477,7 +477,7 @@ def cutover_report(current: CurrentCutover, uncompared: list[str]) -> CutoverRep
         state=state.decided_by,
         why=state.why,
         since=format_time(state.since),
-        next=outlook(cutover, state, evidence, now),
+        next=next_change(cutover, state, evidence, now),
         old=_route(evidence.served_old),
         new=_route(evidence.served_new),
         compared=evidence.compared,

@@ -13,7 +13,7 @@ from gateway.findings.notifications import FailingWebhook
 from gateway.findings.summaries import UsageSummary, VersionSummary
 from gateway.lifecycle.brownout import WindowOccurrence
 from gateway.observe.failing_targets import FailingService
-from gateway.rollout.cutovers import CurrentCutover, DecidedBy, awaited, outlook
+from gateway.rollout.cutovers import CurrentCutover, DecidedBy, missing_evidence, next_change
 from gateway.rollout.decisions import AuditEntry
 from gateway.rollout.gates import GateOutcome
 from gateway.store.state import FleetView
@@ -192,14 +192,14 @@ def _gates(key: VersionKey, current: CurrentCutover, now: float) -> Iterator[Act
     elif state.decided_by is DecidedBy.HELD:
         reason = (
             f"Its cutover stays at {percent}: {state.why}. Now it"
-            f" {outlook(cutover, state, evidence, now)}."
+            f" {next_change(cutover, state, evidence, now)}."
         )
         yield _of_version(Finding.CUTOVER_HELD, key, reason, -state.since)
     elif pressed:
         used, text = max(pressed, key=lambda each: each[0])
         yield _of_version(Finding.GATE_NEAR_LIMIT, key, sentence(text), -used)
     elif now - state.since >= _STUCK * cutover.every:
-        more = awaited(cutover, state, evidence, now)
+        more = missing_evidence(cutover, state, evidence, now)
         if more is not None:
             reason = (
                 f"Its cutover has stayed at {percent} for {period_text(now - state.since)}, and"

@@ -14,7 +14,7 @@ from gateway.findings.refused_rules import rules_hash
 from gateway.findings.summaries import UsageSummary, VersionSummary
 from gateway.rollout.cutovers import CutoverState, DecidedBy
 from gateway.store.state import FailoverRank, FleetView
-from gateway.usage.history import Distinct, Interval, Resolution
+from gateway.usage.history import DistinctSketch, Interval, Resolution
 
 _DAY = 86_400.0
 # The store is reported after this time by the leader, as a restart of the store takes less, and by
@@ -143,7 +143,7 @@ def brownout_ended(
 
     def summed(begins: float, ends: float) -> Interval:
         total = Interval(Resolution.MINUTE)
-        total.callers = Distinct(Resolution.DAY.callers)
+        total.callers = DistinctSketch(Resolution.DAY.callers)
         for start, interval in minutes.items():
             if begins - Resolution.MINUTE.seconds < start < ends:
                 total.add(interval)

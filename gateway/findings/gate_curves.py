@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from gateway.base.overrides import VersionKey
-from gateway.rollout.cutover import in_force
+from gateway.rollout.cutover import percent_in_force
 from gateway.rollout.gates import GateLimits
 from gateway.routing.snapshot import Snapshot
 from gateway.store.state import State
@@ -61,7 +61,9 @@ class GateCurves:
         for key in self._curves.keys() - rules.cutovers.keys():
             del self._curves[key]
         still = {
-            key for key, cutover in rules.cutovers.items() if in_force(cutover, state.in_force) == 0
+            key
+            for key, cutover in rules.cutovers.items()
+            if percent_in_force(cutover, state.in_force) == 0
         }
         for key in self._still - still:
             self._curves.pop(key, None)

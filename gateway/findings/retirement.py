@@ -14,7 +14,7 @@ from gateway.base.overrides import Overrides, VersionKey
 from gateway.findings.conditions import ANSWERS, VerdictAnswer
 from gateway.findings.formatting import client_text, format_time, gap_text, plural
 from gateway.findings.uncompared import is_served_elsewhere, listed, uncompared_operations
-from gateway.rollout.cutover import in_force
+from gateway.rollout.cutover import percent_in_force
 from gateway.routing.snapshot import Route, Snapshot
 from gateway.store.state import DataGap, StateView
 from gateway.usage.delta import OperationName
@@ -298,7 +298,7 @@ def _name(key: VersionKey) -> str:
 
 def _cutover(key: VersionKey, rules: Snapshot, overrides: Overrides) -> Iterator[Reason]:
     cutover = rules.cutovers.get(key)
-    percent = 100 if cutover is None else in_force(cutover, overrides)
+    percent = 100 if cutover is None else percent_in_force(cutover, overrides)
     if percent < 100:
         yield Reason("no", f"its cutover stands at {percent:g}%", "raise it to 100%")
 

@@ -24,7 +24,7 @@ from gateway.proxy.pipeline import Pipeline
 from gateway.proxy.record import Exchange, Recorder
 from gateway.proxy.request_trace import RequestTraces, spans
 from gateway.proxy.shadows import Load, Shadows, time_used
-from gateway.rollout.cutover import in_force
+from gateway.rollout.cutover import percent_in_force
 from gateway.usage.delta import Deliver
 from gateway.verify.live.contracts import Contracts
 from gateway.verify.live.sampling import Sampling
@@ -84,7 +84,9 @@ class Serving:
         self._recorder.record_added()
         self._recorder.flush()
         for key, cutover in self._pipeline.snapshot.cutovers.items():
-            if in_force(cutover, overrides) < in_force(cutover, self._pipeline.overrides):
+            if percent_in_force(cutover, overrides) < percent_in_force(
+                cutover, self._pipeline.overrides
+            ):
                 self._recorder.fall(key)
         self._pipeline.overrides = overrides
 

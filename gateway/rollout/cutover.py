@@ -18,7 +18,7 @@ from gateway.rollout.gates import (
     Gates,
     seconds_of,
 )
-from gateway.rollout.route_outcomes import UNCELLED
+from gateway.rollout.route_outcomes import NO_CELL
 
 BUCKETS = 10_000
 
@@ -112,7 +112,7 @@ class VersionCutover:
         Requests without a client name cannot be assigned to a client, so they move at 100 percent
         only.
         """
-        percent = in_force(self, context.overrides)
+        percent = percent_in_force(self, context.overrides)
         if percent >= 100:
             return CutoverRoute.NEW
         if percent <= 0:
@@ -131,17 +131,17 @@ class VersionCutover:
         `sticky_by: request`, there are no cells.
         """
         if self.sticky is StickyBy.REQUEST or not client:
-            return UNCELLED
+            return NO_CELL
         return bucket(self.key, client) // (BUCKETS // 100)
 
 
-def in_force(cutover: VersionCutover, overrides: Overrides) -> float:
+def percent_in_force(cutover: VersionCutover, overrides: Overrides) -> float:
     """Return the percentage in force: the override, or else the first configured percentage."""
     ordered = overrides.percents.get(cutover.key)
-    return first(cutover) if ordered is None else ordered
+    return first_percent(cutover) if ordered is None else ordered
 
 
-def first(cutover: VersionCutover) -> float:
+def first_percent(cutover: VersionCutover) -> float:
     return cutover.steps[0] if cutover.steps else cutover.percent
 
 

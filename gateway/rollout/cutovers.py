@@ -14,22 +14,22 @@ from typing import NamedTuple
 import msgspec
 
 from gateway.base.overrides import VersionKey
-from gateway.rollout.cutover import VersionCutover, first
+from gateway.rollout.cutover import VersionCutover, first_percent
 from gateway.rollout.decisions import BY_GATEWAY, ChangeRequest, Draft, Event
 from gateway.rollout.evidence import CutoverEvidence, RouteCounts, read_outcomes
 from gateway.rollout.gates import GateAction, GateEvidence, GateLimits, GateOutcome, GateResult
-from gateway.rollout.judgement import doubt, judge, missing, objection
+from gateway.rollout.judgement import doubtful_result, first_exceeded, judge, missing_requests
 
 CUTOVERS = "cutovers"
 """The name of the document with the states."""
 SETTLE_SECONDS = 2.5
 """Requests that end within this time after a change may have the former percentage."""
 # If the clock was set by more than these seconds, the dates of states are stored again.
-_SET = 5.0
+_CLOCK_TOLERANCE = 5.0
 # The fields of RouteOutcomes in the array that every release reads; the others are stored
 # separately.
-_KNOWN = 5
-_BY_RULES = "the rules say so"
+_COMMON_FIELDS = 5
+_BY_RULES = "as configured"
 
 
 class DecidedBy(StrEnum):
@@ -59,7 +59,7 @@ class CutoverState(NamedTuple):
     results: tuple[GateResult, ...] = ()
 
     @property
-    def word(self) -> str:
+    def revision(self) -> str:
         """The percentage and its origin; a change request repeats it as `ChangeRequest.seen`."""
         return f"{self.percent:g}-{self.decided_by}"
 
@@ -80,7 +80,11 @@ class Decision(NamedTuple):
     def override(self, cutover: VersionCutover) -> float | None:
         """The percentage to store as an override; None if it is the configured one."""
         configured = self.state.decided_by is DecidedBy.RULES
-        return None if configured and self.state.percent == first(cutover) else self.state.percent
+        return (
+            None
+            if configured and self.state.percent == first_percent(cutover)
+            else self.state.percent
+        )
 
 
 def decide(
@@ -140,7 +144,7 @@ def advance(
         results: Those of `judge`, if the evidence was judged before.
     """
     if state is None:
-        return CutoverState(first(cutover), DecidedBy.RULES, _BY_RULES, now)
+        return CutoverState(first_percent(cutover), DecidedBy.RULES, _BY_RULES, now)
     if state.decided_by in (DecidedBy.OPERATOR, DecidedBy.ROLLED_BACK):
         return state
     gates = cutover.gates
@@ -150,7 +154,7 @@ def advance(
         results = ()
     elif results is None:
         results = judge(gates, evidence)
-    then, against = GateAction.WAIT, objection(results)
+    then, against = GateAction.WAIT, first_exceeded(results)
     if gates is not None:
         then = gates.then
         if against is None and (against := _inconclusive(cutover, state, evidence, now)):
@@ -170,7 +174,7 @@ def advance(
     return state
 
 
-def outlook(
+def next_change(
     cutover: VersionCutover, state: CutoverState, evidence: GateEvidence, now: float
 ) -> str:
     if state.decided_by is DecidedBy.OPERATOR:
@@ -178,7 +182,7 @@ def outlook(
     if state.decided_by is DecidedBy.ROLLED_BACK:
         return "stays at 0% until it is cleared or set"
     held = state.decided_by is DecidedBy.HELD
-    if held and objection(judge(cutover.gates, evidence)) is not None:
+    if held and first_exceeded(judge(cutover.gates, evidence)) is not None:
         return "is held as long as a gate is exceeded"
     following = _following(cutover, state)
     if following is None:
@@ -203,12 +207,12 @@ def _without(cutover: VersionCutover, evidence: GateEvidence, more: str) -> str:
 
 
 def _inconclusive_action(gates: GateLimits, evidence: GateEvidence) -> GateAction:
-    if gates.inconclusive is GateAction.ROLL_BACK and missing(gates, evidence) is None:
+    if gates.inconclusive is GateAction.ROLL_BACK and missing_requests(gates, evidence) is None:
         return GateAction.HOLD  # the doubt may be chance: a healthy route causes it as well
     return gates.inconclusive
 
 
-def awaited(
+def missing_evidence(
     cutover: VersionCutover, state: CutoverState, evidence: GateEvidence, now: float
 ) -> str | None:
     """Return the evidence that a step still lacks after its time, as a text; None if complete."""
@@ -227,7 +231,7 @@ def _spelled(seconds: float) -> str:
 def _wanted(
     cutover: VersionCutover, state: CutoverState, evidence: GateEvidence, now: float
 ) -> float:
-    begin, end = first(cutover), cutover.percent
+    begin, end = first_percent(cutover), cutover.percent
     if not begin <= state.percent <= end:
         return min(max(state.percent, begin), end)
     following = _following(cutover, state)
@@ -240,7 +244,7 @@ def _inconclusive(
     cutover: VersionCutover, state: CutoverState, evidence: GateEvidence, now: float
 ) -> str | None:
     """Return why a step that has lasted its time cannot be judged; None if it can."""
-    more = awaited(cutover, state, evidence, now)
+    more = missing_evidence(cutover, state, evidence, now)
     if more is None:
         return None
     # The text stays while more requests arrive: it describes what was missing at that time.
@@ -251,14 +255,14 @@ def _missing(cutover: VersionCutover, evidence: GateEvidence) -> str | None:
     gates = cutover.gates
     if gates is None or gates.dry_run:
         return None
-    return missing(gates, evidence) or doubt(gates, evidence)
+    return missing_requests(gates, evidence) or doubtful_result(gates, evidence)
 
 
 def _following(cutover: VersionCutover, state: CutoverState) -> float | None:
     return next((step for step in cutover.steps if step > state.percent), None)
 
 
-class Moment(NamedTuple):
+class ClockTime(NamedTuple):
     """The time by a steady clock, and as a date in seconds since 1970."""
 
     seconds: float
@@ -302,7 +306,7 @@ class Cutovers:
     def load(
         self,
         documents: Mapping[str, object],
-        at: Moment,
+        at: ClockTime,
         only: Collection[VersionKey] | None = None,
         report: Callable[[str], None] | None = None,
     ) -> None:
@@ -331,7 +335,7 @@ class Cutovers:
         draft: Draft,
         cutovers: Mapping[VersionKey, VersionCutover],
         counted: Counted,
-        at: Moment,
+        at: ClockTime,
         forget_after: float = 0.0,
     ) -> None:
         """Decide the next state of every cutover by its gates.
@@ -341,7 +345,9 @@ class Cutovers:
                 configured is deleted.
         """
         # After the clock was set, the stored dates would give the next leader a wrong age of steps.
-        stale = any(abs(at.date_of(since) - date) > _SET for date, since in self._dates.values())
+        stale = any(
+            abs(at.date_of(since) - date) > _CLOCK_TOLERANCE for date, since in self._dates.values()
+        )
         for key, cutover in cutovers.items():
             before, evidence = self._states.get(key), self.evidence(cutover, counted, at)
             results: tuple[GateResult, ...] = ()
@@ -378,7 +384,7 @@ class Cutovers:
         cutover: VersionCutover,
         order: float | PercentCommand,
         request: ChangeRequest,
-        at: Moment,
+        at: ClockTime,
     ) -> None:
         """Draft an operator's change; it takes effect with the next `load` of the stored document.
 
@@ -387,14 +393,14 @@ class Cutovers:
         """
         state = self._state(cutover, at)
         text = f"The cutover now stands at {state.percent:g}%: {state.why}."
-        request.check_seen(state.word, text)
+        request.check_seen(state.revision, text)
         decision = decide(cutover, state, GateEvidence(), order, at.seconds)
         states = self._states | {cutover.key: decision.state}
         draft.put(CUTOVERS, self._document(states, at))
         _override(draft, cutover, decision, request)
 
     def current(
-        self, cutover: VersionCutover, evidence: GateEvidence, at: Moment
+        self, cutover: VersionCutover, evidence: GateEvidence, at: ClockTime
     ) -> CurrentCutover:
         state = self._state(cutover, at)
         dated = state._replace(since=at.date_of(state.since))
@@ -402,14 +408,14 @@ class Cutovers:
         results = state.results or judge(cutover.gates, evidence)
         return CurrentCutover(cutover, dated, evidence, results, at.date)
 
-    def evidence(self, cutover: VersionCutover, counted: Counted, at: Moment) -> GateEvidence:
+    def evidence(self, cutover: VersionCutover, counted: Counted, at: ClockTime) -> GateEvidence:
         """Return the evidence since the percentage was set, within the window of the gates."""
         now, state = at.seconds, self._states.get(cutover.key)
         set_at = now if state is None else state.since
         begin = now if state is None else set_at + SETTLE_SECONDS
         if cutover.gates is not None:
             begin = max(begin, now - cutover.gates.window)
-        percent = first(cutover) if state is None else state.percent
+        percent = first_percent(cutover) if state is None else state.percent
         known = self._evidence_of(cutover.key)
         return known.since(begin, now, cutover, percent, counted(cutover.key), set_at)
 
@@ -420,7 +426,7 @@ class Cutovers:
     def _evidence_of(self, key: VersionKey) -> CutoverEvidence:
         return self._evidence.setdefault(key, CutoverEvidence())
 
-    def _state(self, cutover: VersionCutover, at: Moment) -> CutoverState:
+    def _state(self, cutover: VersionCutover, at: ClockTime) -> CutoverState:
         known = self._states.get(cutover.key)
         return known or advance(cutover, None, GateEvidence(), at.seconds)
 
@@ -434,18 +440,18 @@ class Cutovers:
         new = (result for result in results if (result.gate, result.measure) not in before)
         return [_exceeded_event(cutover, result) for result in new]
 
-    def _document(self, states: Mapping[VersionKey, CutoverState], at: Moment) -> object:
+    def _document(self, states: Mapping[VersionKey, CutoverState], at: ClockTime) -> object:
         stored = []
         for key, state in states.items():
             date, since = self._dates.get(key, (0.0, None))
             dated = state._replace(since=date if since == state.since else at.date_of(state.since))
             latest = self._evidence_of(key).latest_old
-            stored.append(_Stored(key, *dated, latest[:_KNOWN], latest[_KNOWN:]))
+            stored.append(_Stored(key, *dated, latest[:_COMMON_FIELDS], latest[_COMMON_FIELDS:]))
         return msgspec.to_builtins(stored)
 
 
 def evidence_document(
-    cutovers: Cutovers, rules: Mapping[VersionKey, VersionCutover], counted: Counted, at: Moment
+    cutovers: Cutovers, rules: Mapping[VersionKey, VersionCutover], counted: Counted, at: ClockTime
 ) -> object:
     """Return the evidence of all cutovers as a JSON value for replicas that lack these counts."""
     return msgspec.to_builtins(
@@ -468,7 +474,7 @@ def _override(
     # The configured percentage gets no override, so that a later change of it has effect.
     percent, key = decision.override(cutover), cutover.key
     if draft.overrides.percents.get(key) != percent:
-        draft.set_percent(key, percent, decision.state.why, request, first(cutover))
+        draft.set_percent(key, percent, decision.state.why, request, first_percent(cutover))
 
 
 def _exceeded_event(cutover: VersionCutover, result: GateResult) -> Event:

@@ -26,7 +26,7 @@ class ChangeRequest(NamedTuple):
     Attributes:
         who: the name of the user, or GATEWAY.
         origin: the address of the user; empty for the gateway.
-        seen: the state that the user saw: `CutoverState.word`, PAUSED or RUNNING. The change is
+        seen: the state that the user saw: `CutoverState.revision`, PAUSED or RUNNING. The change is
             refused in any other state. Empty allows any state.
     """
 

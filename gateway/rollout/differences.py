@@ -67,7 +67,7 @@ class Difference(NamedTuple):
     new: Document
 
 
-class Ignored(NamedTuple):
+class IgnoredPlaces(NamedTuple):
     """The places in the body that are not compared.
 
     Attributes:
@@ -87,7 +87,7 @@ class Ignored(NamedTuple):
         )
 
 
-NOTHING = Ignored()
+NOTHING = IgnoredPlaces()
 
 
 class RefusedField(NamedTuple):
@@ -109,7 +109,7 @@ _Field = TypeVar("_Field", Difference, RefusedField)
 
 
 def refused_fields(
-    found: Iterable[RefusedField], ignored: Ignored = NOTHING
+    found: Iterable[RefusedField], ignored: IgnoredPlaces = NOTHING
 ) -> tuple[RefusedField, ...]:
     """Return each refused field once, without ignored ones, up to the maximum number."""
     return _each_once(found, ignored)
@@ -137,7 +137,7 @@ def parse_ignored(text: str) -> tuple[str, ...]:
 
 
 def compare(
-    old: ComparedAnswer, new: ComparedAnswer, ignored: Ignored = NOTHING
+    old: ComparedAnswer, new: ComparedAnswer, ignored: IgnoredPlaces = NOTHING
 ) -> tuple[Difference, ...]:
     """Return the fields in which two responses differ, each once, ordered as in the old one."""
     if old.status != new.status:
@@ -196,7 +196,7 @@ def truncated(text: str, longest: int = _LONGEST_SAMPLE) -> str:
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 
-def _each_once(found: Iterable[_Field], ignored: Ignored) -> tuple[_Field, ...]:
+def _each_once(found: Iterable[_Field], ignored: IgnoredPlaces) -> tuple[_Field, ...]:
     fields: dict[str, _Field] = {}
     for each in found:
         field = each.field[:_LONGEST_FIELD]

@@ -17,9 +17,14 @@ from typing import NamedTuple
 import msgspec
 
 from gateway.rollout.cutover import VersionCutover
-from gateway.rollout.failing_operations import KINDS, CountedOperation, Failing, failing
+from gateway.rollout.failing_operations import (
+    KINDS,
+    CountedOperation,
+    FailingOperation,
+    failing_operations,
+)
 from gateway.rollout.gates import GateEvidence, GateLimits, MovedClients, ViolatedField
-from gateway.rollout.route_outcomes import NOTHING, OUTCOMES, UNCELLED, CellTotals, RouteOutcomes
+from gateway.rollout.route_outcomes import NO_CELL, NOTHING, OUTCOMES, CellTotals, RouteOutcomes
 
 # The maximum number of totals in a window; in a long window, the intervals are longer.
 _MAX_TOTALS = 300
@@ -150,7 +155,7 @@ class CutoverEvidence:
         return found._replace(
             old=usual,
             before=reduce(RouteOutcomes.plus, before.values(), NOTHING),
-            cells=tuple(outcomes for cell, outcomes in old.cells.items() if cell != UNCELLED),
+            cells=tuple(outcomes for cell, outcomes in old.cells.items() if cell != NO_CELL),
             served_old=served.old,
             served_new=served.new,
             old_ceased=not found.old.requests and not is_new,
@@ -172,7 +177,7 @@ class CutoverEvidence:
                 {
                     cell: self._latest_by_cell[cell].of(outcomes, minimum)
                     for cell, outcomes in old.cells.items()
-                    if UNCELLED < cell < int(percent)
+                    if NO_CELL < cell < int(percent)
                 },
             )
         return self._before[1]
@@ -249,7 +254,7 @@ def _failing(
     earlier: list[tuple[float, _ByOperation]],
     old: RouteTotals,
     gates: GateLimits,
-) -> Iterator[Failing]:
+) -> Iterator[FailingOperation]:
     """Yield the operations that fail on the new route, by measure."""
     limits = dict.fromkeys(KINDS, gates.errors) | {"answers": gates.violations}
     judged = {each: limit for each, limit in limits.items() if limit is not None}
@@ -257,7 +262,7 @@ def _failing(
         before = [(span, each.get(name, _NOT_COUNTED)) for span, each in earlier]
         if before and not counted.new.minus(before[0][1].new).all_good:
             known = old.operations.get(name, CellTotals()) if name else old
-            yield from failing(name, counted, before, known, judged, gates.window)
+            yield from failing_operations(name, counted, before, known, judged, gates.window)
 
 
 def _moved_operations(

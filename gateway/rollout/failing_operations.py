@@ -18,13 +18,13 @@ from math import log, sqrt
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gateway.rollout.route_outcomes import NOTHING, UNCELLED, CellTotals, RouteOutcomes
+from gateway.rollout.route_outcomes import NO_CELL, NOTHING, CellTotals, RouteOutcomes
 from gateway.rollout.significance import CONVINCING, share_above, share_beyond
 
 Cells = Mapping[int, RouteOutcomes]
 """Outcomes by cell of clients; see `VersionCutover.cell_of`."""
 
-MOST_OPERATIONS = 64
+MAX_OPERATIONS = 64
 """The maximum number of operations of a version with separate counts."""
 
 KINDS = (
@@ -34,10 +34,10 @@ KINDS = (
 """The compared measures: one for each kind of failure."""
 
 # With more comparisons, chance exceeds a limit more often. There are about 16 time spans.
-_CONVINCING = CONVINCING + log(MOST_OPERATIONS * len(KINDS) * 16)
+_CONVINCING = CONVINCING + log(MAX_OPERATIONS * len(KINDS) * 16)
 # A stalled machine causes these failures as well. Without requests on the old route at the same
 # time, they must continue for this many seconds.
-OF_STALLS = frozenset({"overdue", "abandoned"})
+STALL_MEASURES = frozenset({"overdue", "abandoned"})
 _STALL = 20.0
 # A span longer than the window is used only if the operation has fewer requests in it.
 _MANY = 100
@@ -64,7 +64,7 @@ class CountedOperation(NamedTuple):
     cells: Cells = MappingProxyType({})
 
 
-class Failing(NamedTuple):
+class FailingOperation(NamedTuple):
     """The failures of an operation by one measure, in the time span with the strongest evidence.
 
     Attributes:
@@ -86,14 +86,14 @@ class Failing(NamedTuple):
     span: float
 
 
-def failing(
+def failing_operations(
     operation: str,
     counted: CountedOperation,
     earlier: Sequence[tuple[float, CountedOperation]],
     known: CellTotals,
     limits: Mapping[str, float],
     window: float,
-) -> Iterator[Failing]:
+) -> Iterator[FailingOperation]:
     """Yield the failures of an operation on the new route, by measure.
 
     Args:
@@ -115,7 +115,7 @@ def failing(
             if span > window and total >= _MANY:
                 continue
             alone = counted.old.requests == then.old.requests
-            if alone and measure in OF_STALLS and span < _STALL:
+            if alone and measure in STALL_MEASURES and span < _STALL:
                 continue
             strength = share_beyond(bad, total, usual + limit)
             if strength > strongest:
@@ -127,11 +127,11 @@ def failing(
             cell: _since(each, then.cells.get(cell, NOTHING), measure)
             for cell, each in counted.cells.items()
         }
-        yield Failing(
+        yield FailingOperation(
             operation,
             measure,
             _since(counted.new, then.new, measure),
-            _lone([bad for cell, (bad, _) in cells.items() if cell != UNCELLED]),
+            _lone([bad for cell, (bad, _) in cells.items() if cell != NO_CELL]),
             _since(counted.old, then.old, measure),
             _usual(cells, known, measure),
             span,
@@ -139,8 +139,8 @@ def failing(
 
 
 def worst_operation(
-    found: tuple[Failing, ...], measure: str, limit: float, minimum: int
-) -> Failing | None:
+    found: tuple[FailingOperation, ...], measure: str, limit: float, minimum: int
+) -> FailingOperation | None:
     """Return the operation that exceeds a limit most clearly, or None.
 
     Args:
@@ -157,17 +157,17 @@ def _since(now: RouteOutcomes, then: RouteOutcomes, measure: str) -> tuple[int, 
     return now.count(measure) - then.count(measure), now.total(measure) - then.total(measure)
 
 
-def _strength(failing: Failing, limit: float, minimum: int) -> float:
-    count, total = (each - failing.lone for each in failing.new)
-    bad, among = failing.usual
+def _strength(found: FailingOperation, limit: float, minimum: int) -> float:
+    count, total = (each - found.lone for each in found.new)
+    bad, among = found.usual
     if not among or count / max(total, minimum) <= limit + bad / among:
         return 0.0
     margin = limit
-    if not failing.old[1]:
+    if not found.old[1]:
         margin = max(limit, _DRIFT)
-    elif share_above((count, total), failing.old, limit) < _APART:
+    elif share_above((count, total), found.old, limit) < _APART:
         return 0.0
-    return share_above((count, total), failing.usual, margin)
+    return share_above((count, total), found.usual, margin)
 
 
 def _lone(failures: Sequence[int]) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import PositiveInt, SectionModel, UnitText, matching
 from gateway.base.overrides import VersionKey
-from gateway.rollout.failing_operations import Failing
+from gateway.rollout.failing_operations import FailingOperation
 from gateway.rollout.route_outcomes import NOTHING, RouteOutcomes
 
 
@@ -118,7 +118,7 @@ class GateEvidence(NamedTuple):
     outlasts: bool = False
     fields: tuple[ViolatedField, ...] = ()
     moved: tuple[MovedClients, ...] = ()
-    failing: tuple[Failing, ...] = ()
+    failing: tuple[FailingOperation, ...] = ()
     parts: tuple[RouteOutcomes, ...] = ()
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import log
 from typing import NamedTuple
 
-from gateway.rollout.failing_operations import OF_STALLS, worst_operation
+from gateway.rollout.failing_operations import STALL_MEASURES, worst_operation
 from gateway.rollout.gates import (
     MEASURES,
     VIOLATIONS,
@@ -36,7 +36,9 @@ from gateway.rollout.significance import (
 _NEARLY_ALL = 0.9
 
 
-def worst_moved(seen: GateEvidence, measure: str, limit: float, looks: int) -> MovedClients | None:
+def worst_moved_clients(
+    seen: GateEvidence, measure: str, limit: float, looks: int
+) -> MovedClients | None:
     """Return the moved clients with nearly only failures by a measure, or None.
 
     They are compared after a whole window since the move.
@@ -145,7 +147,7 @@ class _Comparison(NamedTuple):
         )
         whose, span = "on the old route", self.span
         if outcome is not GateOutcome.EXCEEDED and self.beyond >= CONVINCING:
-            worst = worst_moved(seen, measure, limit, len(MEASURES) + len(VIOLATIONS))
+            worst = worst_moved_clients(seen, measure, limit, len(MEASURES) + len(VIOLATIONS))
             failing = worst_operation(seen.failing, measure, limit, self.gates.minimum)
             if worst is not None:
                 outcome, whose, span = GateOutcome.EXCEEDED, "of the same clients before", SINCE
@@ -190,7 +192,7 @@ class _Comparison(NamedTuple):
         """Return the count and the total, without parts of the window that may be a stall."""
         new = self.seen.new
         bad, total = new.count(measure), new.total(measure)
-        if measure in OF_STALLS:
+        if measure in STALL_MEASURES:
             parts = [(part.count(measure), part.total(measure)) for part in self.seen.parts]
             for count, among in sorted(parts)[-_OF_A_STALL:]:
                 bad, total = bad - count, total - among
@@ -319,13 +321,13 @@ def _with_longer(result: GateResult, longer: GateResult | None, *, doubted: bool
     return replace(result, outcome=GateOutcome.INCONCLUSIVE) if doubted else result
 
 
-def objection(results: Sequence[GateResult]) -> str | None:
+def first_exceeded(results: Sequence[GateResult]) -> str | None:
     """Return the first exceeded limit as a sentence, or None."""
     exceeded = (result.text for result in results if result.outcome is GateOutcome.EXCEEDED)
     return next(exceeded, None)
 
 
-def missing(gates: GateLimits, evidence: GateEvidence) -> str | None:
+def missing_requests(gates: GateLimits, evidence: GateEvidence) -> str | None:
     """Return the requests that a judgement still needs, as a text, or None."""
     new, old = (
         gates.minimum - max(outcomes.requests, served.requests)
@@ -347,7 +349,7 @@ def _more(count: int) -> str:
     return "1 more request" if count == 1 else f"{count} more requests"
 
 
-def doubt(gates: GateLimits, evidence: GateEvidence) -> str | None:
+def doubtful_result(gates: GateLimits, evidence: GateEvidence) -> str | None:
     """Return the doubt that needs more requests, as a text; None without doubt."""
     found = next(iter(_doubts(gates, evidence).values()), None)
     return None if found is None else f"more requests, since they leave doubt: {found}"

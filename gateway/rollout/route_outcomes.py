@@ -13,7 +13,7 @@ incomplete responses. `conversion` is a message that the gateway could not conve
 a request whose client closed the connection.
 """
 
-UNCELLED = -1
+NO_CELL = -1
 """The cell of requests without a client; see `VersionCutover.cell_of`."""
 
 _CONVERSION = frozenset(

@@ -1,4 +1,4 @@
-"""`shadow` in gateway.yaml: copies of requests to another version's service, to compare responses."""
+"""`shadow` in gateway.yaml: copies of requests to another version, to compare responses."""
 
 from enum import StrEnum
 from functools import partial
@@ -21,7 +21,7 @@ from gateway.base.model import (
 )
 from gateway.base.overrides import VersionKey
 from gateway.base.urls import parameters
-from gateway.rollout.differences import NOTHING, Ignored, parse_ignored
+from gateway.rollout.differences import NOTHING, IgnoredPlaces, parse_ignored
 
 _WRITES = "POST", "PUT", "PATCH", "DELETE"
 WRITES = frozenset(_WRITES)
@@ -122,7 +122,7 @@ class Shadow(SectionModel):
         return VersionShadow(
             key,
             self.percent,
-            Ignored(frozenset(place for place in places if place is not None)),
+            IgnoredPlaces(frozenset(place for place in places if place is not None)),
             tuple(dict.fromkeys(name.lower() for name in self.headers)),
             frozenset({*self.methods, *(("HEAD",) if "GET" in self.methods else ())}),
             self.noise,
@@ -194,7 +194,7 @@ class VersionShadow(NamedTuple):
 
     key: VersionKey
     percent: float = 100.0
-    ignored: Ignored = NOTHING
+    ignored: IgnoredPlaces = NOTHING
     headers: tuple[str, ...] = ()
     methods: frozenset[str] = SAFE
     noise: bool = True

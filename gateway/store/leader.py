@@ -24,7 +24,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
 from gateway.base.overrides import VersionKey
 from gateway.observe import log
-from gateway.rollout.cutovers import Cutovers, Moment, evidence_document
+from gateway.rollout.cutovers import ClockTime, Cutovers, evidence_document
 from gateway.rollout.decisions import BY_GATEWAY, Draft
 from gateway.store.documents import (
     EVIDENCE,
@@ -64,9 +64,9 @@ from gateway.usage.delta import CutoverDelta, Delta, SampleDelta
 from gateway.usage.history import History, IntervalRow
 from gateway.usage.totals import (
     BOUNDED_KINDS,
-    KEPT,
     MAX_NAMES,
     OTHERS,
+    ROWS_AFTER_CUT,
     SHADOW_KINDS,
     ClientUsage,
     CountKey,
@@ -135,7 +135,7 @@ class Merging:
             )
             await connection.execute_each(_ADD_CALLED, latest)
         for key in totals.clients:
-            if rows[key] > 3 * KEPT:  # an estimate: many of them were there before
+            if rows[key] > 3 * ROWS_AFTER_CUT:  # an estimate: many of them were there before
                 clients = await _cut(connection, key, self._floors.get(key, 0))
                 rows[key], self._floors[key] = len(clients.rows), clients.floor
 
@@ -449,7 +449,7 @@ class Leader:
         resets = shadow_resets(draft.documents)
         if is_new:
             memory.resets.update(resets)
-        at = Moment(time.monotonic(), self._clock.now())
+        at = ClockTime(time.monotonic(), self._clock.now())
         memory.cutovers.load(draft.documents, at, report=report_lost_cutover)
         _follow_resets(memory, resets)
         rows = await read_replicas(connection)

@@ -13,7 +13,7 @@ from gateway.base.overrides import NO_OVERRIDES, Overrides, VersionKey
 from gateway.observe import log
 from gateway.observe.failing_targets import FailingService
 from gateway.rollout.cutover import VersionCutover
-from gateway.rollout.cutovers import CurrentCutover, Cutovers, Moment, PercentCommand
+from gateway.rollout.cutovers import ClockTime, CurrentCutover, Cutovers, PercentCommand
 from gateway.rollout.decisions import AuditEntry, ChangeRequest, Draft, Event
 from gateway.routing.snapshot import Snapshot
 from gateway.usage.delta import Delta
@@ -22,7 +22,7 @@ from gateway.usage.totals import Totals
 
 Apply = Callable[[Overrides], Awaitable[None]]
 SetAhead = Callable[[float], None]
-Change = Callable[[Draft, Cutovers, Moment], None]
+Change = Callable[[Draft, Cutovers, ClockTime], None]
 """A change of a draft, by the states of the cutovers at a moment."""
 SILENT_SECONDS = 5.0
 """A replica without a heartbeat for this long is lost."""
@@ -398,7 +398,7 @@ class State(ABC):
     async def _order(
         self, key: VersionKey, order: float | PercentCommand, request: ChangeRequest
     ) -> None:
-        def change(draft: Draft, cutovers: Cutovers, at: Moment) -> None:
+        def change(draft: Draft, cutovers: Cutovers, at: ClockTime) -> None:
             cutovers.request(draft, self._cutovers_configured[key], order, request, at)
 
         await self._change(change, key)
@@ -408,8 +408,8 @@ class State(ABC):
         return self.membership.rules().cutovers
 
     @property
-    def _moment(self) -> Moment:
-        return Moment(time.monotonic(), self._date())
+    def _moment(self) -> ClockTime:
+        return ClockTime(time.monotonic(), self._date())
 
 
 def log_events(events: Sequence[Event]) -> None:

@@ -59,7 +59,7 @@ def name_hash(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(errors="surrogatepass"), digest_size=8).digest())
 
 
-class Distinct:
+class DistinctSketch:
     """A distinct-count sketch of names.
 
     Args:
@@ -89,7 +89,7 @@ class Distinct:
             insort(found, one)
             del found[self._kept :]
 
-    def merge(self, other: "Distinct") -> None:
+    def merge(self, other: "DistinctSketch") -> None:
         self.add(_unpacked(other.content))
 
     @property
@@ -147,7 +147,7 @@ class Interval:
         self.errors = errors
         self.refused = refused
         self.seconds = seconds
-        self.callers = Distinct(by.callers, callers)
+        self.callers = DistinctSketch(by.callers, callers)
         self.buckets = _unpacked(buckets if len(buckets) == len(_NO_BUCKETS) else _NO_BUCKETS)
 
     def add_counts(self, requests: int, errors: int, refused: int) -> None:

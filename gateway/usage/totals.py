@@ -19,7 +19,7 @@ from heapq import nlargest
 from gateway.base.overrides import VersionKey
 from gateway.rollout.cutover import CutoverRoute
 from gateway.rollout.evidence import RouteCounts, RouteTotals
-from gateway.rollout.failing_operations import MOST_OPERATIONS
+from gateway.rollout.failing_operations import MAX_OPERATIONS
 from gateway.rollout.route_outcomes import CellTotals, RouteOutcomes
 from gateway.usage.delta import (
     BOUNDS,
@@ -32,7 +32,7 @@ from gateway.usage.delta import (
 )
 from gateway.usage.history import History, IntervalRow
 
-KEPT = 2048
+ROWS_AFTER_CUT = 2048
 """The number of rows of a version after a cut. The next cut is at twice as many. A row takes less
 than 500 bytes, so a version takes less than 2 MB."""
 RowKey = tuple[str, str | None]
@@ -80,7 +80,7 @@ class TopClients:
         self.changed: set[RowKey] = set()
         self.last = max((row.last for row in self.rows.values()), default=0.0)
         self.served = max((row.served for row in self.rows.values()), default=0.0)
-        self._limit = 2 * KEPT
+        self._limit = 2 * ROWS_AFTER_CUT
 
     def put(self, key: RowKey, row: ClientUsage) -> None:
         self.rows[key] = row
@@ -119,7 +119,7 @@ class TopClients:
         if len(self.rows) <= self._limit:
             return
         named = [key for key in self.rows if key[1] is not None]
-        kept = set(nlargest(KEPT, named, key=self._estimate))
+        kept = set(nlargest(ROWS_AFTER_CUT, named, key=self._estimate))
         for key in named:
             if key in kept:
                 continue
@@ -129,7 +129,7 @@ class TopClients:
             self.changed |= {key, others}
         # One row per endpoint is for all other clients; the configuration limits the number of
         # endpoints.
-        self._limit = len(self.rows) + KEPT
+        self._limit = len(self.rows) + ROWS_AFTER_CUT
 
     def _note(self, row: ClientUsage) -> None:
         self.last = max(self.last, row.last)
@@ -268,7 +268,7 @@ class CutoverTotal(RouteTotals):
             known = name in self.fields or len(self.fields) < MAX_NAMES
             self.fields[name if known else OTHERS] += count
         for name, counted in more.operations.items():
-            known = name in self.operations or len(self.operations) < MOST_OPERATIONS
+            known = name in self.operations or len(self.operations) < MAX_OPERATIONS
             self.operations.setdefault(name if known else OTHERS, CellTotals()).add_to(
                 more.cell,
                 RouteOutcomes(

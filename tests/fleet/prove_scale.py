@@ -22,13 +22,13 @@ from gateway.store.reading import read_fleet
 from gateway.store.replicas import FleetClock, ReplicaRow
 from gateway.usage.delta import CounterDelta, Delta, UsageDelta
 from gateway.usage.history import HistoryQuery, Resolution
-from gateway.usage.totals import KEPT
+from gateway.usage.totals import ROWS_AFTER_CUT
 from tests.fleet.cluster import Cluster
 from tests.fleet.prove_state import judged, membership
 
 REPLICAS, VERSIONS, CLIENTS = 100, 50, 100_000
 # A version has so many rows before the judge cuts them; see docs/fleet-promises.md.
-MOST_ROWS = 3 * KEPT
+MOST_ROWS = 3 * ROWS_AFTER_CUT
 FILL = f"""
 INSERT INTO gateway.usage
 SELECT 'person', v::text, '/v{{version}}/person', 'client' || c, false, 9, 0, 0, 0, 1, 1, 1

@@ -20,7 +20,7 @@ from gateway.store.fleet import FleetState
 from gateway.store.postgres import Statement
 from gateway.usage.delta import CounterDelta, Delta, UsageDelta
 from gateway.usage.history import HistoryQuery, Resolution
-from gateway.usage.totals import KEPT
+from gateway.usage.totals import ROWS_AFTER_CUT
 from tests.fleet.cluster import Cluster
 from tests.fleet.prove_state import KEY, SHIFTING, judged, membership
 
@@ -31,7 +31,9 @@ REPLICAS, MINUTES = 2, 4
 STRANGERS = 4
 # As docs/fleet-promises.md has them.
 BOUNDS = {
-    "SELECT max(count) FROM (SELECT count(*) FROM gateway.usage GROUP BY version) q": 3 * KEPT + 1,
+    "SELECT max(count) FROM (SELECT count(*) FROM gateway.usage GROUP BY version) q": 3
+    * ROWS_AFTER_CUT
+    + 1,
     "SELECT max(count) FROM (SELECT count(*) FROM gateway.counts GROUP BY kind) q": 2 * 257,
     "SELECT count(*) FROM gateway.batches": 0,
     "SELECT count(*) FROM gateway.audit": 10_000 + 10,  # and those since the last old ones went

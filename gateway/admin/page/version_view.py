@@ -191,7 +191,7 @@ def cutover_part(operator: Operator, key: VersionKey, uncompared: list[str]) -> 
         "report": report,
         "rule": current.cutover,
         "since": current.state.since,
-        "seen": current.state.word,
+        "seen": current.state.revision,
         "gates": _gate_rows(current, report, operator.curves),
     }
 

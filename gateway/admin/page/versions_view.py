@@ -12,7 +12,7 @@ from gateway.findings.action_items import DAY, version_link
 from gateway.findings.formatting import day_text
 from gateway.findings.summaries import UsageSummary, VersionSummary
 from gateway.http.cooperative import turns
-from gateway.rollout.cutover import in_force
+from gateway.rollout.cutover import percent_in_force
 
 # The days before and after now that the time line shows.
 _BEFORE, _AFTER = 90, 270
@@ -90,7 +90,9 @@ async def versions_table(
             "share": requests / of_api if of_api else None,
             "errors": summary.failed / requests if requests else None,
             "spark": line(trend, _SPARK, top_of(trend)) if requests else "",
-            "percent": None if version.cutover is None else in_force(version.cutover, overrides),
+            "percent": None
+            if version.cutover is None
+            else percent_in_force(version.cutover, overrides),
             "link": version_link(version.key),
             "marks": marks,
             "story": story(marks),

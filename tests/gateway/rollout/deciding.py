@@ -2,7 +2,13 @@
 
 from collections.abc import Mapping
 
-from gateway.rollout.cutovers import CurrentCutover, Cutovers, CutoverState, Moment, PercentCommand
+from gateway.rollout.cutovers import (
+    ClockTime,
+    CurrentCutover,
+    Cutovers,
+    CutoverState,
+    PercentCommand,
+)
 from gateway.rollout.decisions import BY_GATEWAY, ChangeRequest, Draft
 from gateway.routing.snapshot import Snapshot
 from gateway.usage.totals import Totals
@@ -30,8 +36,8 @@ class Decider:
         self.load()
 
     @property
-    def at(self) -> Moment:
-        return Moment(self.seconds, self.date)
+    def at(self) -> ClockTime:
+        return ClockTime(self.seconds, self.date)
 
     @property
     def state(self) -> CutoverState:

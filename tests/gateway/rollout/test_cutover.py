@@ -14,11 +14,11 @@ from gateway.rollout.cutover import (
     StickyBy,
     VersionCutover,
     bucket,
-    first,
-    in_force,
+    first_percent,
+    percent_in_force,
 )
 from gateway.rollout.gates import GateAction, GateLimits
-from gateway.rollout.route_outcomes import UNCELLED
+from gateway.rollout.route_outcomes import NO_CELL
 from gateway.versions.version import Version
 from tests.gateway.lifecycle.served import first_version
 from tests.gateway.world import LAW
@@ -98,14 +98,14 @@ def test_requests_that_a_brownout_spares_are_moved_in_the_same_share() -> None:
 def test_an_override_precedes_the_configured_percentage() -> None:
     overrides = Overrides(percents={SERVED: 100.0})
     assert HALF.route_for(RequestContext("b", overrides=overrides)) is CutoverRoute.NEW
-    assert in_force(HALF, overrides) == 100
-    assert in_force(HALF, ANONYMOUS_CONTEXT.overrides) == 50
-    assert in_force(HALF, Overrides(percents={SERVED: 0.0})) == 0
+    assert percent_in_force(HALF, overrides) == 100
+    assert percent_in_force(HALF, ANONYMOUS_CONTEXT.overrides) == 50
+    assert percent_in_force(HALF, Overrides(percents={SERVED: 0.0})) == 0
 
 
 def test_a_cutover_begins_with_its_first_step() -> None:
-    assert first(HALF) == 50
-    assert first(replace(HALF, steps=(5.0, 50.0))) == 5
+    assert first_percent(HALF) == 50
+    assert first_percent(replace(HALF, steps=(5.0, 50.0))) == 5
 
 
 @LAW
@@ -113,12 +113,12 @@ def test_a_cutover_begins_with_its_first_step() -> None:
 def test_a_percentage_moves_whole_cells(name: str) -> None:
     cell = HALF.cell_of(name)
     if not name:
-        assert cell == UNCELLED
+        assert cell == NO_CELL
         return
     assert 0 <= cell < 100
     assert not moved(replace(HALF, percent=float(cell)), name)
     assert moved(replace(HALF, percent=float(cell + 1)), name)
-    assert replace(HALF, sticky=StickyBy.REQUEST).cell_of(name) == UNCELLED
+    assert replace(HALF, sticky=StickyBy.REQUEST).cell_of(name) == NO_CELL
 
 
 KEY = ("person", "1")

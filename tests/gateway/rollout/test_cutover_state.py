@@ -11,9 +11,9 @@ from gateway.rollout.cutovers import (
     CutoverState,
     DecidedBy,
     advance,
-    awaited,
+    missing_evidence,
+    next_change,
     ordered,
-    outlook,
 )
 from gateway.rollout.gates import GateAction, GateEvidence, GateLimits
 from tests.gateway.rollout.outcomes import outcomes
@@ -35,7 +35,7 @@ BACK_BY_LITTLE = replace(STEPS, gates=replace(GATES, inconclusive=GateAction.ROL
 
 
 def at(
-    percent: float, word: DecidedBy = DecidedBy.RULES, why: str = "the rules say so"
+    percent: float, word: DecidedBy = DecidedBy.RULES, why: str = "as configured"
 ) -> CutoverState:
     """Return how a cutover stands since the beginning of time."""
     return CutoverState(percent, word, why, 0.0)
@@ -130,9 +130,9 @@ def test_a_rollback_keeps_the_results_of_its_gates() -> None:
 
 def test_the_reason_of_a_step_names_the_step_before() -> None:
     """For any other percentage, the reason is the configuration."""
-    assert advance(STEPS, None, NONE, 5).why == "the rules say so"
+    assert advance(STEPS, None, NONE, 5).why == "as configured"
     assert advance(STEPS, at(1), GOOD, 60).why == "the step after 1%"
-    assert advance(CUTOVER, at(80), GOOD, 5).why == "the rules say so"
+    assert advance(CUTOVER, at(80), GOOD, 5).why == "as configured"
 
 
 def test_the_reason_of_an_inconclusive_step_names_what_was_missing() -> None:
@@ -206,7 +206,7 @@ def test_few_requests_that_leave_doubt_end_no_step(
 def test_the_outlook_tells_operators_the_next_change(
     cutover: VersionCutover, standing: CutoverState, evidence: GateEvidence, said: str
 ) -> None:
-    assert outlook(cutover, standing, evidence, 10) == said
+    assert next_change(cutover, standing, evidence, 10) == said
 
 
 @LAW
@@ -231,8 +231,8 @@ def test_gates_never_move_more_clients_than_configured(
 
 def test_the_word_of_a_state_depends_on_percentage_and_decider_only() -> None:
     """Reason and time may change without a decision."""
-    assert at(50).word == at(50, why="it goes on")._replace(since=9.0).word == "50-rules"
-    assert at(2.5, DecidedBy.OPERATOR).word == "2.5-operator"
+    assert at(50).revision == at(50, why="it goes on")._replace(since=9.0).revision == "50-rules"
+    assert at(2.5, DecidedBy.OPERATOR).revision == "2.5-operator"
 
 
 @pytest.mark.parametrize(
@@ -253,4 +253,4 @@ def test_a_step_that_lasted_its_time_needs_the_missing_requests(
     now: float,
     more: str | None,
 ) -> None:
-    assert awaited(cutover, standing, evidence, now) == more
+    assert missing_evidence(cutover, standing, evidence, now) == more

@@ -11,7 +11,7 @@ from gateway.conversion.scalars import Huge, number
 from gateway.rollout.differences import (
     ComparedAnswer,
     Difference,
-    Ignored,
+    IgnoredPlaces,
     RefusedField,
     compare,
     parse_ignored,
@@ -38,7 +38,7 @@ def body(document: object) -> ComparedAnswer:
 
 def fields(old: object, new: object, *ignored: str) -> list[str]:
     """Return the fields in which two bodies differ."""
-    known = Ignored(frozenset(map(parse_ignored, ignored)))
+    known = IgnoredPlaces(frozenset(map(parse_ignored, ignored)))
     return [each.field for each in compare(body(old), body(new), known)]
 
 
@@ -243,7 +243,7 @@ def test_a_noisy_field_is_no_difference(one: object, other: object) -> None:
 
 def test_refused_fields_are_bounded_and_each_is_reported_once() -> None:
     found = [RefusedField(field, "type", "why") for field in ("/a", "/b/0", "/a", "query q")]
-    known = Ignored(frozenset({parse_ignored("/b")}))
+    known = IgnoredPlaces(frozenset({parse_ignored("/b")}))
     assert [each.field for each in refused_fields(found, known)] == ["/a", "query q"]
     many = [RefusedField(f"/{number:0300}", "type", "") for number in range(40)]
     assert len(refused_fields(many)) == 1  # truncated, they are equal

@@ -7,13 +7,13 @@ import pytest
 from gateway.rollout.failing_operations import (
     KINDS,
     CountedOperation,
-    Failing,
-    failing,
+    FailingOperation,
+    failing_operations,
     worst_operation,
 )
 from gateway.rollout.gates import GateEvidence, GateLimits, GateOutcome
 from gateway.rollout.judgement import judge
-from gateway.rollout.route_outcomes import UNCELLED, CellTotals, RouteOutcomes
+from gateway.rollout.route_outcomes import NO_CELL, CellTotals, RouteOutcomes
 from tests.gateway.rollout.outcomes import outcomes
 
 NONE = CountedOperation()
@@ -25,7 +25,7 @@ def found(
     old: RouteOutcomes,
     known: dict[int, RouteOutcomes] | None = None,
     earlier: list[tuple[float, CountedOperation]] | None = None,
-) -> tuple[Failing, ...]:
+) -> tuple[FailingOperation, ...]:
     """Return how `POST /orders` fails; the clients of the old route are not those of the new one.
 
     Args:
@@ -42,11 +42,15 @@ def found(
         of_old.add_to(cell, each)
     before = earlier or [(12.0, NONE)]
     return tuple(
-        failing("POST /orders", CountedOperation(old, total, new), before, of_old, LIMITS, 30.0)
+        failing_operations(
+            "POST /orders", CountedOperation(old, total, new), before, of_old, LIMITS, 30.0
+        )
     )
 
 
-def worst(*of: Any, measure: str = "404", minimum: int = 20, **more: Any) -> Failing | None:
+def worst(
+    *of: Any, measure: str = "404", minimum: int = 20, **more: Any
+) -> FailingOperation | None:
     """Return what fails beyond a limit of 1 %."""
     return worst_operation(found(*of, **more), measure, 0.01, minimum)
 
@@ -61,13 +65,13 @@ BESIDE = outcomes(40)
 
 def test_five_failures_of_several_clients_are_enough() -> None:
     """At most three of them are of one cell of clients."""
-    assert worst({1: bad(9), 2: bad(1), 3: bad(1)}, BESIDE) == Failing(
+    assert worst({1: bad(9), 2: bad(1), 3: bad(1)}, BESIDE) == FailingOperation(
         "POST /orders", "404", (11, 11), 6, (0, 40), (0, 400), 12.0
     )
     assert worst({1: bad(1), 2: bad(2), 3: bad(1)}, BESIDE) is None
-    assert worst({UNCELLED: bad(5)}, BESIDE)
-    assert worst({UNCELLED: bad(4)}, BESIDE) is None
-    assert worst({UNCELLED: bad(5)}, BESIDE, measure="403") is None
+    assert worst({NO_CELL: bad(5)}, BESIDE)
+    assert worst({NO_CELL: bad(4)}, BESIDE) is None
+    assert worst({NO_CELL: bad(5)}, BESIDE, measure="403") is None
 
 
 def test_failures_of_one_client_are_not_enough() -> None:
@@ -80,8 +84,8 @@ def test_failures_of_one_client_are_not_enough() -> None:
 
 
 def test_failures_on_both_routes_are_not_held_against_the_new_one() -> None:
-    assert worst({UNCELLED: bad(30)}, bad(40)) is None
-    assert worst({UNCELLED: bad(9)}, outcomes(3)) is None  # too few to compare with
+    assert worst({NO_CELL: bad(30)}, bad(40)) is None
+    assert worst({NO_CELL: bad(9)}, outcomes(3)) is None  # too few to compare with
 
 
 @pytest.mark.parametrize(
@@ -91,11 +95,11 @@ def test_without_traffic_on_the_old_route_only_a_large_share_counts(
     number: int, good: int, enough: bool
 ) -> None:
     """The usual share may have changed since."""
-    assert (worst({UNCELLED: bad(number, good)}, RouteOutcomes()) is not None) is enough
+    assert (worst({NO_CELL: bad(number, good)}, RouteOutcomes()) is not None) is enough
 
 
 def test_an_operation_that_the_old_route_never_served_is_not_judged() -> None:
-    assert found({UNCELLED: bad(50)}, RouteOutcomes(), {}) == ()
+    assert found({NO_CELL: bad(50)}, RouteOutcomes(), {}) == ()
 
 
 def test_the_usual_share_is_weighted_by_the_moved_clients() -> None:
@@ -113,27 +117,27 @@ def test_the_usual_share_is_weighted_by_the_moved_clients() -> None:
 
 
 def test_missing_requests_of_an_operation_count_as_good() -> None:
-    assert worst({UNCELLED: bad(6)}, BESIDE, minimum=500)
-    assert worst({UNCELLED: bad(6)}, BESIDE, minimum=600) is None
+    assert worst({NO_CELL: bad(6)}, BESIDE, minimum=500)
+    assert worst({NO_CELL: bad(6)}, BESIDE, minimum=600) is None
 
 
 def test_the_time_span_with_the_strongest_evidence_counts() -> None:
     """Spans longer than the window count with few requests only."""
-    now, old = {UNCELLED: bad(9, good=60)}, outcomes(99)
-    good = CountedOperation(outcomes(80), outcomes(60), {UNCELLED: outcomes(60)})
-    half = CountedOperation(outcomes(80), bad(3, good=60), {UNCELLED: bad(3, good=60)})
+    now, old = {NO_CELL: bad(9, good=60)}, outcomes(99)
+    good = CountedOperation(outcomes(80), outcomes(60), {NO_CELL: outcomes(60)})
+    half = CountedOperation(outcomes(80), bad(3, good=60), {NO_CELL: bad(3, good=60)})
     (of_it,) = found(now, old, earlier=[(90.0, NONE), (40.0, good), (5.0, half)])
     assert (of_it.span, of_it.new, of_it.old) == (40.0, (9, 9), (0, 19))
-    late = CountedOperation(now[UNCELLED], now[UNCELLED], now)
+    late = CountedOperation(now[NO_CELL], now[NO_CELL], now)
     assert found(now, old, earlier=[(3.0, late)]) == ()
-    many = {UNCELLED: bad(60, good=60)}
+    many = {NO_CELL: bad(60, good=60)}
     assert found(many, old, earlier=[(90.0, NONE)]) == ()
     assert found(many, old, earlier=[(30.0, NONE)]) != ()
 
 
 def test_a_stalled_machine_does_not_make_an_operation_fail() -> None:
     """Without traffic on the old route at the same time, a stall looks like a slow route."""
-    late = {UNCELLED: outcomes(30, overdue=30)}
+    late = {NO_CELL: outcomes(30, overdue=30)}
     assert worst(late, BESIDE, measure="overdue")
     assert worst(late, RouteOutcomes(), measure="overdue") is None
     assert worst(late, RouteOutcomes(), measure="overdue", earlier=[(20.0, NONE)])
@@ -141,7 +145,7 @@ def test_a_stalled_machine_does_not_make_an_operation_fail() -> None:
 
 def test_the_text_of_a_result_names_the_failing_operation() -> None:
     served = outcomes(300), bad(8, good=292)
-    of_it = found({UNCELLED: bad(8)}, BESIDE)
+    of_it = found({NO_CELL: bad(8)}, BESIDE)
     seen = GateEvidence(*served, served_old=served[0], served_new=served[1], failing=of_it)
     gates = GateLimits(errors=0.01, minimum=20)
     exceeded = [each for each in judge(gates, seen) if each.outcome is GateOutcome.EXCEEDED]

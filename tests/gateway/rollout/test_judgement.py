@@ -16,7 +16,13 @@ from gateway.rollout.gates import (
     MovedClients,
     ViolatedField,
 )
-from gateway.rollout.judgement import doubt, judge, missing, objection, worst_moved
+from gateway.rollout.judgement import (
+    doubtful_result,
+    first_exceeded,
+    judge,
+    missing_requests,
+    worst_moved_clients,
+)
 from gateway.rollout.route_outcomes import RouteOutcomes
 from tests.gateway.rollout.outcomes import outcomes
 from tests.gateway.world import LAW
@@ -31,7 +37,7 @@ WRITTEN = outcomes(100, writes=100)
 
 
 def against(gates: GateLimits | None, evidence: GateEvidence) -> str | None:
-    return objection(judge(gates, evidence))
+    return first_exceeded(judge(gates, evidence))
 
 
 @pytest.mark.parametrize(
@@ -195,20 +201,26 @@ def test_too_few_requests_are_inconclusive(evidence: GateEvidence, outcome: Gate
 
 def test_missing_names_the_requests_that_a_judgement_still_needs() -> None:
     slow, few = GateLimits(latency=2, minimum=10), outcomes(9)
-    assert missing(slow, GateEvidence(few, outcomes(8))) == "2 more requests on the new route"
-    assert missing(slow, GateEvidence(few, outcomes(10))) == "1 more request on the old route"
-    assert missing(slow, GateEvidence(outcomes(10), outcomes(10))) is None
-    assert missing(GATES, GateEvidence(new=outcomes(99))) == "1 more request on the new route"
+    assert (
+        missing_requests(slow, GateEvidence(few, outcomes(8))) == "2 more requests on the new route"
+    )
+    assert (
+        missing_requests(slow, GateEvidence(few, outcomes(10))) == "1 more request on the old route"
+    )
+    assert missing_requests(slow, GateEvidence(outcomes(10), outcomes(10))) is None
+    assert (
+        missing_requests(GATES, GateEvidence(new=outcomes(99))) == "1 more request on the new route"
+    )
     quiet = GateEvidence(few, few, served_old=outcomes(10), served_new=outcomes(10))
     assert (
-        missing(slow, quiet) is None
+        missing_requests(slow, quiet) is None
     )  # all requests of the step count, not only those in the window
     errors = replace(GATES, latency=None, differences=None)
-    assert missing(errors, GateEvidence(new=outcomes(100))) is None
+    assert missing_requests(errors, GateEvidence(new=outcomes(100))) is None
     compared = replace(GATES, latency=None)
-    left = missing(compared, GateEvidence(new=outcomes(100), compared=99))
+    left = missing_requests(compared, GateEvidence(new=outcomes(100), compared=99))
     assert left == "1 more comparisons of the shadow"
-    assert missing(compared, GateEvidence(new=outcomes(100), compared=100)) is None
+    assert missing_requests(compared, GateEvidence(new=outcomes(100), compared=100)) is None
 
 
 def exceeded(gates: GateLimits, seen: GateEvidence) -> dict[str, str]:
@@ -267,7 +279,7 @@ def test_a_step_waits_for_the_writes_that_leave_doubt() -> None:
     new = outcomes(900, writes=3, failed_writes=2)
     seen = GateEvidence(outcomes(900, writes=90, failed_writes=1), new, served_new=new)
     assert exceeded(SMALL, seen) == {}
-    assert "errors (writes): 2 of 3 writes (66.7%)" in str(doubt(SMALL, seen))
+    assert "errors (writes): 2 of 3 writes (66.7%)" in str(doubtful_result(SMALL, seen))
 
 
 def test_durations_of_long_ago_are_not_compared() -> None:
@@ -329,8 +341,8 @@ def test_few_failing_requests_leave_doubt(
     for seen in (GateEvidence(old, new), GateEvidence(NOBODY, outcomes(5), served_old=old)):
         seen = seen._replace(served_new=new)
         assert against(SMALL, seen) is None
-        assert missing(SMALL, seen) is None
-        found = doubt(SMALL, seen)
+        assert missing_requests(SMALL, seen) is None
+        found = doubtful_result(SMALL, seen)
         if left is None:
             assert found is None
             continue
@@ -346,7 +358,9 @@ def test_few_durations_and_comparisons_leave_doubt() -> None:
     slow = GateEvidence(outcomes(5, 0.01), outcomes(5, 0.1, spread=0.05), 5)
     seen = slow._replace(served_new=slow.new)
     assert against(gates, seen) is None
-    assert str(doubt(gates, seen)).startswith("more requests, since they leave doubt: latency: a")
+    assert str(doubtful_result(gates, seen)).startswith(
+        "more requests, since they leave doubt: latency: a"
+    )
     results = {each.gate: each.outcome for each in judge(gates, seen)}
     assert results == {"latency": GateOutcome.INCONCLUSIVE, "differences": GateOutcome.PASSED}
     for compared, differing, leaves in (
@@ -357,16 +371,16 @@ def test_few_durations_and_comparisons_leave_doubt() -> None:
     ):
         differs = GateEvidence(outcomes(100), outcomes(100), compared, differing)
         assert against(gates, differs) is None
-        assert (doubt(gates, differs) is not None) is leaves
+        assert (doubtful_result(gates, differs) is not None) is leaves
         (outcome,) = (e.outcome for e in judge(gates, differs) if e.gate == "differences")
         assert outcome is (GateOutcome.INCONCLUSIVE if leaves else GateOutcome.PASSED)
 
 
 def test_many_requests_leave_no_doubt() -> None:
     seen = GateEvidence(outcomes(100), outcomes(100, _404=3))
-    assert doubt(SMALL, seen._replace(served_new=seen.new)) is None
+    assert doubtful_result(SMALL, seen._replace(served_new=seen.new)) is None
     few = GateEvidence(outcomes(99), outcomes(99, _404=4))
-    assert doubt(SMALL, few._replace(served_new=few.new)) is not None
+    assert doubtful_result(SMALL, few._replace(served_new=few.new)) is not None
 
 
 def test_clients_that_may_differ_from_the_rest_leave_no_doubt() -> None:
@@ -375,7 +389,7 @@ def test_clients_that_may_differ_from_the_rest_leave_no_doubt() -> None:
     alike = tuple(outcomes(50, _403=15) for _ in range(20))
     for cells, leaves in ((unlike, False), (alike, True)):
         seen = rest._replace(served_new=rest.new, cells=cells)
-        assert (doubt(SMALL, seen) is not None) is leaves
+        assert (doubtful_result(SMALL, seen) is not None) is leaves
 
 
 WORST = GateEvidence(outcomes(100), outcomes(100, 9.0, _5xx=100), 100, 100)
@@ -442,7 +456,7 @@ def test_violations_on_both_routes_exceed_nothing() -> None:
         old, new = validated(200, int(200 * share)), validated(40, int(40 * share))
         seen = GateEvidence(old, new, served_old=old, served_new=new)
         assert violated(seen) == {}
-        assert doubt(VALIDATING, seen) is None
+        assert doubtful_result(VALIDATING, seen) is None
 
 
 def test_violations_are_not_judged_without_the_old_route() -> None:
@@ -450,7 +464,9 @@ def test_violations_are_not_judged_without_the_old_route() -> None:
     seen = GateEvidence(outcomes(500), new, served_new=new)
     assert violated(seen) == {}
     assert {each.outcome for each in judge(VALIDATING, seen)} == {GateOutcome.INCONCLUSIVE}
-    assert missing(VALIDATING, seen) is None  # a version may have no document, and a step goes on
+    assert (
+        missing_requests(VALIDATING, seen) is None
+    )  # a version may have no document, and a step goes on
 
 
 def test_clients_whose_responses_always_violate_the_document_do_not_count() -> None:
@@ -479,7 +495,7 @@ def test_few_violations_make_a_step_wait() -> None:
     old, new = validated(8, 0), validated(5, 2)
     seen = GateEvidence(old, new, served_old=old, served_new=new)
     assert violated(seen) == {}
-    assert "violations (answers): 2 of 5" in str(doubt(VALIDATING, seen))
+    assert "violations (answers): 2 of 5" in str(doubtful_result(VALIDATING, seen))
     longer = seen._replace(served_new=validated(50, 20), served_old=validated(80, 0), outlasts=True)
     assert "since the percentage was set" in violated(longer)["answers"]
 
@@ -515,7 +531,7 @@ def test_one_moved_client_with_failing_writes_exceeds_the_limit() -> None:
         )
     }
     assert failed(seen._replace(outlasts=False)) == {}
-    assert doubt(ERRORS, seen) is None
+    assert doubtful_result(ERRORS, seen) is None
 
 
 def test_moved_clients_that_failed_before_or_seldom_exceed_nothing() -> None:
@@ -531,8 +547,8 @@ def test_moved_clients_that_failed_before_or_seldom_exceed_nothing() -> None:
 
 def test_more_clients_need_stronger_evidence() -> None:
     few = MovedClients(written(30, 2), written(8, 8))
-    assert worst_moved(MANY._replace(moved=(few,)), "writes", 0.01, 1) == few
-    assert worst_moved(MANY._replace(moved=(few,) * 100), "writes", 0.01, 14) is None
+    assert worst_moved_clients(MANY._replace(moved=(few,)), "writes", 0.01, 1) == few
+    assert worst_moved_clients(MANY._replace(moved=(few,) * 100), "writes", 0.01, 14) is None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.rollout.differences import Ignored, parse_ignored
+from gateway.rollout.differences import IgnoredPlaces, parse_ignored
 from gateway.rollout.shadow import DryRunMark, ShadowMode, VersionShadow
 from gateway.versions.version import Version
 from tests.gateway.lifecycle.served import first_version
@@ -79,7 +79,7 @@ def test_the_configured_shadow_is_compiled() -> None:
     assert shadow.rule == VersionShadow(
         KEY,
         5.0,
-        Ignored(frozenset({parse_ignored("/a/*/b")})),
+        IgnoredPlaces(frozenset({parse_ignored("/a/*/b")})),
         ("etag", "x-a"),
         frozenset({"GET", "HEAD", "POST"}),
         noise=False,

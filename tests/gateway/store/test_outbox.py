@@ -14,7 +14,7 @@ from gateway.usage.delta import (
     SampleDelta,
     UsageDelta,
 )
-from gateway.usage.totals import KEPT, Occurrences, Totals
+from gateway.usage.totals import ROWS_AFTER_CUT, Occurrences, Totals
 
 KEY = ("person", "1")
 
@@ -117,13 +117,13 @@ def test_each_count_arrives_once_whatever_gets_lost(steps: list[int | str]) -> N
 
 def test_an_outage_takes_bounded_memory() -> None:
     box = outbox()
-    for number in range(6 * KEPT):
+    for number in range(6 * ROWS_AFTER_CUT):
         box.absorb(delta(f"client{number}"))
     batch = box.batch()
     assert batch is not None
     rows = decode(batch.content).totals.clients[KEY].rows
-    assert len(rows) <= 2 * KEPT + 1
-    assert sum(row.count for row in rows.values()) == 6 * KEPT
+    assert len(rows) <= 2 * ROWS_AFTER_CUT + 1
+    assert sum(row.count for row in rows.values()) == 6 * ROWS_AFTER_CUT
     assert len(batch.content) < 1_000_000
 
 

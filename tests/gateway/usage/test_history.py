@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gateway.usage import history
 from gateway.usage.delta import BOUNDS, Delta, TrafficDelta, UsageDelta
 from gateway.usage.history import (
-    Distinct,
+    DistinctSketch,
     History,
     HistoryQuery,
     HistoryView,
@@ -202,8 +202,8 @@ def test_quantiles_are_interpolated_between_bounds(share: float, expected: float
 HASHES = st.lists(st.integers(0, 2**64 - 1))
 
 
-def seen(hashes: list[int], kept: int = 8) -> Distinct:
-    found = Distinct(kept)
+def seen(hashes: list[int], kept: int = 8) -> DistinctSketch:
+    found = DistinctSketch(kept)
     found.add(hashes)
     return found
 
@@ -215,7 +215,7 @@ def test_sketches_merge_in_any_order(first: list[int], second: list[int]) -> Non
     merged.merge(seen(second))
     assert merged.content == seen(second + first).content
     assert array("Q", merged.content).tolist() == sorted({*first, *second})[:8]
-    assert Distinct(8, merged.content).count == merged.count
+    assert DistinctSketch(8, merged.content).count == merged.count
 
 
 def test_few_names_are_counted_and_many_estimated() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.rollout.failing_operations import MOST_OPERATIONS
+from gateway.rollout.failing_operations import MAX_OPERATIONS
 from gateway.rollout.route_outcomes import OUTCOMES
 from gateway.usage import totals
 from gateway.usage.delta import (
@@ -207,7 +207,7 @@ def test_further_operations_of_a_cutover_are_added_up() -> None:
         totals = Totals()
         totals.absorb(Delta(1.0, [], [], [], order, []))
         total = totals.outcomes[*KEY, "new"]
-        assert len(total.operations) == MOST_OPERATIONS + 1
+        assert len(total.operations) == MAX_OPERATIONS + 1
         assert total.operations["GET /0"].cells == {4: total.operations["GET /0"].outcomes}
         assert total.operations["GET /0"].outcomes.requests == 140
         others = total.operations[OTHERS].outcomes
@@ -262,7 +262,7 @@ def test_a_flood_of_names_takes_bounded_memory_and_hides_nobody_busy() -> None:
         add(rows, f"random-{number}")
         if number % 20 == 0:
             add(rows, "acme")
-    assert len(rows.rows) <= 2 * totals.KEPT + 2
+    assert len(rows.rows) <= 2 * totals.ROWS_AFTER_CUT + 2
     acme, others = rows.rows["/p", "acme"], rows.rows["/p", None]
     assert acme.count == 5_000
     assert others.count > 90_000

@@ -7,7 +7,7 @@ import yaml
 
 from gateway.admin.page.version_view import SuggestedFix, suggest_fix
 from gateway.admin.reports import DifferenceSample
-from gateway.rollout.differences import Ignored
+from gateway.rollout.differences import IgnoredPlaces
 from gateway.rollout.shadow import VersionShadow
 
 SHADOW = VersionShadow(("person", "1"))
@@ -44,7 +44,7 @@ def test_a_change_is_suggested_by_the_samples(field: str, old: str, new: str, ch
 
 
 def test_ignored_fields_stay_ignored() -> None:
-    shadow = VersionShadow(("person", "1"), ignored=Ignored(frozenset({("b", "*"), ("a",)})))
+    shadow = VersionShadow(("person", "1"), ignored=IgnoredPlaces(frozenset({("b", "*"), ("a",)})))
     found = suggest_fix("/c", [], shadow, newer=True)
     assert json.loads(found.ignore.removeprefix("ignore: ")) == ["/a", "/b/*", "/c"]
     assert suggest_fix("/c", [], None, newer=True).ignore == 'ignore: ["/c"]'
