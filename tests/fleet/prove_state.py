@@ -139,8 +139,8 @@ async def test_each_batch_is_in_the_sums_once(database: str, tmp_path: Path) -> 
 async def test_the_sums_are_bounded(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(totals, "KEPT", 4)
-    monkeypatch.setattr("gateway.store.leader.KEPT", 4)
+    monkeypatch.setattr(totals, "ROWS_AFTER_CUT", 4)
+    monkeypatch.setattr("gateway.store.leader.ROWS_AFTER_CUT", 4)
     monkeypatch.setattr("gateway.store.leader.MAX_NAMES", 4)
     async with opened(database, tmp_path, "a", "b") as states:
         for number in range(60):

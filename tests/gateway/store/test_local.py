@@ -171,7 +171,7 @@ async def test_counting_begins_anew_after_the_clock_was_set(
     before = time.time()
     now = [before]
     monkeypatch.setattr("time.time", lambda: now[0])
-    monkeypatch.setattr("gateway.store.local.passed", lambda: 7.0)
+    monkeypatch.setattr("gateway.store.local.steady_seconds", lambda: 7.0)
     async with opened() as (state, _):
         for _ in range(3):  # the machine was busy; the clock was not set
             now[0] += 50

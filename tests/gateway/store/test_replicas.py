@@ -147,7 +147,7 @@ def test_only_a_lost_replica_can_be_forgotten() -> None:
 
 def test_the_clock_continues_from_that_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
     passed = [100.0]
-    monkeypatch.setattr("gateway.store.replicas.passed", lambda: passed[0])
+    monkeypatch.setattr("gateway.store.replicas.steady_seconds", lambda: passed[0])
     monkeypatch.setattr("time.time", lambda: 5_000.0)
     clock = FleetClock()
     assert clock.now() == 5_000.0
@@ -168,7 +168,7 @@ def test_a_wrong_clock_of_the_machine_is_reported_once(
     monkeypatch.setattr(
         "gateway.observe.log.event", lambda name, level, **fields: told.append({name: fields})
     )
-    monkeypatch.setattr("gateway.store.replicas.passed", lambda: 100.0)
+    monkeypatch.setattr("gateway.store.replicas.steady_seconds", lambda: 100.0)
     monkeypatch.setattr("time.time", lambda: 5_000.0)
     clock = FleetClock()
     for date in (5_004.0, 8_600.0, 8_600.0):
@@ -182,7 +182,7 @@ def test_requests_use_the_clock_of_the_database_if_they_differ(
     """Differences below half a second may come from the delay of a response."""
     told: list[float] = []
     passed, date = [100.0], [5_000.0]
-    monkeypatch.setattr("gateway.store.replicas.passed", lambda: passed[0])
+    monkeypatch.setattr("gateway.store.replicas.steady_seconds", lambda: passed[0])
     monkeypatch.setattr("time.time", lambda: date[0])
     clock = FleetClock()
     clock.follow(told.append)
@@ -207,7 +207,7 @@ def test_a_clock_of_the_database_that_is_set_is_noticed(
 ) -> None:
     """It is compared with a steady clock, whatever the date of this machine."""
     passed = [100.0]
-    monkeypatch.setattr("gateway.store.replicas.passed", lambda: passed[0])
+    monkeypatch.setattr("gateway.store.replicas.steady_seconds", lambda: passed[0])
     monkeypatch.setattr("time.time", lambda: 0.0)
     clock = FleetClock()
     clock.set(9_000.0, passed[0])

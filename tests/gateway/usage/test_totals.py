@@ -238,7 +238,7 @@ def test_a_row_has_counts_and_times() -> None:
 def test_the_guarantees_hold(calls: list[tuple[int, int]]) -> None:
     """In any order of requests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(totals, "KEPT", FEW)
+        patch.setattr(totals, "ROWS_AFTER_CUT", FEW)
         rows, truth = TopClients(), Counter[str]()
         for at, (number, count) in enumerate(calls, 1):
             truth[str(number)] += count
@@ -270,7 +270,7 @@ def test_a_flood_of_names_takes_bounded_memory_and_hides_nobody_busy() -> None:
 
 
 def test_the_others_of_each_endpoint_stand_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(totals, "KEPT", FEW)
+    monkeypatch.setattr(totals, "ROWS_AFTER_CUT", FEW)
     rows = TopClients()
     for number in range(20):
         add(rows, f"{number}", endpoint=f"/{number % 2}")
@@ -287,7 +287,7 @@ def test_summaries_of_several_replicas_keep_the_guarantees(
 ) -> None:
     """In any order of merging."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(totals, "KEPT", FEW)
+        patch.setattr(totals, "ROWS_AFTER_CUT", FEW)
         parts, truth = [TopClients() for _ in order], Counter[str]()
         for number, count, replica in calls:
             truth[str(number)] += count
