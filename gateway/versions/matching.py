@@ -1,4 +1,4 @@
-"""Matching: the version that a text other than a label names."""
+"""Matching: the version that a range, an alias or an unknown version names."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -7,27 +7,28 @@ from types import MappingProxyType
 
 from gateway.versions.version import NUMBER, Format, Semantic, Version, parse
 
-# `1.2+`, of which the last parts may be left out, and `1.x`.
+# `1.2.0+`, `1.2+` or `1+`; `1.2.x` or `1.x`.
 _ONWARDS = re.compile(rf"({NUMBER})(?:\.({NUMBER}))?(?:\.({NUMBER}))?\+\Z", re.ASCII)
 _WITHIN = re.compile(rf"({NUMBER})(?:\.({NUMBER}))?\.x\Z", re.ASCII)
 
 Range = tuple[Version, Version | None]
-"""The first version in it, and the first one behind it; None where it has no end."""
+"""The first version of the range, and the first one above it; None if the range has no end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """How a text that is not the label of a version can name one.
+    """The rules by which a text that is no label names a version.
 
-    A semantic version promises nothing beyond its major version, so another major version is never
-    chosen. A pre-release is chosen only by its own label or an alias.
+    Another major version of semantic versions is never chosen, since it may be incompatible. A
+    pre-release is chosen only by its label or an alias.
 
     Attributes:
-        ladder: the versions of the API, the oldest first.
-        own: the versions among which ranges select; None for all.
-        nearest_lower: a version that the API lacks stands for the newest one before it.
-        ranges: `1.2+` is the newest version from there on, `1.x` the newest that begins so.
-        aliases: the versions that other names stand for, such as `latest`.
+        ladder: all versions of the API in ascending order.
+        own: the versions that ranges select from; None for all.
+        nearest_lower: whether an unknown version names the newest one below it.
+        ranges: whether ranges are valid: `1.2+` names the newest version from 1.2 on, `1.x` the
+            newest that begins with 1.
+        aliases: the versions by alias, such as `latest`.
     """
 
     ladder: tuple[Version, ...] = ()
@@ -44,14 +45,14 @@ class Matching:
     def among(self, versions: Collection[Version]) -> "Matching":
         """Return the matching at an endpoint that has only some of the versions.
 
-        A range leaves the choice to the gateway, which selects among these. Every other text stands
-        for one version, whether the endpoint has it or not: a client of version 4 never gets
-        version 2 because the endpoint lacks version 3.
+        A range selects only from the versions of the endpoint. Any other text names the same
+        version at every endpoint: a client of version 4 does not get version 2 because the endpoint
+        lacks version 3.
         """
         return replace(self, own=tuple(each for each in self.ladder if each in versions))
 
     def find(self, raw: str) -> Version | None:
-        """Return the version that `raw` stands for, or None."""
+        """Return the version that a text names, or None."""
         if raw in self.aliases:
             return self.aliases[raw]
         if self.ranges and (asked := self._range(raw)) is not None:
@@ -68,19 +69,19 @@ class Matching:
         return _newest(fits)
 
     def reads(self, raw: str) -> bool:
-        """Return whether `raw` has a form that names a version, whether the API has it or not."""
+        """Return whether a text has the form of a version or range, even of an unknown one."""
         return parse(raw, *self.formats) is not None or (
             self.ranges and self._range(raw) is not None
         )
 
     def forms(self, versions: Collection[Version]) -> str:
-        """Return the forms, beside labels, that name offered versions; may be empty."""
+        """Return the valid forms besides labels, for error messages; empty if there are none."""
         text = ""
         if self.nearest_lower and _newest(self.ladder) in versions:
             text += ", or a later one, which stands for the newest before it"
         offered = [each for each in self.ladder if each in versions] if self.ranges else []
         newest = _newest(offered) if offered else None
-        if newest is not None and self.find(f"{newest}+") == newest:  # and not one that is over
+        if newest is not None and self.find(f"{newest}+") == newest:  # not a version that has ended
             such = f"{newest}+"
             if isinstance(newest.value, Semantic):
                 such = f"{newest.value.major}.x or {newest.value.major}.{newest.value.minor}+"
@@ -109,7 +110,7 @@ class Matching:
 
 
 EXACT = Matching()
-"""Nothing but the labels themselves."""
+"""Only labels name versions."""
 
 
 def _compatible(one: Version, other: Version) -> bool:
@@ -119,7 +120,7 @@ def _compatible(one: Version, other: Version) -> bool:
 
 
 def _newest(ladder: Sequence[Version]) -> Version | None:
-    """Return the newest that is not a pre-release."""
+    """Return the newest version that is no pre-release."""
     for version in reversed(ladder):
         if not isinstance(version.value, Semantic) or version.value.is_release:
             return version

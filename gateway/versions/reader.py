@@ -1,8 +1,9 @@
-"""Readers and mechanisms: a mechanism is a model of gateway.yaml, which compiles to its reader.
+"""The base classes of mechanisms (models of gateway.yaml) and of the readers that they compile to.
 
-A reader reads the version at one place of a request. It returns the raw values, which may be
-missing, contradictory or malformed, and decides nothing: `selection` does. It also writes another
-version there, and describes itself, so that nothing else distinguishes mechanisms.
+A reader finds the version at one place of a request, such as a header. It returns the raw values,
+which may be missing, contradictory or malformed; `selection` decides. It also replaces the version
+at that place. Code elsewhere does not distinguish mechanisms: a reader has all that is specific to
+one.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +20,7 @@ from gateway.versions.version import Version
 
 
 class VersionAddress(NamedTuple):
-    """How a link asks for a version, beside the path, which always names it where it can."""
+    """The parts of a link, besides the path, that name a version."""
 
     host: str | None = None
     query: str | None = None
@@ -28,10 +29,10 @@ class VersionAddress(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, bool, bool, bool]:
-        """The sort key of addresses: the first is the one of which the URI of a link holds most.
+        """The sort key of addresses: those that a URI expresses best come first.
 
-        A host comes before the path: a link with another path stays at the host, whose name would
-        go on to name another version.
+        A host comes before a path: a link with only another path would stay at a host that names
+        the old version.
         """
         return (
             self.host is None,
@@ -42,19 +43,19 @@ class VersionAddress(NamedTuple):
 
 
 IN_PATH = VersionAddress()
-"""The address of a version that the path names, or that nothing names."""
+"""The address of a version that the path names, or that needs no name."""
 
 
 class Reader(ABC):
-    """Reads the version at one place of a request, and writes another one there.
+    """Reads and replaces the version at one place of a request.
 
     Attributes:
-        refusal_status: the status of a request whose version is missing, malformed or unknown.
-        reads_path: whether it reads the `{version}` of the path. No request leaves that out, so
-            there is nothing to default, and the path template of a route rewrites it.
-        can_be_added: whether a request that names no version can be given one there.
-        has_lookalikes: whether a service may read the version at another place than this.
-        has_one_type: whether responses in a version have one media type, if any.
+        refusal_status: the status of a refusal because of a missing, malformed or unknown version.
+        reads_path: whether it reads the `{version}` of the path. That is always present, so it
+            needs no default, and the route's path template replaces it.
+        can_be_added: whether a version can be added to a request without one.
+        has_lookalikes: whether a service may confuse other parts of the request with this place.
+        has_one_type: whether the reader has a single media type pattern, or none.
     """
 
     __slots__ = ()
@@ -70,22 +71,22 @@ class Reader(ABC):
     @property
     @abstractmethod
     def place(self) -> str:
-        """The place where the version belongs, for refusals: `the query parameter 'version'`."""
+        """The place of the version in error messages, such as `the query parameter 'version'`."""
 
     @property
     def vary(self) -> tuple[str, ...]:
         return ()
 
     def joined(self, other: "Reader") -> "Reader | None":
-        """Return one reader of this place and of another; None where they are read apart."""
+        """Return one reader that reads this place and another one's; None if they stay separate."""
         return None
 
     @abstractmethod
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the raw values found, in order of preference; empty when there is none."""
+        """Return the raw values in order of preference; empty if there is none."""
 
     def lookalike(self, head: RequestHead) -> str | None:
-        """Return the name of a part that a service may read instead of this place, or None."""
+        """Return the name of a part that a service may confuse with this place, or None."""
         return None
 
     @abstractmethod
@@ -93,41 +94,40 @@ class Reader(ABC):
         pass
 
     def refuses(self, head: RequestHead, version: Version) -> bool:
-        """Return whether the request rules a version out."""
+        """Return whether the request excludes a version."""
         return False
 
     def content_type(self, version: Version) -> str | None:
-        """Return the media type of a JSON answer in a version; None keeps the service's own."""
+        """Return the media type of JSON responses in a version; None keeps the service's own."""
         return None
 
     def answers_with(
         self, head: RequestHead, version: Version, aliases: Mapping[str, Version]
     ) -> str | None:
-        """Return the media type of a JSON answer to a request; None keeps the service's own."""
+        """Return the media type of the JSON response to a request; None keeps the service's own."""
         return self.content_type(version)
 
     def rewrite_query(self, query: str, label: str) -> str:
-        """Return a query that names the version `label` where it named another one."""
+        """Return a query with each version replaced by `label`."""
         return query
 
     def add_to_query(self, query: str | None, label: str) -> str | None:
-        """Return a query with a version added, unless it names one."""
+        """Return a query with a version added, unless it has one."""
         return query
 
     def add_to_fields(self, fields: HeaderFields, label: str) -> HeaderFields:
-        """Return header fields with a version added, unless they name one."""
+        """Return header fields with a version added, unless they have one."""
         return fields
 
     def rewrite_fields(
         self, fields: HeaderFields, label: str, is_replaced: Callable[[str], bool]
     ) -> HeaderFields:
-        """Return header fields in which this mechanism names another version; others stay.
+        """Return header fields with each version of this mechanism replaced by `label`.
 
-        It is called for requests and for answers. A field of one direction alone is left as it is
-        in the other.
+        It is called for requests and for responses.
 
         Args:
-            is_replaced: whether the media type of a body that names this version is replaced.
+            is_replaced: returns whether to replace a version in the media type of a body.
         """
         return fields
 
@@ -136,19 +136,19 @@ class Reader(ABC):
 
 
 class VersionRewrite:
-    """Replaces one version by another, wherever a request or a response names one.
+    """Replaces the version in requests or responses at all places that can name one.
 
     Args:
         label: the version to name.
-        readers: of the places that may name one, without the path.
-        is_replaced: whether the media type of a body that names this version is replaced.
-        added: the reader of the place where the version is added to a message that names none.
+        readers: the readers of these places, without the path.
+        is_replaced: returns whether to replace a version in the media type of a body.
+        added: the reader that adds the version to a message without one.
 
     Attributes:
-        fields: returns header fields that name the version; order, case and all others stay.
+        fields: returns header fields with the new version; everything else is preserved.
         readers, added: see above.
-        changes_query: whether `query` can return another query.
-        changes_authority: whether `authority` can return another one.
+        changes_query: whether `query` can change a query.
+        changes_authority: whether `authority` can change an authority.
     """
 
     __slots__ = (
@@ -181,7 +181,7 @@ class VersionRewrite:
         ]
         if added is not None:
             steps.append(partial(added.add_to_fields, label=label))
-        # Most endpoints have one reader, which is called without a loop around it.
+        # Most endpoints have one reader, which is called without a loop.
         self.fields = steps[0] if len(steps) == 1 else partial(_apply, steps)
 
     @classmethod
@@ -192,25 +192,25 @@ class VersionRewrite:
         client: Version | None = None,
         matching: Matching = EXACT,
     ) -> Self | None:
-        """Return the rewrite for an endpoint's readers; None where the path alone is read.
+        """Return the rewrite for an endpoint's readers; None if only the path names versions.
 
         Args:
-            readers: of the endpoint.
+            readers: the readers of the endpoint.
             label: the version to name.
             client: the client's version in requests; None in responses.
-            matching: the texts that stand for the client's version beside its label.
+            matching: the rules by which other texts name the client's version.
         """
         elsewhere = tuple(reader for reader in readers if not reader.reads_path)
         is_replaced = partial(_is_replaced, client, matching)
         return cls(label, elsewhere, is_replaced) if elsewhere else None
 
     def adding(self) -> Self:
-        """Return the rewrite of requests that name no version: at the first place that can be."""
+        """Return the rewrite that also adds the version, at the first place that allows it."""
         added = next((each for each in self.readers if each.can_be_added), None)
         return type(self)(self._label, self.readers, self._is_replaced, added)
 
     def query(self, query: str | None) -> str | None:
-        """Return a query that names the version; what it does not name stays, byte for byte."""
+        """Return a query with the new version; all other bytes are preserved."""
         if query:
             for reader in self.readers:
                 query = reader.rewrite_query(query, self._label)
@@ -231,10 +231,10 @@ def _apply(
 
 
 def _is_replaced(client: Version | None, matching: Matching, named: str) -> bool:
-    """Return whether the media type of a body that names this version is replaced.
+    """Return whether a version in the media type of a body is replaced.
 
-    A request's body of another version than the client's keeps its media type, because the
-    gateway converts no such body.
+    In a request, a body of another version than the client's is not converted, so its media type
+    stays.
     """
     return client is None or named == str(client) or matching.find(named) == client
 
@@ -253,11 +253,11 @@ class Mechanism(SectionModel):
 
     @abstractmethod
     def compile(self, versions: Mapping[str, Version], mistakes: Mistakes) -> Reader | None:
-        """Return the reader, or None if it is of no use; `versions` are those of the API."""
+        """Return the reader, or None after a mistake; `versions` are those of the API."""
 
 
 class OptionalMechanism(Mechanism):
-    """A place that a request may leave out."""
+    """A mechanism whose place may be missing in a request."""
 
     default: str | None = None
     """The version to serve when a request names none. Without it, default_version of the API

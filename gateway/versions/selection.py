@@ -1,6 +1,6 @@
-"""Selection: from the readings of a request to one version, or to a fault.
+"""Selection: combines the values of all readers into one version or a fault.
 
-All readings are collected before the decision; the first one with a value does not win.
+All values are compared; the first reader with a value has no precedence.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,21 +14,20 @@ from gateway.versions.matching import EXACT, Matching
 from gateway.versions.reader import Reader
 from gateway.versions.version import Version
 
-# Parameter names in refusals are truncated to this length.
+# The maximum length of parameter names in error messages.
 _LONGEST_NAME = 100
 
 
 class Ending(Protocol):
-    """When a version ends; see `gateway.lifecycle.lifecycle.VersionLifecycle`."""
+    """The end of a version; see `gateway.lifecycle.lifecycle.VersionLifecycle`."""
 
     def ended(self, context: RequestContext) -> bool: ...
 
 
 class Selected(NamedTuple):
-    """The version that was chosen.
+    """The selected version.
 
-    `named` is whether the request has the version's label. Otherwise it has a text that stands for
-    the version, or names none.
+    `named` is whether the request has its label, not another text for it or none.
     """
 
     version: Version
@@ -38,16 +37,16 @@ class Selected(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """The rule by which an endpoint selects a version.
+    """Selects the version at an endpoint.
 
     Attributes:
-        readers: the readers; none if the endpoint has one version alone, its default.
-        supported: the versions of the endpoint by label, the oldest first, ended ones included.
-        default: the version of requests that name none.
-        matching: the texts that name a version beside its label.
-        pins: the versions of requests that name none, by the name of the client.
-        terms: when versions end, by label.
-        only: the reader, if there is one alone.
+        readers: the readers; empty if the endpoint has only its default version.
+        supported: the versions of the endpoint by label in ascending order, including ended ones.
+        default: the version of requests without one.
+        matching: the rules by which texts other than labels name a version.
+        pins: the versions of requests without one, by client name.
+        terms: the ends of versions, by label.
+        only: the reader, if there is only one.
         confusable: the readers with look-alikes.
     """
 
@@ -72,8 +71,8 @@ class Selector:
     ) -> Selected | Fault:
         """Return the version that all readings agree on, or the fault of the request.
 
-        A version that has ended can be selected, so that the refusal names it. `readings` are the
-        raw values that each reader of the endpoint has found.
+        An ended version can be selected, so that the refusal names it. `readings` has the raw
+        values of each reader.
         """
         chosen: Selected | None = None
         by: Reader | None = None
@@ -88,7 +87,7 @@ class Selector:
             elif by is not None and chosen.version != outcome.version:
                 return self._refuse(
                     FaultCode.VERSION_CONFLICT,
-                    None,  # no one mechanism is wrong, so none decides the status
+                    None,  # no single mechanism determines the status
                     f"{by.place} names {chosen.version}, {reader.place} names"
                     f" {outcome.version}; let them agree.",
                     context,
@@ -111,9 +110,8 @@ class Selector:
         )
 
     def ambiguous(self, reader: Reader, name: str, context: RequestContext) -> Fault:
-        """Return the fault of a request with a look-alike of what a reader reads.
-
-        The service may read another version there than the selected one.
+        """Return the fault of a request with a look-alike; the service may find another version
+        there.
         """
         remedy = "write ';' as %3B" if ";" in name else "remove it"
         return self._refuse(
@@ -135,7 +133,7 @@ class Selector:
         self, reader: Reader, values: tuple[str, ...], context: RequestContext
     ) -> Selected | Fault:
         if reader.is_preference:
-            # The first that we have serves, and only where we have none, one that we had.
+            # The first version that has not ended; without one, the first ended version.
             known = [value for value in values if self._find(value)]
             offered = self.offered(context) if self.terms else None
             value = next(
@@ -185,12 +183,12 @@ class Selector:
 
     def _find(self, value: str) -> Version | None:
         found = self.supported.get(value) or self.matching.find(value)
-        return found if found in self.supported.values() else None  # others have the endpoint
+        return found if found in self.supported.values() else None  # the endpoint may lack it
 
 
 PIN: Final = "pin"
 DEFAULT: Final = "default"
 NEWEST: Final = "newest"
-"""OPTIONS without a version is answered for the newest version that fits."""
+"""An OPTIONS request without a version gets the newest version that has the method."""
 
 UNNAMED: Final = frozenset({PIN, DEFAULT, NEWEST})

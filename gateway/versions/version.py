@@ -1,4 +1,4 @@
-"""A version of an API: what clients name and what the gateway orders."""
+"""Versions of an API: formats, parsing and order."""
 
 import re
 from collections.abc import Mapping
@@ -6,12 +6,12 @@ from datetime import date
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-# Strict on purpose: lenient readers have taken `foo1` for 1, and `1.0`, `01` or an Arabic-Indic
-# digit for it too. Nine digits keep int() cheap whatever a client sends.
+# Strict: lenient parsers read `foo1`, `1.0`, `01` or an Arabic-Indic digit as 1. At most nine
+# digits, so that int() is cheap.
 NUMBER = r"(?:0|[1-9][0-9]{0,8})"
 _INTEGER = re.compile(rf"{NUMBER}\Z", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z", re.ASCII)
-# An identifier of digits alone is a number, so that it has no leading zero (section 9).
+# An identifier of digits is a number without leading zeros (section 9).
 _IDENTIFIER = rf"(?:{NUMBER}(?![0-9A-Za-z-])|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _SEMANTIC = re.compile(
     rf"({NUMBER})\.({NUMBER})\.({NUMBER})(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?\Z", re.ASCII
@@ -26,7 +26,7 @@ class Format(StrEnum):
 
 
 class Identifier(NamedTuple):
-    """A part of a pre-release: a number comes before every text (Semantic Versioning, 11.4)."""
+    """A part of a pre-release; numbers sort before texts (Semantic Versioning, section 11.4)."""
 
     is_text: bool
     number: int
@@ -37,10 +37,10 @@ class Identifier(NamedTuple):
 
 
 class Semantic(NamedTuple):
-    """A semantic version (semver.org, 2.0.0), whose fields in their order are its precedence.
+    """A semantic version (semver.org, 2.0.0); its fields are in the order of precedence.
 
-    Build metadata is no part of it: it does not count in the order, so that two versions which
-    differ in nothing else could not be distinguished.
+    Build metadata is not supported: it has no precedence, so versions could differ but be equal in
+    order.
     """
 
     major: int
@@ -55,10 +55,9 @@ class Semantic(NamedTuple):
 
 
 class Version(NamedTuple):
-    """One version of an API, ordered as numbers and not as texts.
+    """A version of an API, ordered by its numbers.
 
-    An API may have changed its format: whole numbers come before semantic versions, and both before
-    dates.
+    If an API has several formats, whole numbers come first, then semantic versions, then dates.
     """
 
     value: int | Semantic | date
@@ -97,11 +96,11 @@ def _order(version: tuple[Any, ...]) -> tuple[int, Any]:
 
 
 def parse(raw: str, *formats: Format) -> Version | None:
-    """Return the version that `raw` spells canonically, or None when it is malformed.
+    """Return the version in a text, or None if the text is not its canonical form.
 
     Args:
-        raw: the text a client or an operator wrote, optional white space already removed.
-        formats: the formats of the API's versions; without any, whole numbers.
+        raw: a text without surrounding white space.
+        formats: the formats of the API's versions; the default is whole numbers.
     """
     for written in formats or (Format.INTEGER,):
         if written is Format.INTEGER:
@@ -128,7 +127,7 @@ def _semantic(raw: str) -> Version | None:
 
 
 def _date(raw: str) -> Version | None:
-    # date.fromisoformat takes the week dates and the basic form of ISO 8601 as well.
+    # date.fromisoformat also accepts week dates and the basic format of ISO 8601.
     if not _DATE.match(raw):
         return None
     try:

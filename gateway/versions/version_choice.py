@@ -26,7 +26,7 @@ _FORMAT_MESSAGES = {
 
 
 VersionFormat = Literal["integer", "semantic", "date"]
-# As a segment of a path, a label of a host name or a part of a media type may be written.
+# The characters that are valid in a path segment, a host label and a media type.
 Alias = Annotated[
     str,
     matching(
@@ -37,7 +37,7 @@ Alias = Annotated[
 
 
 class VersionChoice(SectionModel):
-    """How an API chooses a version, apart from what its endpoints read from a request."""
+    """How an API chooses a version, besides the mechanisms of its endpoints."""
 
     version_format: OneOrSome[VersionFormat, VersionFormat] = "integer"
     """The format of the API's versions: 2 (integer), 1.4.0 (semantic, which is Semantic
@@ -68,7 +68,7 @@ class VersionChoice(SectionModel):
         return tuple(map(Format, (named,) if isinstance(named, str) else dict.fromkeys(named)))
 
     def parse_versions(self, labels: Collection[str], mistakes: Mistakes) -> dict[str, Version]:
-        """Return the versions by label, the oldest first, without those whose label is wrong."""
+        """Return the versions by label in ascending order, without invalid labels."""
         versions = {}
         for label in labels:
             parse_label = partial(_parse, label, labels, *self._formats)
@@ -83,7 +83,7 @@ class VersionChoice(SectionModel):
         defaults: "ChoiceDefaults",
         mistakes: Mistakes,
     ) -> "Choice":
-        """Return how the API chooses among its versions, which are None where it has none."""
+        """Return the choice of the API; `versions` is None for an API without versions."""
         if versions is None:
             for key in VersionChoice.model_fields:
                 if key in self.model_fields_set:
@@ -163,13 +163,13 @@ class VersionChoice(SectionModel):
 
 
 class ChoiceDefaults(NamedTuple):
-    """The settings at the top of gateway.yaml that the choice of versions in every API uses.
+    """The top-level settings of gateway.yaml for the choice of versions.
 
     Attributes:
-        version: the version for requests that name none, where an API has it.
+        version: the version of requests without one, in APIs that have it.
         version_header: the response header that names the served version.
         vary: the request headers that give clients their names; `*` stands for the address.
-        naming: how clients get their names; None where they have none.
+        naming: the sources of client names; None if clients have no names.
     """
 
     version: str | None
@@ -180,12 +180,12 @@ class ChoiceDefaults(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How every endpoint of an API chooses a version, apart from what it reads from a request.
+    """How the endpoints of an API choose a version, besides their mechanisms.
 
     Attributes:
-        default: the version to serve when a request names none.
-        matching: which texts name a version, apart from its label.
-        pins: the versions that clients get when their requests name none.
+        default: the version of requests without one.
+        matching: the rules by which texts other than labels name a version.
+        pins: the versions of requests without one, by client name.
         header: the response header that names the served version.
         vary: the request headers that give clients their names; `*` stands for the address.
     """
@@ -208,7 +208,7 @@ def _parse(label: str, labels: Collection[str], *formats: Format) -> Version:
         return version
     remedy = ""
     if parse(label, *Format) is not None:
-        # Those of the other versions too, so that the remedy of one is no mistake of another.
+        # The formats of all labels, so that the remedy is right for the other versions as well.
         needed = [str(one) for one in Format if any(parse(each, one) for each in labels)]
         written = f"[{', '.join(needed)}]" if needed[1:] else needed[0]
         remedy = f"; for such versions, write version_format: {written}"

@@ -1,6 +1,6 @@
-"""The mechanisms by which a version is read: each is one model and its reader, in one module.
+"""The mechanisms: each module has a model and its reader.
 
-A new module needs no registration: `MECHANISMS` has every model with a key `in`.
+A new module needs no registration: `MECHANISMS` finds every model with a key `in`.
 """
 
 from functools import reduce

@@ -1,4 +1,4 @@
-"""The Accept header field (RFC 9110, section 12.5.1), read without judging it."""
+"""The mechanism `accept`: the version is in a media type of Accept (RFC 9110, section 12.5.1)."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 # A comma inside a quoted string does not end a member (section 5.6.4).
 _MEMBER = re.compile(rf"(?:{_QUOTED}|[^,])+", re.DOTALL)
-# All up to the first quote that is never closed; possessive, so that it costs one pass.
+# The text before the first unclosed quote; possessive, so that it takes linear time.
 _CLOSED = re.compile(rf'(?:[^"]|{_QUOTED})*+', re.DOTALL)
 _RANGE = re.compile(rf"({_TCHARS}/{_TCHARS})")
 _PARAMETER = re.compile(rf"[ \t]*;[ \t]*(?:({_TCHARS})=({_TCHARS}|{_QUOTED}))?", re.DOTALL)
@@ -40,12 +40,12 @@ class MediaRange(NamedTuple):
 def parse_accept(values: Iterable[str], part: str = "/") -> Iterator[MediaRange]:
     """Yield the well-formed members of all Accept field lines, in the order of the request.
 
-    Several lines are one list (RFC 9110, section 5.3). A member that breaks the grammar is left
-    out; parameters other than the weight are read over.
+    Several lines form one list (RFC 9110, section 5.3). Malformed members are left out, and
+    parameters other than the weight are ignored.
 
     Args:
         values: The values of the field lines.
-        part: A text in lower case. Members without it are left out, unparsed.
+        part: A lower-case text; members without it are skipped.
     """
     for line in values:
         for text in _split(line):
@@ -58,8 +58,8 @@ def parse_accept(values: Iterable[str], part: str = "/") -> Iterator[MediaRange]
 def _split(value: str) -> list[str]:
     if '"' not in value:
         return value.split(",")
-    # Where one quote is never closed, none after it is: to look for the end of each of them again
-    # would take quadratic time. They spoil their own members, as NUL does.
+    # After the first unclosed quote, no quote is closed. Searching the end of each would take
+    # quadratic time, so these quotes become NUL, which makes their members malformed.
     rest = _CLOSED.sub("", value, count=1)
     return _MEMBER.findall(value.removesuffix(rest) + rest.replace('"', "\0"))
 
@@ -83,7 +83,7 @@ def _member(text: str) -> MediaRange | None:
     return MediaRange(head.group(1).lower(), 1.0 if weight is None else weight)
 
 
-# Clients send the same few fields over and over; longer ones would fill the memory of them.
+# The maximum length of cached values; most clients send one of a few.
 _SHORT = 256
 
 
@@ -92,8 +92,8 @@ class AcceptReader(MediaTypeReader):
     """Reads the Accept header against the patterns of media types.
 
     Attributes:
-        names_response: Whether responses get the media type that was asked for; otherwise they keep
-            that of the service.
+        names_response: Whether responses get the requested media type; otherwise they keep that of
+            the service.
     """
 
     names_response: bool = False
@@ -111,10 +111,10 @@ class AcceptReader(MediaTypeReader):
         return f"the header Accept, as {self.forms}"
 
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the versions of all members that fit a pattern, the highest weight first.
+        """Return the versions of all members that match a pattern, the highest weight first.
 
-        Members of equal weight keep the order of the request; weight 0 means "not acceptable"
-        (RFC 9110, section 12.4.2) and names no version.
+        Members of equal weight keep their order. Weight 0 means "not acceptable" (RFC 9110, section
+        12.4.2), so such members are left out.
         """
         lines = head.fields.getall("Accept", ())
         if len(lines) == 1 and len(lines[0]) <= _SHORT:
@@ -131,19 +131,19 @@ class AcceptReader(MediaTypeReader):
         return VersionAddress(header=f"Accept: {media_type}", media_type=media_type)
 
     def content_type(self, version: Version) -> str | None:
-        """Return the first media type of a version that responses are given; None for none."""
+        """Return the media type of responses in a version; None keeps the service's own."""
         named = (one for one in (self, *self.others) if one.names_response)
         return next((one.media_type(version) for one in named), None)
 
     def answers_with(
         self, head: RequestHead, version: Version, aliases: Mapping[str, Version]
     ) -> str | None:
-        """Return the media type of a version where Accept names such a one, or is open to any.
+        """Return the media type of a version if Accept names a version or allows any type.
 
-        It has the alias that Accept names: a client takes no type that it did not name (RFC 9110,
-        section 12.5.1). Of a range, or a later version, it says which version the client got.
-        Another field may have named the version, and Accept a type like application/json, which
-        the client gets if the service sends it.
+        If Accept has an alias, so does the media type, since a client accepts only types that it
+        named (RFC 9110, section 12.5.1). For a range or an unknown version, the media type has the
+        selected version. If another field names the version and Accept a type like
+        application/json, the result is None: the type of the service stays.
         """
         lines = head.fields.getall("Accept", ())
         label, (named, places) = str(version), _last(self.patterns, *lines)
@@ -158,7 +158,7 @@ class AcceptReader(MediaTypeReader):
         return self.content_type(version) if is_open else None
 
 
-# The versions, and the place of the pattern of each.
+# The named versions, and the index of the pattern of each.
 _Preferred = tuple[tuple[str, ...], tuple[int, ...]]
 
 
@@ -169,7 +169,7 @@ def _preferred(patterns: Patterns, *lines: str) -> _Preferred:
 
 
 _remembered = lru_cache(maxsize=1024)(_preferred)
-# A request may have it read twice.
+# Serves the second look-up in the same request.
 _last = lru_cache(maxsize=1)(_preferred)
 
 

@@ -17,12 +17,12 @@ from gateway.versions.version import Version
 class ContentTypeReader(MediaTypeReader):
     """Reads the Content-Type header against the pattern of a media type.
 
-    There are no weights: the field has one media type, so that several lines must agree (RFC 9110,
-    sections 5.3 and 8.3). What an answer is called, Accept decides.
+    The field has one media type without a weight, so several lines must agree (RFC 9110, sections
+    5.3 and 8.3). It has no effect on the media type of the response.
     """
 
     mechanism = "content_type"
-    # The service does not take a body of that type by this method (RFC 9110, section 15.5.16).
+    # The media type of the body is not supported (RFC 9110, section 15.5.16).
     refusal_status = 415
     vary = ("Content-Type",)
 
@@ -31,10 +31,10 @@ class ContentTypeReader(MediaTypeReader):
         return f"the header Content-Type, as {self.forms}"
 
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the version of the body's media type, whose parameters are left out.
+        """Return the version in the media type of the body, without its parameters.
 
-        A media type of another form names no version. The field of a request without a body has no
-        meaning (RFC 9110, section 8.3), so it names none either.
+        A media type that does not match the pattern names no version. Without a body, the field has
+        no meaning (RFC 9110, section 8.3) and is ignored.
         """
         lines = head.fields.getall("Content-Type", ())
         if not lines or not _has_body(head):
@@ -48,7 +48,7 @@ class ContentTypeReader(MediaTypeReader):
 
 
 def _has_body(head: RequestHead) -> bool:
-    # Either field announces a body (RFC 9112, section 6); one of length 0 is none.
+    # Either field announces a body (RFC 9112, section 6); an empty body does not count.
     if head.fields.getall("Transfer-Encoding", ()):
         return True
     return any(length.strip("0 \t") for length in head.fields.getall("Content-Length", ()))

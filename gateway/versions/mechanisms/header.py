@@ -32,7 +32,7 @@ class HeaderReader(Reader):
         return (self.name,)
 
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the value of every line, without the optional white space around it."""
+        """Return the value of every line, without optional white space."""
         return tuple([value.strip(" \t") for value in head.fields.getall(self.name, ())])
 
     def address(self, version: Version) -> VersionAddress:

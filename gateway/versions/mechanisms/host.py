@@ -17,17 +17,17 @@ from gateway.versions.version import Version
 class HostReader(Reader):
     """Reads a host name; case and port are ignored (RFC 9110, section 4.2.3).
 
-    `prefix` and `suffix` are what stands before and after `{version}`, in lower case. Vary names
-    nothing, as the host is a part of the target URI, and so of the key of every cache (RFC 9110,
-    sections 7.1 and 12.5.5; RFC 9111, section 2).
+    `prefix` and `suffix` are the texts before and after `{version}`, in lower case. Vary stays as
+    it is: the host is part of the target URI, and so of every cache key (RFC 9110, sections 7.1 and
+    12.5.5; RFC 9111, section 2).
     """
 
     prefix: str
     suffix: str
 
     mechanism = "host"
-    # The host is a part of the URI, as the path is: without the version, it identifies no resource
-    # (RFC 9110, section 15.5.5). 421 would ask the client to try another connection in vain.
+    # The host is part of the URI: without the version, the URI identifies no resource (RFC 9110,
+    # section 15.5.5). With 421, the client would retry on another connection in vain.
     refusal_status = 404
 
     @property
@@ -48,7 +48,7 @@ class HostReader(Reader):
         return f"{self.prefix}{label}{self.suffix}{colon}{port}"
 
     def _version(self, host: str) -> str | None:
-        # A name that ends in a dot is the same name (RFC 1034, section 3.1).
+        # A trailing dot does not change a host name (RFC 1034, section 3.1).
         name = host.lower().removesuffix(".")
         end = len(name) - len(self.suffix)
         if not name.startswith(self.prefix) or not name.endswith(self.suffix):
@@ -57,7 +57,7 @@ class HostReader(Reader):
         return version if version and "." not in version else None
 
 
-# A host name (RFC 1123, section 2.1) with one place for the version in one of its labels.
+# A host name (RFC 1123, section 2.1) with `{version}` in one of its labels.
 _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _HOST_NAME = re.compile(
     rf"((?:{_LABEL}\.)*(?:[a-z0-9][a-z0-9-]*)?)\{{version\}}((?:[a-z0-9-]*[a-z0-9])?(?:\.{_LABEL})*)\Z"

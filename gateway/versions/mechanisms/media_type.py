@@ -1,4 +1,4 @@
-"""The pattern of a media type with the version in it, as mechanisms that read one are given it."""
+"""Media type patterns with a version, for the mechanisms `accept` and `content_type`."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ from gateway.base.headers import HeaderFields
 from gateway.base.mistakes import Mistakes
 from gateway.versions.reader import Reader
 
-# A media type (RFC 6838, section 4.2) with one place for the version in its subtype.
+# A media type (RFC 6838, section 4.2) with `{version}` in its subtype.
 _MEDIA_TYPE = re.compile(
     r"([a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9!#$&^_.+-]*)\{version\}([a-z0-9!#$&^_.+-]*)\Z"
 )
@@ -35,25 +35,24 @@ def parse_media_type(
     return match[1], match[2]
 
 
-# Both what a body is called and what it should be called: a service that is asked for another
-# version is sent and answers with the media types of that one.
+# A service of another version gets its media types in Accept and in Content-Type.
 _MEDIA_TYPES = frozenset({b"accept", b"content-type"})
-# A version in digits, as in 2, 1.4.0 and 2026-01-31. What follows it may be of no pattern.
+# A version of digits, such as 2, 1.4.0 and 2026-01-31.
 _DIGITS = rb"[0-9]+(?:[.\-][0-9]+)*"
 
-# The parameters of one member of Accept (RFC 9110, section 12.5.1), and its weight. Longer ones are
-# cut: the cost of many members in one long field would be quadratic.
+# The parameters of a member of Accept (RFC 9110, section 12.5.1), and its weight. Their length is
+# limited, since the cost of a long field with many members would be quadratic.
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _PARAMETERS = re.compile(rb'(?:[^,"]|%b)*+' % _QUOTED.pattern, re.DOTALL)
 _LONGEST_PARAMETERS = 512
 _WEIGHT = re.compile(rb";[ \t]*q=([^ \t;]*)", re.IGNORECASE)
 _ZERO = re.compile(rb"0(?:\.0{0,3})?\Z")
 
-# Clients and services send the same few fields over and over.
+# The maximum length of cached values; most messages have one of a few.
 _SHORT = 256
 
 Patterns = tuple[tuple[str, str], ...]
-"""What stands before and after `{version}` in each media type, the most literal text first."""
+"""The texts before and after `{version}` of each media type, the longest texts first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +60,9 @@ class MediaTypeReader(Reader):
     """Reads a media type that names the version.
 
     Attributes:
-        others: The readers of further media types in the same header field. A media type is that of
-            the pattern with the most literal text: `v2.raw+json` is of `v{version}.raw+json`, and
-            not version `2.raw` of `v{version}+json`.
+        others: The readers of further media types in the same header field. The pattern with the
+            longest texts matches: `v2.raw+json` is version 2 of `v{version}.raw+json`, not version
+            `2.raw` of `v{version}+json`.
     """
 
     prefix: str
@@ -103,10 +102,7 @@ class MediaTypeReader(Reader):
 
 
 def version_in(essence: str, patterns: Patterns) -> tuple[str, int] | None:
-    """Return the version that a media type, in lower case, names, and the place of its pattern.
-
-    None if it fits no pattern.
-    """
+    """Return the version in a lower-case media type and the index of the pattern, or None."""
     for place, (prefix, suffix) in enumerate(patterns):
         end = len(essence) - len(suffix)
         if end >= len(prefix) and essence.startswith(prefix) and essence.endswith(suffix):
@@ -115,7 +111,7 @@ def version_in(essence: str, patterns: Patterns) -> tuple[str, int] | None:
 
 
 def _names(patterns: Patterns, value: bytes, is_replaced: Callable[[str], bool]) -> bool:
-    """Return whether a Content-Type field has the media type of a version to replace."""
+    """Return whether Content-Type names a version that is to be replaced."""
     found = _pattern(patterns, b"content-type").search(value)
     return found is not None and is_replaced(_version_of(found).decode("latin-1").lower())
 
@@ -147,7 +143,7 @@ _remembered = lru_cache(maxsize=1024)(_renamed)
 
 
 def _is_excluded(value: bytes, end: int) -> bool:
-    """Return whether the member of Accept whose media type ends here has weight 0."""
+    """Return whether the member of Accept with the media type that ends at `end` has weight 0."""
     parameters = _PARAMETERS.match(value, end, end + _LONGEST_PARAMETERS)
     weight = parameters and _WEIGHT.search(_QUOTED.sub(b"", parameters[0]))
     return weight is not None and _ZERO.match(weight[1]) is not None
@@ -155,11 +151,11 @@ def _is_excluded(value: bytes, end: int) -> bool:
 
 @lru_cache(maxsize=64)
 def _pattern(patterns: Patterns, field_name: bytes) -> re.Pattern[bytes]:
-    """Return a pattern of media types with a version; the last groups are around the version.
+    """Return a pattern that finds versions; its last two groups are the texts around a version.
 
-    What a body is called may have another format than the patterns, as in `v2.raw` and `v2+xml`.
+    Content-Type may have another suffix than the patterns, as in `v2.raw` and `v2+xml`.
     """
-    # As a member of a list, with or without parameters (RFC 9110, section 12.5.1).
+    # A member of a list, with or without parameters (RFC 9110, section 12.5.1).
     begin, end = rb"(?<![^ \t,])", rb"(?=[ \t]*(?:[;,]|\Z))"
     exact, others, rest = [], [], []
     for prefix, suffix in patterns:

@@ -18,13 +18,13 @@ class PathReader(Reader):
 
     mechanism = "path"
     place = "the path"
-    # The version is part of the resource's name; where there is none of that name, there is no
-    # resource (RFC 9110, section 15.5.5).
+    # The version is part of the path, which identifies no resource without a valid version (RFC
+    # 9110, section 15.5.5).
     refusal_status = 404
     reads_path = True
 
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the raw text: a percent-encoded digit is not a digit."""
+        """Return the raw text; a percent-encoded digit is no digit."""
         return (captures["version"],)
 
     def address(self, version: Version) -> VersionAddress:

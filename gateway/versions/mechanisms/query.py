@@ -1,8 +1,8 @@
-"""Query parameters that a service may read as the parameter of the version.
+"""The mechanism `query`, and query parameters that a service may confuse with the version.
 
 PHP strips leading spaces, ends a name at NUL and reads `a.b`, `a b` and `a[b` as `a_b`. PHP, Rack
 and qs read `a[]`, `a[x]` and `[a]` as `a`. ASP.NET ignores case and decodes `%u0061`. Older parsers
-also separate parameters at semicolons. Others decode twice, or trim.
+also split at semicolons. Others decode twice, or trim names.
 """
 
 import re
@@ -25,7 +25,7 @@ _CODED_NAME = re.compile(r"(?:[^=&;%]*+(?:=[^&;]*+)?[&;])*+[^=&;%]*+%")
 _VALUE = re.compile(r"=[^&;]*")
 _SEPARATOR = re.compile("[&;]")
 _CODED_UNIT = re.compile(rb"%u([0-9A-Fa-f]{4})")
-# Encodings of ASCII characters that are longer than RFC 3629 (section 3) allows.
+# Overlong encodings of ASCII characters, which RFC 3629 (section 3) forbids.
 _OVERLONG = re.compile(
     rb"[\xc0\xc1][\x80-\xbf]|\xe0[\x80\x81][\x80-\xbf]|\xf0\x80[\x80\x81][\x80-\xbf]"
 )
@@ -34,18 +34,18 @@ _DECODINGS = 2
 _UNDERSCORE = " ._["
 _PLAIN = re.compile(r"[^ ._\[\]+!?]+")
 _CONTROLS = re.compile(r"[\0-\x1f\x7f\ud800-\udfff]")
-# The bytes 0x80 to 0x9F, which PHP reads as underscores as well, and other bytes that are no UTF-8.
+# The bytes 0x80 to 0x9F, which PHP reads as underscores.
 _PHP_BYTES = re.compile("[\udc80-\udc9f]")
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterLookalikes:
-    """Finds the parameters that a service may read as the parameter of a name.
+    """Finds parameters that a service may confuse with the parameter `name`.
 
     Attributes:
-        needle: A text, in lower case, that every look-alike without encoding contains.
-        exact: A pattern of the name as it may be encoded in a query.
-        pattern: A pattern of look-alikes in a normalized text.
+        needle: A lower-case text that every look-alike without percent-encoding contains.
+        exact: A pattern of the name in any encoding.
+        pattern: A pattern of look-alikes in normalized text.
     """
 
     name: str
@@ -55,7 +55,7 @@ class ParameterLookalikes:
 
     @classmethod
     def of(cls, name: str, exact: re.Pattern[str]) -> "ParameterLookalikes | None":
-        """Return the look-alikes of a name; None if it consists of brackets and spaces."""
+        """Return the finder for a name; None if the name has only brackets and spaces."""
         base = _base(_folded(name))
         if not base:
             return None
@@ -68,8 +68,8 @@ class ParameterLookalikes:
         return cls(name, needle, exact, pattern)
 
     def find(self, query: str) -> str | None:
-        """Return the name of a look-alike as the query writes it, or None."""
-        # Every parameter of the exact name contains the needle; nothing else does in most queries.
+        """Return the raw name of a look-alike in the query, or None."""
+        # Fast path: in most queries, only the parameter itself contains the needle.
         own = f"{self.name}="
         found = query.count(f"&{own}") + query.startswith(own)
         if query.lower().count(self.needle) == found and not (
@@ -80,11 +80,11 @@ class ParameterLookalikes:
         if not self._is_in(text):
             return None
         names = _SEPARATOR.split(text)
-        while len(names) > 1:  # by halves, so that the cost is linear in the length of the query
+        while len(names) > 1:  # bisection, so that the time is linear in the length of the query
             half = names[: len(names) // 2]
             names = half if self._is_in("&".join(half)) else names[len(half) :]
         name = names[0]
-        if self.exact.fullmatch(name):  # only a semicolon makes it another parameter
+        if self.exact.fullmatch(name):  # a look-alike only because of a semicolon
             return f";{name}" if f";{name}" in query else f"{name};"
         return name
 
@@ -114,13 +114,13 @@ def _folded(text: str) -> str:
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFKD", text)
-    # The categories of combining marks and of characters that are not shown.
+    # Mn and Cf are the categories of combining marks and of invisible characters.
     shown = "".join(c for c in plain if unicodedata.category(c) not in ("Mn", "Cf"))
     return shown.upper().casefold()
 
 
 def _base(name: str) -> str:
-    """Return a name without the brackets of an array around it or at its end."""
+    """Return a name without array brackets around it or at its end."""
     name = name.strip(" !?[]")
     closed = name.find("[")
     return name[:closed] if closed > 0 and "]" in name[closed:] else name
