@@ -1,10 +1,9 @@
-"""Verification: the proof that conversions keep what each version's OpenAPI document promises.
+"""Verification: the proof that converted messages conform to each version's OpenAPI document.
 
-An **operation** is a method of a path in a version's OpenAPI document. A **claim** is about one
-part of its messages, such as the response 200: each example that the sender's document allows must,
-once converted, fit the recipient's document. A **proof** is a claim tried on many generated
-examples; a **finding** is one field that is wrong, with the smallest example. A **hint** is the
-change that would mend it. A **sample** is a live converted response, validated in the background.
-
-A gateway that serves loads the OpenAPI code only where its rules ask for samples to be checked.
+An **operation** is a method of a path in an OpenAPI document. A **claim** is about one part of its
+messages, such as the response 200: every example that conforms to the sender's document must
+conform to the recipient's document after the conversion. A **proof** tests a claim on generated
+examples, unless the schemas decide it. A **finding** is one wrong field, with the smallest failing
+example. A **sample** is a live response that is validated in the background. A serving gateway
+loads the OpenAPI code only if its configuration validates samples.
 """

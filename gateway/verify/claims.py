@@ -1,7 +1,7 @@
-"""Claims: what must be true for the service of one version to answer clients of another.
+"""Claims: the conditions for a service of one version to answer clients of another.
 
-A claim is about one part of the messages of an operation: each example that the sender's document
-allows must, once it is converted, be one that the recipient's document allows.
+A claim is about one part of the messages of an operation: every example that conforms to the
+sender's document must conform to the recipient's document after the conversion.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ from gateway.versions.version import Version
 
 
 class MessagePart(Enum):
-    """The part of a request or a response that a claim is about."""
+    """The part of a message that a claim is about."""
 
     QUERY = "query"
     HEADERS = "headers"
@@ -46,25 +46,25 @@ class MessagePart(Enum):
     FORM = "form"
     FORM_MESSAGE = "form message"
     ROUND_TRIP = "round trip"
-    """The body that a client reads and writes back, as the service has it before and after."""
+    """A body that a client reads and writes back: the service's data before and after."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Every example of one message part arrives as the recipient's document describes it.
+    """The claim that every example of one message part conforms after the conversion.
 
     Attributes:
         api: the name of the API.
         client: the version that the client speaks.
         service: the version that the service speaks.
-        operation: as the client's document has it, `GET /person`, and behind an arrow the path in
-            the service's document where that is another.
+        operation: the operation in the client's document, such as `GET /person`; if the service's
+            document has another path, that path after an arrow.
         part: the part of the message.
-        status: of a response, as the documents have it; else empty.
+        status: the key of a response in the document, such as `200`; empty for requests.
         given: the schema of the examples, from the sender's document.
         wanted: the schema that the converted examples must fit, from the recipient's document.
-        conversion: from the one to the other; None where examples pass unchanged.
-        named: the fields that declared changes name, with `*` for any element of an array.
+        conversion: the conversion between the two; None if messages pass unchanged.
+        named: the fields that changes name, with `*` for array elements.
     """
 
     api: str
@@ -81,7 +81,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something that clients of one version may do, and that the service's document lacks."""
+    """An ability of the client's version that the service's document lacks."""
 
     api: str
     client: Version
@@ -91,7 +91,6 @@ class Gap:
 
     @property
     def holds(self) -> bool:
-        """Whether the claim holds, as of a proof: a gap never does."""
         return False
 
 
@@ -99,7 +98,7 @@ class Gap:
 class Unchecked:
     """An operation, or its responses of one status, that cannot be checked.
 
-    `status` is as the documents have it; empty where the whole operation is meant.
+    `status` is empty for the whole operation.
     """
 
     api: str
@@ -117,7 +116,7 @@ class Unchecked:
 
 @dataclass(frozen=True, slots=True)
 class Undocumented:
-    """All operations of a pair of versions; `lacking` has no OpenAPI document."""
+    """All operations of a pair of versions; the version `lacking` has no OpenAPI document."""
 
     api: str
     client: Version
@@ -133,7 +132,6 @@ class Undocumented:
 
     @property
     def reason(self) -> str:
-        """Return a sentence for operators, with the remedy."""
         return (
             f"version {self.lacking} has no OpenAPI document; name one:"
             f' "{self.lacking}": {{ ..., schema: FILE or URL }}'
@@ -151,12 +149,10 @@ class Unmatched:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing was found wrong: no client of the version can miss the operation."""
         return True
 
     @property
     def reason(self) -> str:
-        """Return a sentence without its subject, which is the operation."""
         return f"version {self.client} has no such operation"
 
 
@@ -164,30 +160,28 @@ Outcome = Claim | Gap | Unchecked | Unmatched
 
 
 _About = tuple[str, Version, Version, str]
-# RFC 9110, section 6.4.1: these have no body, so that there is nothing to check.
-# A group of changes that uses itself is followed so deep, and no deeper than documents are.
+# The maximum depth to which a recursive group of changes is followed.
 _DEEP = 8
 _BODILESS = {"204", "205", "304"}
-# The methods that overwrite what others have written.
+# The methods that replace stored data.
 _OVERWRITING = ("PUT", "PATCH")
-# What changes make a body of, and what they leave of one, where a version has none.
+# Stands for the schema of a missing body.
 _NO_BODY: Schema = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentedVersion:
-    """One of two versions, and its OpenAPI document."""
+    """A version and its OpenAPI document."""
 
     version: Version
     description: Description
 
 
 def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> Iterator[Outcome]:
-    """Yield every claim about a service of one version that answers clients of the other.
+    """Yield every claim about a service of one version that answers clients of another.
 
-    Every operation of both documents is among the outcomes: paired with that of the other
-    document, or with the reason why it is not. Responses travel from the service's version to the
-    client's, requests the other way.
+    Every operation of both documents is in an outcome: with its counterpart in the other document,
+    or with the reason why there is none.
     """
     ladder = tuple(api.versions.values())
     up = compose(ladder, api.links, client.version, service.version)
@@ -214,7 +208,7 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
             for other in _counterparts(ours, theirs, path, operation_path):
                 listed.add(id(other))
                 key = (id(other), asking.links)
-                if key not in paired:  # else another endpoint leads there, by the same changes
+                if key not in paired:  # two endpoints may route to it by the same changes
                     paired.append(key)
                     pair = (*about, _name(ours, other))
                     own, their = _unmoved(ours.operation, other.operation, operation_path)
@@ -237,7 +231,7 @@ def _reading(
     ways: tuple[Conversion, Conversion],
     path: str,
 ) -> Conversion | None:
-    """Return the conversion of the answers to GET where an operation writes; None without GET."""
+    """Return the conversion of responses to GET at the path of a write, or None without GET."""
     for one in operations if writing.operation.method in _OVERWRITING else ():
         same = one.operation.shape == writing.operation.shape and path in one.captures
         if same and one.operation.method == "GET":
@@ -251,7 +245,7 @@ def _reading(
 def _round_trip(
     about: _About, operation: Operation, other: Operation, asking: Conversion, reading: Conversion
 ) -> Iterator[Claim | Unchecked]:
-    """Yield that a client which writes back what it has read changes nothing."""
+    """Yield the claim that a client changes nothing if it writes back what it read."""
     if operation.method not in _OVERWRITING or operation.request is None or other.request is None:
         return
     down, up = reading.for_response("GET", 200), asking.for_request(other.method)
@@ -266,7 +260,7 @@ def _round_trip(
 
 
 def _alike(located: LocatedOperation) -> object:
-    """Return what is equal for operations of both documents that are listed once."""
+    """Return a key that is equal for the same operation in both documents."""
     return located.name if located.twin else (located.operation.method, located.operation.shape)
 
 
@@ -276,7 +270,7 @@ def _counterparts(
     path: str,
     operation_path: OperationPath | None,
 ) -> list[LocatedOperation]:
-    """Return what the service is asked for, for an operation of the client at an endpoint."""
+    """Return the service's operations for a client's operation at an endpoint."""
     if operation_path is None:
         return [other for other in theirs if other.is_counterpart(ours, path)]
     return [other for other in theirs if other.is_asked_by(operation_path, theirs)]
@@ -285,7 +279,7 @@ def _counterparts(
 def _unmoved(
     ours: Operation, other: Operation, operation_path: OperationPath | None
 ) -> tuple[Operation, Operation]:
-    """Return both operations without the query parameters that are in the path of the other."""
+    """Return both operations without query parameters that are path segments in the other."""
     hops = () if operation_path is None else operation_path.query_steps
     taken = frozenset().union(*(hop.dropped for hop in hops))
     added = frozenset(line.key for hop in hops for line in hop.added)
@@ -372,7 +366,7 @@ def _parameters(
 def _form(
     about: _About, operation: Operation, other: Operation, asking: Conversion, *, together: bool
 ) -> Iterator[Claim | Gap]:
-    """Yield what must hold for the forms of an operation."""
+    """Yield the claims about the forms of an operation."""
     assert operation.form is not None
     whole = asking.for_request(other.method)
     as_json = becomes_json(whole)
@@ -418,13 +412,13 @@ def _responses(
 
 
 def _other_body(operation: Operation, key: str) -> str:
-    """Return what the responses of a key of the document are, that are no JSON."""
+    """Return a text about the responses of a key that have no JSON body."""
     stream = _stream(operation.answer_types[key])
     return f"answers {stream}" if stream else "declares no JSON body"
 
 
 def _stream(types: Sequence[str]) -> str | None:
-    """Return what is to be said of the first type that is a stream of documents, if one is."""
+    """Return a text about the first media type that is a stream of documents, or None."""
     for name in types:
         if format_of([(b"content-type", name.encode())]) in STREAMS:
             return f"{name}, of whose documents none is checked"
@@ -453,10 +447,10 @@ def _places(change: Change, outer: str, deep: int) -> Iterator[str]:
 def _answers(
     operation: Operation, answering: Conversion
 ) -> Iterator[tuple[str, int, Schema, BodyConversion | None]]:
-    """Yield the responses with a body: a name, one of its statuses, its schema and conversion.
+    """Yield the responses with a body: a name, a status, the schema and the conversion.
 
-    A key of a document that covers many statuses (`default`, `4XX`) is yielded once for each
-    conversion that applies to some of them.
+    A key that covers many statuses (`default`, `4XX`) is yielded once for each different conversion
+    of its statuses.
     """
     for key, given in operation.responses.items():
         if given is None:

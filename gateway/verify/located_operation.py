@@ -1,4 +1,4 @@
-"""Operations of an OpenAPI document, and the endpoints of the gateway that lead to them."""
+"""Operations of an OpenAPI document, with the endpoints of the gateway that route to them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ NO_ENDPOINT = "no endpoint leads to it"
 
 @dataclass(frozen=True, slots=True)
 class LocatedOperation:
-    """An operation of a version's document, and the endpoints that lead to it.
+    """An operation of a version's document, with the endpoints that route to it.
 
     Attributes:
-        operation: as the document has it.
-        captures: by the path of each such endpoint: the raw texts that the path of the operation
-            has for the captures of the endpoint, `{}` where it has a parameter.
-        reason: why no endpoint leads to it; empty where one does.
-        twin: an operation before it that requests cannot be told apart from; empty where none is.
+        operation: the operation in the document.
+        captures: by the path of each endpoint, the texts of its captures in the operation's path;
+            `{}` for a parameter.
+        reason: the reason why no endpoint routes to it; empty if one does.
+        twin: an earlier operation with the same method and path shape; empty if there is none.
     """
 
     operation: Operation
@@ -36,11 +36,10 @@ class LocatedOperation:
 
     @property
     def name(self) -> str:
-        """Return the method and the path: `GET /person`."""
         return f"{self.operation.method} {self.operation.path}"
 
     def is_counterpart(self, other: "LocatedOperation", endpoint: str) -> bool:
-        """Whether a request for the one at an endpoint asks the other version for this one."""
+        """Whether a request for the operation `other` at an endpoint is one for this operation."""
         if self.operation.method != other.operation.method or endpoint not in self.captures:
             return False
         own, others = self.captures[endpoint], other.captures[endpoint]
@@ -49,7 +48,7 @@ class LocatedOperation:
     def is_asked_by(
         self, operation_path: OperationPath, others: Sequence["LocatedOperation"]
     ) -> bool:
-        """Whether a operation path asks the service for this one, rather than for one of others."""
+        """Whether an operation path maps to this operation, and to none of `others`."""
         taken = [
             one.operation
             for one in others
@@ -63,12 +62,12 @@ class LocatedOperation:
 def find_operation(
     located: LocatedOperation, request: Conversion, response: Conversion
 ) -> OperationPath | None:
-    """Return the operation path that the configuration declares; None where it declares none.
+    """Return the operation path that the configuration declares, or None.
 
     Args:
-        located: the operation of the client.
-        request: the conversion of requests, all operations included.
-        response: the conversion of their answers.
+        located: the client's operation.
+        request: the conversion of requests, with all operations.
+        response: the conversion of responses.
     """
     if not request.has_operations:
         return None
@@ -91,10 +90,10 @@ def _passage(
 
 
 def _samples(shape: str, request: Conversion) -> Iterator[tuple[str, str | None]]:
-    """Yield paths and queries that an operation may be asked by.
+    """Yield paths and queries of requests for an operation.
 
-    A parameter of a document takes all of a segment, where the rules may have the part that both
-    versions share, as in `C-{id}`, and may read a part of it from the query.
+    In a document, a parameter is a whole segment. In the configuration, a segment may have a
+    literal part, as in `C-{id}`, or come from the query.
     """
     yield shape.replace("{}", "0"), None
     first, newer = request.version_steps[0], request.direction is Direction.DOWN
@@ -108,7 +107,7 @@ def _samples(shape: str, request: Conversion) -> Iterator[tuple[str, str | None]
 
 
 def _filled_in(shape: str, template: Template) -> str:
-    """Return the path of an operation with what a template has around its captures."""
+    """Return the path of an operation with the literal parts of a template's segments."""
     written = [
         text
         if text != "{}" or part is None or part.capture is None
@@ -124,15 +123,15 @@ def locate(
 ) -> list[LocatedOperation]:
     """Return every operation of a version's document, in its order.
 
-    A path belongs to the endpoint that a request for it would be routed to: of several that match,
-    the one with the most literal text. A document may have the paths that the service is asked for
-    (`upstream_path`), or the public ones, with the version in them or without. The path of its
-    server counts, unless it leads nowhere: behind the gateway, the API may stand elsewhere. Where
-    it has `{id}`, an endpoint may have what all ids begin with, as in `mtr_{id}`.
+    A path belongs to the endpoint that routes a request for it: of several that match, the one with
+    the most literal text. A document may have the paths of the service (`upstream_path`), or the
+    public paths with or without the version. They are tried with the path of the document's server,
+    and then without it. For `{id}` in the document, an endpoint may have a literal prefix, as in
+    `mtr_{id}`.
     """
     places = list(_places(endpoints, version))
     router = _router(places)
-    # OpenAPI 3.1.0, section 4.8.8.1: paths with other names of parameters alone are identical.
+    # Paths that differ only in parameter names are identical (OpenAPI 3.1.0, section 4.8.8.1).
     first: dict[tuple[str, str], str] = {}
     found = []
     for one in description.operations:
@@ -148,7 +147,7 @@ def locate(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A path at which a document may have the operations of an endpoint; `form` 0 is preferred."""
+    """A path that a document may have for an endpoint; a lower `form` is preferred."""
 
     form: int
     endpoint: Endpoint
@@ -184,7 +183,7 @@ def _forms(endpoint: Endpoint, version: Version | None) -> Iterator[Template]:
 
 
 def _filled(segments: Iterable[Segment], version: Version | None) -> Template:
-    """Return the template of these segments, with the version in place of its capture."""
+    """Return the template of segments with the version filled in."""
     filled = tuple(
         Segment(f"{part.prefix}{version}{part.suffix}") if part.capture == "version" else part
         for part in segments

@@ -1,6 +1,6 @@
 """Conversions of one part of a message: its body, its query parameters or its header fields.
 
-Forms, query parameters and header fields are held as one JSON object each, by name, so that a JSON
+A form, a query and header fields are each represented as a JSON object by name, so that a JSON
 Schema can describe them.
 """
 
@@ -41,22 +41,22 @@ class PartConversion(Protocol):
     """Converts one part of a message from one version to another."""
 
     def __call__(self, document: object, /) -> object:
-        """Return the part as the other version has it; raises ConversionError."""
+        """Return the converted part; raises ConversionError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertedBody:
-    """The conversion of a JSON body, by the code that converts live traffic.
+    """The conversion of a JSON body, by the code for live traffic.
 
-    Documents do not describe the header fields of answers, so those that the conversion looks for
-    are there, with values of the right types.
+    Documents do not describe the header fields of responses, so all that the conversion reads are
+    present, with values of the right types.
     """
 
     conversion: BodyConversion
 
     def __call__(self, document: object, /) -> object:
-        """Return the body as the other version has it; raises ConversionError."""
+        """Return the converted body; raises ConversionError."""
         conversion = self.conversion
         message = _sample(conversion) if conversion.needs_message else None
         given = msgspec.json.encode(document)
@@ -67,12 +67,12 @@ class ConvertedBody:
 def convert_round_trip(
     reading: BodyConversion | None, writing: BodyConversion | None, *, is_patch: bool
 ) -> PartConversion:
-    """Return what the service has once a client has written back the body that it has read.
+    """Return a conversion: from the service's data to the data after a client wrote it back.
 
     Args:
-        reading: the conversion of the answer; None where it passes unchanged.
-        writing: the conversion of the request.
-        is_patch: whether the service merges the request into what it has (RFC 7396).
+        reading: the conversion of the response; None if it passes unchanged.
+        writing: the conversion of the request; None if it passes unchanged.
+        is_patch: whether the service merges the request into its data (RFC 7396).
     """
 
     def convert(document: object) -> object:
@@ -97,9 +97,9 @@ def _merged(document: object, patch: object) -> object:
 
 
 def convert_form_body(conversion: BodyConversion | None, wanted: Schema) -> PartConversion:
-    """Return the conversion of a form; `wanted` gives the types to read its texts as.
+    """Return the conversion of a form; its texts are parsed by the types in `wanted`.
 
-    Without changes, its texts are read anew all the same: a form has no types.
+    Texts are parsed even without changes, since a form has no types.
     """
 
     def convert(document: object) -> object:
@@ -113,7 +113,7 @@ def convert_form_body(conversion: BodyConversion | None, wanted: Schema) -> Part
 
 
 def becomes_json(conversion: BodyConversion | None) -> bool:
-    """Whether a form is JSON once it is converted."""
+    """Whether a form becomes JSON by the conversion."""
     return conversion is not None and json_from(conversion) is not None
 
 
@@ -128,17 +128,17 @@ def _form_of(body: bytes, wanted: Schema) -> object:
 def convert_message(
     asking: Conversion, method: str, service_method: str, wanted: Schema, *, form: bool = False
 ) -> PartConversion:
-    """Return the conversion of a request as a whole, in the form of `message_schema`.
+    """Return the conversion of a whole request, represented as in `message_schema`.
 
     Args:
-        asking: the conversion of the request, whose body is converted with the message.
+        asking: the conversion of the request.
         method: the method of the client's request.
         service_method: the method of the request to the service.
-        wanted: the schema of the converted message, which gives the types to read texts as.
-        form: whether the body of the client's request is a form.
+        wanted: the schema of the converted message; texts are parsed by its types.
+        form: whether the client sends a form.
     """
     whole, making = asking.for_request(service_method), asking.made(service_method)
-    assert whole is not None  # it converts the message
+    assert whole is not None  # the caller converts a message
     hops, parts = asking.query_steps(method), wanted["properties"]
     assert isinstance(parts, dict)
     read_as = {**parts.get("body", {}), "components": wanted.get("components", {})}
@@ -160,7 +160,7 @@ def convert_message(
             body = converted(whole if has_body or making is None else making)
         else:
             body = converted(whole.carrying)
-            if body != _NOTHING:  # a value comes into it, and so all else
+            if body != _NOTHING:  # a value was moved into the body, so the body is converted
                 message.restore()
                 body = converted(whole)
         raw = parse_qsl(write_query(message.query) or "", keep_blank_values=True)
@@ -180,7 +180,7 @@ def convert_message(
 
 
 def message_schema(operation: Operation, body: Schema | None) -> Schema:
-    """Return the schema of a whole request: its query, its header fields and this body."""
+    """Return the schema of a whole request: query, header fields and this body."""
     parts: dict[str, object] = {
         "query": schema_of(operation.parameters, "query"),
         "headers": schema_of(operation.parameters, "header"),
@@ -205,7 +205,7 @@ def message_schema(operation: Operation, body: Schema | None) -> Schema:
 
 
 def _parameter_lines(document: object, spelling: Spelling) -> ParameterLines:
-    if not isinstance(document, dict):  # a smaller example may lack it, or have null there
+    if not isinstance(document, dict):  # a shrunk example may have null or nothing there
         return []
     return [
         ParameterLine(spelling.key(name), spelling.name(name), spelling.write(value))
@@ -217,7 +217,7 @@ _SAMPLES = {Type.TEXT: "x", Type.NUMBER: "1", Type.BOOLEAN: "true"}
 
 
 def _sample(conversion: BodyConversion) -> Message:
-    """Return an answer with a value wherever a change of the conversion looks for one."""
+    """Return a response with all values that the changes of a conversion read."""
     message = Message(status=200)
     for link in conversion.links:
         for change in link.changes:
@@ -231,7 +231,7 @@ def _sample(conversion: BodyConversion) -> Message:
 
 
 def convert_query(conversion: Conversion, method: str, wanted: Schema) -> PartConversion:
-    """Return the conversion of query parameters; `wanted` gives the types to read texts as."""
+    """Return the conversion of query parameters; texts are parsed by the types in `wanted`."""
 
     def convert(document: object) -> object:
         lines = _lines(document)
@@ -242,7 +242,7 @@ def convert_query(conversion: Conversion, method: str, wanted: Schema) -> PartCo
 
 
 def convert_headers(conversion: Conversion, method: str, wanted: Schema) -> PartConversion:
-    """Return the conversion of a request's header fields; `wanted` is as for the query."""
+    """Return the conversion of header fields; texts are parsed by the types in `wanted`."""
 
     def convert(document: object) -> object:
         lines = [(name.encode(), value.encode()) for name, value in _lines(document)]
@@ -254,7 +254,7 @@ def convert_headers(conversion: Conversion, method: str, wanted: Schema) -> Part
 
 
 def schema_of(parameters: tuple[ApiParameter, ...], place: str) -> Schema:
-    """Return the schema of the object that holds all parameters of one place by name."""
+    """Return the schema of an object with all parameters of one place by name."""
     here = {
         (one.name.lower() if place == "header" else one.name): one
         for one in parameters
@@ -274,9 +274,9 @@ def schema_of(parameters: tuple[ApiParameter, ...], place: str) -> Schema:
 
 
 def sendable(schema: Schema) -> Schema:
-    """Return the schema of named texts without what no text can be: null, and an empty list."""
+    """Return the schema of texts by name, without null and empty arrays."""
     known, root = definitions(schema), schema
-    for _ in known:  # a reference may lead to another one
+    for _ in known:  # references may be chained
         there = known.get(str(root.get("$ref")).removeprefix(PLACE))
         if "properties" not in root and isinstance(there, dict):
             root = there
@@ -302,7 +302,7 @@ def _text_schema(schema: object) -> object:
 
 
 def parameters_of(lines: list[tuple[str, str]], wanted: Schema) -> dict[str, object]:
-    """Return parameters as one object, with texts read as the types that a schema declares."""
+    """Return parameters as one object, with texts parsed by the types in a schema."""
     fields = BodyFields(wanted)
     found: dict[str, object] = {}
     for name, text in lines:
@@ -327,7 +327,7 @@ def _lines(document: object) -> list[tuple[str, str]]:
         (name, _text(value))
         for name, given in document.items()
         for value in (given if isinstance(given, list) else [given])
-        if value is not None  # which no text is, so that it is left out
+        if value is not None  # a text cannot be null
     ]
 
 
@@ -342,7 +342,7 @@ def _read(text: str, types: set[str]) -> object:
         return float(text)
     if "boolean" in types and text in ("true", "false"):
         return text == "true"
-    if types == {"object"}:  # which is written as JSON (OpenAPI 3.1.0, section 4.8.15.1)
+    if types == {"object"}:  # encoded as JSON (OpenAPI 3.1.0, section 4.8.15.1)
         with suppress(msgspec.DecodeError):
             return msgspec.json.decode(text)
     return text

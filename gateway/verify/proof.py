@@ -1,4 +1,4 @@
-"""Proofs: test a claim about a conversion on generated examples, and collect the findings."""
+"""Proofs: decide a claim by its schemas, or test it on generated examples."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,25 +20,25 @@ from gateway.verify.openapi.validation import Validator, Violation
 from gateway.verify.part_conversion import ConvertedBody
 from gateway.verify.time_limit import NO_LIMIT, TimeLimit
 
-# A finding takes many trials to find its smallest example. Where one version has free keys and the
-# other none, each key that is generated fails.
+# The maximum number of findings of a claim. Each needs many trials for its smallest example, and
+# with free keys in only one version, each generated key fails.
 _MOST = 20
-# The parts of a message that are named texts, and what errors call one of them.
+# The parts of a message with named texts, by their name in errors.
 _NAMED = {"query parameter": "query", "header field": "headers"}
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One field that is wrong.
+    """One wrong field.
 
     Attributes:
-        field: a JSON Pointer (RFC 6901) with `*` for any element of an array.
-        keyword: the violated keyword of JSON Schema; or `convert` if an example cannot be
-            converted, `lost` if a field never arrives, `ignored` if the receiver's schema lacks it.
-        reason: a sentence for operators without its subject, which is the field.
-        example: the smallest example with this failure; None if no single example shows it.
-        converted: the example after the conversion; None if it cannot be converted.
-        decisive: the places in the example that the failure depends on, as JSON Pointers.
+        field: a JSON Pointer (RFC 6901) with `*` for array elements.
+        keyword: the violated keyword of JSON Schema; `convert` if an example cannot be converted,
+            `lost` if a field never arrives, `ignored` if the recipient's schema lacks it.
+        reason: a sentence for operators, without its subject, the field.
+        example: the smallest failing example; None if a single example does not fail.
+        converted: the converted example; None if it cannot be converted.
+        decisive: the JSON Pointers of the values in the example that the failure depends on.
     """
 
     field: str
@@ -51,11 +51,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ClaimProof:
-    """The outcome of testing a claim: the numbers of examples and failures, and the findings.
+    """The result of a claim: the numbers of examples and failures, and the findings.
 
     Attributes:
-        more: the number of further findings, which are left out.
-        proved: whether the two schemas alone show that it holds, so that no example is tried.
+        more: the number of further findings that are left out.
+        proved: whether the schemas prove it, without examples.
     """
 
     claim: Claim
@@ -67,13 +67,12 @@ class ClaimProof:
 
     @property
     def holds(self) -> bool:
-        """Whether the claim has no findings."""
         return not self.findings
 
 
 @dataclass(frozen=True, slots=True)
 class Unproven:
-    """A claim that could not be tested, and why."""
+    """A claim that could not be tested, with the reason."""
 
     claim: Claim
     reason: str
@@ -88,7 +87,7 @@ def prove(claim: Claim, examples: Examples, limit: TimeLimit = NO_LIMIT) -> Clai
     """Decide a claim by its schemas, or else test it on examples.
 
     Raises:
-        NoExamplesError: no examples can be generated.
+        NoExamplesError: examples cannot be generated.
         ValueError: the given or the wanted schema is not valid.
         OutOfTimeError: the time limit has passed.
     """
@@ -102,13 +101,13 @@ def prove(claim: Claim, examples: Examples, limit: TimeLimit = NO_LIMIT) -> Clai
     shown = [trial.finding(*known) for known in islice(trial.failures.items(), _MOST)]
     more = len(trial.failures) - len(shown)
     found = (*shown, *trial.differences())
-    if fit.verdict is Verdict.FAILS and not found:  # examples of it are rare
+    if fit.verdict is Verdict.FAILS and not found:  # no generated example showed it
         found = (Finding(fit.field, fit.keyword, fit.reason),)
     return ClaimProof(claim, trial.examples, failed, found, more)
 
 
 def _fit(claim: Claim) -> Fit:
-    """Return whether the schemas alone show that a claim about a JSON body holds."""
+    """Return whether the schemas prove a claim about a JSON body."""
     body = claim.conversion
     if claim.part not in (MessagePart.REQUEST, MessagePart.RESPONSE):
         return Fit(Verdict.UNKNOWN)
@@ -119,7 +118,7 @@ def _fit(claim: Claim) -> Fit:
     else:
         return Fit(Verdict.UNKNOWN)
     try:
-        # Examples have no fields that the schema does not name; see `narrowed`.
+        # As in examples, objects are closed; see `narrowed`.
         given = convert_schema(conversion, narrowed(claim.given, _ALL))
     except (UndecidedError, RecursionError):
         return Fit(Verdict.UNKNOWN)
@@ -128,7 +127,7 @@ def _fit(claim: Claim) -> Fit:
 
 
 def _loses(claim: Claim, at: str, given: Flat, wanted: Flat) -> bool:
-    """Whether an object of a response never has a field that the client's document declares."""
+    """Whether an object in a response never has a field that the client's document declares."""
     return any(
         field_of(given, name) is False and _inside_of_root(at + pointer(name)) not in claim.named
         for name in properties_of(wanted)
@@ -136,7 +135,7 @@ def _loses(claim: Claim, at: str, given: Flat, wanted: Flat) -> bool:
 
 
 def _ignores(_: str, given: Flat, wanted: Flat) -> bool:
-    """Whether an object of a request may have a field that the service's document lacks."""
+    """Whether an object in a request may have a field that the service's document lacks."""
     if "properties" not in wanted or rest_of(wanted) is not False:
         return False
     return (
@@ -145,7 +144,7 @@ def _ignores(_: str, given: Flat, wanted: Flat) -> bool:
     )
 
 
-# No list of an example is longer.
+# No limit on the length of arrays.
 _ALL = 2**53
 
 
@@ -165,7 +164,7 @@ class _Trial:
         self.wanted = Validator(self.claim.wanted)
 
     def run(self, document: object) -> bool:
-        """Test one example; return whether it fails."""
+        """Test an example; return whether it fails."""
         self.examples += 1
         self.before |= fields_of(document)
         arrived, violations = self._outcome(document)
@@ -176,7 +175,7 @@ class _Trial:
         return bool(violations)
 
     def finding(self, failure: tuple[str, str], document: object) -> Finding:
-        """Return the finding for a failing field and keyword, with the smallest example."""
+        """Return the finding for a field and keyword, with the smallest failing example."""
 
         def still(smaller: object) -> bool:
             return self.given.allows(smaller) and failure in {
@@ -207,17 +206,17 @@ class _Trial:
         )
 
     def differences(self) -> list[Finding]:
-        """Return the findings from all examples together: fields that are `lost` or `ignored`."""
+        """Return the findings from all examples together: `lost` and `ignored` fields."""
         if self.claim.part is MessagePart.ROUND_TRIP:
-            return []  # each example shows it
+            return []  # each example is tested separately
         if any(keyword == "convert" for _, keyword in self.failures):
-            return []  # some examples were not converted, so missing fields prove nothing
+            return []  # examples that were not converted may have the missing fields
         wanted, given = declared(self.claim.wanted), declared(self.claim.given)
         failing = self._failing(wanted.fields | self.after)
         if self.claim.part is MessagePart.RESPONSE:
             never = {name for name in given.fields if name not in self.before}
             names = wanted.fields - self.after - failing - never
-            if any(map(_is_element, never)):  # which may have another name in the other version
+            if any(map(_is_element, never)):  # elements may have another path in the other version
                 names = {name for name in names if not _is_element(name)}
             lost = {
                 name
@@ -227,7 +226,7 @@ class _Trial:
             return self._different(lost, "lost", "has nothing for it")
         unknown = self.after - wanted.fields - failing
         ignored = {name for name in unknown if _parent(name) in wanted.objects}
-        # Keys that the sender's document does not name are only those that were generated.
+        # Keys that the sender's document does not name are generated free keys.
         free = {name for name in ignored & self.before if name not in given.fields}
         maps = {f"{_parent(name)}/*" for name in free if _parent(name) not in given.objects}
         return [
@@ -256,9 +255,9 @@ class _Trial:
                 arrived = self.claim.conversion(document)
             except ConversionError as error:
                 if self.claim.part is MessagePart.ROUND_TRIP:
-                    return _NOTHING, []  # nothing is written; other claims are about the refusal
+                    return _NOTHING, []  # nothing is written; other claims cover the refusal
                 steps = _steps(error, self.claim.part)
-                # A place in what the changes before have left, so that either may declare it.
+                # The place is in a partly converted document, so either schema may declare it.
                 place = generalized(steps, self.claim.given, self.claim.wanted)
                 cause = f" ({error.cause})" if error.cause else ""
                 reason = f"cannot be converted: {error.reason}{cause}"
@@ -269,7 +268,6 @@ class _Trial:
         return arrived, self.wanted.violations(arrived)
 
     def _overwritten(self, document: object, arrived: object) -> Iterator[Violation]:
-        """Yield the values that are not what they were."""
         for path, is_gone in _changed(document, arrived, ()):
             place = generalized(path, self.claim.given)
             done = "removes it" if is_gone else "changes it"
@@ -284,9 +282,9 @@ _EMPTY: tuple[object, ...] = (None, {}, [])
 def _changed(
     before: object, after: object, path: tuple[str | int, ...]
 ) -> Iterator[tuple[tuple[str | int, ...], bool]]:
-    """Yield the places of values that differ afterwards, and whether they are gone.
+    """Yield the places of changed values, and whether they were removed.
 
-    A value that was null or empty has nothing to lose, and one that is added hides nothing.
+    Values that were null or empty, and added values, are ignored.
     """
     if before in _EMPTY:
         return
@@ -307,7 +305,7 @@ def _changed(
 
 
 def _steps(error: ConversionError, part: MessagePart) -> tuple[str, ...]:
-    """Return the keys that lead to the place of an error in the example of a claim."""
+    """Return the keys of the place of an error in an example."""
     place = error.place
     if not isinstance(place, Beside):
         return tuple(map(str, place))
@@ -317,7 +315,7 @@ def _steps(error: ConversionError, part: MessagePart) -> tuple[str, ...]:
 
 
 def _inside_of_root(name: str) -> str:
-    """Return a field relative to the elements of an array at the root, as changes name it."""
+    """Return a field relative to the elements of a root array, as in changes."""
     while name.startswith("/*"):
         name = name.removeprefix("/*")
     return name

@@ -1,6 +1,6 @@
-"""OpenAPI documents: whether the files that gateway.yaml names exist and look like OpenAPI 3.
+"""A quick check that the documents in gateway.yaml exist and look like OpenAPI 3.
 
-Only `verify` and the validation of sampled answers parse them, which saves memory elsewhere.
+Only `verify` and the validation of samples parse documents, to save memory.
 """
 
 import re
@@ -12,17 +12,17 @@ from gateway.base.files import read_regular
 from gateway.base.mistakes import Mistakes
 from gateway.routing.snapshot import Api
 
-# A byte order mark, or none, where every other byte of what a document begins with is zero.
+# UTF-16: a byte order mark, or every second byte is zero.
 _UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|\x00.\x00|.\x00.\x00", re.DOTALL)
-# What an OpenAPI 3 document begins with, in JSON or YAML (OpenAPI 3.1.0, section 4.8.1).
+# The key `openapi` in JSON or YAML (OpenAPI 3.1.0, section 4.8.1).
 _OPENAPI = re.compile(rb"""(?<![\w-])["']?openapi["']?\s*:\s*["']?3\.""")
-# A search keeps other threads waiting. Keys that are sorted have `openapi` behind all schemas, for
-# which 80 ms were measured in a document of 8 MB.
+# A search blocks other threads, so the text is searched in pieces. With sorted keys, `openapi`
+# comes after all schemas: 80 ms were measured for 8 MB.
 _PIECE, _OVERLAP = 2**16, 64
 
 
 def check_documents(apis: Iterable[Api], folder: Path, mistakes: Mistakes) -> None:
-    """Report files that cannot be read or are not OpenAPI 3; URLs are not fetched.
+    """Add a mistake for each file that cannot be read or is not OpenAPI 3. URLs are not checked.
 
     Args:
         apis: the APIs whose versions name the files.
@@ -53,5 +53,5 @@ def _check(folder: Path, location: str) -> None:
 
 
 def is_utf_16(text: bytes) -> bool:
-    """Return whether a document is in UTF-16, in which no JSON is exchanged (RFC 8259, 8.1)."""
+    """Return whether a document is in UTF-16, which JSON does not allow (RFC 8259, section 8.1)."""
     return _UTF_16.match(text) is not None

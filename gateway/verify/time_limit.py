@@ -5,26 +5,29 @@ from dataclasses import dataclass
 
 
 class OutOfTimeError(BaseException):
-    """The time limit has passed. As an Exception, Hypothesis would take it for a failed example."""
+    """The time limit has passed.
+
+    Not an Exception: Hypothesis would count it as a failed example.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class TimeLimit:
-    """The time after which nothing more is tried.
+    """The end of a verification.
 
     Attributes:
-        end: in seconds of the monotonic clock.
+        end: the time in monotonic seconds.
     """
 
     end: float = float("inf")
 
     @classmethod
     def of(cls, seconds: float | None) -> "TimeLimit":
-        """Return the limit that ends in a number of seconds; None sets none."""
+        """Return the limit in a number of seconds from now; None for no limit."""
         return cls() if seconds is None else cls(time.monotonic() + seconds)
 
     def check(self) -> None:
-        """Raise OutOfTimeError once the time has passed."""
+        """Raise OutOfTimeError if the time has passed."""
         if time.monotonic() > self.end:
             raise OutOfTimeError
 

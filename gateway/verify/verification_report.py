@@ -1,4 +1,4 @@
-"""The report of `verify`, as text for people and as JSON for programs."""
+"""The report of `verify`, as text and as JSON."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ VerificationResult = ClaimProof | Unproven | Gap | Unchecked | Undocumented | Un
 
 
 def text(results: Iterable[VerificationResult]) -> Iterator[str]:
-    """Yield lines for a person, as the results come."""
+    """Yield the lines of the text report while results arrive."""
     versions = None
     counts: Counter[str] = Counter()
     for result in results:
@@ -58,7 +58,7 @@ def text(results: Iterable[VerificationResult]) -> Iterator[str]:
 
 
 def _summary(counts: Counter[str]) -> str:
-    """Return the last line, in which the ways that claims end are counted apart."""
+    """Return the last line, with the number of claims by outcome."""
     ways = [f"{counts['proved']} proved"] if counts["proved"] else []
     if tried := counts["hold"] - counts["proved"]:
         ways.append(f"{tried} by {counts['examples']} examples")
@@ -73,10 +73,10 @@ def _summary(counts: Counter[str]) -> str:
 
 
 def json(results: Iterable[VerificationResult]) -> Iterator[str]:
-    """Yield all of it as one JSON document."""
+    """Yield the report as one JSON document."""
     given = list(results)
     listed = [_object(result) for result in given]
-    # As of one claim: null stands for what is not known.
+    # null means unknown, as for a single claim.
     whole = None if any(isinstance(one, Unproven | Undocumented) for one in given) else True
     holds = whole if all(one.holds for one in given) else False
     report = {"holds": holds, "claims": listed}

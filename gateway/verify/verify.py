@@ -1,4 +1,4 @@
-"""Verify: test all claims about the conversions in the rules against OpenAPI documents."""
+"""Verify: tests all claims about the configured conversions against OpenAPI documents."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -26,14 +26,14 @@ from gateway.versions.version import Version
 
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:
-    """Options that select the conversions to verify and the examples to generate.
+    """The options of `verify`.
 
     Attributes:
-        api: the name of the only API to verify; None for all APIs that have conversions.
-        between: the labels of the only two versions to verify; None for all versions.
-        examples: the number of examples to generate for each claim.
-        seed: the seed of the generator; the same seed gives the same examples.
-        seconds: the time after which no more claims are tested; None sets no limit.
+        api: the API to verify; None for all APIs with conversions.
+        between: the labels of two versions to verify; None for all versions.
+        examples: the number of examples per claim.
+        seed: the seed of the examples; the same seed gives the same examples.
+        seconds: the time limit; None for no limit.
     """
 
     api: str | None = None
@@ -45,7 +45,7 @@ class VerifyOptions:
 
 @dataclass(frozen=True, slots=True)
 class VersionPair:
-    """A client's version of an API, and the version of the service that answers the client."""
+    """The client's version and the service's version of an API."""
 
     api: Api
     client: Version
@@ -53,7 +53,7 @@ class VersionPair:
 
     @property
     def undocumented(self) -> Undocumented | None:
-        """Return what cannot be checked, where one of the two versions has no document."""
+        """The outcome if one of the two versions has no document; else None."""
         for version in (self.client, self.service):
             if version not in self.api.schemas:
                 return Undocumented(self.api.name, self.client, self.service, version)
@@ -61,12 +61,12 @@ class VersionPair:
 
 
 class VerifyError(Exception):
-    """Nothing can be verified; the message has the reason and the remedy."""
+    """Nothing can be verified; the text has the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A claim that is about to be tested, and its number among those of a pair of versions."""
+    """The claim that is tested next, with its number among the claims of a version pair."""
 
     claim: Claim
     number: int
@@ -79,16 +79,17 @@ def verify(
     options: VerifyOptions,
     begins: Callable[[Progress], object] = lambda _: None,
 ) -> Iterator[VerificationResult]:
-    """Yield the result for every claim, one by one.
+    """Yield the results of all claims, one by one.
 
     Args:
-        snapshot: the rules.
+        snapshot: the configuration.
         folder: the folder that relative paths of documents start from.
-        options: the selection of conversions and examples.
-        begins: is called before each claim is tested.
+        options: the options of the command.
+        begins: called before each claim is tested.
 
     Raises:
-        VerifyError: the rules lack the API, versions or conversions to verify, or all documents.
+        VerifyError: the configuration lacks the API, the versions, the conversions or all
+            documents.
         DocumentError: a document cannot be loaded or used.
     """
     if options.examples < 1:
@@ -160,12 +161,12 @@ def _pairs(snapshot: Snapshot, options: VerifyOptions) -> Iterator[VersionPair]:
 
 
 def _ends(api: Api) -> Iterator[tuple[Version, Version]]:
-    """Yield the versions of clients and of services that answer them; some of them twice."""
+    """Yield pairs of a client's version and a service's version, some of them twice."""
     # Retiring a version means serving its clients from the newer version's service.
     for older, (link, *_) in api.links.items():
         newer = link.newer
         yield older, newer
-        # Where a version on the way has no document, what is beyond it is proven through it.
+        # A version without a document is skipped: the conversions through it are proven together.
         while newer not in api.schemas and newer in api.links:
             newer = api.links[newer][0].newer
         if older in api.schemas and newer in api.schemas:

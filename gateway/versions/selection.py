@@ -110,9 +110,7 @@ class Selector:
         )
 
     def ambiguous(self, reader: Reader, name: str, context: RequestContext) -> Fault:
-        """Return the fault of a request with a look-alike; the service may find another version
-        there.
-        """
+        """Return the fault of a request with a look-alike of the place that a reader reads."""
         remedy = "write ';' as %3B" if ";" in name else "remove it"
         return self._refuse(
             FaultCode.VERSION_MALFORMED,

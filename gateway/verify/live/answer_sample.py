@@ -1,4 +1,4 @@
-"""A sample of live traffic: one response, as the client got it."""
+"""A sample of live traffic."""
 
 from typing import NamedTuple
 
@@ -8,17 +8,18 @@ from gateway.routing.snapshot import Endpoint, Route
 
 
 class AnswerSample(NamedTuple):
-    """One response.
+    """A response as the client got it.
 
     Attributes:
-        endpoint: that the request was routed to.
-        route: by which its version is served.
-        method: of the request.
-        target: the path and query that a service of the client's version is asked for.
-        status: of the response.
-        answer: the response itself.
-        drawn: whether it belongs to the percentage of converted responses that `check` validates.
-        place: where the request of a cutover is counted; None if it is no sample for its gates.
+        endpoint: the endpoint of the request.
+        route: the route of the client's version.
+        method: the method of the request.
+        target: the path and query of the request to a service of the client's version.
+        status: the status of the response.
+        answer: the response.
+        drawn: whether `check` selected it for validation, as one of a percentage of converted
+            responses.
+        place: where the request is counted for a cutover; None if it is no sample for the gates.
     """
 
     endpoint: Endpoint

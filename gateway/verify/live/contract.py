@@ -1,4 +1,4 @@
-"""A contract: a version's OpenAPI document, to validate the version's live messages by."""
+"""Contracts: OpenAPI documents that validate live messages."""
 
 from collections.abc import Iterable, Iterator
 from urllib.parse import parse_qsl, unquote
@@ -19,13 +19,13 @@ from gateway.verify.openapi.validation import Validator
 from gateway.verify.part_conversion import parameters_of, schema_of
 from gateway.versions.version import Version
 
-# The maximum bytes of a coded body of a request, and of a response.
+# The maximum size in bytes of a decoded request body, and of a decoded response body.
 _LARGEST = 1024 * 1024
 _LARGEST_ANSWER = 256 * 1024
 
 
 class Contract:
-    """One OpenAPI document; each schema is compiled when it is first needed."""
+    """An OpenAPI document; each schema is compiled on first use."""
 
     def __init__(self, description: Description) -> None:
         self._description = description
@@ -33,11 +33,11 @@ class Contract:
         self._validators: dict[tuple[str, str, str], Validator | None] = {}
 
     def violations(self, sample: AnswerSample) -> list[tuple[str, str]] | None:
-        """Return the fields that violate the schema, each with the keyword of JSON Schema.
+        """Return the fields that violate the schema, each with the violated keyword of JSON Schema.
 
-        A body that is not what the document has is one field, `body`, with the keyword `json` if it
-        is not JSON, or `content` if it is of a media type that the document does not declare. A
-        success other than those that the document declares is a field such as `status 204`.
+        A body that is not JSON is the field `body` with the keyword `json`. A media type that the
+        document does not declare is `body` with `content`. A status of success that the document
+        does not declare is a field such as `status 204`.
 
         Returns:
             None if the document has no schema for the response.
@@ -45,7 +45,7 @@ class Contract:
         operation = self._operation(
             sample.endpoint, sample.route.version, sample.method, sample.target
         )
-        if operation is None or sample.status == 206:  # a part of a body
+        if operation is None or sample.status == 206:  # Partial Content
             return None
         key = operation.key(sample.status)
         if key is None and sample.status < 300 and operation.succeeds:
@@ -70,7 +70,7 @@ class Contract:
         return [(each.field, each.keyword) for each in validator.violations(document)]
 
     def refusals(self, request: TrialRequest) -> list[RefusedField]:
-        """Return what the service would refuse of a request, if it keeps to the document."""
+        """Return the parts of a request that the service would refuse according to its document."""
         operation = self._operation(
             request.endpoint, request.version, request.method, request.target
         )
@@ -86,13 +86,13 @@ class Contract:
 
     def _refused_path(self, operation: Operation, request: TrialRequest) -> Iterator[RefusedField]:
         path = request.target.partition("?")[0]
-        if not operation.takes(path):  # the document has it below another path
+        if not operation.takes(path):  # the document has another path prefix
             return
         schema = schema_of(operation.parameters, "path")
         known = schema["properties"]
         assert isinstance(known, dict)
         lines = [(name, unquote(raw)) for name, raw in operation.captured(path) if name in known]
-        # A parameter of the server's path is not one that the request lacks.
+        # The path of the server may have parameters as well, which are not in this path.
         present = {**schema, "required": []}
         yield from self._refused(operation, "path", present, parameters_of(lines, schema))
 
@@ -104,7 +104,7 @@ class Contract:
     def _refused_headers(
         self, operation: Operation, request: TrialRequest
     ) -> Iterator[RefusedField]:
-        # OpenAPI 3.1.0, section 4.8.12.1: definitions of these three have no meaning.
+        # Definitions of these three are ignored (OpenAPI 3.1.0, section 4.8.12.1).
         parameters = tuple(
             one
             for one in operation.parameters
@@ -170,7 +170,7 @@ class Contract:
     ) -> Validator | None:
         key = (operation.method, operation.path, part)
         if key not in self._validators:
-            self._validators[key] = None  # also if the schema is none, which is reported once
+            self._validators[key] = None  # an invalid schema is reported once
             if schema is not None:
                 self._validators[key] = Validator(schema)
         return self._validators[key]
@@ -187,11 +187,11 @@ class Contract:
             if located.captures and located.operation.method == method
         ]
         path = target.partition("?")[0]
-        if not operations:  # an operation that is elsewhere in each version
+        if not operations:  # an operation with another path in each version
             operations = [each for each in self._description.operations if each.method == method]
             operations = [operation for operation in operations if operation.takes(path)]
-        # Where an endpoint leads to several, the path that was asked for decides, literals first.
-        # One for all that follows may lead to more than the document has.
+        # If an endpoint has several operations, the path decides; literal segments first. An
+        # endpoint with a tail capture may also have operations that the document lacks.
         if len(operations) > 1 or endpoint.template.segments[-1].tail:
             operations = [operation for operation in operations if operation.takes(path)]
         return min(operations, key=lambda operation: operation.path.count("{"), default=None)
@@ -206,5 +206,5 @@ def _decoded(body: bytes, codings: list[bytes], most: int) -> bytes:
 
 
 def _ranges(types: Iterable[str]) -> frozenset[str]:
-    """Return the media types and ranges of a document without their parameters."""
+    """Return media types and ranges without their parameters."""
     return frozenset(each.partition(";")[0].strip().lower() for each in types)

@@ -1,4 +1,4 @@
-"""Contracts: the OpenAPI documents that live messages are validated by, loaded when needed."""
+"""The OpenAPI documents that validate live messages, loaded on first use."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -12,17 +12,17 @@ from gateway.rollout.differences import RefusedField
 if TYPE_CHECKING:
     from gateway.verify.live.contract import Contract
 
-# For how many seconds nothing is validated after a document could not be loaded. One that was too
-# large stays so as a rule.
+# The seconds until the next attempt after a document could not be loaded; longer if it was too
+# large, since that rarely changes.
 _PATIENCE, _LONG_PATIENCE = 60.0, 3600.0
 
 
 @dataclass(slots=True)
 class Contracts:
-    """Loads contracts by the locations of their documents, and keeps them.
+    """Loads and caches contracts by the location of their documents.
 
     Attributes:
-        folder: the folder that relative paths of documents start from.
+        folder: the folder that relative document paths start from.
     """
 
     folder: Path
@@ -30,13 +30,13 @@ class Contracts:
     _failures: dict[str, str] = field(default_factory=dict)
 
     def forget(self) -> None:
-        """Discard the loaded documents, after a reload of the rules."""
+        """Discard the loaded documents, after a reload of the configuration."""
         self._known.clear()
         self._failures.clear()
 
     async def get(self, location: str, level: str = "error") -> "Contract | None":
-        """Return a contract; None if its document cannot be had, which the log has once."""
-        # Imported when first needed, since most gateways never validate.
+        """Return a contract; None if its document cannot be loaded, which is logged once."""
+        # Imported here since most gateways never validate.
         from gateway.verify.openapi.openapi import DocumentError, TooLargeError
 
         loop = asyncio.get_running_loop()
@@ -46,16 +46,16 @@ class Contracts:
                 return None
             known = None
         if known is None:
-            # Whoever comes while it is loaded need not wait.
+            # Concurrent calls get None while the document is loading.
             self._known[location] = loop.time() + _PATIENCE
             try:
-                # In a thread: a large one is parsed for a second, and requests go on meanwhile.
+                # In a thread: parsing a large document takes a second.
                 known = await asyncio.to_thread(_load, location, self.folder)
             except DocumentError as error:
                 reason, is_large = str(error), isinstance(error, TooLargeError)
                 if self._failures.get(location) != reason:
                     self._failures[location] = reason
-                    # A document that exists was meant to be used.
+                    # A document that is too large exists, so the operator has to act.
                     log.event("check_failed", "error" if is_large else level, reason=reason)
                 self._known[location] = loop.time() + (_LONG_PATIENCE if is_large else _PATIENCE)
                 return None
@@ -63,11 +63,11 @@ class Contracts:
         return known
 
     async def validate(self, request: TrialRequest) -> list[RefusedField] | None:
-        """Return what a service would refuse of a request; None if its document cannot be had."""
+        """Return the parts of a request that a service would refuse; None without its document."""
         contract = await self.get(request.document)
         if contract is None:
             return None
-        # Compiling a schema and validating a body take time that requests must not wait for.
+        # In a thread: compiling a schema and validating a body take time.
         return await asyncio.to_thread(contract.refusals, request)
 
 

@@ -1,4 +1,4 @@
-"""The operations that the OpenAPI document of a version has at the gateway's endpoints."""
+"""The operations of a version's OpenAPI document, by endpoint of the gateway."""
 
 import asyncio
 import time
@@ -11,18 +11,18 @@ from gateway.usage.delta import OperationName
 
 _Operations = frozenset[OperationName] | None
 
-# For how many seconds a document that could not be loaded is not asked for again.
+# The seconds until the next attempt after a document could not be loaded.
 _PAUSE = 60.0
 
 
 @dataclass(slots=True)
 class DocumentedOperations:
-    """Finds the operations of versions, and remembers them as long as the rules stay the same.
+    """Finds and caches the operations of versions, for one configuration at a time.
 
     Attributes:
-        folder: the folder that relative paths of documents start from.
-        patience: the longest time to wait for a document, in seconds; it goes on being loaded.
-        serves: whether the process answers requests, and so loads no large document.
+        folder: the folder that relative document paths start from.
+        patience: the maximum time to wait for a document, in seconds; loading continues afterwards.
+        serves: whether the process serves requests; then it loads no large document.
     """
 
     folder: Path
@@ -49,7 +49,7 @@ class DocumentedOperations:
         loading, until = self._known.get(key, (None, 0.0))
         failed = loading is not None and loading.done() and loading.result() is None
         if loading is None or (failed and time.monotonic() >= until):
-            # In a thread: a large document is parsed for a second, and requests go on meanwhile.
+            # In a thread: parsing a large document takes a second.
             loading = asyncio.create_task(asyncio.to_thread(_read, rules, key, self))
             self._known[key] = loading, time.monotonic() + _PAUSE
         await asyncio.wait([loading], timeout=self.patience)
@@ -62,7 +62,7 @@ def _read(rules: Snapshot, key: VersionKey, source: DocumentedOperations) -> _Op
     version = None if api is None else api.versions.get(label)
     if api is None or version is None or version not in api.schemas:
         return None
-    # Imported when first needed, since most gateways never look.
+    # Imported here since most gateways need no document.
     from gateway.verify.located_operation import locate
     from gateway.verify.openapi.document_source import SERVING, fetch
     from gateway.verify.openapi.openapi import DocumentError

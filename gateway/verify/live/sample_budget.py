@@ -1,11 +1,11 @@
-"""SampleBudget: how much may be sampled a second, as a token bucket."""
+"""A token bucket that limits samples per second."""
 
 
 class SampleBudget:
-    """A bucket that fills up with the time, and holds what comes in one second.
+    """A token bucket with a capacity of one second.
 
     Args:
-        rate: what comes a second.
+        rate: the number of tokens per second.
     """
 
     __slots__ = ("_at", "_left", "_rate")
@@ -15,7 +15,7 @@ class SampleBudget:
         self._at: float | None = None
 
     def has(self, size: float, now: float) -> bool:
-        """Return whether so much is left.
+        """Return whether `size` tokens are available; `now` is in monotonic seconds.
 
         Args:
             size: how much is wanted.
@@ -27,5 +27,4 @@ class SampleBudget:
         return size <= self._left
 
     def take(self, size: float) -> None:
-        """Take what is left; see `has`."""
         self._left -= size

@@ -1,14 +1,11 @@
 """Sampling: validates samples of live responses in the background.
 
-A sample is taken after the response was sent to the client, and waits in a bounded queue. Samples
-are validated one at a time in a thread. When the queue is full, a sample is dropped. Sampling
-cannot delay or fail a response.
-
-Of converted responses, `check` draws a percentage. For the gates of a cutover, the responses on
-both routes are sampled, within one budget: what is taken at a time depends on the time alone and
-not on the route, or a burst of a kind would have another share in the samples of the busier route.
-Responses to writes have a budget of their own, since they are few beside those to reads, and go
-first.
+A sample is taken after the response was sent, so sampling cannot delay or fail a response. Samples
+wait in a bounded queue and are validated one at a time in a thread. When the queue is full, samples
+are dropped. `check` selects a percentage of converted responses. For the gates of a cutover, the
+responses on both routes are sampled within one common budget. With separate budgets, a burst of one
+kind of request would have a larger share in the samples of the busier route. Responses to writes
+are rarer, so they have their own budget and are validated first.
 """
 
 import asyncio
@@ -29,15 +26,15 @@ from gateway.verify.live.contracts import Contracts
 from gateway.verify.live.sample_budget import SampleBudget
 from gateway.versions.version import Version
 
-# The maximum number of waiting samples, of bytes of all, and of bytes of each: decoding a larger
-# body would block the interpreter for too long.
+# The maximum number of waiting samples, their total size, and the size of each in bytes. Decoding a
+# larger body would block the interpreter for too long.
 _QUEUE = 64
 _BYTES = 1024 * 1024
 _LARGEST = 256 * 1024
 # The maximum number of fields that are counted separately; bodies may have any number of fields.
 _FIELDS = 1000
-# For the gates of a cutover, so many responses to reads, and to writes, are validated a second, and
-# so many bytes for those of all.
+# For the gates of a cutover: the maximum number of validated responses to reads, and to writes, per
+# second, and of their bytes.
 _ANSWERS_A_SECOND = 50
 _BYTES_A_SECOND = 1024 * 1024
 
@@ -47,14 +44,13 @@ class Sampling:
     """Takes samples of responses and validates them.
 
     Attributes:
-        contracts: loads the documents of versions.
+        contracts: the documents of versions.
         recorder: counts `checked` and `unchecked` by API and version, `violations` by API, version
-            and field, a JSON Pointer with `*` for any element of an array, and what the gates of
-            cutovers compare; None to only log violations. Samples are also `unchecked` if the
-            document cannot be loaded.
-        draw: a function that returns a random number from 0 up to 1 for each response.
-        clock: a function that returns monotonic seconds.
-        shed: the number of samples dropped because they were too large or the queue was full.
+            and field (a JSON Pointer with `*` for array elements), and the evidence for gates. A
+            sample is also `unchecked` if the document cannot be loaded. None only logs violations.
+        draw: returns a random number from 0 to 1.
+        clock: returns monotonic seconds.
+        shed: the number of dropped samples: too large, or the queue was full.
     """
 
     contracts: Contracts
@@ -70,7 +66,7 @@ class Sampling:
     _bytes: SampleBudget = field(default_factory=lambda: SampleBudget(_BYTES_A_SECOND))
 
     def record(self, exchange: Exchange) -> None:
-        """Sample a finished exchange if `check` draws it, or if a gate has a budget for it."""
+        """Sample a finished exchange if `check` selects it or a gate has a budget for it."""
         plan, answer = exchange.plan, exchange.copy
         if plan is None or answer is None or plan.route.check is None or exchange.aborted:
             return
@@ -102,10 +98,10 @@ class Sampling:
         self._arrived.set()
 
     def _place(self, exchange: Exchange, size: int) -> CutoverPlace | None:
-        """Return where a response counts for the gates of its cutover; None if it is no sample."""
+        """Return where a response counts for the gates of its cutover, or None."""
         if exchange.cutover_route is None:
             return None
-        assert exchange.endpoint is not None  # as it takes a route
+        assert exchange.endpoint is not None  # it has a route
         key = exchange.endpoint.api, exchange.version, exchange.method in WRITES
         budget = self._answers.get(key)
         if budget is None:
@@ -118,7 +114,6 @@ class Sampling:
         return None
 
     async def run(self) -> None:
-        """Validate samples as they arrive, until cancelled."""
         while True:
             await self._arrived.wait()
             while self._waiting:
@@ -129,7 +124,7 @@ class Sampling:
 
     async def _validate(self, sample: AnswerSample) -> None:
         assert sample.route.check is not None
-        # Few services publish a document where nobody has asked for one: that is no error.
+        # Without `check`, a missing document is no error.
         level = "error" if sample.route.check.percent else "info"
         contract = await self.contracts.get(sample.route.check.schema, level)
         if contract is None:
@@ -139,7 +134,7 @@ class Sampling:
             return
         try:
             found = await asyncio.to_thread(contract.violations, sample)
-        except Exception as error:  # a failing sample is only logged
+        except Exception as error:  # an error of validation is only logged
             log.event("check_failed", "error", reason=f"{type(error).__name__}: {error}")
             return
         if self.recorder is not None:
@@ -150,7 +145,7 @@ class Sampling:
                 fields = {f"{operation} {place}" for place, _ in found}
                 asked = sample.method, sample.endpoint.template.text
                 self.recorder.check(sample.place, asked, fields)
-        # What the old route alone violates is no news: the gate compares.
+        # Violations on the old route are only compared by the gate, not logged.
         if sample.drawn or (sample.place is not None and sample.place[2] == CutoverRoute.NEW):
             for place, keyword in found or ():
                 self._count(sample, place, keyword)
@@ -179,7 +174,7 @@ class Sampling:
 
 
 def _target(exchange: Exchange, plan: Plan) -> str:
-    """Return the path of a request in its own version, where the service has another operation."""
+    """Return the path of a request in the client's version, if the operation was mapped."""
     if plan.operation_path is None:
         return plan.target
     path = exchange.message.path.partition("?")[0]

@@ -1,4 +1,4 @@
-"""The fields that bodies may have, by their schema and after changes have taken and made some."""
+"""The fields that bodies may have, by a schema and after changes."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from copy import copy
@@ -31,33 +31,34 @@ from gateway.conversion.schema import (
     rest_of,
 )
 
-# A schema may hold itself: arrays in arrays, and fields for suggestions, are followed so deep.
+# The maximum depth in recursive schemas, for nested arrays and for suggestions of fields.
 _DEEP = 6
-# A schema of forty fields that hold it has four thousand million so deep.
+# The maximum number of fields or places; a recursive schema of 40 fields has 4,096,000,000 at that
+# depth.
 _MANY = 2_000
 _FREE = ("additionalProperties", "unevaluatedProperties")
 Place = Sequence[object]
-"""The alternative schemas of one place; a value fits at least one."""
+"""The alternative schemas of a place; a value conforms to at least one."""
 
 
 class Presence(Enum):
-    """Whether bodies may have a field, by their schema."""
+    """Whether bodies may have a field."""
 
     DECLARED = "declared"
-    """The schema declares it, allows any field there, or does not describe the place."""
+    """The schema declares the field, allows any field there, or does not describe the place."""
     UNDECLARED = "undeclared"
-    """The schema declares other fields there, and does not forbid further ones."""
+    """The schema declares other fields there, and allows further ones."""
     FORBIDDEN = "forbidden"
-    """The schema forbids fields that it does not declare, or has no object there."""
+    """The schema forbids undeclared fields there, or has no object there."""
 
 
 class DescribedSchemas(SchemaImage):
-    """Schemas, read for the fields that they describe under whatever condition."""
+    """Schemas with all fields that they describe, under any condition."""
 
     def alternatives(self, schema: object) -> list[Flat]:
-        """Return the flat schemas; anything, where they are too intricate.
+        """Return the flat schemas; any value if they are too complex.
 
-        What declares fields and no type is meant to be an object.
+        A schema with properties but without a type is an object.
         """
         try:
             found = super().alternatives(schema)
@@ -68,11 +69,11 @@ class DescribedSchemas(SchemaImage):
         return found
 
     def refused(self, flat: object, reason: str, made: object = False) -> object:
-        """Return what a change makes of values that fit, or those that do not where none does."""
+        """Return the result of a change, or the schema itself if no value conforms."""
         return flat if made is False else made
 
     def put(self, schema: object, keys: Keys, value: object, *, required: bool) -> object:
-        """Set a field of objects, in place of what is there."""
+        """Set a field of objects, as required."""
         return super().put(schema, keys, value, required=True)
 
     def _parts(self, schema: Schema) -> Iterator[list[Flat]]:
@@ -88,10 +89,10 @@ class DescribedSchemas(SchemaImage):
 
 
 class BodyFields:
-    """The fields of a body, or of the elements of an array of them, to which changes apply.
+    """The fields of a body, to which changes can be applied.
 
     Args:
-        schema: of the body, with what it refers to.
+        schema: the schema of the body, with the schemas that it refers to.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -99,16 +100,15 @@ class BodyFields:
         self._body: object = {key: one for key, one in schema.items() if key != "components"}
 
     def copy(self) -> "BodyFields":
-        """Return the same fields, which changes that are applied to this one leave as they are."""
         return copy(self)
 
     def apply(self, change: Change | None, place: str, *, upwards: bool) -> None:
-        """Convert the schema by a change; a value that does not fit stays as it is.
+        """Convert the schema by a change; values that the change does not apply to stay.
 
         Args:
-            change: None replaces what is at the place by anything.
-            place: leads to the objects that the change is of.
-            upwards: whether it leads to the newer version.
+            change: the change; None allows any value at the place.
+            place: the path to the objects of the change.
+            upwards: whether the change is applied as an upgrade.
         """
         image = self._image
         with image.keeping(values=False):
@@ -124,7 +124,7 @@ class BodyFields:
             self._body = image.objects(self._body, inside, object())
 
     def assume(self, path: FieldPath) -> None:
-        """Let bodies have a field, with any value."""
+        """Add a field with any value."""
         image = self._image
         put = partial(image.put, keys=path.keys, value=True, required=False)
         with image.keeping(values=False):
@@ -133,12 +133,11 @@ class BodyFields:
 
     @property
     def body(self) -> Place:
-        """The whole body."""
         return [self._body]
 
     @property
     def root(self) -> Place:
-        """The body, or the elements of a body that is an array."""
+        """The body, or the elements of an array body."""
         root: Place = [self._body]
         for _ in range(_DEEP):
             inner = self.elements(root)
@@ -148,23 +147,23 @@ class BodyFields:
         return root
 
     def types(self, place: Place) -> set[str]:
-        """Return the types that a place may have; none where no schema names any."""
+        """Return the types that a place may have; empty for any type."""
         found = {flat["type"] for flat in self._flats(place)}
         return set() if {*TYPES} <= found else found
 
     def is_array(self, place: Place) -> bool:
-        """Whether a place holds an array, and no object."""
+        """Whether a place may be an array and no object."""
         types = self.types(place)
         return "array" in types and "object" not in types
 
     def inside(self, place: Place, name: str) -> Place | Presence:
-        """Return the field of that name, or how it is missing."""
+        """Return a field, or its kind of absence."""
         objects = self._objects(place)
         found = [one for flat in objects if (one := field_of(flat, name)) is not False]
         return found or self._missing(objects)
 
     def members(self, place: Place) -> Place | Presence:
-        """Return any field of a place, which has free keys, or how it is missing."""
+        """Return all fields of a place with free keys, or their kind of absence."""
         objects = self._objects(place)
         found: list[object] = []
         for flat in objects:
@@ -175,18 +174,16 @@ class BodyFields:
         return found or self._missing(objects)
 
     def elements(self, place: Place) -> Place | Presence:
-        """Return the elements of an array."""
         arrays = [flat for flat in self._flats(place) if flat["type"] == "array"]
         return [elements_of(flat) for flat in arrays] or Presence.FORBIDDEN
 
     def names_of(self, place: Place) -> list[str]:
-        """Return the names of the fields that a place declares."""
         return [
             *dict.fromkeys(name for flat in self._objects(place) for name in properties_of(flat))
         ]
 
     def look_up(self, path: FieldPath) -> Presence:
-        """Return whether bodies may have the field, or the elements or members that are meant."""
+        """Return whether bodies may have a field, with its elements or members."""
         holder = self._holder(path)
         found = holder if isinstance(holder, Presence) else self.inside(holder, path.keys[-1])
         for _ in range(path.elements):
@@ -197,12 +194,12 @@ class BodyFields:
         return found if isinstance(found, Presence) else Presence.DECLARED
 
     def in_place_of(self, target: FieldPath, source: FieldPath) -> list[str]:
-        """Return the names of fields that a field does not leave room for where it moves.
+        """Return the names of fields that a moved field would overwrite.
 
         Args:
-            target: where it moves: to another name beside it, or to that of an object that it is
-                in, of which then all other parts are in its way.
-            source: where it is.
+            target: the new place: another name in the same object, or the name of an enclosing
+                object, whose other fields would then be overwritten.
+            source: the old place.
         """
         holder = self._holder(target)
         in_container = target.elements or target.members
@@ -217,12 +214,12 @@ class BodyFields:
         return self._beside(inner, source.keys[len(target.keys)])
 
     def look_up_prefixed(self, path: FieldPath, prefix: str, but: Container[str]) -> Presence:
-        """Return whether bodies may have fields with a prefix beside others.
+        """Return whether bodies may have fields with a name prefix.
 
         Args:
-            path: of a field beside them.
-            prefix: what they begin with.
-            but: the names that begin so as well, and are none of them.
+            path: the path of a field in the same object.
+            prefix: the prefix.
+            but: names to leave out.
         """
         holder = self._holder(path)
         if isinstance(holder, Presence):
@@ -230,23 +227,23 @@ class BodyFields:
         names = self.names_of(holder)
         if any(name.startswith(prefix) and name not in but for name in names):
             return Presence.DECLARED
-        rest = self.inside(holder, f"{prefix}*")  # which no document declares
+        rest = self.inside(holder, f"{prefix}*")  # no document declares this name
         return rest if isinstance(rest, Presence) else Presence.DECLARED
 
     def names(self) -> Iterator[str]:
-        """Yield the fields that bodies have, as changes name them, of very many the outermost."""
+        """Yield field paths in the form of changes, the outermost first, up to a maximum."""
         found = (
             f"{at}{spell(name)}" for place, at in self._places() for name in self.names_of(place)
         )
         return islice(found, _MANY)
 
     def has_anywhere(self, name: str) -> bool:
-        """Return whether bodies may have a field of that name, however deep."""
+        """Return whether bodies may have a field with this name at any depth."""
         places = islice(self._places(), _MANY)
         return any(not isinstance(self.inside(place, name), Presence) for place, _ in places)
 
     def has_free_key(self, place: Place, name: str) -> bool:
-        """Whether a name is one of any that a place allows, beside those that it declares."""
+        """Whether a name is a free key of a place, not a declared field."""
         free = any(
             "patternProperties" in flat or any(flat.get(key, False) is not False for key in _FREE)
             for flat in self._objects(place)
@@ -267,13 +264,13 @@ class BodyFields:
         return Presence.FORBIDDEN if closed else Presence.UNDECLARED
 
     def _beside(self, place: Place, name: str) -> list[str]:
-        """Return the names of the fields that are declared together with one of them."""
+        """Return the names of the fields that are declared in the same object as a field."""
         flats = [properties_of(flat) for flat in self._objects(place)]
         together = (one for fields in flats if name in fields for one in fields if one != name)
         return [*dict.fromkeys(together)]
 
     def _holder(self, path: FieldPath) -> Place | Presence:
-        """Return what holds the last key of a path, or how it is missing."""
+        """Return the object with the last key of a path, or its kind of absence."""
         place = self.root
         for scope in path.scopes:
             for key in keys_of(scope):
@@ -293,7 +290,7 @@ class BodyFields:
         return place
 
     def _places(self) -> Iterator[tuple[Place, str]]:
-        """Yield objects and where they are, level by level, so that no level hides another."""
+        """Yield objects and their paths, level by level."""
         level: list[tuple[Place, str]] = [(self.root, "")]
         for depth in range(_DEEP, 0, -1):
             below: list[tuple[Place, str]] = []
@@ -324,11 +321,11 @@ def _anything(_: Flat) -> object:
 
 
 def generalized(path: Sequence[str | int], *schemas: Schema) -> str:
-    """Return a JSON Pointer, with `*` for the index of any element and for any free key.
+    """Return a JSON Pointer with `*` for array indexes and free keys.
 
     Args:
-        path: the keys and indices that lead to a field; an index may be a text.
-        schemas: any of which may declare the keys.
+        path: the keys and indexes of a field; an index may be a text.
+        schemas: the schemas that may declare the keys.
     """
     places: list[tuple[BodyFields, Place]] = []
     for schema in schemas:

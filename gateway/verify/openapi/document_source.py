@@ -20,25 +20,25 @@ from gateway.base.files import MAX_BYTES, read_regular
 from gateway.verify.openapi.openapi import Description, DocumentError, TooLargeError
 from gateway.verify.schema_files import is_utf_16
 
-# Each value takes up to 300 bytes, and YAML of a few lines can have more values than memory.
+# The maximum number of values; each takes up to 300 bytes, and aliases in YAML can multiply them.
 _MOST = 1_000_000
-# PyYAML's composer recurses in C, so that a document nested too deep would end the process. How
-# deep JSON may be for its parsers differs between versions of Python.
+# The maximum nesting. PyYAML's composer recurses in C, so a deeper document would crash the
+# process.
 _DEEPEST = 500
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _NO_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
-# A coding could make a small response of any size.
+# No compression: a small response could decompress to any size.
 _UNCODED = {"Accept-Encoding": "identity"}
 _TIMEOUT = aiohttp.ClientTimeout(total=10)
 
 
 class DocumentBound(NamedTuple):
-    """The largest document that is loaded.
+    """The maximum size of a document.
 
     Attributes:
-        json: in bytes of JSON.
-        yaml: in bytes of YAML.
-        schemas: in schemas; see `Description`.
+        json: the size of JSON in bytes.
+        yaml: the size of YAML in bytes.
+        schemas: the number of schemas; see `Description`.
     """
 
     json: int
@@ -47,8 +47,8 @@ class DocumentBound(NamedTuple):
 
 
 SERVING = DocumentBound(2**20, 2**17, 20_000)
-"""For a process that answers requests, which pause while a document is parsed: for 25 ms at most,
-measured, or 45 ms of YAML. The document and its schemas take 15 MB."""
+"""The bound in a process that serves requests, which pause while a document is parsed: 25 ms for
+JSON and 45 ms for YAML were measured. The document and its schemas take 15 MB."""
 
 
 async def fetch(
@@ -58,15 +58,15 @@ async def fetch(
 
     Args:
         locations: the http or https URLs and file paths of the documents.
-        folder: the folder that relative file paths start from.
-        bound: of each document; None sets the bounds of a command.
+        folder: the folder that relative document paths start from.
+        bound: the bound of each document; None for the bounds of commands.
 
     Raises:
         DocumentError: a document cannot be loaded, or is not an OpenAPI 3 document.
         TooLargeError: a document exceeds the bound.
     """
     once = tuple(dict.fromkeys(locations))
-    # aiohttp's own context has no authorities here, as it was made without them at the start.
+    # aiohttp's default context was created without certificate authorities.
     connector = aiohttp.TCPConnector(ssl=ssl.create_default_context())
     async with aiohttp.ClientSession(
         connector=connector, timeout=_TIMEOUT, auto_decompress=False
@@ -100,7 +100,7 @@ def read(text: bytes, source: str, bound: DocumentBound | None = None) -> Descri
         raise DocumentError(f"{source}: nested too deep; is it the right place?") from None
     except _TooManyError as error:
         raise DocumentError(f"{source}: {error}") from None
-    # A tag that does not fit its value, such as `!!int ""`, is one of the last two errors.
+    # A wrong tag such as `!!int ""` raises one of the last two errors.
     except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
         raise DocumentError(
             f"{source}: neither JSON nor YAML{_line(error)}; is it the right place?"
@@ -109,7 +109,7 @@ def read(text: bytes, source: str, bound: DocumentBound | None = None) -> Descri
 
 
 def _is_json(text: bytes) -> bool:
-    """Return whether a text is JSON, without building its values; may raise RecursionError."""
+    """Return whether a text is JSON without creating its values; may raise RecursionError."""
     try:
         msgspec.json.decode(text, type=msgspec.Raw)
     except msgspec.DecodeError:
@@ -119,7 +119,7 @@ def _is_json(text: bytes) -> bool:
 
 def _read_json(text: bytes) -> object:
     signs = _STRING.sub(b"", text)
-    # At one of these begins each value, but those that belong to a key.
+    # Each value except those of keys begins after one of these characters.
     if sum(map(signs.count, (b",", b"[", b"{"))) > _MOST:
         raise _TooManyError
     brackets = signs.translate(None, _NO_BRACKETS)
@@ -127,7 +127,7 @@ def _read_json(text: bytes) -> object:
         raise RecursionError
     data = msgspec.json.decode(text)
     if _has_repeated_keys(text):
-        yaml.load(text.replace(b"\t", b" "), _Loader)  # noqa: S506  # which says where
+        yaml.load(text.replace(b"\t", b" "), _Loader)  # noqa: S506  # to raise with the line
     return data
 
 
@@ -148,7 +148,7 @@ def _read_yaml(text: bytes) -> object:
 
 
 def _has_repeated_keys(text: bytes) -> bool:
-    """Return whether an object repeats a key; a parser would keep one of the two."""
+    """Return whether an object repeats a key, which parsers accept silently."""
 
     def check(pairs: list[tuple[str, object]]) -> None:
         if len({key for key, _ in pairs}) < len(pairs):
@@ -162,14 +162,14 @@ def _has_repeated_keys(text: bytes) -> bool:
 
 
 def _line(error: Exception) -> str:
-    """Return where YAML has gone wrong, and why, as far as that is known."""
+    """Return the line and the problem of a YAML error as a text; empty if unknown."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return ""
     return f" (line {error.problem_mark.line + 1}: {error.problem})"
 
 
 def _size(value: object, known: dict[int, float]) -> float:
-    """Return the number of values, each counted wherever an alias has it; infinite for a loop."""
+    """Return the number of values with aliases expanded; infinite for a loop."""
     if not isinstance(value, dict | list):
         return 1
     if id(value) not in known:
@@ -180,15 +180,13 @@ def _size(value: object, known: dict[int, float]) -> float:
 
 
 class _TooManyError(Exception):
-    """The error that a document has too many values."""
-
     def __init__(self, cause: str = "") -> None:
         of = "values of it; is it right?" if cause else "values; is it the right place?"
         super().__init__(f"{cause}more than {_MOST:,} {of}")
 
 
 class _RepeatedKeyError(yaml.MarkedYAMLError):
-    """The error that a mapping has a key twice."""
+    pass
 
 
 class _Loader(yaml.CSafeLoader):
@@ -204,11 +202,11 @@ class _Loader(yaml.CSafeLoader):
         self._copied = 0
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Merge other mappings into one, as `<<` asks for.
+        """Merge other mappings into one by `<<`.
 
         Raises:
-            _RepeatedKeyError: a key stands twice in the mapping.
-            _TooManyError: mappings that merge one another have more keys than memory holds.
+            _RepeatedKeyError: the mapping has a key twice.
+            _TooManyError: merged mappings have too many keys.
         """
         known: set[str] = set()
         for key, value in () if id(node) in self._merged else node.value:
@@ -224,7 +222,7 @@ class _Loader(yaml.CSafeLoader):
                     problem = f"'{key.value}' stands before; keep one of the two"
                     raise _RepeatedKeyError(problem=problem, problem_mark=key.start_mark)
                 known.add(key.value)
-        self._merged.add(id(node))  # from here on, it has the keys of the others as well
+        self._merged.add(id(node))  # it has the keys of the others now
         super().flatten_mapping(node)
 
 

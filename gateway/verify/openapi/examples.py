@@ -1,4 +1,4 @@
-"""Generation of example bodies that a schema allows, including unusual ones."""
+"""Generation of example bodies that conform to a schema, including unusual ones."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,16 +18,16 @@ from gateway.verify.openapi.json_schema import SHORT, narrowed
 from gateway.verify.time_limit import NO_LIMIT, TimeLimit
 
 _TRIES = 5_000
-# The plainest letter comes first; one that is not among them is less plain than all.
+# The letters that replace others in smaller examples, the preferred one first.
 _PLAIN = "aA0"
 
 
 def smallest(document: object, still: Callable[[object], bool]) -> object:
-    """Return the smallest document found by leaving parts of the given one out or shrinking them.
+    """Return the smallest document found by removing or shrinking parts of the given one.
 
     Args:
-        document: to begin with; `still` is true of it.
-        still: whether a smaller document is still one to look for; called some thousand times.
+        document: the document to shrink; `still` returns True for it.
+        still: returns whether a smaller document still fails; called up to some thousand times.
     """
     tries = 0
     found = True
@@ -44,17 +44,17 @@ def smallest(document: object, still: Callable[[object], bool]) -> object:
 
 
 def decisive(document: object, mended: Callable[[object], bool]) -> tuple[str, ...]:
-    """Return the places, as JSON Pointers, of the single values that a failure depends on.
+    """Return the JSON Pointers of the values that a failure depends on.
 
     Args:
-        document: that fails.
-        mended: whether a document, with null in place of a value, does not fail any more.
+        document: the failing document.
+        mended: returns whether a document with null in place of a value no longer fails.
     """
     return tuple(place for place, without in _without_one(document, "") if mended(without))
 
 
 def _without_one(value: object, at: str) -> Iterator[tuple[str, object]]:
-    """Yield the document once for each value in it, with null, or else 0, in its place."""
+    """Yield the document once for each value, which is replaced by null, or null by 0."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             for place, without in _without_one(inner, at + pointer(name)):
@@ -68,7 +68,7 @@ def _without_one(value: object, at: str) -> Iterator[tuple[str, object]]:
 
 
 def _simpler(value: object) -> Iterator[object]:
-    """Yield documents that are one step simpler, the boldest steps first."""
+    """Yield documents that are one step simpler, the largest steps first."""
     match value:
         case dict():
             for key in value:
@@ -119,12 +119,12 @@ class NoExamplesError(Exception):
 
 
 class Examples:
-    """Generates examples; those of a schema once, since operations share schemas.
+    """Generates examples, and caches them by schema.
 
     Args:
-        count: the number of examples of a schema.
-        start: the seed; the same one gives the same examples.
-        limit: the time after which no more are generated.
+        count: the number of examples per schema.
+        start: the seed; the same seed gives the same examples.
+        limit: the time limit of generation.
     """
 
     def __init__(self, count: int, start: int, limit: TimeLimit = NO_LIMIT) -> None:
@@ -134,11 +134,11 @@ class Examples:
         self._known: dict[bytes, tuple[object, ...]] = {}
 
     def of(self, schema: Schema, longest: int = SHORT) -> tuple[object, ...]:
-        """Return bodies that the schema allows.
+        """Return bodies that conform to a schema.
 
         Args:
-            schema: that may have what it refers to in `components.schemas`.
-            longest: the number of elements that a list has at most, unless it must have more.
+            schema: a schema, with referenced schemas in `components.schemas`.
+            longest: the maximum number of elements of an array, unless the schema demands more.
 
         Raises:
             NoExamplesError: the schema contradicts itself, or the generator does not support it.
@@ -170,13 +170,13 @@ class Examples:
                 warnings.simplefilter("ignore")
                 strategy = _strategy(msgspec.json.decode(text))
                 seed(self._start)(chosen(given(strategy)(collect)))()
-        except Exception as error:  # the generator raises many kinds of errors for a bad schema
+        except Exception as error:  # invalid schemas raise errors of many kinds
             raise NoExamplesError(str(error).partition("\n")[0]) from None
         return tuple(bodies)
 
 
 def _plain(body: object) -> object:
-    """Return a body with whole floats as integers: JSON senders write `5`, not `5.0`."""
+    """Return a body with whole floats as integers, since JSON senders write `5`, not `5.0`."""
     match body:
         case dict():
             return {key: _plain(value) for key, value in body.items()}
@@ -192,7 +192,7 @@ def _plain(body: object) -> object:
 
 
 def _strategy(body: Schema) -> SearchStrategy[schemathesis.Case[Any]]:
-    # The generator makes only requests, so each schema becomes the body of a request.
+    # The generator creates only requests, so each schema becomes the body of a request.
     content = {"application/json": {"schema": {k: v for k, v in body.items() if k != "components"}}}
     document: dict[str, Any] = {
         "openapi": "3.1.1",

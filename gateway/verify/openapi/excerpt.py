@@ -1,4 +1,4 @@
-"""Excerpts of JSON on one line, cut so that the values in question stay in them."""
+"""Excerpts of JSON on one line that contain the relevant values."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,10 @@ _CUT = "..."
 
 
 def excerpt(body: bytes, field: str, values: Sequence[object], places: Collection[str] = ()) -> str:
-    """Return a body on one line: whole where it is short.
+    """Return a body on one line; a long body is shortened.
 
-    Of a long one, what is left is what leads to a field (a JSON Pointer with `*` for any element of
-    an array, and for any key), to these places in it (JSON Pointers), and to any of these values,
-    wherever they are; the rest becomes `...`.
+    What remains are the paths to a field (a JSON Pointer with `*` for array indexes and free keys),
+    to `places` (JSON Pointers), and to all occurrences of `values`. The rest becomes `...`.
     """
     whole = body.decode()
     if len(whole) <= _WIDTH:
@@ -28,7 +27,7 @@ def excerpt(body: bytes, field: str, values: Sequence[object], places: Collectio
 
 
 def values_at(body: bytes, field: str) -> list[object]:
-    """Return the texts, numbers and the like that a body has at a field."""
+    """Return the scalar values of a field."""
     return _values(msgspec.json.decode(body), field)
 
 
@@ -49,14 +48,14 @@ def _values(value: object, field: str) -> list[object]:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What of a body is shown: a field, places and values."""
+    """The parts of a body to show."""
 
     field: tuple[str, ...]
     places: frozenset[str]
     values: Sequence[object]
 
     def kept(self, value: object, at: tuple[str | int, ...]) -> tuple[object, bool]:
-        """Return what is kept of a value, and whether it holds anything to show."""
+        """Return the shortened value, and whether it contains a part to show."""
         if isinstance(value, dict):
             parts = {name: self.kept(inner, (*at, name)) for name, inner in value.items()}
             shown = {name: inner for name, (inner, found) in parts.items() if found}

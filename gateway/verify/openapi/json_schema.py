@@ -1,7 +1,7 @@
 """Schemas of an OpenAPI document as bundled JSON Schemas (draft 2020-12).
 
-OpenAPI 3.1 schemas are of that draft; those of 3.0 are a dialect, of which four keywords mean
-something else (`nullable`, `exclusiveMinimum`, `exclusiveMaximum`, siblings of `$ref`).
+OpenAPI 3.1 uses that draft. In OpenAPI 3.0, four things differ: `nullable`, `exclusiveMinimum`,
+`exclusiveMaximum` and siblings of `$ref`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +24,7 @@ _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 _LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
-# Annotations, and what references lead to, which is bundled: they constrain nothing.
+# Keywords that constrain nothing: annotations, and definitions, which are bundled.
 _REMARKS = frozenset(
     {
         *("title", "description", "default", "example", "examples", "deprecated", "externalDocs"),
@@ -34,14 +34,14 @@ _REMARKS = frozenset(
 
 
 class Use(Enum):
-    """The message that a schema is of; the value is the keyword whose properties it never has."""
+    """The direction of a message; the value is the keyword of properties that it never has."""
 
     REQUEST = "readOnly"
     RESPONSE = "writeOnly"
 
 
 class _Component(NamedTuple):
-    """A schema as it is read: with the names of those that it refers to, and its size."""
+    """A schema, the names of the schemas that it refers to, and its size."""
 
     schema: Schema | bool
     references: tuple[str, ...]
@@ -49,19 +49,19 @@ class _Component(NamedTuple):
 
 
 class SchemaBundler:
-    """Bundles schemas of a document, each with all schemas that it refers to.
+    """Bundles each schema with all schemas that it refers to.
 
-    They are in `components.schemas`, as in a document, so that the result can be put into one. Each
-    is read once, and shared by all bundles.
+    These are in `components.schemas`, as in an OpenAPI document. Each is read once and shared by
+    all bundles.
 
     Args:
-        resolve: returns what a `$ref` leads to in the document, or in a schema of it where that
-            is given; raises ValueError.
-        nullable: whether the schemas are of OpenAPI 3.0.
-        use: the message whose bodies the schema describes.
+        resolve: returns the target of a `$ref` in the document, or in one of its schemas if given;
+            raises ValueError.
+        nullable: whether the document is OpenAPI 3.0.
+        use: the direction of the messages.
 
     Attributes:
-        schemas: the number of schemas in the last bundle, with those inside them.
+        schemas: the number of schemas in the last bundle, including nested ones.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class SchemaBundler:
         self._known: dict[str, _Component] = {}
         self._references: dict[str, None] = {}
         self._awaited: dict[str, tuple[object, object]] = {}
-        # The schema with an $id around what is read, where there is one: references are of that
-        # (JSON Schema Core, section 8.2.1), and as many tools write them, of the document.
+        # The enclosing schema with an $id, if any. References are resolved in it (JSON Schema Core,
+        # section 8.2.1), and then in the document, as many tools expect.
         self._resource: object = None
         self._resources: list[object] = []
 
     def read(self, schema: object) -> Schema:
-        """Return the schema with all that it refers to."""
+        """Return the schema with all schemas that it refers to."""
         root = self._component(None, schema)
         while self._awaited:
             name, (resource, found) = self._awaited.popitem()
@@ -111,7 +111,7 @@ class SchemaBundler:
         if not isinstance(schema, Mapping):
             raise ValueError(f"a schema is an object, and there is {kind(schema)}")
         if self._nullable and "$ref" in schema:
-            return {"$ref": self._reference(schema["$ref"])}  # its siblings are ignored in 3.0
+            return {"$ref": self._reference(schema["$ref"])}  # siblings of $ref are ignored in 3.0
         if isinstance(schema.get("$id"), str) and schema is not self._resource:
             return self._within(schema, schema)
         read: Schema = {}
@@ -122,7 +122,7 @@ class SchemaBundler:
         return self._of_3_0(read) if self._nullable else read
 
     def _within(self, resource: object, schema: object) -> Schema | bool:
-        """Return a schema as it is in another one, which its references are of."""
+        """Read a schema whose references are resolved in `resource`."""
         around, self._resource = self._resource, resource
         try:
             return self._schema(schema)
@@ -156,7 +156,7 @@ class SchemaBundler:
         resource, found = self._found(str(reference))
         if resource is not None:
             known = f"{known}:{self._number(resource)}"
-        # A validator decodes the names in references, which may have any character.
+        # Validators percent-decode references, so such characters are replaced.
         name = quote(known, safe="").replace("%", "_25_").replace("~", "_7E_")
         self._references[name] = None
         if name not in self._known:
@@ -164,7 +164,7 @@ class SchemaBundler:
         return PLACE + name
 
     def _found(self, reference: str) -> tuple[object, object]:
-        """Return the schema with an $id that has what a reference leads to, or None, and that."""
+        """Return the enclosing schema with the target of a reference, or None, and the target."""
         if self._resource is not None:
             with suppress(ValueError):
                 return self._resource, self._resolve(reference, self._resource)
@@ -197,7 +197,7 @@ class SchemaBundler:
         for exclusive, limit in _LIMITS.items():
             if read.get(exclusive) is True and limit in read:
                 read[exclusive] = read.pop(limit)
-            elif isinstance(read.get(exclusive), bool):  # without a limit, it has no meaning
+            elif isinstance(read.get(exclusive), bool):  # without effect if there is no limit
                 del read[exclusive]
         if read.pop("nullable", False) is not True:
             return read
@@ -207,15 +207,11 @@ class SchemaBundler:
 
 
 def narrowed(schema: Schema, longest: int) -> Schema:
-    """Return the schema with closed objects and short lists, for examples.
+    """Return the schema with closed objects and short arrays, for examples.
 
-    JSON Schema leaves objects open so that later versions can add properties; an example with such
-    a property would prove nothing about this version. An object that declares anything about
-    further properties keeps it, and so do the members of an `allOf`, each of which is validated
-    with the properties of the others.
-
-    Lists in lists are what makes examples large and slow. What converts three elements converts
-    more.
+    Objects in JSON Schema are open by default, but undeclared properties are useless in examples.
+    Objects that declare further properties stay open, and so do the members of an `allOf`, since
+    each is validated with the properties of the others. Long arrays make examples large and slow.
 
     Args:
         schema: that may have what it refers to in `components.schemas`.
@@ -224,7 +220,7 @@ def narrowed(schema: Schema, longest: int) -> Schema:
     components = definitions(schema)
     members: set[object] = set()
     known = -1
-    while known < len(members):  # what a member refers to may be a member as well
+    while known < len(members):  # the target of a member's reference is a member as well
         known = len(members)
         for name, part in {"": schema, **components}.items():
             _note_members(part, members, alone=PLACE + name not in members)
@@ -240,7 +236,7 @@ def narrowed(schema: Schema, longest: int) -> Schema:
 
 
 def longest_list(schema: object) -> int:
-    """Return how long lists must be to break the limits on lists that a schema has: 3 at least."""
+    """Return the array length that exceeds every `maxItems` of a schema, at least 3."""
     if isinstance(schema, list):
         return max(map(longest_list, schema), default=SHORT)
     if not isinstance(schema, dict):
@@ -251,7 +247,7 @@ def longest_list(schema: object) -> int:
 
 
 def _note_members(schema: object, members: set[object], *, alone: bool) -> None:
-    """Add the references to schemas that each describe a part of an object."""
+    """Collect the references to schemas that describe only a part of an object."""
     if not isinstance(schema, dict):
         return
     for key, value in schema.items():
@@ -260,12 +256,12 @@ def _note_members(schema: object, members: set[object], *, alone: bool) -> None:
             if not inner_alone and isinstance(inner, dict):
                 members.add(inner.get("$ref"))
             _note_members(inner, members, alone=inner_alone)
-    if "properties" in schema:  # beside which a reference is a member, as of 3.1
+    if "properties" in schema:  # next to properties, $ref is a member since 3.1
         members.add(schema.get("$ref"))
 
 
 def _is_alone(key: str, schema: Schema, *, alone: bool) -> bool:
-    """Whether each schema at a key describes all of a value, rather than a part of an object."""
+    """Whether schemas at a key describe a whole value, not a part of an object."""
     if key in _PARTS:
         return False
     return not key.endswith("Of") or (alone and _IN_PLACE & schema.keys() == {key})
@@ -280,15 +276,15 @@ def _inner(key: str, value: object) -> Iterator[object]:
         yield from value.values()
 
 
-# The schemas at these are of the same value as the one that has them, of which each is a part.
+# The schemas at these keywords apply to the same value as the schema with the keyword.
 _PARTS = frozenset({"allOf", "if", "then", "else", "dependentSchemas"})
 _IN_PLACE = _PARTS | {
     *("anyOf", "oneOf", "$ref", "properties", "patternProperties"),
     *("minItems", "contains", "prefixItems"),
 }
-# Lists need no more elements, unless to break a limit; examples do not reach higher limits.
+# The usual maximum length of arrays in examples, and the highest `maxItems` that examples exceed.
 SHORT, _LONG = 3, 50
-# Beside one of these, an object's own properties may not be all of them.
+# With one of these keywords, an object may have more than its own properties.
 _MORE = frozenset(
     {
         *("allOf", "anyOf", "oneOf", "if", "$ref", "patternProperties", "dependentSchemas"),
@@ -309,7 +305,7 @@ def _narrowed(schema: object, longest: int, *, alone: bool) -> Any:
             result[key] = [inside(member) for member in value]
         elif key in _MAPS:
             result[key] = {name: inside(member) for name, member in value.items()}
-        elif (key, value) != ("format", "binary"):  # bytes, which no text in JSON is
+        elif (key, value) != ("format", "binary"):  # JSON has no bytes
             result[key] = value
     if alone and "properties" in schema and not _MORE & schema.keys():
         result["additionalProperties"] = False

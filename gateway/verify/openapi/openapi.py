@@ -15,16 +15,16 @@ _JSON = re.compile(r"application/(?:json|[^;\s]+\+json)\s*(?:;.*)?\Z", re.IGNORE
 _FORM = re.compile(r"application/x-www-form-urlencoded\s*(?:;.*)?\Z", re.IGNORECASE)
 _STATUS = re.compile(r"(?:[1-5](?:[0-9]{2}|XX|xx)|default)\Z", re.ASCII)
 _PARAMETER = re.compile(r"\{([^{}]*)\}")
-# `default` is taken for errors: success that a document does not name is no promise of it.
+# `default` stands for errors: a document promises only the success statuses that it names.
 _ERRORS = range(400, 600)
 
 
 class DocumentError(Exception):
-    """A document that cannot be used; the text has its name, the mistake and what is right."""
+    """A document that cannot be used; the text has its name, the mistake and the remedy."""
 
 
 class TooLargeError(DocumentError):
-    """A document that is too large for a process that answers requests."""
+    """A document that is too large for a process that serves requests."""
 
     def __init__(self, source: str, what: str) -> None:
         super().__init__(
@@ -49,19 +49,17 @@ class Operation:
     """An operation: a method of a path, with the schemas of its messages.
 
     Attributes:
-        method: in capitals.
-        path: as the document has it, behind the path of its server.
-        request: the schema of a JSON body; None where there is none.
-        responses: the schema of each response with a JSON body, None for one without, by the
-            document's key for its status: `200`, `2XX` or `default`.
-        parameters: of the operation and of its path.
-        base: the path of the document's server, with which `path` begins.
-        body_required: whether a request without a body is refused.
-        answer_fields: the names of the header fields of each response, by the document's key for
-            its status.
-        form: the schema of a form (`application/x-www-form-urlencoded`); None where there is none.
-        answer_types: the media types or ranges of each response, by the document's key for its
-            status.
+        method: the method in capitals.
+        path: the path in the document, after the path of the server.
+        request: the schema of a JSON body, or None.
+        responses: the schema of each response by its key in the document: `200`, `2XX` or
+            `default`. None for a response without a JSON body.
+        parameters: the parameters of the operation and of its path.
+        base: the path of the document's server, which begins `path`.
+        body_required: whether the body is required.
+        answer_fields: the names of the header fields of each response, by its key.
+        form: the schema of a form (`application/x-www-form-urlencoded`), or None.
+        answer_types: the media types or ranges of each response, by its key.
         request_types: the media types or ranges of a request body.
     """
 
@@ -79,21 +77,21 @@ class Operation:
 
     @property
     def shape(self) -> str:
-        """Return the path with `{}` for each parameter, whose name is the document's own."""
+        """The path with `{}` for each parameter."""
         return _PARAMETER.sub("{}", self.path)
 
     @property
     def bare_shape(self) -> str:
-        """Return the shape of the path without that of the server."""
+        """The path without that of the server, with `{}` for each parameter."""
         return _PARAMETER.sub("{}", self.path.removeprefix(self.base))
 
     def takes(self, path: str) -> bool:
-        """Whether the path of a request is one of this operation, of any server."""
+        """Whether a path is one of this operation, after any server path."""
         pattern = re.escape(self.bare_shape).replace(r"\{\}", "[^/]+")
         return re.fullmatch(f"(?:/.*)?{pattern}", path) is not None
 
     def captured(self, path: str) -> list[tuple[str, str]]:
-        """Return the names and the raw texts of the parameters in a path that `takes` holds of."""
+        """Return the names and raw texts of the parameters in a path that `takes` accepts."""
         bare = self.path.removeprefix(self.base)
         pattern = re.escape(self.bare_shape).replace(r"\{\}", "([^/]+)")
         match = re.fullmatch(f"(?:/.*)?{pattern}", path)
@@ -101,33 +99,33 @@ class Operation:
         return list(zip(_PARAMETER.findall(bare), match.groups(), strict=True))
 
     def response(self, status: int) -> Schema | None:
-        """Return the schema of responses of a status; None where the document has none."""
+        """Return the schema of responses with a status, or None."""
         key = self.key(status)
         return None if key is None else self.responses[key]
 
     @property
     def succeeds(self) -> bool:
-        """Whether the document declares any success."""
+        """Whether the document declares a status of success."""
         return any(key.startswith("2") for key in self.responses)
 
     def key(self, status: int) -> str | None:
-        """Return the document's key for responses of a status; None if it declares none."""
+        """Return the key of responses with a status, or None."""
         near = (str(status), f"{status // 100}XX", f"{status // 100}xx", "default")
         return next((key for key in near if key in self.responses), None)
 
 
 class Description:
-    """An OpenAPI description (3.0 or 3.1); `source` is its name in reports.
+    """An OpenAPI document, 3.0 or 3.1.
 
     Args:
         data: the parsed document.
         source: its name in reports.
-        most: the largest number of schemas, with those inside them, that all messages of all
-            operations may have; each message has its own copy. None sets no limit.
+        most: the maximum number of schemas of all messages, including nested ones; messages have
+            separate copies. None for no limit.
 
     Raises:
-        DocumentError: it is no such document, or has a reference that leads nowhere.
-        TooLargeError: it has more schemas.
+        DocumentError: it is no OpenAPI 3 document, or has a wrong reference.
+        TooLargeError: it has more than `most` schemas.
     """
 
     def __init__(self, data: object, source: str, most: int | None = None) -> None:
@@ -249,7 +247,7 @@ class Description:
         raise ValueError("its references lead round in a circle")
 
     def _resolve(self, reference: str, schema: object = None) -> object:
-        """Return what a reference leads to in the document, or in a schema of it with an $id."""
+        """Return the target of a reference in the document, or in a schema of it."""
         if not reference.startswith("#"):
             raise ValueError(f"'{reference}' leads out of the document; bundle it into one file")
         if reference == "#" and schema is not None:
@@ -301,7 +299,7 @@ def _parameters(source: Mapping[str, object]) -> list[object]:
 
 
 def statuses_of(key: str) -> range:
-    """Return the statuses that a key of `responses` covers: `200`, `2XX` or `default`."""
+    """Return the statuses of a key of `responses`: `200`, `2XX` or `default`."""
     if key == "default":
         return _ERRORS
     first = int(key.upper().replace("X", "0"))

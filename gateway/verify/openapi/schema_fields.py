@@ -1,4 +1,4 @@
-"""The fields of documents and of schemas, as JSON Pointers with `*` for any element of an array."""
+"""The fields of documents and schemas, as JSON Pointers with `*` for array elements."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,14 +13,15 @@ from gateway.conversion.schema import (
     properties_of,
 )
 
-# How often a schema that holds itself is followed into itself.
+# The maximum depth in recursive schemas.
 _DEEP = 8
-# A level of more schemas is not followed: those of thirty fields that hold it are 30, 900, 27,000.
+# The maximum number of schemas in a level; in a recursive schema of 30 fields, levels have 30, 900,
+# 27,000.
 _WIDE = 10_000
 
 
 def fields_of(document: object) -> set[str]:
-    """Return every field of a document, the document itself (the empty pointer) among them."""
+    """Return every field of a document, including its root (the empty pointer)."""
     return set(_fields(document, ""))
 
 
@@ -39,8 +40,8 @@ class Declared:
     """The fields that a schema declares.
 
     Attributes:
-        fields: all of them, the elements of arrays included.
-        objects: the fields that are objects for which no further fields are declared.
+        fields: all fields, including array elements.
+        objects: the fields that are objects without further declared fields.
     """
 
     fields: set[str] = field(default_factory=lambda: {""})
@@ -50,8 +51,7 @@ class Declared:
 def declared(schema: Schema) -> Declared:
     """Return the fields that a schema declares.
 
-    A schema that holds itself is followed so deep only, and one that does so in many fields less
-    deep: level by level, so that no field is left out beside one that is not.
+    A recursive schema is followed level by level to a limited depth, which is less for many fields.
     """
     found, schemas = Declared(), Schemas(definitions(schema))
     root = {key: one for key, one in schema.items() if key != "components"}
@@ -78,7 +78,7 @@ def _alternatives(schemas: Schemas, schema: object) -> list[Flat]:
 
 
 def _declare(flat: Flat, at: str, found: Declared, loose: set[str]) -> Iterator[tuple[object, str]]:
-    """Add what a flat schema declares, and yield the schemas in it, each with its field."""
+    """Add the fields of a flat schema to `found`; yield nested schemas with their fields."""
     if "properties" in flat:
         found.objects.add(at)
     free = (flat.get(key, False) for key in ("additionalProperties", "unevaluatedProperties"))

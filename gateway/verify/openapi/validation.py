@@ -1,9 +1,9 @@
-"""Validation: the violations of a schema by a document, each at its field."""
+"""Validation of documents by a schema."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-# jsonschema-rs: the fastest validator of JSON Schema for Python, which keeps up with the drafts.
+# jsonschema-rs: the fastest validator of JSON Schema for Python, maintained for current drafts.
 import jsonschema_rs
 
 from gateway.conversion.document import kind as kind_of
@@ -19,11 +19,11 @@ class Violation:
     """One violation of a schema.
 
     Attributes:
-        path: the keys and indices that lead to the place.
-        field: the place with `*` for the index of any element and for any free key, so that places
-            add up.
-        keyword: the violated keyword of JSON Schema; `convert` where conversion failed before.
-        reason: a sentence for a person.
+        path: the keys and indexes of the place.
+        field: the place as a JSON Pointer with `*` for array indexes and free keys, so that equal
+            places can be counted.
+        keyword: the violated keyword of JSON Schema; `convert` if the conversion failed.
+        reason: a sentence about the violation.
     """
 
     path: tuple[str | int, ...]
@@ -33,26 +33,25 @@ class Violation:
 
 
 class Validator:
-    """A schema, compiled.
+    """A compiled schema.
 
     Raises:
-        ValueError: it is no valid schema.
+        ValueError: the schema is invalid.
     """
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         try:
             self._compiled = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
-        except jsonschema_rs.ValidationError as error:  # of the schema, by that of schemas
+        except jsonschema_rs.ValidationError as error:  # the schema violates the meta-schema
             place = pointer(*error.instance_path)
             raise ValueError(f"no valid schema: {place}: {error.message}") from None
 
     def allows(self, document: object) -> bool:
-        """Whether the document is one of the schema's."""
         return self._compiled.is_valid(document)
 
     def violations(self, document: object) -> list[Violation]:
-        """Return all violations, outermost first."""
+        """Return all violations, the outermost first."""
         return [
             Violation(path, generalized(path, self._schema), keyword, reason)
             for error in self._compiled.iter_errors(document)
@@ -67,7 +66,7 @@ def _violations(error: jsonschema_rs.ValidationError) -> Iterator[_Found]:
     path, kind = tuple(error.instance_path), error.kind
     match kind:
         case _Kind.AnyOf() | _Kind.OneOfNotValid():
-            # Of several schemas, the one that was meant is the one that gets on furthest.
+            # Of alternative schemas, the one that matches deepest was probably meant.
             for inner in max(kind.context, key=_depth, default=()):
                 yield from _violations(inner)
         case _Kind.Required(property=name):
@@ -79,7 +78,7 @@ def _violations(error: jsonschema_rs.ValidationError) -> Iterator[_Found]:
             for name in names:
                 yield (*path, name), kind.name, "is not declared, and no other is allowed"
         case _Kind.Type(types=types):
-            names = sorted(types, key="null".__eq__)  # which comes last
+            names = sorted(types, key="null".__eq__)  # null comes last
             expected = " or ".join(_ARTICLE.get(name, f"a {name}") for name in names)
             yield path, kind.name, f"expected {expected}, found {_kind(error.instance)}"
         case _:
