@@ -4,10 +4,13 @@ A pytest process starts one server, at the first program. The server imports wha
 import, runs no thread and no event loop, and forks a child per program, which takes over the
 arguments, environment, folder and output of its own and runs `python -m program` from there. What
 differs from a program that is executed: modules are imported already, pages of memory are shared
-with the server, and the parent is the server. Tests of imports and of memory execute the program.
+with the server, the parent is the server, and a reload collects no garbage: a collection among all
+that the server has imported would take most of the time of a reload. Tests of imports and of memory
+execute the program.
 """
 
 import atexit
+import gc
 import json
 import os
 import runpy
@@ -193,6 +196,12 @@ def _become(words: list[str], folder: str, environment: dict[str, str], output: 
 
 if __name__ == "__main__":
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # as `gateway.__main__` has it
+    gc.disable()
     for module in _MODULES:
         import_module(module)
+    from gateway.process import reloader
+
+    reloader._collect = lambda: None
+    gc.freeze()
+    gc.enable()
     _serve(socket.socket(fileno=int(sys.argv[1])))
