@@ -2,10 +2,11 @@
 
 import ast
 import inspect
+import sys
 from collections.abc import Iterator
 from dataclasses import is_dataclass
+from functools import cache
 from math import inf
-from textwrap import dedent
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -65,12 +66,9 @@ def descriptions(model: type) -> Iterator[tuple[str, str]]:
     for part in reversed(model.__mro__):
         if part is BaseModel or not (issubclass(part, BaseModel) or is_dataclass(part)):
             continue
-        try:
-            source = inspect.getsource(part)
-        except OSError:  # it is made of a table, which describes its fields
+        definition = _classes(part.__module__).get(part.__name__)
+        if definition is None:  # it is made of a table, which describes its fields
             continue
-        (definition,) = ast.parse(dedent(source)).body
-        assert isinstance(definition, ast.ClassDef)
         for field, text in zip(definition.body, definition.body[1:], strict=False):
             match field, text:
                 case (
@@ -80,6 +78,13 @@ def descriptions(model: type) -> Iterator[tuple[str, str]]:
                     fields = getattr(model, "model_fields", {})
                     alias = fields[name].alias if fields else None
                     yield alias or name, inspect.cleandoc(docstring)
+
+
+@cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    """Return the classes that a module defines, by name."""
+    body = ast.parse(inspect.getsource(sys.modules[module])).body
+    return {each.name: each for each in body if isinstance(each, ast.ClassDef)}
 
 
 def _for_editors(schema: Any) -> Any:
