@@ -25,6 +25,7 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Protocol
 
 # All that a program may import, besides its own `__main__`.
@@ -99,17 +100,30 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """The client of a fork server, which lives as long as this process."""
+    """The client of a fork server, which lives as long as this process.
+
+    Attributes:
+        shell_folder: has a `python` for shells: `python -m program` is forked by the server too.
+    """
 
     def __init__(self) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         root = Path(__file__).parents[1]
-        with theirs:
+        self._folder = TemporaryDirectory()
+        self.shell_folder = Path(self._folder.name)
+        shell_python = self.shell_folder / "python"
+        shell_python.write_text(_SHELL_PYTHON.format(sys.executable, self.shell_folder))
+        shell_python.chmod(0o755)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(str(self.shell_folder / "socket"))
+        listener.listen()
+        passed = [theirs.fileno(), listener.fileno()]
+        with theirs, listener:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.fork_server", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.fork_server", *map(str, passed)],
                 cwd=root,
                 env={**os.environ, "PYTHONPATH": str(root)},
-                pass_fds=[theirs.fileno()],
+                pass_fds=passed,
                 stdin=subprocess.DEVNULL,
                 process_group=0,
             )
@@ -126,13 +140,41 @@ class ForkServer:
         status, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         asked = json.dumps([program, *arguments, str(folder), dict(environment)]).encode()
         with theirs:
-            socket.send_fds(self._control, [asked], [output.fileno(), theirs.fileno()])
+            numbers = [theirs.fileno(), output.fileno(), output.fileno()]
+            socket.send_fds(self._control, [asked], numbers)
         return ForkedProcess(program, status)
 
     def stop(self) -> None:
         """End the server."""
         self._control.close()
         self._process.wait()
+        self._folder.cleanup()
+
+
+# Has the server fork a program, forwards signals to it, and ends as it does. Starts in 20 ms.
+_SHELL_PYTHON = """\
+#!{0} -IS
+import json, os, signal, socket, sys
+words = sys.argv[1:]
+try:
+    served = words[0] == "-m" and all(map(os.fstat, range(3)))
+except (IndexError, OSError):  # a descriptor is closed, and has to be in the program
+    served = False
+if not served or any(name.startswith(("PYTHONUNBUF", "MALLOC_")) for name in os.environ):
+    os.execv("{0}", ["{0}", *words])
+status = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+status.connect("{1}/socket")
+asked = json.dumps([*words[1:], os.getcwd(), dict(os.environ)])
+socket.send_fds(status, [asked.encode()], [0, 1, 2])
+pid = int(status.recv(64))
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, lambda number, _: os.kill(pid, number))
+ended = int(status.recv(64) or -signal.SIGKILL)
+if ended < 0:
+    signal.signal(-ended, signal.SIG_DFL)
+    os.kill(os.getpid(), -ended)
+sys.exit(ended)
+"""
 
 
 @cache
@@ -143,7 +185,7 @@ def fork_server() -> ForkServer:
     return server
 
 
-def _serve(control: socket.socket) -> None:
+def _serve(control: socket.socket, shells: socket.socket) -> None:
     """Fork programs until the client leaves; returns in each child as the program to run."""
     running: dict[int, socket.socket] = {}
     woken, wake = socket.socketpair()
@@ -151,38 +193,50 @@ def _serve(control: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
     while True:
-        ready, _, _ = select.select([control, woken], [], [])
+        ready, _, _ = select.select([control, shells, woken], [], [])
         if woken in ready:
             woken.recv(4096)
             while running and (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 with running.pop(ended[0]) as status, suppress(OSError):
                     status.send(b"%d" % os.waitstatus_to_exitcode(ended[1]))
         if control in ready:
-            asked, numbers, _, _ = socket.recv_fds(control, _LARGEST, 2)
+            asked, numbers, _, _ = socket.recv_fds(control, _LARGEST, 3)
             if not asked:
                 for left in running:  # the client was killed
                     os.kill(left, signal.SIGKILL)
                 return
-            status = socket.socket(fileno=numbers[1])
-            if pid := os.fork():
-                os.close(numbers[0])
-                status.send(b"%d" % pid)
-                running[pid] = status
-                continue
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for each in (control, woken, wake, status, *running.values()):
-                each.close()
-            *words, folder, environment = json.loads(asked)
-            _become(words, folder, environment, numbers[0])
+            status = socket.socket(fileno=numbers.pop(0))
+        elif shells in ready:
+            status, _ = shells.accept()
+            asked, numbers, _, _ = socket.recv_fds(status, _LARGEST, 3)
+        else:
+            continue
+        *words, folder, environment = json.loads(asked)
+        if "verify" in words:  # seconds of imports, which most tests do without
+            import_module("gateway.verify.verify")
+        if pid := os.fork():
+            for number in numbers:
+                os.close(number)
+            status.send(b"%d" % pid)
+            running[pid] = status
+            continue
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for each in (control, shells, woken, wake, status, *running.values()):
+            each.close()
+        _become(words, folder, environment, numbers)
 
 
-def _become(words: list[str], folder: str, environment: dict[str, str], output: int) -> None:
-    """Run a program in this process, and end with its exit status."""
+def _become(words: list[str], folder: str, environment: dict[str, str], streams: list[int]) -> None:
+    """Run a program in this process, and end with its exit status.
+
+    Args:
+        streams: the descriptors of its outputs; before them, maybe that of its input.
+    """
     os.setpgid(0, 0)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    os.close(output)
+    for number, stream in enumerate(reversed(streams)):
+        os.dup2(stream, 2 - number)
+        os.close(stream)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -204,4 +258,4 @@ if __name__ == "__main__":
     reloader._collect = lambda: None
     gc.freeze()
     gc.enable()
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve(*(socket.socket(fileno=int(number)) for number in sys.argv[1:]))

@@ -35,6 +35,7 @@ from typing import Any
 import psutil
 
 from tests.command_line import run_here
+from tests.fork_server import fork_server
 from tests.gateway.kit import DEADLINE, ROOT, wait_for
 
 _BLOCK = re.compile(r"^```(console|diff)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -51,6 +52,7 @@ _VARYING = (
 )
 # A command of the gateway that a shell has no part in. `verify` imports what warns at import.
 _ALONE = re.compile(r"\.venv/bin/python -m gateway ((?!verify)[^|;&$<>()]+)")
+_IN_BACKGROUND = re.compile(r" & |&$", re.MULTILINE)
 _AGAIN = re.compile(r"-m gateway (usage|shadow|cutover show|fleet show)\b|/readyz|/audit")
 
 
@@ -162,8 +164,11 @@ class Reader:
         return printed
 
     def _run_in_a_shell(self, command: str, environment: Mapping[str, str]) -> str:
+        # What goes on in the background is ended by its process id, which a file holds.
+        forked = str(fork_server().shell_folder / "python")
+        python = sys.executable if _IN_BACKGROUND.search(command) else forked
         return subprocess.run(
-            ["bash", "-c", command.replace(".venv/bin/python", shlex.quote(sys.executable))],
+            ["bash", "-c", command.replace(".venv/bin/python", shlex.quote(python))],
             cwd=self.folder,
             env=environment,
             stdout=subprocess.PIPE,

@@ -18,6 +18,7 @@ import pytest
 
 from gateway import __version__, cli
 from tests.command_line import run_here
+from tests.fork_server import fork_server
 from tests.gateway.kit import DEADLINE, ROOT
 
 HERE = Path(__file__).parent
@@ -43,8 +44,10 @@ def typed(command: str, folder: Path) -> Done:
     return status, out.getvalue(), err.getvalue()
 
 
-def _in_a_shell(command: str, folder: Path, variables: dict[str, str]) -> Done:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+def _in_a_shell(
+    command: str, folder: Path, variables: dict[str, str], python: Path | None = None
+) -> Done:
+    path = f"{python or fork_server().shell_folder}:{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
@@ -79,7 +82,9 @@ def test_command(command: str, printed: str, folder: Path) -> None:
 
 def test_as_a_program(folder: Path) -> None:
     """The exit status and both outputs are those that the other tests here read."""
-    status, out, err = _in_a_shell("python -m gateway check broken.yaml", folder, dict(os.environ))
+    status, out, err = _in_a_shell(
+        "python -m gateway check broken.yaml", folder, dict(os.environ), Path(sys.executable).parent
+    )
     assert (status, out) == (1, "")
     assert "no service is called 'user'" in err
 
