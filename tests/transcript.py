@@ -21,7 +21,6 @@ import json
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import time
@@ -36,7 +35,7 @@ import psutil
 
 from tests.command_line import run_here
 from tests.fork_server import fork_server
-from tests.gateway.kit import DEADLINE, ROOT, wait_for
+from tests.gateway.kit import DEADLINE, ROOT, held_port, wait_for
 
 _BLOCK = re.compile(r"^```(console|diff)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
@@ -218,15 +217,6 @@ def end_all(folder: Path) -> None:
             process = psutil.Process(int(started.read_text()))
             if process.cwd() == str(folder):  # it is still the one that wrote the file
                 process.kill()
-
-
-def held_port(stack: ExitStack) -> int:
-    """Return a port that stays free for a program: bound here, but not listened on."""
-    held = stack.enter_context(socket.socket())
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    held.bind(("127.0.0.1", 0))
-    port: int = held.getsockname()[1]
-    return port
 
 
 def _same(text: str) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.cluster import Cluster
-from tests.gateway.kit import ROOT
-from tests.transcript import Reader, end_all, held_port
+from tests.gateway.kit import ROOT, held_port
+from tests.transcript import Reader, end_all
 
 WALK = (ROOT / "docs" / "fleet.md").read_text()
 PORTS = (8001, 8002, 8081, 8082, 8091, 8092)

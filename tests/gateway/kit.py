@@ -121,8 +121,17 @@ def open_files(pid: int) -> list[str]:
     return found
 
 
+def held_port(stack: ExitStack) -> int:
+    """Return a port that stays free for a program: bound here, but not listened on."""
+    held = stack.enter_context(socket.socket())
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    port: int = held.getsockname()[1]
+    return port
+
+
 def free_port() -> int:
-    """Return a port that nothing listens on."""
+    """Return a port that nothing listens on, for programs that cannot have one that is held."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]
         return port

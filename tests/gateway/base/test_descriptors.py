@@ -5,12 +5,13 @@ import resource
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from gateway.base import descriptors
-from tests.gateway.kit import ROOT, rules, wait_for
+from tests.gateway.kit import DEADLINE, ROOT, held_port, rules, wait_for
 
 
 @pytest.mark.parametrize(
@@ -37,29 +38,39 @@ def test_a_gateway_without_standard_streams(workers: str, tmp_path: Path) -> Non
     """No socket gets their numbers, which libuv does not close; nor does the log go into one."""
     config = tmp_path / "gateway.yaml"
     config.write_text(rules(9))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    given = {"GATEWAY_CONFIG": str(config), "GATEWAY_PORT": str(port), "GATEWAY_ADMIN_PORT": "0"}
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", 'exec "$0" -m gateway 0<&- 1>&- 2>&-', sys.executable],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "GATEWAY_WORKERS": workers, **given},
-    )
+    with ExitStack() as held:
+        port = held_port(held)
+        given = {
+            "GATEWAY_CONFIG": str(config),
+            "GATEWAY_PORT": str(port),
+            "GATEWAY_ADMIN_PORT": "0",
+        }
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", 'exec "$0" -m gateway 0<&- 1>&- 2>&-', sys.executable],
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "GATEWAY_CONFIG": str(config),
+                "GATEWAY_WORKERS": workers,
+                **given,
+            },
+        )
 
-    def status() -> bytes | None:
-        assert process.poll() is None
+        def status() -> bytes | None:
+            assert process.poll() is None
+            try:
+                with socket.create_connection(("127.0.0.1", port), DEADLINE) as client:
+                    client.sendall(b"GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                    return b"".join(iter(lambda: client.recv(65536), b"")).partition(b"\r\n")[0]
+            except ConnectionError:
+                return None
+
         try:
-            with socket.create_connection(("127.0.0.1", port), 5) as client:
-                client.sendall(b"GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-                return b"".join(iter(lambda: client.recv(65536), b"")).partition(b"\r\n")[0]
-        except ConnectionError:
-            return None
-
-    try:
-        assert wait_for(status).startswith(b"HTTP/1.1 404")
-        assert wait_for(status).startswith(b"HTTP/1.1 404")
-        process.terminate()
-        assert process.wait(30) == 0
-    finally:
-        process.kill()
-        process.wait()
+            for _ in range(2):
+                assert wait_for(status).startswith(b"HTTP/1.1 404")
+            process.terminate()
+            assert process.wait(DEADLINE) == 0
+        finally:
+            process.kill()
+            process.wait()

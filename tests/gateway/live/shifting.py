@@ -10,14 +10,14 @@ from tests.gateway.kit import Program, Script, Scripted
 from tests.gateway.talk import Answer, Reader, Writer, get, soon
 
 
-def rules(api: str, old: int, new: int, first: str = "", *, top: str = "", more: str = "") -> str:
+def rules(api: str, old: int, new: int, first: str = "", *, top: str = "", of_new: str = "") -> str:
     """Rules in which version 1 has a service of its own, and `first` beside it."""
     return f"""
 {top}
 clients: {{ by: [ {{ header: X-Client }} ] }}
 services:
-  old: {{ targets: ["http://127.0.0.1:{old}"]{more} }}
-  new: {{ targets: ["http://127.0.0.1:{new}"]{more} }}
+  old: {{ targets: ["http://127.0.0.1:{old}"] }}
+  new: {{ targets: ["http://127.0.0.1:{new}"]{of_new} }}
 apis:
   {api}:
     upstream_path: /person

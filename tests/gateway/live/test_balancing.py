@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import ExitStack
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.gateway.kit import (
     Scripted,
     StartGateway,
     StartUpstream,
-    free_port,
+    held_port,
     wait_for,
 )
 from tests.gateway.talk import Reader, Writer, ask, connect
@@ -106,8 +107,9 @@ async def test_target_down_has_the_reason(
 
 async def test_target_down_has_the_error_of_the_connection(reloaded: StartGateway) -> None:
     more = "health: { path: /readyz, interval: 0.05, down_after: 1 }"
-    program = reloaded(house([free_port()], more))
-    (down, *_) = await asyncio.to_thread(wait_for, lambda: program.log("target_down"))
+    with ExitStack() as held:
+        program = reloaded(house([held_port(held)], more))
+        (down, *_) = await asyncio.to_thread(wait_for, lambda: program.log("target_down"))
     assert "refused" in down["reason"].lower()
 
 

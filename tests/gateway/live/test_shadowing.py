@@ -170,7 +170,7 @@ async def test_a_service_that_never_answers(lane: Lane, upstream: StartUpstream)
         await reader.read()
 
     new = await upstream(silent)
-    lane.lead(old.port, new.port, shadow(), more=", timeouts: { first_byte: 0.2 }")
+    lane.lead(old.port, new.port, shadow(), of_new=", timeouts: { first_byte: 0.2 }")
     for _ in range(40):
         assert (await lane.get()).status == 200
     now = await lane.found(lambda now: now["compared"] + sum(now["shed"].values()) == 40)

@@ -5,6 +5,7 @@ import json
 import signal
 import time
 from asyncio import StreamReader, StreamWriter
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.gateway.talk import Answer, ask, connect, get, soon
 CODE = """\
 import os, re, signal, sys, time
 from decimal import Decimal
+from pathlib import Path
 
 class Odd:
     pass
@@ -22,6 +24,7 @@ class Odd:
 def up(value):
     match value:
         case "backtrack":
+            Path(__file__).with_name(f"{os.getpid()}.backtracks").touch()
             return bool(re.match(r"(a+)+$", "a" * 40 + "b"))
         case "exit":
             sys.exit()
@@ -49,7 +52,7 @@ def up(value):
         case "pid":
             return os.getpid()
         case "slow pid":
-            time.sleep(0.3)
+            time.sleep(1)
             return os.getpid()
     return value
 
@@ -89,24 +92,16 @@ def descriptors(process: int) -> list[Path]:
     return [*Path(f"/proc/{process}/fd").iterdir()]
 
 
-def body_of(value: object, **beside: object) -> bytes:
+def body_of(value: object, path: str = "/v1/a", **beside: object) -> bytes:
     body = json.dumps({"a": value, **beside}).encode()
     fields = "Content-Type: application/json", f"Content-Length: {len(body)}"
-    return ask("POST /v1/a", *fields, body=body)
+    return ask(f"POST {path}", *fields, body=body)
 
 
-async def post(to: Program, value: object, **beside: object) -> Answer:
+async def post(to: Program, value: object, path: str = "/v1/a", **beside: object) -> Answer:
     async with connect(to) as client:
-        client.send(body_of(value, **beside))
+        client.send(body_of(value, path, **beside))
         return await client.answer()
-
-
-async def leave(to: Program, value: object) -> None:
-    """Send a body, and leave while a function has it."""
-    async with connect(to) as client:
-        client.send(body_of(value))
-        await asyncio.sleep(0.1)
-        client.cut()
 
 
 @pytest.mark.parametrize("limit", [", timeout: 0.5", ""], ids=["process", "worker"])
@@ -147,11 +142,10 @@ async def test_a_time_limit_holds_in_c_code(
     await asyncio.sleep(0.1)
     begin = time.monotonic()
     assert (await get(program, "GET /v1/b")).status == 404
-    assert time.monotonic() - begin < 3
-    for answer in await asyncio.gather(*slow):
+    assert time.monotonic() - begin < 10
+    for answer in await asyncio.gather(*slow):  # the function itself takes hours
         assert answer.status == 400
         assert b"the Python functions took longer than 0.6 s" in answer.body
-    assert time.monotonic() - begin < 6  # the function itself takes longer than a test may
     await soon(lambda: "took longer than 0.6 s, in slow:up" in causes(program))
     assert (await post(program, "fine")).status == 200
 
@@ -184,6 +178,24 @@ async def test_the_processes_of_functions_end_with_the_gateway(
     await soon(is_gone)
 
 
+LEFT = """
+services: {{ s: {{ targets: ["http://127.0.0.1:{port}"] }} }}
+apis:
+  patient:
+    endpoints: [ {{ path: "/v{{version}}/a", version: {{ in: path }} }} ]
+    versions: {{ "1": {{ via: "2" }}, "2": {{ service: s }} }}
+    conversions:
+      - between: ["1", "2"]
+        changes: [ python: {{ field: a, up: "slow:up", down: "slow:down", timeout: 30 }} ]
+  hasty:
+    endpoints: [ {{ path: "/v{{version}}/hasty", version: {{ in: path }} }} ]
+    versions: {{ "1": {{ via: "2" }}, "2": {{ service: s }} }}
+    conversions:
+      - between: ["1", "2"]
+        changes: [ python: {{ field: a, up: "slow:up", down: "slow:down", timeout: 1 }} ]
+"""
+
+
 async def test_clients_that_leave_end_no_process_of_functions(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
 ) -> None:
@@ -193,8 +205,7 @@ async def test_clients_that_leave_end_no_process_of_functions(
     """
     (tmp_path / "slow.py").write_text(CODE)
     service = await upstream(echo)
-    rules = RULES.format(port=service.port, limit=", timeout: 1")
-    program = gateway(rules, PYTHONPATH=f"{ROOT}:{tmp_path}")
+    program = gateway(LEFT.format(port=service.port), PYTHONPATH=f"{ROOT}:{tmp_path}")
 
     async def processes() -> set[int]:
         service.requests.clear()
@@ -205,12 +216,21 @@ async def test_clients_that_leave_end_no_process_of_functions(
 
     begun = await processes()
     assert len(begun) == 4
-    for _ in range(3):
-        await asyncio.gather(*(leave(program, "slow pid") for _ in range(8)))
+    for _ in range(2):
+        async with AsyncExitStack() as clients:
+            for _ in range(8):
+                client = await clients.enter_async_context(connect(program))
+                client.send(body_of("slow pid"))
+                clients.callback(client.cut)
+            await asyncio.sleep(0.1)
     assert await processes() == begun
-    await asyncio.gather(*(leave(program, "backtrack") for _ in range(16)))
+    async with AsyncExitStack() as clients:
+        for _ in range(16):  # as many as there are threads for functions
+            client = await clients.enter_async_context(connect(program))
+            client.send(body_of("backtrack", "/v1/hasty"))
+            clients.callback(client.cut)
+        await soon(lambda: len([*tmp_path.glob("*.backtracks")]) == 4)
     await asyncio.sleep(0.2)  # until it is noticed that they have left
-    begin = time.monotonic()
-    assert (await post(program, "fine")).status == 200  # after 2 s, as two changes have 1 s each
-    assert time.monotonic() - begin < 5
+    # It is refused after 5 s without a free process, and at once without a thread.
+    assert (await post(program, "fine")).status == 200
     assert not begun & await processes()

@@ -3,12 +3,12 @@
 import json
 import re
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import pytest
 
 from tests.gateway.collector import Collector, collecting
-from tests.gateway.kit import Scripted, StartGateway, StartUpstream, free_port, rules
+from tests.gateway.kit import Scripted, StartGateway, StartUpstream, held_port, rules
 from tests.gateway.live.bounds import metric
 from tests.gateway.talk import Reader, Writer, ask, connect, reply, soon
 
@@ -95,9 +95,9 @@ async def test_every_step_of_a_request(
 
 
 async def test_what_fails(gateway: StartGateway, upstream: StartUpstream) -> None:
-    with collecting() as collector:
+    with collecting() as collector, ExitStack() as held:
         program = gateway(
-            rules(free_port()) + f'tracing: {{ endpoint: "{collector.url}", ratio: 1 }}\n'
+            rules(held_port(held)) + f'tracing: {{ endpoint: "{collector.url}", ratio: 1 }}\n'
         )
         async with connect(program) as client:
             client.send(ask("GET /v1/person"))
@@ -250,18 +250,23 @@ async def test_a_collector_that_is_gone_and_comes_back(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """Meanwhile requests are answered, and lost spans are counted; nothing is logged."""
-    service, port = await upstream(OK), free_port()
-    program = gateway(f'{rules(service.port)}tracing: {{ endpoint: "http://127.0.0.1:{port}" }}\n')
-    async with connect(program) as client:
-        client.send(ask("GET /v2/person"))
-        assert (await client.answer()).status == 200
-        await soon(lambda: metric(program, 'gateway_spans_dropped_total{reason="collector"}') == 2)
-        assert not program.log("log")
-
-        def came(collector: Collector) -> bool:
-            return bool(collector.named("GET /v{version}/person"))
-
-        with collecting(port) as collector:
+    with ExitStack() as held:
+        service, port = await upstream(OK), held_port(held)
+        program = gateway(
+            f'{rules(service.port)}tracing: {{ endpoint: "http://127.0.0.1:{port}" }}\n'
+        )
+        async with connect(program) as client:
             client.send(ask("GET /v2/person"))
             assert (await client.answer()).status == 200
-            await soon(lambda: came(collector))
+            await soon(
+                lambda: metric(program, 'gateway_spans_dropped_total{reason="collector"}') == 2
+            )
+            assert not program.log("log")
+
+            def came(collector: Collector) -> bool:
+                return bool(collector.named("GET /v{version}/person"))
+
+            with collecting(port) as collector:
+                client.send(ask("GET /v2/person"))
+                assert (await client.answer()).status == 200
+                await soon(lambda: came(collector))

@@ -12,6 +12,7 @@ import pytest
 
 from gateway.base import function_process
 from gateway.base.errors import FaultCode, FaultError
+from gateway.conversion.chain import BodyConversion
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats.body_format import described
 from gateway.http.cooperative import Step
@@ -95,10 +96,10 @@ async def test_those_that_cannot_be_ended_are_bounded(monkeypatch: pytest.Monkey
     assert await timed_conversion.run(lambda _: b"again", 10) == b"again"
 
 
-async def test_a_body_by_the_rules(tmp_path: Path) -> None:
-    """The loop goes on meanwhile, and the refusal is that of a body that does not fit."""
-    (tmp_path / "slow_code.py").write_text(CODE)
-    change = {"up": "slow_code:forever", "down": "slow_code:back", "timeout": 0.5}
+def conversions(folder: Path, seconds: float) -> tuple[BodyConversion, BodyConversion]:
+    """Return the conversions of two links, each with a function of this time limit."""
+    (folder / "slow_code.py").write_text(CODE)
+    change = {"up": "slow_code:forever", "down": "slow_code:back", "timeout": seconds}
     api = {
         "versions": {"1": {"via": "2"}, "2": {"service": "new"}},
         "conversions": [
@@ -109,7 +110,7 @@ async def test_a_body_by_the_rules(tmp_path: Path) -> None:
     }
     services = {"new": {"targets": ["http://127.0.0.1:8002"]}}
     rules = json.dumps({"services": services, "apis": {"a": api}}).encode()
-    found = load(rules, "rules.yaml", {}, tmp_path).router.find("/v1/a")
+    found = load(rules, "rules.yaml", {}, folder).router.find("/v1/a")
     assert found is not None
     (route,) = (one for one in found[0].routes.values() if one.request is not None)
     assert route.request is not None
@@ -118,8 +119,14 @@ async def test_a_body_by_the_rules(tmp_path: Path) -> None:
     down = route.response.for_response("GET", 200)
     assert up is not None
     assert down is not None
+    return up, down
+
+
+async def test_a_request_body_over_the_limit_is_refused_and_the_loop_goes_on(
+    tmp_path: Path,
+) -> None:
+    up, _ = conversions(tmp_path, 0.5)
     assert up.timeout == 1.0
-    room = ConversionShare(1000, 1000)
     turns = 0
 
     async def turn() -> None:
@@ -129,12 +136,20 @@ async def test_a_body_by_the_rules(tmp_path: Path) -> None:
             await asyncio.sleep(0.01)
 
     turning = asyncio.create_task(turn())
+    room = ConversionShare(1000, 1000)
     with pytest.raises(FaultError) as caught:
         await body_conversion.convert_request_body(b'{"a":1}', described(JSON_TYPE), up, room)
     turning.cancel()
     assert turns > 3
     assert caught.value.fault.code is FaultCode.UNCONVERTIBLE_REQUEST
     assert "longer than 1 s" in caught.value.fault.detail
+    room.release()
+    await ended()
+
+
+async def test_a_response_body_within_the_limit_is_converted(tmp_path: Path) -> None:
+    _, down = conversions(tmp_path, DEADLINE)
+    room = ConversionShare(1000, 1000)
     response = CapturedResponse(200, JSON_TYPE, b'{"a":1}')
     converted, _ = await body_conversion.convert_response_body(response, down, room)
     assert converted == b'{"a":{"long":1}}'
@@ -166,23 +181,23 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize(
-    ("line", "reason"),
+    ("line", "seconds", "reason"),
     [
-        ("time.sleep(60)", "the Python module 'late' is not imported within 0.5 s"),
-        ("os._exit(1)", "the Python module 'late' is not imported: the process has ended"),
+        ("time.sleep(60)", 3, "is not imported within 3 s"),
+        ("os._exit(1)", DEADLINE, "is not imported: the process has ended"),
     ],
 )
 async def test_a_module_that_is_not_imported_in_time_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, reason: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, seconds: float, reason: str
 ) -> None:
     code = f"import os, sys, time\nif 'gateway.base.function_child' in sys.modules:\n    {line}\n"
     (tmp_path / "late.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(function_process, "_modules", {"late": None})
-    monkeypatch.setattr(function_process, "_START", 0.5)
+    monkeypatch.setattr(function_process, "_START", seconds)
     with pytest.raises(FaultError) as caught:
         await timed_conversion.run(lambda _: b"", 10)
     assert caught.value.fault.code is FaultCode.OVERLOADED
     assert "cannot be started" in caught.value.fault.detail
-    assert caught.value.cause == reason
+    assert caught.value.cause == f"the Python module 'late' {reason}"
     await ended()
