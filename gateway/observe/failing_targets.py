@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
-from gateway.http.upstream.pool import Balancer, TargetState
-from gateway.http.upstream.service import Service
+from gateway.http.upstream.pool import TargetHealth, TargetState, state_of
+from gateway.http.upstream.service import Service, Target
 from gateway.observe import log
 
 # Seconds between two looks; an ejection lasts longer.
@@ -39,8 +39,10 @@ ReportTargets = Callable[[list[FailingTarget]], None]
 class TargetWatch:
     """Reports the targets that fail, and logs when one begins to and when one is well again."""
 
-    def __init__(self, balancer: Callable[[Service], Balancer], report: ReportTargets) -> None:
-        self._balancer = balancer
+    def __init__(
+        self, healths: Callable[[Service], Mapping[Target, TargetHealth]], report: ReportTargets
+    ) -> None:
+        self._healths = healths
         self._report = report
         self._known: dict[tuple[str, str], FailingTarget] = {}
 
@@ -53,18 +55,18 @@ class TargetWatch:
         """Report and log what has changed since the last look.
 
         Args:
-            now: the time of the balancers, in seconds.
+            now: the time, in monotonic seconds.
         """
         found: dict[tuple[str, str], FailingTarget] = {}
         for service in services:
-            balancer = self._balancer(service)
+            healths = self._healths(service)
             for target in service.targets:
-                state = balancer.state_of(target, now)
+                state = state_of(service, healths.get(target), now)
                 if state is not None:
                     key = service.name, target.authority
                     known = self._known.get(key)
                     since = clock if known is None else known.since
-                    health = balancer.healths[target]
+                    health = healths[target]
                     error = health.cause.removeprefix(f"{target.authority}: ")
                     if state == "down":
                         error = f"health check: {health.down_cause}"

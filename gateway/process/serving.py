@@ -75,7 +75,7 @@ class Serving:
         )
         self._other_listeners: dict[int, socket.socket] = {}
         self._standing_in: dict[int, Acceptor] = {}
-        self._watch = TargetWatch(self._pool.balancer, report)
+        self._watch = TargetWatch(self._pool.healths, report)
         self._checks = HealthChecks(self._pool, log.health, tasks.start)
         self._checks.follow(self._pipeline.snapshot.services.values())
 

@@ -1,13 +1,13 @@
 """The pool: sends each request to a target of a service, over a kept or a new connection.
 
-`Balancer` chooses the available target with the fewest requests in flight. A target that fails
+`choose` returns the available target with the fewest requests in flight. A target that fails
 several times in a row gets no requests for a period (passive ejection, as in Envoy's outlier
 detection), and then a single trial request (half open); another failure doubles the period. The
 last available target is never ejected, so that clients see the failures of a backend. Targets that
 active health checks find down get no requests either.
 
 `TargetConnections` keeps and opens the connections to one target, `ConcurrencyLimiter` bounds the
-requests in flight to one service, and `Pool` combines the three.
+requests in flight to one service, and `ServicePool` is the state of one service between requests.
 """
 
 import asyncio
@@ -73,102 +73,6 @@ class TargetHealth:
     def available(self, now: float) -> bool:
         """Whether a request may be sent to the target."""
         return not self.down and now >= self.ejected_until and not self.trial
-
-
-@dataclass(slots=True)
-class Balancer:
-    """Chooses among the targets of one service; callers pass the time `now`, in seconds."""
-
-    service: Service
-    healths: dict[Target, TargetHealth] = field(default_factory=dict)
-    turn: int = 0
-
-    def choose(self, now: float, tried: Collection[Target] = ()) -> Target | None:
-        """Return the target to send a request to, or None if none is available."""
-        targets = self.service.targets
-        if len(targets) == 1:
-            only = targets[0]
-            if tried:
-                return None
-            known = self.healths.get(only)
-            if known is not None and known.ejected_until == 0.0 and not known.down:
-                return only  # the fast path for a healthy single target
-            return only if self.health_of(only).available(now) else None
-        self.turn += 1
-        best: Target | None = None
-        least = 0
-        for step in range(len(targets)):
-            target = targets[(self.turn + step) % len(targets)]
-            health = self.health_of(target)
-            if target in tried or not health.available(now):
-                continue
-            if best is None or health.in_flight < least:
-                best, least = target, health.in_flight
-        return best
-
-    def health_of(self, target: Target) -> TargetHealth:
-        """Return the health of a target."""
-        health = self.healths.get(target)
-        if health is None:
-            health = self.healths[target] = TargetHealth()
-        return health
-
-    def forget(self, targets: Collection[Target]) -> None:
-        """Forget the health of all other targets, except those with requests in flight."""
-        self.healths = {
-            target: health
-            for target, health in self.healths.items()
-            if target in targets or health.in_flight
-        }
-
-    def began(self, target: Target) -> None:
-        """Record that a request was sent to a target."""
-        health = self.healths.get(target) or self.health_of(target)
-        health.in_flight += 1
-        health.trial = health.ejected_until > 0
-
-    def ended(self, target: Target, now: float, *, failed: bool | None, cause: str = "") -> None:
-        """Record the end of a request.
-
-        Args:
-            target: the target that it was sent to.
-            now: the time.
-            failed: whether the target failed; None if the request shows nothing of it.
-            cause: what failed, for the log.
-        """
-        health = self.healths[target]
-        health.in_flight -= 1
-        health.trial = False
-        if failed is None:
-            return
-        if not failed:
-            health.failures = 0
-            health.ejected_until = health.seconds = 0.0
-            return
-        health.failures += 1
-        health.failed, health.cause = now, cause
-        ejection = self.service.ejection
-        if health.ejected_until or health.failures >= ejection.failures:
-            self._eject(health, ejection, now)
-
-    def state_of(self, target: Target, now: float) -> TargetState | None:
-        """Return how a target is unwell; None if it is well, or nothing is known of it."""
-        health = self.healths.get(target)
-        if health is None:
-            return None
-        if health.down:
-            return "down"
-        if not health.ejected_until and health.failures < self.service.ejection.failures:
-            return None
-        if now - max(health.failed, health.ejected_until) > _KNOWN_SECONDS:
-            return None
-        return "ejected" if health.ejected_until else "failing"
-
-    def _eject(self, health: TargetHealth, ejection: Ejection, now: float) -> None:
-        others = (self.health_of(target) for target in self.service.targets)
-        if any(other is not health and other.available(now) for other in others):
-            health.seconds = min(max(ejection.seconds, health.seconds * 2), ejection.longest)
-            health.ejected_until = now + health.seconds
 
 
 # The maximum number of connections to a target that are opened at a time.
@@ -392,59 +296,61 @@ class ConcurrencyLimiter:
         patience: the maximum time that a request may wait, in seconds.
 
     Attributes:
-        slow: those whose slow clients keep the service waiting, and so a slot.
+        free: the number of free places; hot code takes one itself.
+        waiting: the waiting requests; hot code gives a place back itself if there are none.
+        slow: the slow clients that keep the service waiting, and so a place.
     """
 
     def __init__(self, limit: int, line: int, patience: float) -> None:
+        self.free = limit
         self._limit = limit
         self._line = line
         self._patience = patience
-        self._inside = 0
-        self._waiting = FairQueue[None]()
-        self.slow = SlowClients(limit // _SPARED_SHARE, lambda: self._waiting)
+        self.waiting = FairQueue[None]()
+        self.slow = SlowClients(limit // _SPARED_SHARE, lambda: self.waiting)
 
     @property
     def half_full(self) -> bool:
         """Whether half of the limit is used, which leaves no room for background requests."""
-        return self._inside * 2 >= self._limit
+        return self.free * 2 <= self._limit
 
     def entered(self) -> bool:
-        """Take a slot if one is free; return whether one was."""
-        if self._inside >= self._limit:
+        """Take a place if one is free; return whether one was."""
+        if not self.free:
             return False
-        self._inside += 1
+        self.free -= 1
         return True
 
     async def enter(self, network: str) -> None:
-        """Take a slot, and wait for it if none is free.
+        """Take a place, and wait for it if none is free.
 
         Raises:
-            FaultError: too many requests wait already, or no slot became free in time.
+            FaultError: too many requests wait already, or no place became free in time.
         """
         if self.entered():
             return
-        full = len(self._waiting) >= self._line
-        if full and not self._waiting.displace(network, overloaded()):
+        full = len(self.waiting) >= self._line
+        if full and not self.waiting.displace(network, overloaded()):
             raise overloaded()
-        place = self._waiting.join(network)
+        place = self.waiting.join(network)
         self.slow.make_way()
         try:
             async with asyncio.timeout(self._patience):
                 await place
         except BaseException as error:
             if place.done() and not place.cancelled() and place.exception() is None:
-                self.leave()  # the slot was granted just as the wait ended
+                self.leave()  # the place was granted just as the wait ended
             else:
-                self._waiting.leave(network, place)
+                self.waiting.leave(network, place)
             if isinstance(error, TimeoutError):
                 raise overloaded() from None
             raise
 
     def leave(self) -> None:
-        """Release a slot, or pass it to the next waiting request."""
-        place = self._waiting.pop() if self._waiting.size else None
+        """Release a place, or pass it to the next waiting request."""
+        place = self.waiting.pop() if self.waiting.size else None
         if place is None:
-            self._inside -= 1
+            self.free += 1
         else:
             place.set_result(None)
 
@@ -460,13 +366,129 @@ _ARRIVING_SHARE = 0.25
 
 @dataclass(slots=True)
 class ServicePool:
-    """The state of one service between requests: balancer, limiters and retry budget."""
+    """The state of one service between requests.
+
+    Attributes:
+        healths: the health of its targets, as far as they got requests.
+        turn: the number of choices among several targets.
+        limiter: bounds the requests in flight.
+        arriving: bounds the request bodies that arrive slowly while half of the places are taken.
+        retries: the retries that are left.
+    """
 
     service: Service
-    balancer: Balancer
     limiter: ConcurrencyLimiter
     arriving: ConcurrencyLimiter
+    healths: dict[Target, TargetHealth] = field(default_factory=dict)
+    turn: int = 0
     retries: float = _RETRY_RESERVE
+
+
+def service_pool(service: Service, healths: dict[Target, TargetHealth]) -> ServicePool:
+    """Return the state of a service, with the known health of targets."""
+    capacity = service.capacity
+    few = max(1, int(capacity.in_flight * _ARRIVING_SHARE))
+    return ServicePool(
+        service,
+        ConcurrencyLimiter(capacity.in_flight, capacity.queue, capacity.patience),
+        ConcurrencyLimiter(few, capacity.queue, capacity.patience),
+        healths,
+    )
+
+
+def choose(pool: ServicePool, now: float, tried: Collection[Target] = ()) -> Target | None:
+    """Return the target to send a request to at the time `now`, in seconds, or None."""
+    targets = pool.service.targets
+    if len(targets) == 1:
+        only = targets[0]
+        if tried:
+            return None
+        known = pool.healths.get(only)
+        if known is not None and known.ejected_until == 0.0 and not known.down:
+            return only  # the fast path for a healthy single target
+        return only if health_of(pool, only).available(now) else None
+    pool.turn += 1
+    best: Target | None = None
+    least = 0
+    for step in range(len(targets)):
+        target = targets[(pool.turn + step) % len(targets)]
+        health = health_of(pool, target)
+        if target in tried or not health.available(now):
+            continue
+        if best is None or health.in_flight < least:
+            best, least = target, health.in_flight
+    return best
+
+
+def health_of(pool: ServicePool, target: Target) -> TargetHealth:
+    """Return the health of a target."""
+    health = pool.healths.get(target)
+    if health is None:
+        health = pool.healths[target] = TargetHealth()
+    return health
+
+
+def forget(pool: ServicePool, targets: Collection[Target]) -> None:
+    """Forget the health of all other targets, except those with requests in flight."""
+    pool.healths = {
+        target: health
+        for target, health in pool.healths.items()
+        if target in targets or health.in_flight
+    }
+
+
+def begin(pool: ServicePool, target: Target) -> None:
+    """Record that a request was sent to a target."""
+    health = pool.healths.get(target) or health_of(pool, target)
+    health.in_flight += 1
+    health.trial = health.ejected_until > 0
+
+
+def end(
+    pool: ServicePool, target: Target, now: float, *, failed: bool | None, cause: str = ""
+) -> None:
+    """Record the end of a request.
+
+    Args:
+        target: the target that it was sent to.
+        now: the time.
+        failed: whether the target failed; None if the request shows nothing of it.
+        cause: what failed, for the log.
+    """
+    health = pool.healths[target]
+    health.in_flight -= 1
+    health.trial = False
+    if failed is None:
+        return
+    if not failed:
+        health.failures = 0
+        health.ejected_until = health.seconds = 0.0
+        return
+    health.failures += 1
+    health.failed, health.cause = now, cause
+    ejection = pool.service.ejection
+    if health.ejected_until or health.failures >= ejection.failures:
+        _eject(pool, health, ejection, now)
+
+
+def state_of(service: Service, health: TargetHealth | None, now: float) -> TargetState | None:
+    """Return how a target is unwell; None if it is well, or nothing is known of it."""
+    if health is None:
+        return None
+    if health.down:
+        return "down"
+    if not health.ejected_until and health.failures < service.ejection.failures:
+        return None
+    if now - max(health.failed, health.ejected_until) > _KNOWN_SECONDS:
+        return None
+    return "ejected" if health.ejected_until else "failing"
+
+
+def _eject(pool: ServicePool, health: TargetHealth, ejection: Ejection, now: float) -> None:
+    others = (health_of(pool, target) for target in pool.service.targets)
+    if any(other is not health and other.available(now) for other in others):
+        health.seconds = min(max(ejection.seconds, health.seconds * 2), ejection.longest)
+        health.ejected_until = now + health.seconds
 
 
 class Pool:
@@ -481,7 +503,7 @@ class Pool:
     def __init__(self, count: Callable[[str, str], None], batch: WriteBatch) -> None:
         self._count = count
         self._batch = batch
-        self._members: dict[str, ServicePool] = {}
+        self._services: dict[str, ServicePool] = {}
         self._targets: dict[Target, TargetConnections] = {}
         self._bodies = BodyReadAhead()
 
@@ -497,63 +519,64 @@ class Pool:
             FaultError: the service gave no response.
             NoRoomError: the service has no spare capacity for a background request.
         """
-        members = self._members.get(service.name)
-        if members is None or members.service is not service:
-            members = self._service_pool(service)
+        pool = self._services.get(service.name)
+        if pool is None or pool.service is not service:
+            pool = self._service_pool(service)
         if background:
-            return await self._send_in_background(members, request)
+            return await self._send_in_background(pool, request)
         arriving: ArrivingBody | None = None
-        if request.body is not None and members.limiter.half_full:
-            request, arriving = await self._enter_busy(members, request)
-        elif not members.limiter.entered():
-            await self._wait(members, members.limiter, request)
-        balancer = members.balancer
+        if request.body is not None and pool.limiter.half_full:
+            request, arriving = await self._enter_busy(pool, request)
+        elif pool.limiter.free:  # as in `ConcurrencyLimiter.entered`, for speed
+            pool.limiter.free -= 1
+        else:
+            await self._wait(pool, pool.limiter, request)
         tried: tuple[Target, ...] = ()
         refused: FaultError | None = None
         try:
             while True:
-                target = balancer.choose(monotonic(), tried)
-                if target is None or (tried and members.retries < 1):
+                target = choose(pool, monotonic(), tried)
+                if target is None or (tried and pool.retries < 1):
                     raise refused or _unavailable(service)
                 if tried:
-                    members.retries -= 1
-                elif members.retries < _RETRY_RESERVE:
-                    members.retries += _RETRY_SHARE
+                    pool.retries -= 1
+                elif pool.retries < _RETRY_RESERVE:
+                    pool.retries += _RETRY_SHARE
                 tried += (target,)
-                balancer.began(target)
+                begin(pool, target)
                 try:
                     connections = self._targets.get(target) or self._connections(target)
                     response = await connections.send(request, service.timeouts)
                 except ConnectError as error:
                     failed, cause = _is_failure(error), error.cause
-                    balancer.ended(target, monotonic(), failed=failed, cause=cause)
+                    end(pool, target, monotonic(), failed=failed, cause=cause)
                     refused = error.with_traceback(None)  # the traceback refers to this frame
                 except BaseException as other:
                     failed, cause = _is_failure(other), _cause(other)
-                    balancer.ended(target, monotonic(), failed=failed, cause=cause)
+                    end(pool, target, monotonic(), failed=failed, cause=cause)
                     raise
                 else:
-                    response.ended, response.lent = _ended, (members, target, arriving)
-                    response.holders = members.limiter.slow
+                    response.ended, response.lent = _ended, (pool, target, arriving)
+                    response.holders = pool.limiter.slow
                     return response
         except BaseException:
-            members.limiter.leave()
+            pool.limiter.leave()
             if arriving is not None:
                 arriving.leave()
             raise
 
     async def _enter_busy(
-        self, members: ServicePool, request: UpstreamRequest
+        self, pool: ServicePool, request: UpstreamRequest
     ) -> tuple[UpstreamRequest, ArrivingBody | None]:
         """Take a place for a request with a body, and one of the few for bodies still arriving."""
         request = await self._bodies.read(request)
         arriving: ArrivingBody | None = None
         if isinstance(request.body, AsyncIterator):
-            await self._wait(members, members.arriving, request)
-            arriving = ArrivingBody(request.body, members.arriving.slow, members.arriving.leave)
+            await self._wait(pool, pool.arriving, request)
+            arriving = ArrivingBody(request.body, pool.arriving.slow, pool.arriving.leave)
             request = replace(request, body=arriving)
         try:
-            await self._wait(members, members.limiter, request)
+            await self._wait(pool, pool.limiter, request)
         except BaseException:
             if arriving is not None:
                 arriving.leave()
@@ -561,70 +584,65 @@ class Pool:
         return request, arriving
 
     async def _wait(
-        self, members: ServicePool, limiter: ConcurrencyLimiter, request: UpstreamRequest
+        self, pool: ServicePool, limiter: ConcurrencyLimiter, request: UpstreamRequest
     ) -> None:
         if not limiter.entered():
-            self._count("in_flight_waits", members.service.name)
+            self._count("in_flight_waits", pool.service.name)
             network = request.network()
-            if limiter is members.limiter:
-                for target in members.service.targets:
+            if limiter is pool.limiter:
+                for target in pool.service.targets:
                     self._connections(target).make_way(network)
             await limiter.enter(network)
 
     async def _send_in_background(
-        self, members: ServicePool, request: UpstreamRequest
+        self, pool: ServicePool, request: UpstreamRequest
     ) -> StreamedResponse:
-        if members.limiter.half_full:
-            raise NoRoomError(members.service.name)
-        target = members.balancer.choose(monotonic())
+        if pool.limiter.half_full:
+            raise NoRoomError(pool.service.name)
+        target = choose(pool, monotonic())
         if target is None:
-            raise _unavailable(members.service)
-        members.limiter.entered()
-        members.balancer.began(target)
+            raise _unavailable(pool.service)
+        pool.limiter.entered()
+        begin(pool, target)
         try:
-            response = await self._connections(target).send(request, members.service.timeouts)
+            response = await self._connections(target).send(request, pool.service.timeouts)
         except BaseException:
-            _ended_in_background(members, target)
+            _ended_in_background(pool, target)
             raise
-        response.ended = partial(_ended_in_background, members, target)
+        response.ended = partial(_ended_in_background, pool, target)
         return response
 
     def is_down(self, service: Service, target: Target) -> bool:
         """Return whether active health checks have found a target down."""
-        return self._service_pool(service).balancer.health_of(target).down
+        return health_of(self._service_pool(service), target).down
 
     def set_down(self, service: Service, target: Target, *, down: bool, cause: str = "") -> None:
         """Set whether a target is down, and why; such a target gets probes, and no requests."""
-        health = self._service_pool(service).balancer.health_of(target)
+        health = health_of(self._service_pool(service), target)
         health.down, health.down_cause = down, cause
 
-    def balancer(self, service: Service) -> Balancer:
-        """Return the balancer of a service."""
-        return self._service_pool(service).balancer
+    def healths(self, service: Service) -> dict[Target, TargetHealth]:
+        """Return the health of the targets of a service, as far as they got requests."""
+        return self._service_pool(service).healths
 
     def _service_pool(self, service: Service) -> ServicePool:
         # A reload keeps the health of targets, and the limiter if the capacity is unchanged.
-        known = self._members.get(service.name)
+        known = self._services.get(service.name)
         if known is not None and known.service is service:
             return known
-        capacity = service.capacity
-        if known is not None and known.service.capacity == capacity:
-            known.service = known.balancer.service = service
+        if known is not None and known.service.capacity == service.capacity:
+            known.service = service
             return known
-        healths = known.balancer.healths if known is not None else {}
-        limiter = ConcurrencyLimiter(capacity.in_flight, capacity.queue, capacity.patience)
-        few = max(1, int(capacity.in_flight * _ARRIVING_SHARE))
-        arriving = ConcurrencyLimiter(few, capacity.queue, capacity.patience)
-        balancer = Balancer(service, healths)
-        self._members[service.name] = ServicePool(service, balancer, limiter, arriving)
-        return self._members[service.name]
+        made = service_pool(service, {} if known is None else known.healths)
+        self._services[service.name] = made
+        return made
 
     def follow(self, services: Iterable[Service]) -> None:
         """Forget the health of targets that these services no longer have."""
         for service in services:
-            known = self._members.get(service.name)
+            known = self._services.get(service.name)
             if known is not None:
-                known.balancer.forget(service.targets)
+                forget(known, service.targets)
 
     def close(self) -> None:
         """Close every connection."""
@@ -654,22 +672,26 @@ class Pool:
 
 
 def _ended(response: StreamedResponse) -> None:
-    members, target, arriving = response.lent
+    pool, target, arriving = response.lent
     if arriving is not None:
         arriving.leave()
     if response.complete:
-        members.balancer.ended(target, monotonic(), failed=False)
+        end(pool, target, monotonic(), failed=False)
     else:
         failed, cause = _is_failure(response.error), _cause(response.error)
-        members.balancer.ended(target, monotonic(), failed=failed, cause=cause)
-    members.limiter.leave()
+        end(pool, target, monotonic(), failed=failed, cause=cause)
+    limiter = pool.limiter
+    if limiter.waiting.size:
+        limiter.leave()
+    else:  # as in `ConcurrencyLimiter.leave`, for speed
+        limiter.free += 1
 
 
 def _ended_in_background(
-    members: ServicePool, target: Target, _: StreamedResponse | None = None
+    pool: ServicePool, target: Target, _: StreamedResponse | None = None
 ) -> None:
-    members.balancer.ended(target, monotonic(), failed=None)
-    members.limiter.leave()
+    end(pool, target, monotonic(), failed=None)
+    pool.limiter.leave()
 
 
 def _is_failure(error: BaseException | None) -> bool | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.http.upstream.pool import Balancer
+from gateway.http.upstream.pool import begin, end, health_of, service_pool
 from gateway.http.upstream.service import Ejection, Service, Target
 from gateway.observe import failing_targets, log
 from gateway.observe.failing_targets import FailingTarget, TargetWatch
@@ -19,10 +19,10 @@ class Watched:
     """A service whose targets are watched, and what came of that."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.balancer = Balancer(SERVICE)
+        self.pool = service_pool(SERVICE, {})
         self.reported: list[list[FailingTarget]] = []
         self.events: list[tuple[str, str, Any]] = []
-        self.watch = TargetWatch(lambda _: self.balancer, self.reported.append)
+        self.watch = TargetWatch(lambda _: self.pool.healths, self.reported.append)
 
         def event(name: str, level: str = "info", **fields: object) -> None:
             self.events.append((name, level, fields))
@@ -31,8 +31,8 @@ class Watched:
 
     def ended(self, target: Target, now: float, *, failed: bool) -> None:
         """Have a request end, and look at once."""
-        self.balancer.began(target)
-        self.balancer.ended(target, now, failed=failed, cause=f"{target.authority}: refused")
+        begin(self.pool, target)
+        end(self.pool, target, now, failed=failed, cause=f"{target.authority}: refused")
         self.look(now)
 
     def look(self, now: float, *services: Service) -> None:
@@ -81,10 +81,10 @@ def test_a_target_that_is_ejected_later(watched: Watched) -> None:
 
 
 def test_health_checks_log_what_they_find_themselves(watched: Watched) -> None:
-    health = watched.balancer.health_of(A)
+    health = health_of(watched.pool, A)
     health.down, health.down_cause = True, "status 404"
     watched.look(0)
-    watched.balancer.health_of(A).down = False
+    health_of(watched.pool, A).down = False
     watched.look(5)
     assert watched.reported == [
         [FailingTarget("s", "a:1", "down", CLOCK, "health check: status 404")],
@@ -107,7 +107,7 @@ async def test_targets_are_checked_once_a_second(
     services = [SERVICE]
     running = asyncio.create_task(watched.watch.run(lambda: services))
     for number, down in enumerate((True, False), start=1):
-        watched.balancer.health_of(A).down = down
+        health_of(watched.pool, A).down = down
         async with asyncio.timeout(20):
             while len(watched.reported) < number:  # noqa: ASYNC110  # nobody sets an event
                 await asyncio.sleep(0)

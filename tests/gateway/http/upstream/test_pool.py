@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.base.errors import FaultCode, FaultError
-from gateway.http.upstream.pool import Pool
+from gateway.http.upstream.pool import Pool, health_of
 from gateway.http.upstream.service import Capacity, Service, Target
 from gateway.http.upstream.upstream import NoRoomError, UpstreamRequest
 from tests.gateway.kit import Scripted, StartUpstream
@@ -39,7 +39,7 @@ async def test_the_background_leaves_half_of_the_room(upstream: StartUpstream) -
     assert await response.read() == b"ok"
     response.abandon()
     other.abandon()
-    assert pool._service_pool(asked).balancer.health_of(asked.targets[0]).in_flight == 0
+    assert health_of(pool._service_pool(asked), asked.targets[0]).in_flight == 0
     pool.close()
 
 
@@ -47,7 +47,7 @@ async def test_the_background_has_no_effect_on_the_health_of_a_target() -> None:
     with socket.socket() as gone:
         gone.bind(("127.0.0.1", 0))
         asked, pool = service(gone.getsockname()[1]), pool_of()
-        standing = pool._service_pool(asked).balancer.health_of(asked.targets[0])
+        standing = health_of(pool._service_pool(asked), asked.targets[0])
         standing.failures = 3
         with pytest.raises(FaultError) as failed:
             await pool.send(asked, GET, background=True)
@@ -140,7 +140,7 @@ async def test_who_waits_for_a_connection_gives_way_to_another_network() -> None
     with pytest.raises(FaultError, match="overloaded"):
         await many.pop()
     await asyncio.sleep(0)
-    assert not pool._service_pool(asked).limiter._waiting.size
+    assert not pool._service_pool(asked).limiter.waiting.size
     assert pool._connections(asked.targets[0])._waiting.size == 3
     for each in (*many, one):
         each.cancel()
