@@ -11,6 +11,7 @@ from gateway.base.mistakes import Mistakes
 from gateway.base.request import RequestHead
 from gateway.conversion.changes.build_context import ParameterContext
 from gateway.conversion.changes.registry import ParameterConfig
+from gateway.conversion.document import PLAIN
 from gateway.conversion.parameter_change import in_direction, rewrite_query
 from gateway.routing.plan import Plan, plan
 from gateway.routing.snapshot import Snapshot
@@ -65,12 +66,12 @@ def test_the_changes_and_the_statuses() -> None:
     assert found.response.status("POST", 201) == 200
     body = found.request.for_request("POST")
     assert body is not None
-    assert body.convert({"sum": 1}) == {"amount": 1}
+    assert body.convert({"sum": 1}, PLAIN) == {"amount": 1}
     refund = asked(rules("1", "2"), "1", "POST /pay/7/refund").request
     assert refund is not None
     made = refund.made("POST")
     assert made is not None
-    assert made.convert({}) == {"reason": "unknown"}
+    assert made.convert({}, PLAIN) == {"reason": "unknown"}
     back = asked(rules("2", "1"), "2", "POST /payments/7/refunds").request
     assert back is not None
     assert back.drops_body

@@ -35,7 +35,7 @@ from gateway.conversion.steps import BodyStep
 from gateway.conversion.version_step import Direction, VersionLink, carrying, message_steps
 from gateway.proxy.conversion_budget import ConversionShare
 from gateway.proxy.links import offline_link
-from gateway.proxy.message_rewriting import planned_message
+from gateway.proxy.message_conversion import planned_message
 from gateway.proxy.offline_message import OfflineConversion, OfflineMessage, offline_link_mapper
 from gateway.proxy.timed_conversion import run_now
 from gateway.routing.plan import Plan

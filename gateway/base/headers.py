@@ -4,7 +4,7 @@ Field lines are pairs of raw bytes. Their order, case and duplicates are preserv
 """
 
 import re
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from functools import lru_cache
 from typing import Final
 
@@ -104,7 +104,7 @@ _MAX_SPELLINGS = 1024
 # Fields that some services read instead of the method in the request line.
 METHOD_OVERRIDES = frozenset({b"x-http-method", b"x-http-method-override", b"x-method-override"})
 
-# Fields whose presence `HeaderFilter.apply` reports, since the handling of a message depends on it.
+# Fields whose presence `filtered` reports, since the handling of a message depends on it.
 _WATCHED = METHOD_OVERRIDES | DIGESTS | {b"connection", b"date", b"expect", b"vary"}
 _LINKS = frozenset({b"content-location", b"link", b"location", b"set-cookie"})
 _DROPPED: Final = b""
@@ -113,84 +113,82 @@ _MOST_NAMES, _LONGEST_NAME = 1024, 64
 
 
 class FieldNames:
-    """A set of field names with a bounded cache by the name as received.
+    """A set of field names, each with a value, and a bounded cache by the name as received.
 
     Most messages have the same few names, so each spelling is lowered and looked up once.
 
+    Args:
+        names: The names, in lower case.
+        values: The values of these and other names; by default, each name is its own value.
+
     Attributes:
-        names: The names.
-        known: The cache, which hot code reads directly: the name in lower case, or None for a field
-            of another name.
+        known: The cache, which hot code reads directly: the value of a name; None if it has none.
     """
 
-    def __init__(self, names: Set[bytes]) -> None:
-        self.known: dict[bytes, bytes | None] = {}
+    def __init__(self, names: Set[bytes], values: Mapping[bytes, bytes] | None = None) -> None:
         self.names = frozenset(names)
+        self.known: dict[bytes, bytes | None] = {}
+        self._values = {name: name for name in names} if values is None else values
 
     def examine(self, name: bytes) -> bytes | None:
         """Return the cache value of a name, and cache it if there is room."""
-        value = self._value(name.lower())
+        value = self._values.get(name.lower())
         if len(self.known) < _MOST_NAMES and len(name) <= _LONGEST_NAME:
             self.known[name] = value
         return value
 
-    def _value(self, lower: bytes) -> bytes | None:
-        return lower if lower in self.names else None
 
+def watching_filter(names: frozenset[bytes], watch: frozenset[bytes] = frozenset()) -> FieldNames:
+    """Return the actions of `filtered` on header fields, by their names.
 
-class HeaderFilter(FieldNames):
-    """Decides by its name whether a header field is forwarded, dropped or watched.
-
-    In the cache, None forwards a field, an empty name drops it, and any other value is the
-    lower-case name of a watched field, or LINK for all fields that contain links.
+    No value forwards a field, an empty value drops it, and any other value is the lower-case name
+    of a watched field, or LINK for all fields that contain links.
 
     Args:
         names: The fields to drop in addition to the hop-by-hop fields, in lower case.
+        watch: The fields to watch in addition to those that every message is watched for.
     """
+    values = dict.fromkeys(HOP_BY_HOP, _DROPPED) | dict.fromkeys(_LINKS, LINK)
+    values |= {name: name for name in watch | _WATCHED} | dict.fromkeys(names, _DROPPED)
+    return FieldNames(names, values)
 
-    def __init__(self, names: frozenset[bytes], watch: frozenset[bytes] = frozenset()) -> None:
-        super().__init__(names)
-        self._watch = watch | _WATCHED
 
-    def _value(self, lower: bytes) -> bytes | None:
-        if lower in self.names:
-            return _DROPPED
-        if lower in self._watch:
-            return lower
-        if lower in _LINKS:
-            return LINK
-        return _DROPPED if lower in HOP_BY_HOP else None
+header_filter = lru_cache(maxsize=64)(watching_filter)
+"""Returns the same as `watching_filter`; cached, so that filters share their caches."""
 
-    def apply(self, fields: Iterable[tuple[bytes, bytes]]) -> tuple[HeaderFields, list[bytes]]:
-        """Return the fields to forward, and the names of the watched fields that are present.
 
-        Connection is watched where it has options other than close and keep-alive. The fields that
-        it names are dropped as well, except Content-Length, which frames the message (RFC 9110,
-        section 7.6.1).
-        """
-        kept: HeaderFields = []
-        watched: list[bytes] = []
-        named: set[bytes] | None = None
-        known = self.known
-        for line in fields:
-            try:
-                action = known[line[0]]
-            except KeyError:
-                action = self.examine(line[0])
-            if action is None:
+def filtered(
+    fields: Iterable[tuple[bytes, bytes]], actions: FieldNames
+) -> tuple[HeaderFields, list[bytes]]:
+    """Return the fields to forward, and the names of the watched fields that are present.
+
+    Connection is watched where it has options other than close and keep-alive. The fields that it
+    names are dropped as well, except Content-Length, which frames the message (RFC 9110, section
+    7.6.1).
+    """
+    kept: HeaderFields = []
+    watched: list[bytes] = []
+    named: set[bytes] | None = None
+    known = actions.known
+    for line in fields:
+        try:
+            action = known[line[0]]
+        except KeyError:
+            action = actions.examine(line[0])
+        if action is None:
+            kept.append(line)
+        elif action:
+            if action != b"connection":
+                watched.append(action)
                 kept.append(line)
-            elif action:
-                if action != b"connection":
-                    watched.append(action)
-                    kept.append(line)
-                elif line[1] not in _ORDINARY:
-                    watched.append(action)
-                    named = set() if named is None else named
-                    named |= connection_options(line[1])
-        if named is not None:
-            named.discard(b"content-length")  # without it, the end of the body would be unknown
-            kept = [line for line in kept if line[0].lower() not in named]
-        return kept, watched
+            elif line[1] not in _ORDINARY:
+                watched.append(action)
+                named = set() if named is None else named
+                named |= connection_options(line[1])
+    if named is not None:
+        named.discard(b"content-length")  # without it, the end of the body would be unknown
+        kept = [line for line in kept if line[0].lower() not in named]
+    return kept, watched
 
 
 def connection_options(value: bytes) -> set[bytes]:
@@ -201,11 +199,7 @@ def connection_options(value: bytes) -> set[bytes]:
 
 def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) -> HeaderFields:
     """Return the fields to forward: not hop-by-hop, not in `drop`, not named by Connection."""
-    return header_filter(drop).apply(fields)[0]
-
-
-header_filter = lru_cache(maxsize=64)(HeaderFilter)
-"""Returns the filter for a set of names to drop; cached, so that filters share their caches."""
+    return filtered(fields, header_filter(drop))[0]
 
 
 def lookalikes(names: frozenset[bytes]) -> frozenset[bytes]:

@@ -9,11 +9,10 @@ from dataclasses import replace
 from operator import is_
 from typing import NamedTuple
 
-from gateway.conversion.conversion_error import ConversionError, ErrorPlace
-from gateway.conversion.document import PLAIN, Document, JsonForm
+from gateway.conversion.conversion_error import ErrorPlace
 from gateway.conversion.message import Message, QueryStep
 from gateway.conversion.parameter_change import Rewrite, rewrite_fields, rewrite_query
-from gateway.conversion.steps import BodyConverting, Steps, body_steps
+from gateway.conversion.steps import BodyConverting, Steps, body_steps, composed
 from gateway.conversion.version_step import (
     Direction,
     OperationChoice,
@@ -50,10 +49,14 @@ class BodyConversion:
         needs_message: Whether a change needs to know more of the message than its body. The query
             and the header fields are then converted together with the body.
         varies: Whether equal bodies may become bodies that differ.
+        convert: Converts a document. Changes that name fields apply to objects, and in arrays to
+            the elements that are objects; changes of the whole body to whatever they fit. Raises
+            ConversionError for a document that does not fit the declared changes. Its place is
+            where the value came from that does not fit; see `document.within`.
     """
 
     __slots__ = (
-        *("_carrying", "_of_documents", "_steps", "direction", "keeps_unfit", "links"),
+        *("_carrying", "_of_documents", "_steps", "convert", "direction", "keeps_unfit", "links"),
         *("maps_links", "needs_message", "of_request", "timeout", "varies"),
     )
 
@@ -76,6 +79,7 @@ class BodyConversion:
         self._steps: Steps[BodyConverting] = Steps(
             tuple(step.convert for step in steps), tuple(step.origin for step in steps)
         )
+        self.convert: BodyConverting = composed(self._steps)
         carried, fitted = tuple(map(carrying, links)), tuple(map(fitting, links))
         # None in place of itself: a snapshot without cycles is freed with the last reference to it.
         self._carrying: BodyConversion | None = None
@@ -93,24 +97,6 @@ class BodyConversion:
     def of_documents(self) -> "BodyConversion":
         return self if self._of_documents is None else self._of_documents
 
-    def convert(self, document: Document, form: JsonForm = PLAIN) -> Document:
-        """Return the document converted to the other version.
-
-        Args:
-            document: Any JSON value. Changes that name fields apply to objects, and in arrays to
-                the elements that are objects; changes of the whole body to whatever they fit.
-
-        Raises:
-            ConversionError: The document does not fit the declared changes. Its place is where the
-                value came from that does not fit; see `document.within`.
-        """
-        try:
-            for step in self._steps.calls:
-                document = step(document, form)
-        except ConversionError as error:
-            raise self._steps.refused(error, step) from None
-        return document
-
     def origin(self, place: ErrorPlace) -> ErrorPlace:
         """Return the place in the given body that a place of the converted body was made of."""
         return self._steps.origin(place)
@@ -123,6 +109,21 @@ class _Part(NamedTuple):
     loses_body: bool
 
 
+class _Parts(dict[tuple[str, int | None], _Part]):
+    """The parts of a conversion by method and status; a pair that no link names is looked up.
+
+    None stands for requests, and a few methods and statuses for all others.
+    """
+
+    def __missing__(self, key: tuple[str, int | None]) -> _Part:
+        method, status = key
+        if (method, None) not in self:
+            method = _GET if method == "HEAD" else _OTHER_METHOD
+        if (method, status) not in self:
+            status = _SUCCESS if status is not None and is_success(status) else _OTHER_STATUS
+        return self[method, status]
+
+
 class Conversion:
     """The conversion of messages from one version to another, through every link between them.
 
@@ -131,12 +132,13 @@ class Conversion:
         makes_bodies: Whether requests without a body may get one; see `made`.
         goes_beyond_bodies: Whether answers differ in more than bodies, or by more than those.
         shows_message: Whether a change of the query or of header fields needs to know the message.
+        parts: What applies to messages, by their method and status; see `for_response`.
     """
 
     __slots__ = (
-        *("_made", "_parts", "_query_steps", "along", "changes_fields", "changes_query"),
+        *("_made", "_query_steps", "along", "changes_fields", "changes_query"),
         *("changes_status", "direction", "drops_body", "goes_beyond_bodies", "has_operations"),
-        *("links", "makes_bodies", "needs_message", "shows_message", "version_steps"),
+        *("links", "makes_bodies", "needs_message", "parts", "shows_message", "version_steps"),
     )
 
     def __init__(self, links: tuple[VersionLink, ...], direction: Direction) -> None:
@@ -166,11 +168,10 @@ class Conversion:
         known: _Made = {(False,): None}
         named = (link.methods for link in links if link.methods is not None)
         methods = frozenset({_GET, _PATCH, _POST, _OTHER_METHOD}).union(*named)
-        # By method and status; None stands for requests, and a few methods and statuses for all.
-        self._parts: dict[tuple[str, int | None], _Part] = {}
+        self.parts = _Parts()
         for method in methods:
             alike = {kind: self._part(method, status, known) for kind, status in one_of.items()}
-            self._parts |= {(method, status): alike[kind] for status, kind in kinds.items()}
+            self.parts |= {(method, status): alike[kind] for status, kind in kinds.items()}
         self._query_steps = {method: tuple(self._steps_of(method)) for method in methods}
 
     def at(self, path: str) -> "Conversion":
@@ -181,7 +182,7 @@ class Conversion:
 
     def for_request(self, method: str) -> BodyConversion | None:
         """Return the conversion of the body of a request, or None if no change applies to it."""
-        return self._applied(method, None).body
+        return self.parts[method, None].body
 
     def made(self, method: str) -> BodyConversion | None:
         """Return the conversion that makes a body of `{}` for a request without one.
@@ -196,7 +197,7 @@ class Conversion:
         Changes describe bodies of success (2xx). That of a redirect does not describe the resource,
         and that of an error has a structure of its own: both stay, unless their status is listed.
         """
-        return (self._parts.get((method, status)) or self._applied(method, status)).body
+        return self.parts[method, status].body
 
     def status(self, method: str, status: int) -> int:
         if self.changes_status:
@@ -206,15 +207,15 @@ class Conversion:
 
     def loses_body(self, method: str, status: int) -> bool:
         """Return whether a version in between has no body of a response: it is a 204 there."""
-        return self.changes_status and self._applied(method, status).loses_body
+        return self.changes_status and self.parts[method, status].loses_body
 
     def query(self, method: str, query: str | None, message: object = None) -> str | None:
         """Return the converted raw query of a request, or of a LINK; may raise ConversionError."""
-        rewrites = self._applied(method, None).query
+        rewrites = self.parts[method, None].query
         return rewrite_query(query, rewrites, message) if rewrites else query
 
     def query_rewrites(self, method: str) -> tuple[Rewrite, ...]:
-        return self._applied(method, None).query
+        return self.parts[method, None].query
 
     def query_steps(self, method: str) -> tuple[QueryStep, ...]:
         known = self._query_steps
@@ -234,19 +235,8 @@ class Conversion:
         """
         # A switch of protocols and a redirect are no errors; a 304 stands for an answer 200 (RFC
         # 9110, section 15.4.5).
-        rewrites = self._applied(method, _OK if status in _NO_ERRORS else status).headers
+        rewrites = self.parts[method, _OK if status in _NO_ERRORS else status].headers
         return rewrite_fields(fields, rewrites, message) if rewrites else fields
-
-    def _applied(self, method: str, status: int | None) -> _Part:
-        parts = self._parts
-        part = parts.get((method, status))
-        if part is None:
-            if (method, None) not in parts:
-                method = _GET if method == "HEAD" else _OTHER_METHOD
-            if (method, status) not in parts:
-                status = _SUCCESS if status is not None and is_success(status) else _OTHER_STATUS
-            part = parts[method, status]
-        return part
 
     def _part(self, method: str, status: int | None, made: _Made) -> _Part:
         links, lost = applying(self.version_steps, method, status)

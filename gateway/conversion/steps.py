@@ -83,6 +83,23 @@ class Steps(Generic[T]):
         return error.moved(Steps((), self.origins[:index]).origin)
 
 
+def composed(steps: Steps[BodyConverting]) -> BodyConverting:
+    """Return one function that applies all steps of a body."""
+    calls = steps.calls
+    if len(calls) == 1:
+        return calls[0]
+
+    def convert(document: Document, form: JsonForm) -> Document:
+        try:
+            for step in calls:
+                document = step(document, form)
+        except ConversionError as error:
+            raise steps.refused(error, step) from None
+        return document
+
+    return convert
+
+
 def _of_array(keys: Keys, depth: int, steps: Steps[ConversionStep]) -> ConversionStep:
     """Return a step of every object in an array with `depth` further nested arrays.
 

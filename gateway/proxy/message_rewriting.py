@@ -2,65 +2,48 @@
 
 Live traffic and shadows call `rewrite_request` and `rewrite_response`, which drop the fields that
 are not forwarded, convert fields and body, replace the version, and add the fields of this hop.
-`gateway.proxy.offline_message` calls `convert_request` and `convert_response` for the commands
-`convert` and `explain`.
 
 The conversion is always first and the version always last, also in the query (`routing.plan`).
 A conversion is declared on the fields of the version that wrote the message, so it receives them
 unchanged. It may leave a value under a name at which a version is read, by a rename for instance,
 and the receiver would take that value for the version. So the version is written last, when no
 other step can change it.
-
-Most conversions change fields, query and body separately. Where a change moves a value between
-them, or depends on more than a value, they are converted together, version step by version step.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Iterable, Sequence
 from email.utils import formatdate
 from functools import lru_cache
 from time import time
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from aiohttp.http import HttpVersion11
 
 from gateway.base import headers
-from gateway.base.errors import FaultError, unconvertible
+from gateway.base.errors import Fault, FaultCode, FaultError, unconvertible
 from gateway.base.headers import (
     BOUNDED_METHODS,
     LINK,
     FieldLines,
+    FieldNames,
     HeaderFields,
-    HeaderFilter,
+    filtered,
+    watching_filter,
     with_fewer_forwards,
 )
 from gateway.conversion.chain import BodyConversion, Conversion
-from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.entity_tags import CONDITIONS, EntityTags
 from gateway.conversion.formats.body_format import (
-    EMPTY_FORM,
-    STREAMS,
     BodyFormat,
     BodyKind,
     described,
-    is_empty_form,
-    is_stream,
     passes,
 )
-from gateway.conversion.formats.form_body import retyped
-from gateway.conversion.message import Message, QueryStep, QueryWalk
 from gateway.conversion.parameter_change import (
-    QUERY,
-    parse_fields,
-    parse_query,
-    write_fields,
     write_query,
 )
-from gateway.http.client import request_parsing
-from gateway.http.content_coding import LONGEST_ACCEPT_ENCODING, accepted_coding
-from gateway.http.limits import Limits
+from gateway.http.client.message import bodiless
+from gateway.http.content_coding import CODINGS, LONGEST_ACCEPT_ENCODING, accepted_coding
 from gateway.http.upstream.connection import (
-    MAX_HEAD,
-    MOST_FIELDS,
     forwarding_lines,
     known_forwarding_lines,
 )
@@ -68,9 +51,17 @@ from gateway.http.upstream.service import CLIENT_HOST, TARGET_HOST
 from gateway.http.upstream.upstream import RequestBody, UpstreamHead, UpstreamRequest
 from gateway.proxy import body_conversion, compression, cors_fields, links
 from gateway.proxy.conversion_budget import ConversionShare
+from gateway.proxy.message_conversion import (
+    LiveContext,
+    check_request,
+    check_response,
+    convert_fields,
+    convert_request,
+    convert_response,
+    sent_conversion,
+)
 from gateway.proxy.record import Exchange
 from gateway.rollout.shadow import SAFE
-from gateway.routing.links import LinkMapper
 from gateway.routing.plan import Plan, written_target
 
 _VIA: Final = (b"Via", b"1.1 " + headers.PSEUDONYM)
@@ -95,7 +86,6 @@ _CURRENT = frozenset({304, 412})
 _AROUND: Final = len(": \r\n")  # of a header field line
 _OF_BODY = headers.BYTE_FIELDS | {b"content-type"}
 _TYPE = frozenset({b"content-type"})
-_CONVERTED = headers.header_filter(headers.BYTE_FIELDS)
 _JSON = (b"Content-Type", b"application/json")
 _NOTHING = b"{}"
 # To read a member from its class takes ten times as much.
@@ -132,21 +122,21 @@ async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
     message, route, snapshot = exchange.message, plan.route, exchange.snapshot
     given = plan.operation_path or route  # each property of the plan would be a call
     method, converting, returned = exchange.method, given.request, given.response
-    answer = None if returned is None else returned.for_response(method, 200)
+    converts = returned is not None and returned.parts[method, 200].body is not None
     upgrade = exchange.upgrade if message.upgrade else None
-    if upgrade is not None and _converts_messages(plan, method, answer):
+    if upgrade is not None and _converts_messages(plan, method, converts):
         raise FaultError(unconvertible(_WEBSOCKET))
-    tagged, traced = route.tags is not None, exchange.trace_fields != ()
-    fields_filter = snapshot.passed_in_trace if traced else snapshot.passed
-    if tagged or answer is not None:
-        fields_filter = _request_filter(fields_filter.names, answer is not None, tagged)
-    fields, watched = fields_filter.apply(message.raw_headers)
+    tagged, traced = route.tag_key is not None, exchange.trace_fields != ()
+    actions = snapshot.passed_in_trace if traced else snapshot.passed
+    if tagged or converts:
+        actions = _request_filter(actions.names, converts, tagged)
+    fields, watched = filtered(message.raw_headers, actions)
     conversion: BodyConversion | None = None
     target, streamed = plan.target, body is not None and not isinstance(body, bytes)
     if watched:
         exchange.check_fields(watched)
-        if route.tags is not None and not CONDITIONS.isdisjoint(watched):
-            fields = route.tags.conditions(fields)
+        if route.tag_key is not None and not CONDITIONS.isdisjoint(watched):
+            fields = service_conditions(route.tag_key, fields)
         if exchange.has_body and not streamed and b"expect" in watched:  # the body is complete
             fields = headers.end_to_end(fields, _EXPECT)
     if converting is not None:
@@ -157,43 +147,23 @@ async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
         if conversion is not None:
             if b"expect" in watched and streamed:
                 exchange.inform(100, [])
-            context = _LiveContext(method, exchange, plan)
-            together, fields, body = await convert_request(
-                context, converting, fields, kind, body, conversion, room
+            context = LiveContext(method, exchange, plan)
+            target, fields, body = await _converted(
+                context, converting, fields, watched, kind, body, conversion, room
             )
-            if together is not None:
-                path, query = plan.target.partition("?")[0], write_query(together.query)
-                target = written_target(plan.rewrite, path, query)
-            if not headers.DIGESTS.isdisjoint(watched):
-                # No closure: a variable in a cell would slow down every request.
-                dropped = set(watched).difference(name.lower() for name, _ in fields)
-                exchange.count_digests(dropped)
-            if b"expect" in watched:
-                fields = headers.end_to_end(fields, _EXPECT)
         elif converting.changes_fields:
-            context = _LiveContext(method, exchange, plan)
-            fields = convert_fields(context, fields, converting)
+            fields = convert_fields(LiveContext(method, exchange, plan), fields, converting)
         changed = converting.changes_fields or converting.needs_message
         if changed or len(target) > snapshot.limits.target:
-            _check_request(target, fields, snapshot.limits)
+            check_request(target, fields, snapshot.limits)
     if method in BOUNDED_METHODS:
         fields = with_fewer_forwards(fields)
         if method == "OPTIONS":
             fields = cors_fields.for_service(exchange, plan, fields)
     if plan.rewrite is not None:
         fields = plan.rewrite.fields(fields)
-    inherited = _inherited(exchange) if snapshot.trusted_proxies else ()
-    own = b"X-Request-Id: " + exchange.request_id.encode()
-    if inherited:
-        inherited = tuple(line for line in inherited if line[0].lower() != _PREFIX)
-        own += links.prefix_line(exchange, plan)
-    elif route.stripped is not None:
-        own += route.prefix_line or links.prefix_line(exchange, plan)
-    via = _VIA[1] if message.version == HttpVersion11 else b"1.0 " + headers.PSEUDONYM
-    lines = forwarding_lines if inherited else known_forwarding_lines
-    forwarding = lines(exchange.peer, exchange.authority, via, inherited)
     fields += exchange.trace_fields
-    if answer is not None:
+    if converts:
         fields.append(_IDENTITY)  # a content coding would have to be undone for the conversion
         upgrade = None
     elif upgrade is not None:
@@ -207,9 +177,51 @@ async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
         exchange.length if conversion is None else None,
         upgrade,
         exchange.inform,
-        (forwarding, own),
+        _gateway_lines(exchange, plan),
         exchange.network,
     )
+
+
+async def _converted(
+    context: LiveContext,
+    converting: Conversion,
+    fields: HeaderFields,
+    watched: Sequence[bytes],
+    kind: BodyKind,
+    body: RequestBody,
+    conversion: BodyConversion,
+    room: ConversionShare,
+) -> tuple[str, HeaderFields, RequestBody]:
+    """Return target, fields and body of a request whose body is converted; raises FaultError."""
+    exchange, plan = context.exchange, context.plan
+    target = plan.target
+    together, fields, body = await convert_request(
+        context, converting, fields, kind, body, conversion, room
+    )
+    if together is not None:
+        path, query = target.partition("?")[0], write_query(together.query)
+        target = written_target(plan.rewrite, path, query)
+    if not headers.DIGESTS.isdisjoint(watched):
+        exchange.count_digests(set(watched).difference(name.lower() for name, _ in fields))
+    if b"expect" in watched:
+        fields = headers.end_to_end(fields, _EXPECT)
+    return target, fields, body
+
+
+def _gateway_lines(exchange: Exchange, plan: Plan) -> tuple[bytes, bytes]:
+    """Return the lines of the fields that describe the request and this hop to the service."""
+    snapshot, route = exchange.snapshot, plan.route
+    inherited = _inherited(exchange) if snapshot.trusted_proxies else ()
+    own = b"X-Request-Id: " + exchange.request_id.encode()
+    if inherited:
+        inherited = tuple(line for line in inherited if line[0].lower() != _PREFIX)
+        own += links.prefix_line(exchange, plan)
+    elif route.stripped is not None:
+        own += route.prefix_line or links.prefix_line(exchange, plan)
+    is_1_1 = exchange.message.version == HttpVersion11
+    via = _VIA[1] if is_1_1 else b"1.0 " + headers.PSEUDONYM
+    lines = forwarding_lines if inherited else known_forwarding_lines
+    return lines(exchange.peer, exchange.authority, via, inherited), own
 
 
 async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
@@ -222,49 +234,37 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
             the client's version does not have the method.
     """
     status, route, method = response.status, plan.route, exchange.method
-    converting, fields_filter = (plan.operation_path or route).response, route.passed
-    answered, tags = status, None
-    conversion: BodyConversion | None = None
-    declared: BodyConversion | None = None
-    represented: BodyConversion | None = None
+    converting, actions = (plan.operation_path or route).response, route.passed
+    found, answered, altered = _UNCONVERTED, status, False
     body: bytes | AsyncIterator[bytes] | None = None
-    altered = False
     if converting is not None:
         if status == 404 and plan.operation_path is not None:
             links.check_method(exchange, plan)
         if converting.changes_status:
             answered = converting.status(method, status)
-        types = plan.endpoint.media_types
-        declared = converting.for_response(method, status)
-        if not ((types or status >= 400) and passes(response.fields, types, status)):
-            conversion = declared
-        represented = conversion
-        if 200 <= status <= 299:
-            tags = route.tags
-        elif status in _CURRENT:  # they have the tag of a 200, and a 304 all of its fields
-            tags, declared = route.tags, converting.for_response(method, 200)
-            if status == 304:
-                represented = conversion or declared
-        fields_filter = _response_filter(route.overrules, represented is not None, tags is not None)
-    fields, watched = fields_filter.apply(response.fields)
+        found = _response_conversion(converting, plan, method, response)
+        represented, tagged = found.represented is not None, found.tag_key is not None
+        actions = _response_filter(route.overrules, represented, tagged)
+    conversion = found.body
+    fields, watched = filtered(response.fields, actions)
     kept = fields
     if converting is not None:
         if conversion and not (converting.goes_beyond_bodies or bodiless(method, status)):
-            # Most answers.
+            types = plan.endpoint.media_types  # most responses
             body, altered = await _convert_response_body(response, conversion, room, None, types)
         else:
-            context = _LiveContext(method, exchange, plan)
+            context = LiveContext(method, exchange, plan)
             fields, body, altered = await convert_response(
                 context, converting, fields, conversion, response, answered, room
             )
-            altered = altered or (conversion is None and represented is not None)
+            altered = altered or (conversion is None and found.represented is not None)
         if altered and not _OF_UNALTERED.isdisjoint(watched):
             remaining = headers.end_to_end(fields, _OF_UNALTERED)
             kept = remaining if fields is kept else kept
             fields = remaining
             exchange.count_digests(watched)
         if converting.changes_fields or converting.needs_message:
-            _check_response(response, fields)
+            check_response(response, fields)
             fields = cors_fields.for_script(exchange, plan, fields)
     if LINK in watched or fields is not kept:  # a conversion may have made a field of links
         fields = links.map_answer_fields(exchange, plan, fields)
@@ -283,17 +283,11 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
     if plan.endpoint.client_vary:
         vary = plan.endpoint.vary_of(route.version)
     if converting is not None:
-        if tags is not None and b"etag" in watched:
-            weak = declared is not None and declared.varies
-            fields = _tagged(exchange, tags, fields, status, weak=weak)
+        if found.tag_key is not None and b"etag" in watched:
+            fields = _tagged(exchange, found, fields, status)
         if conversion is not None and method in SAFE:
             fields.append(_NO_RANGES)
-        # A 304 has the Vary of the answer that it stands for (RFC 9110, section 15.4.5), of which
-        # it does not tell the media type; an empty body is the same in every coding.
-        if exchange.snapshot.compress and (
-            (conversion and (body != b"" if type(body) is bytes else _takes(method, fields, body)))
-            or (tags and status == 304 and declared)
-        ):
+        if exchange.snapshot.compress and _varies_by_coding(found, method, status, fields, body):
             vary = (*vary, "Accept-Encoding")
     fields = with_common_headers(exchange, fields, watched, vary)
     if exchange.fields:
@@ -304,6 +298,59 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
         # It passes as it came, with its length.
         fields += [line for line in response.fields if line[0].lower() == b"content-length"]
     return answered, fields, body, altered
+
+
+class _ResponseConversion(NamedTuple):
+    """How a response is converted.
+
+    Attributes:
+        body: the conversion of its body; None if the body passes.
+        represented: that of the body which its fields describe: for a 304, of the 200.
+        declared: that of its status, or of the 200 whose tag it has, whatever its media type.
+        tag_key: the key of its entity tag; None if the tag passes or is dropped.
+    """
+
+    body: BodyConversion | None
+    represented: BodyConversion | None
+    declared: BodyConversion | None
+    tag_key: bytes | None
+
+
+_UNCONVERTED: Final = _ResponseConversion(None, None, None, None)
+
+
+def _response_conversion(
+    converting: Conversion, plan: Plan, method: str, response: UpstreamHead
+) -> _ResponseConversion:
+    status, types = response.status, plan.endpoint.media_types
+    body = declared = converting.parts[method, status].body
+    if (types or status >= 400) and passes(response.fields, types, status):
+        body = None
+    represented, tag_key = body, None
+    if 200 <= status <= 299:
+        tag_key = plan.route.tag_key
+    elif status in _CURRENT:  # they have the tag of a 200, and a 304 all of its fields
+        tag_key, declared = plan.route.tag_key, converting.parts[method, 200].body
+        if status == 304:
+            represented = body or declared
+    return _ResponseConversion(body, represented, declared, tag_key)
+
+
+def _varies_by_coding(
+    found: _ResponseConversion,
+    method: str,
+    status: int,
+    fields: HeaderFields,
+    body: bytes | AsyncIterator[bytes] | None,
+) -> bool:
+    """Return whether the response depends on Accept-Encoding.
+
+    A 304 has the Vary of the response that it stands for (RFC 9110, section 15.4.5), of which it
+    does not tell the media type. An empty body is the same in every coding.
+    """
+    if found.body is not None:
+        return body != b"" if type(body) is bytes else _takes(method, fields, body)
+    return status == 304 and found.tag_key is not None and found.declared is not None
 
 
 def with_common_headers(
@@ -333,11 +380,11 @@ def with_common_headers(
     return fields
 
 
-def _converts_messages(plan: Plan, method: str, answer: BodyConversion | None) -> bool:
+def _converts_messages(plan: Plan, method: str, converts: bool) -> bool:
     """Return whether a handshake, which is a GET (RFC 6455, 4.1), has messages to convert."""
     if method != "GET" or plan.request is None:
         return False
-    return answer is not None or plan.request.for_request(plan.method(method)) is not None
+    return converts or plan.request.for_request(plan.method(method)) is not None
 
 
 def _host(exchange: Exchange, plan: Plan) -> bytes | None:
@@ -365,35 +412,37 @@ def _date(second: int) -> tuple[bytes, bytes]:
 
 
 @lru_cache(maxsize=16)
-def _request_filter(drop: frozenset[bytes], converted: bool, tags: bool) -> HeaderFilter:
+def _request_filter(drop: frozenset[bytes], converted: bool, tags: bool) -> FieldNames:
     drop |= headers.SELECTION_FIELDS if converted else frozenset()  # they refer to bytes before it
-    return HeaderFilter(drop, CONDITIONS if tags else frozenset())
+    return watching_filter(drop, CONDITIONS if tags else frozenset())
 
 
 @lru_cache(maxsize=256)
-def _response_filter(overruled: frozenset[bytes], converted: bool, tagged: bool) -> HeaderFilter:
+def _response_filter(overruled: frozenset[bytes], converted: bool, tagged: bool) -> FieldNames:
     dropped = overruled | headers.REPLACED
     if converted:
         dropped |= (headers.BYTE_FIELDS - _OF_UNALTERED) | _RANGE
         if not tagged:  # the tag is of the bytes before the conversion (RFC 9110, section 8.8.3)
             dropped |= _ETAG
-    return HeaderFilter(dropped, _OF_UNALTERED | (_ETAG if tagged else frozenset()))
+    return watching_filter(dropped, _OF_UNALTERED | (_ETAG if tagged else frozenset()))
 
 
 def _tagged(
-    exchange: Exchange, tags: EntityTags, fields: HeaderFields, status: int, *, weak: bool
+    exchange: Exchange, found: _ResponseConversion, fields: HeaderFields, status: int
 ) -> HeaderFields:
     """Return the fields of a response with the tag for the client; a malformed tag is left out."""
-    coding = coding_of(exchange)
+    key, coding = found.tag_key, coding_of(exchange)
+    assert key is not None
+    weak = found.declared is not None and found.declared.varies
     kept: HeaderFields = []
     for line in fields:
         if len(line[0]) == _ETAG_LENGTH and line[0].lower() == b"etag":
             if status == 304:
                 given = exchange.message.raw_headers
                 asked = [value for name, value in given if name.lower() == b"if-none-match"]
-                tag = tags.current(line[1], asked, coding, weak=weak)
+                tag = current_tag(key, line[1], asked, coding, weak=weak)
             else:
-                tag = tags.for_client(line[1], coding, weak=weak)
+                tag = client_tag(key, line[1], coding, weak=weak)
             if tag is None:
                 continue
             line = line[0], tag
@@ -409,394 +458,119 @@ def coding_of(exchange: Exchange) -> str | None:
     return accepted_coding(text) if len(text) <= LONGEST_ACCEPT_ENCODING else None
 
 
-class MessageContext(Protocol):
-    """The request to which a body belongs, as far as conversions need it.
+# Entity tags of converted responses (RFC 9110, section 8.8.3)
+#
+# The tag `"abc"` of the service becomes `"abc.KEY"` for the client. The key depends on the two
+# versions and on the configuration between them (`Route.tag_key`), so that a tag of another
+# version, or of an earlier configuration, never matches. A tag of a client is translated back
+# without any memory of it, so every worker can do it.
+#
+# A response that clients get in several codings has a tag for each: `"abc.KEY.gzip"`. The suffix is
+# that of the coding that the client prefers, also where a small response is not compressed, so that
+# GET, HEAD and 304 have the same tag.
 
-    Attributes:
-        method: The method of the client's request.
-        asked: The method of the request to the service.
-        length: The declared length of the body of the request; None if none is declared.
-        media_types: How media types are read; see `Endpoint.media_types`.
-    """
+CONDITIONS = frozenset({b"if-match", b"if-none-match", b"if-range"})
+"""The names of the request fields that hold entity tags."""
 
-    @property
-    def method(self) -> str: ...
-
-    @property
-    def asked(self) -> str: ...
-
-    @property
-    def length(self) -> int | None: ...
-
-    @property
-    def media_types(self) -> Mapping[str, str]: ...
-
-    def message(
-        self, conversion: BodyConversion, fields: HeaderFields, status: int | None
-    ) -> Message | None:
-        """Return the message of a body, or None if its conversion needs none.
-
-        Args:
-            conversion: The conversion of the body.
-            fields: The header fields of the message.
-            status: The status of the response; None for the request.
-        """
-        ...
-
-    def shown(self, fields: HeaderFields, status: int | None) -> Message:
-        """Return the message for changes of the query and of header fields."""
-        ...
+_TAG = re.compile(rb'(W/)?"([!#-~\x80-\xff]*)"')
+# Marks a tag that is weak for the client and strong for the service.
+_WEAKENED = b".w"
+_ANY = b"*"
+# The bytes of all conditions; other servers take no field of more than about 8,000 bytes either.
+_MOST_CONDITIONS = 8192
+_TOO_MANY = (
+    f"If-Match, If-None-Match and If-Range may have {_MOST_CONDITIONS} bytes in all at this"
+    " endpoint."
+)
+_SUFFIXES = frozenset({b"", *(b".%b" % coding.encode() for coding in CODINGS)})
 
 
-class _LiveContext(NamedTuple):
-    """The context of a request that the gateway serves or repeats."""
-
-    method: str
-    exchange: Exchange
-    plan: Plan
-
-    @property
-    def asked(self) -> str:
-        return self.plan.method(self.method)
-
-    @property
-    def length(self) -> int | None:
-        return self.exchange.length
-
-    @property
-    def media_types(self) -> Mapping[str, str]:
-        return self.plan.endpoint.media_types
-
-    def message(
-        self, conversion: BodyConversion, fields: HeaderFields, status: int | None
-    ) -> Message | None:
-        needs = conversion.needs_message
-        if not (conversion.maps_links or needs):
-            return None
-        exchange = self.exchange
-        mapper = links.link_mapper(exchange, self.plan)
-        map_links = links.request_links if status is None else links.answer_links
-        link = map_links(exchange, mapper)
-        return self._planned(mapper, fields, status, link) if needs else Message(link=link)
-
-    def shown(self, fields: HeaderFields, status: int | None) -> Message:
-        mapper = links.link_mapper(self.exchange, self.plan)
-        return self._planned(mapper, fields, status)
-
-    def _planned(
-        self,
-        mapper: LinkMapper,
-        fields: HeaderFields,
-        status: int | None,
-        link: Callable[[str], str] = str,
-    ) -> Message:
-        query = self.exchange.message.path.partition("?")[2]
-        return planned_message(
-            self.plan, self.method, mapper.path, query, mapper.captures, fields, status, link
-        )
-
-
-def planned_message(
-    plan: Plan,
-    method: str,
-    path: str,
-    query: str | None,
-    captures: Mapping[str, str],
-    fields: HeaderFields,
-    status: int | None,
-    link: Callable[[str], str] = str,
-) -> Message:
-    """Return the message of a request or of its answer, which is converted with its body.
+def client_tag(key: bytes, tag: bytes, coding: str | None, *, weak: bool = False) -> bytes | None:
+    """Return a tag of the service for the client, or None if it is malformed.
 
     Args:
-        plan: The plan for the request.
-        method: The method of the client's request.
-        path: The path of the client's request.
-        query: The query of the client's request.
-        captures: The raw captures of the path.
-        fields: The header fields of the message.
-        status: The status of the answer; None for the request.
-        link: Returns a URL for the receiver of the message.
+        coding: The coding that the client prefers; None for no coding.
+        weak: Whether equal bodies of the service may become bodies that are not equal byte for
+            byte, so that the tag is not strong.
     """
-    lines = parse_query(query)
-    operation, steps, spelling = plan.endpoint.template.text, _query_steps(plan, method), QUERY
-    if any(step.rewrites for step in steps):  # they get the message as the client has sent it
-        sent = Message(method, path, operation, captures, "/", status, query=lines)
-        spelling = QUERY.of(sent)
-    way = QueryWalk(lines, steps, spelling)
-    back = () if status is None or plan.response is None else plan.response.query_steps("GET")
-    return Message(
-        method,
-        path,
-        operation,
-        captures,
-        plan.target.partition("?")[0],
-        status,
-        parse_fields(fields),
-        [*way.lines],
-        link,
-        way,
-        back,
-    )
-
-
-def _query_steps(plan: Plan, method: str) -> tuple[QueryStep, ...]:
-    if plan.operation_path is not None:
-        return plan.operation_path.query_steps
-    return () if plan.request is None else plan.request.query_steps(method)
-
-
-async def convert_request(
-    context: MessageContext,
-    converting: Conversion,
-    fields: HeaderFields,
-    kind: BodyKind,
-    body: RequestBody,
-    conversion: BodyConversion,
-    room: ConversionShare,
-) -> tuple[Message | None, HeaderFields, RequestBody]:
-    """Return the header fields and the body of a request for the service.
-
-    And the message that has its query, where that was converted together with the body; else None.
-
-    Args:
-        context: the request to which the body belongs.
-        converting: the conversion of the request.
-        fields: its header fields.
-        kind: what they say of its body; see `described`.
-        body: its body, in pieces or whole; None for no body.
-        conversion: the conversion of the body.
-        room: the room for the body.
-
-    Raises:
-        FaultError: the request does not fit its version, or there is no room to convert it.
-    """
-    message = context.message(conversion, fields, None)
-    streams = is_stream(kind)
-    together = message if conversion.needs_message and not streams else None
-    converted = fields
-    if together is None:
-        converted = convert_fields(context, fields, converting)
-    if streams:
-        found, _, _ = described(converted, context.media_types)
-        streamed = body_conversion.convert_request_stream(body, found, conversion, room, message)
-        return None, _CONVERTED.apply(converted)[0], streamed
-    whole = received = (
-        await room.gather(body, context.length or 0)
-        if isinstance(body, AsyncIterator)
-        else body or b""
-    )
-    method = context.method
-    # Some clients give each request a body; here it means nothing (RFC 9110, section 9.3.1).
-    if whole and method in SAFE and whole.strip() == _NOTHING:
-        whole = body = b""
-    made = None if whole else converting.made(context.asked)
-    if made is not None:
-        whole, conversion = _NOTHING, made
-        converted = [*headers.end_to_end(converted, _TYPE), _JSON]
-        typed = [*headers.end_to_end(fields, _TYPE), _JSON]
-        message = context.message(made, typed, None)
-        together = message if made.needs_message else None
-    elif not whole and method not in SAFE and is_empty_form(method, kind[0]):
-        whole = EMPTY_FORM
-    elif together is not None and not whole:
-        # It stays without a body, unless a value comes into it.
-        whole, converted = _NOTHING, [*headers.end_to_end(fields, _TYPE), _JSON]
-        carried = await body_conversion.convert_request_body(
-            whole, described(converted, context.media_types), conversion.carrying, room, together
-        )
-        if carried == _NOTHING:
-            left = headers.end_to_end(write_fields(together.headers), _OF_BODY)
-            return together, left, body if isinstance(body, bytes) else None
-        message = together = context.message(conversion, converted, None)
-    sent = kind if converted is fields else described(converted, context.media_types)
-    made_body = await body_conversion.convert_request_body(whole, sent, conversion, room, message)
-    whole, drops = whole if made_body is None else made_body, converting.drops_body
-    kept = whole is received
-    if together is not None and made_body is None:
-        # It is no JSON and stays: the rest is converted separately.
-        together, converted = None, convert_fields(context, converted, converting)
-    elif together is not None:
-        converted = write_fields(together.headers)
-        drops = drops or context.asked in _BODILESS
-    if drops and whole == _NOTHING:
-        return together, headers.end_to_end(converted, _OF_BODY), None
-    if kind[0] is _FORM and not kept:
-        converted = retyped(converted, conversion)
-    return together, converted if kept else _CONVERTED.apply(converted)[0], whole
-
-
-async def convert_response(  # noqa: C901  # one walk in one frame, for speed
-    context: MessageContext,
-    converting: Conversion,
-    fields: HeaderFields,
-    conversion: BodyConversion | None,
-    response: UpstreamHead,
-    answered: int,
-    room: ConversionShare,
-) -> tuple[HeaderFields, bytes | AsyncIterator[bytes] | None, bool]:
-    """Return the header fields of an answer for the client, and its body; None if it stays.
-
-    And whether the body may be another one than that of the service. Where it is not, the fields
-    that are about its bytes hold.
-
-    Args:
-        context: the request to which the body belongs.
-        converting: the conversion of the answer.
-        fields: the header fields of the answer.
-        conversion: the conversion of the body; None for one that is not converted.
-        response: the answer of the service.
-        answered: the status of the answer to the client.
-        room: the room for the body.
-
-    Raises:
-        FaultError: the answer cannot be converted completely; no part of it may be sent.
-    """
-    status, method = response.status, context.method
-    changes = answered != status and _has_other_body(converting, method, status, answered)
-    if conversion is None:
-        fields = convert_fields(context, fields, converting, response)
-        if not changes:
-            return fields, None, False
-        return *_other_body(response, answered, None, fields), True
-    has_body = not bodiless(method, answered)
-    if changes and has_body:
-        fields = [*headers.end_to_end(fields, _TYPE), _JSON]
-    # Values that come into the body from header fields are in neither of them here.
-    heads = method == "HEAD" and conversion.needs_message
-    message = None
-    if (conversion.needs_message or conversion.maps_links) and (has_body or heads):
-        message = context.message(conversion, fields, status)
-    together = message
-    types = context.media_types
-    if not conversion.needs_message or described(fields, types)[0] in STREAMS:
-        together = None
-    if together is None and converting.changes_fields:
-        fields = convert_fields(context, fields, converting, response)
-    body: bytes | AsyncIterator[bytes] | None = None
-    altered = True
-    if changes:
-        fields, body = _other_body(response, answered, conversion, fields, message)
-    elif has_body:
-        given = response, conversion, room, message, types
-        body, altered = await body_conversion.convert_response_body(*given)
-        if together is not None and (body is None or isinstance(body, AsyncIterator)):
-            # It is no JSON, or several documents: the rest is converted separately.
-            together, fields = None, convert_fields(context, fields, converting, response)
-    elif together is not None:
-        body_conversion.convert_made(response, conversion.carrying, together)
-    if together is not None:
-        fields = write_fields(together.headers)
-        if body and not any(name.lower() in _TYPE for name, _ in fields):
-            fields.append(_JSON)
-    return fields, body, altered
-
-
-def convert_fields(
-    context: MessageContext,
-    fields: HeaderFields,
-    converting: Conversion,
-    response: UpstreamHead | None = None,
-) -> HeaderFields:
-    """Return the converted header fields of a response, or of a request; raises FaultError."""
-    if not converting.changes_fields:
-        return fields
-    status = None if response is None else response.status
-    shown = context.shown(fields, status) if converting.shows_message else None
-    try:
-        return converting.fields(context.method, status, fields, shown)
-    except ConversionError as error:
-        if response is not None:
-            raise body_conversion.failed(response, error, error.cause) from None
-        raise FaultError(unconvertible(error, error.misfit), error.cause) from None
-
-
-def _check_request(target: str, fields: HeaderFields, limits: Limits) -> None:
-    """Raise FaultError for a converted request that would be refused if a client sent it."""
-    refused = None
-    if len(target) > limits.target:
-        refused = request_parsing.too_long(limits)
-    elif len(fields) > limits.header_fields:
-        refused = request_parsing.too_many(limits)
-    elif _size(fields) > limits.header_bytes:
-        refused = request_parsing.too_heavy(limits)
-    if refused is not None:
-        raise FaultError(refused, "as its version is converted")
-
-
-def _check_response(response: UpstreamHead, fields: HeaderFields) -> None:
-    """Raise FaultError for a converted head that would be refused if a service sent it."""
-    if len(fields) > MOST_FIELDS:
-        raise body_conversion.failed(response, f"it would have more than {MOST_FIELDS} fields")
-    if _size(fields) > MAX_HEAD:
-        raise body_conversion.failed(response, f"its fields would have more than {MAX_HEAD} bytes")
-
-
-def _size(fields: HeaderFields) -> int:
-    size = len(fields) * _AROUND
-    for name, value in fields:
-        size += len(name) + len(value)
-    return size
-
-
-def sent_conversion(
-    converting: Conversion, method: str, asked: str, kind: BodyKind, *, has_body: bool
-) -> BodyConversion | None:
-    """Return the conversion of a request with or without a body; None if no body is converted.
-
-    Args:
-        converting: the conversion of the request.
-        method: the method of the client's request.
-        asked: the method that the service is asked by.
-        kind: what its header fields say of its body; see `described`.
-        has_body: whether the request has a body.
-    """
-    empty = not has_body
-    if empty:
-        made = converting.made(asked)
-        if made is not None:
-            return made
-        empty = not is_empty_form(method, kind[0])
-        if empty and not converting.needs_message:
-            return None
-    found = request_conversion(converting, asked, kind)
-    return None if found is None or (empty and not found.needs_message) else found
-
-
-def request_conversion(converting: Conversion, asked: str, kind: BodyKind) -> BodyConversion | None:
-    """Return the conversion of the body of a request, or None if the body passes unchanged."""
-    if kind[0] in _UNREAD:
+    tag = tag.strip(b" \t")
+    if _TAG.fullmatch(tag) is None:
         return None
-    # A merge patch has only the fields to change, by whatever method it is sent (RFC 7396). The
-    # service takes the others by the method that it gets: what an old PUT lacks, a PATCH leaves.
-    return converting.for_request("PATCH" if kind[0] is _MERGE_PATCH else asked)
+    suffix = b"" if coding is None else b"." + coding.encode()
+    if weak and tag.startswith(b'"'):
+        return b'W/%b%b%b%b"' % (tag[:-1], key, _WEAKENED, suffix)
+    return b'%b%b%b"' % (tag[:-1], key, suffix)
 
 
-def bodiless(method: str, status: int) -> bool:
-    """Whether a response has no body, regardless of its fields (RFC 9110, section 6.4.1)."""
-    return method == "HEAD" or status in (204, 304)
+def service_tags(key: bytes, value: bytes) -> bytes:
+    """Return the tags of If-Match or If-None-Match for the service.
+
+    Tags that the client was not given match nothing and are left out; empty if none remains.
+    """
+    if value.strip(b" \t") == _ANY:
+        return _ANY
+    tags = (_given(key, *match.groups(b"")) for match in _TAG.finditer(value))
+    return b", ".join(tag for tag in tags if tag)
 
 
-def _has_other_body(converting: Conversion, method: str, status: int, answered: int) -> bool:
-    """Return whether a response with another status has a body that its service did not send."""
-    if method == "HEAD":
-        return False
-    if bodiless(method, answered) != bodiless(method, status):
-        return True
-    return converting.loses_body(method, status)
+def current_tag(
+    key: bytes, tag: bytes, given: Iterable[bytes], coding: str | None, *, weak: bool = False
+) -> bytes | None:
+    """Return the tag of a 304 for the client: the one that it has, in its coding."""
+    strong = not weak and not tag.strip(b" \t").startswith(b"W/")
+    for value in given:
+        for match in _TAG.finditer(value):
+            if _opaque(_given(key, *match.groups(b""))) == _opaque(tag):
+                return match[0].removeprefix(b"W/") if strong else match[0]
+    return client_tag(key, tag, coding, weak=weak)
 
 
-def _other_body(
-    response: UpstreamHead,
-    answered: int,
-    conversion: BodyConversion | None,
-    fields: HeaderFields,
-    message: Message | None = None,
-) -> tuple[HeaderFields, bytes | None]:
-    """Return the fields and the body of a response without the body of its service."""
-    if bodiless("", answered):
-        return headers.end_to_end(fields, _OF_BODY), None
-    if conversion is None:
-        return headers.end_to_end(fields, _OF_BODY), b""
-    # The changes make a body of nothing.
-    return fields, body_conversion.convert_made(response, conversion, message)
+def service_conditions(key: bytes, fields: HeaderFields) -> HeaderFields:
+    """Return the fields of a request with conditions that the service can evaluate.
+
+    If-Match without a tag that the client was given gets one that matches nothing, as does an
+    If-Range without such a strong one, unless it is a date (RFC 9110, section 13.1.5). Such an
+    If-None-Match is true, so it is left out, and with it If-Modified-Since, which counts only
+    without it (section 13.1.3).
+
+    Raises:
+        FaultError: the tags have more bytes than any client was given; each costs time.
+    """
+    if sum(len(value) for name, value in fields if name.lower() in CONDITIONS) > _MOST_CONDITIONS:
+        raise FaultError(Fault(FaultCode.HEADERS_TOO_LARGE, _TOO_MANY))
+    kept: HeaderFields = []
+    none = b'"none%b"' % key  # matches no tag
+    has_none_match, has_tags = False, False
+    for name, value in fields:
+        lower = name.lower()
+        if lower == b"if-range":
+            if b'"' in value:
+                weak = value.lstrip(b" \t").startswith(b"W/")
+                value = (not weak and service_tags(key, value)) or none
+        elif lower in CONDITIONS:
+            value = service_tags(key, value)
+            if lower == b"if-match":
+                value = value or none
+            else:
+                has_none_match, has_tags = True, has_tags or bool(value)
+                if not value:
+                    continue
+        kept.append((name, value))
+    if has_none_match and not has_tags:
+        kept = [line for line in kept if line[0].lower() != b"if-modified-since"]
+    return kept
+
+
+def _given(key: bytes, prefix: bytes, opaque: bytes) -> bytes:
+    """Return the service's tag for a tag that the client was given, else nothing."""
+    own, found, suffix = opaque.rpartition(key)
+    weakened = suffix.startswith(_WEAKENED)
+    if not found or (weakened and not prefix):
+        return b""
+    if suffix.removeprefix(_WEAKENED) not in _SUFFIXES:
+        return b""
+    return b'%b"%b"' % (b"" if weakened else prefix, own)
+
+
+def _opaque(tag: bytes) -> bytes:
+    return tag.strip(b" \t").removeprefix(b"W/")

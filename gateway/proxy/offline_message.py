@@ -17,9 +17,9 @@ from gateway.conversion.formats.body_format import (
 )
 from gateway.conversion.message import Message
 from gateway.conversion.parameter_change import parse_fields, write_fields, write_query
+from gateway.http.client.message import bodiless
 from gateway.proxy.conversion_budget import ConversionShare
-from gateway.proxy.message_rewriting import (
-    bodiless,
+from gateway.proxy.message_conversion import (
     convert_fields,
     convert_request,
     convert_response,

@@ -32,15 +32,15 @@ from gateway.base.overrides import NO_OVERRIDES
 from gateway.base.request import RequestContext, RequestHead
 from gateway.conversion.formats.body_format import described, is_stream
 from gateway.http.bounds import TunnelBudget
+from gateway.http.client.message import bodiless
 from gateway.http.limits import Limits
 from gateway.http.upstream.upstream import RequestBody, Upstream, UpstreamResponse
 from gateway.proxy import compression, links
 from gateway.proxy.conversion_budget import ConversionShare
+from gateway.proxy.message_conversion import request_conversion
 from gateway.proxy.message_rewriting import (
     RewrittenResponse,
-    bodiless,
     coding_of,
-    request_conversion,
     rewrite_request,
     rewrite_response,
     with_common_headers,

@@ -17,10 +17,11 @@ from gateway.conversion.formats import json_body
 from gateway.conversion.formats.body_format import BodyFormat, described
 from gateway.conversion.formats.streams import events
 from gateway.http import content_coding
+from gateway.http.client.message import bodiless
 from gateway.http.trace_parent import TRACE_FIELDS
 from gateway.http.upstream.upstream import NoRoomError, Upstream, UpstreamHead
 from gateway.proxy.conversion_budget import ConversionShare
-from gateway.proxy.message_rewriting import bodiless, rewrite_request, rewrite_response
+from gateway.proxy.message_rewriting import rewrite_request, rewrite_response
 from gateway.proxy.record import Exchange
 from gateway.proxy.request_trace import ShadowTrace
 from gateway.rollout.differences import ComparedAnswer, RefusedField, refused_fields

@@ -16,9 +16,9 @@ import msgspec
 from gateway.base.headers import HeaderFields
 from gateway.base.overrides import VersionKey
 from gateway.base.span import Span
+from gateway.http.client.message import bodiless
 from gateway.http.upstream.upstream import Upstream, UpstreamRequest, UpstreamResponse
 from gateway.proxy.body_capture import CaptureBudget, CapturedBody, CapturingResponse
-from gateway.proxy.message_rewriting import bodiless
 from gateway.proxy.record import Exchange
 from gateway.proxy.replay import (
     CapturedResponse,

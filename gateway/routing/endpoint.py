@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from hashlib import blake2b
 from typing import Annotated, NamedTuple
 
 from pydantic import Discriminator, Field, Tag
@@ -13,7 +14,6 @@ from gateway.base.mistakes import Mistakes, place
 from gateway.base.model import BodyTypes, Bytes, Method, NonEmptyText, Reading, SectionModel, Some
 from gateway.base.path_templates import Template, parse_template
 from gateway.conversion.chain import Conversion, compose
-from gateway.conversion.entity_tags import EntityTags
 from gateway.conversion.version_step import VersionLink
 from gateway.lifecycle.lifecycle import EndpointLifecycle, VersionLifecycle, lifecycle_at
 from gateway.rollout.cutover import StickyBy
@@ -274,7 +274,7 @@ class EndpointModel(SectionModel):
             request=route.request and route.request.at(self.path),
             response=response,
             error_type=None if errors is None or response is None else errors.content_type,
-            tags=_entity_tags(route, response),
+            tag_key=_tag_key(route, response),
             request_rewrite=rewrite,
             unnamed_rewrite=rewrite and rewrite.adding(),
             response_rewrite=(
@@ -321,7 +321,7 @@ class EndpointModel(SectionModel):
                     shadow=None,
                     cutover=None,
                 )
-                yield (service.name, version), replace(made, tags=_entity_tags(made, response))
+                yield (service.name, version), replace(made, tag_key=_tag_key(made, response))
 
     def _selector(
         self,
@@ -393,8 +393,8 @@ def _content_type(readers: tuple[Reader, ...], version: Version | None) -> str |
     return next(filter(None, (reader.content_type(version) for reader in readers)), None)
 
 
-def _entity_tags(route: Route, response: Conversion | None) -> EntityTags | None:
-    """Return the translation of the entity tags of a route; None where no body is converted."""
+def _tag_key(route: Route, response: Conversion | None) -> bytes | None:
+    """Return the key of the entity tags of a route; None where no body is converted."""
 
     def reads(link: VersionLink) -> bool:
         return link.methods is None or "GET" in link.methods or link.operations is not None
@@ -403,7 +403,15 @@ def _entity_tags(route: Route, response: Conversion | None) -> EntityTags | None
         return None
     # Another release of the gateway may write other bytes by the same rules.
     parts = (__version__, str(route.service_version), str(route.version), route.link_form or "")
-    return EntityTags.of((*filter(None, parts), *(link.digest for link in response.links)))
+    return tag_key((*filter(None, parts), *(link.digest for link in response.links)))
+
+
+def tag_key(parts: Iterable[str]) -> bytes:
+    """Return the key of entity tags by the versions and the configuration between them."""
+    digest = blake2b(digest_size=6)
+    for part in parts:
+        digest.update(b"%d:%b" % (len(part), part.encode()))
+    return b"." + digest.hexdigest().encode()
 
 
 def _stripped(template: Template, upstream: Template, version: Version | None) -> Template | None:

@@ -14,12 +14,11 @@ from gateway.access.admin import OPEN_ACCESS, AdminAccess
 from gateway.access.clients import ClientNaming
 from gateway.base import headers
 from gateway.base.addresses import Network, trusts
-from gateway.base.headers import FieldLines, HeaderFilter
+from gateway.base.headers import FieldLines, FieldNames
 from gateway.base.notify import NO_NOTIFY, Notify
 from gateway.base.overrides import VersionKey
 from gateway.base.path_templates import Router, Template, parse_template
 from gateway.conversion.chain import Conversion
-from gateway.conversion.entity_tags import EntityTags
 from gateway.conversion.version_step import VersionLink
 from gateway.http.limits import DEFAULT_LIMITS, Limits
 from gateway.http.trace_parent import TRACE_FIELDS, Tracing
@@ -82,7 +81,7 @@ class Route:
             keeps the Content-Type of the service.
         error_type: The Content-Type of JSON errors of the service; None keeps it.
         link_form: The form of links to clients; None keeps that of the service.
-        tags: The translation of entity tags; None where responses are not converted.
+        tag_key: The key of entity tags; None where responses are not converted.
         fields: The header fields of every response, refusals and faults included.
         overrules: The names of the service's header fields, in lower case, that the gateway
             replaces by its own.
@@ -108,7 +107,7 @@ class Route:
     content_type: str | None = None
     error_type: str | None = None
     link_form: LinkForm | None = None
-    tags: EntityTags | None = None
+    tag_key: bytes | None = None
     fields: FieldLines = ()
     overrules: frozenset[bytes] = frozenset()
     lifecycle: EndpointLifecycle | None = None
@@ -118,7 +117,7 @@ class Route:
     check: SchemaCheck | None = None
     steady_fields: FieldLines = field(init=False, repr=False, compare=False)
     refuses_from: float = field(init=False, repr=False, compare=False)
-    passed: HeaderFilter = field(init=False, repr=False, compare=False)
+    passed: FieldNames = field(init=False, repr=False, compare=False)
     prefix_line: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -455,8 +454,8 @@ class Snapshot:
     cors: "CorsRules | None" = None
     links: LinkDirectory = field(init=False, repr=False, compare=False)
     brownouts: frozenset[VersionKey] = field(init=False, repr=False, compare=False)
-    passed: HeaderFilter = field(init=False, repr=False, compare=False)
-    passed_in_trace: HeaderFilter = field(init=False, repr=False, compare=False)
+    passed: FieldNames = field(init=False, repr=False, compare=False)
+    passed_in_trace: FieldNames = field(init=False, repr=False, compare=False)
     derived: dict[str, object] = field(init=False, repr=False, compare=False)
     _routes: dict[VersionKey, list[Route]] = field(init=False, repr=False, compare=False)
     _terms: dict[VersionKey, VersionLifecycle] = field(init=False, repr=False, compare=False)

@@ -309,7 +309,7 @@ class ClientExchange:
         """Raise FaultError if Expect cannot be met, or if the service would see another request.
 
         Args:
-            watched: the names of the watched fields that are present; see `HeaderFilter.apply`.
+            watched: the names of the watched fields that are present; see `headers.filtered`.
         """
         if b"connection" in watched:
             self._check_connection()
@@ -526,6 +526,11 @@ class ClientExchange:
         if transport is None:
             raise ConnectionResetError("the client left")
         return transport
+
+
+def bodiless(method: str, status: int) -> bool:
+    """Whether a response has no body, regardless of its fields (RFC 9110, section 6.4.1)."""
+    return method == "HEAD" or status in (204, 304)
 
 
 def reset(transport: asyncio.Transport | None) -> None:

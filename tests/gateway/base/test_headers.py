@@ -8,14 +8,15 @@ from gateway.base import headers
 from gateway.base.headers import (
     FieldNames,
     HeaderFields,
-    HeaderFilter,
     end_to_end,
+    filtered,
     forwarded_node,
     forwarding,
     is_final_recipient,
     lookalikes,
     retype,
     unforwarded_names,
+    watching_filter,
     with_fewer_forwards,
     with_vary,
 )
@@ -117,40 +118,40 @@ def test_passing_on_is_as_the_rule_says(fields: HeaderFields, drop: frozenset[by
     assert end_to_end(kept, drop) == kept
 
 
-class TestHeaderFilter:
+class TestFiltered:
     """A name is looked into once, and no more of them are remembered than are bounded."""
 
     def test_watched_fields_are_reported(self) -> None:
-        header_filter = HeaderFilter(frozenset({b"expect"}))
+        actions = watching_filter(frozenset({b"expect"}))
         fields = lines("VARY: a", "Expect: b", "date: c", "Connection: Close", "X: d")
         kept = lines("VARY: a", "date: c", "X: d")
         for _ in range(2):
-            assert header_filter.apply(fields) == (kept, [b"vary", b"date", b"connection"])
+            assert filtered(fields, actions) == (kept, [b"vary", b"date", b"connection"])
 
     def test_all_fields_that_hold_links_are_watched_as_one(self) -> None:
         fields = lines("Location: /a", "content-location: /b", "Link: </c>")
-        assert HeaderFilter(frozenset()).apply(fields) == (fields, [headers.LINK] * 3)
+        assert filtered(fields, watching_filter(frozenset())) == (fields, [headers.LINK] * 3)
 
     def test_ordinary_options_of_connection_are_not_reported(self) -> None:
         fields = lines("Connection: close", "connection: keep-alive", "Connection: Keep-Alive")
-        assert HeaderFilter(frozenset()).apply(fields) == ([], [])
+        assert filtered(fields, watching_filter(frozenset())) == ([], [])
 
     def test_names_are_looked_into_once(self) -> None:
-        header_filter = HeaderFilter(frozenset({b"a"}))
-        header_filter.apply(lines("A: 1", "b: 2", "TE: 3", "Vary: 4"))
-        assert header_filter.known == {b"A": b"", b"b": None, b"TE": b"", b"Vary": b"vary"}
+        actions = watching_filter(frozenset({b"a"}))
+        filtered(lines("A: 1", "b: 2", "TE: 3", "Vary: 4"), actions)
+        assert actions.known == {b"A": b"", b"b": None, b"TE": b"", b"Vary": b"vary"}
 
     def test_long_names_are_not_remembered(self) -> None:
-        header_filter = HeaderFilter(frozenset())
+        actions = watching_filter(frozenset())
         fields = lines(f"{'a' * 64}: 1", f"{'a' * 65}: 2")
-        assert header_filter.apply(fields)[0] == fields
-        assert list(header_filter.known) == [b"a" * 64]
+        assert filtered(fields, actions)[0] == fields
+        assert list(actions.known) == [b"a" * 64]
 
     def test_the_memo_is_bounded(self) -> None:
-        header_filter = HeaderFilter(frozenset({b"x-1999"}))
+        actions = watching_filter(frozenset({b"x-1999"}))
         fields = lines(*(f"X-{number}: 1" for number in range(2000)))
-        assert header_filter.apply(fields)[0] == fields[:-1]
-        assert len(header_filter.known) == 1024
+        assert filtered(fields, actions)[0] == fields[:-1]
+        assert len(actions.known) == 1024
 
 
 class TestForwarding:

@@ -132,7 +132,7 @@ class TestArrays:
     )
     def test_objects_in_arrays_are_converted(self, document: Json, expected: Json) -> None:
         with untouched(document):
-            assert body(self.UP).convert(document) == expected
+            assert body(self.UP).convert(document, PLAIN) == expected
             assert unsealed(body(self.UP).convert(seal(document), SEALED)) == expected
 
     @pytest.mark.parametrize(
@@ -202,14 +202,14 @@ class TestScope:
         ):
             part = compose(LADDER, links, source, target).for_request("PATCH")
             assert part is not None
-            assert part.convert(sent) == arrives
+            assert part.convert(sent, PLAIN) == arrives
         up = compose(LADDER, links, V1, V2)
         whole = up.for_request("PUT")
         assert whole is not None
-        assert whole.convert({}) == {"flag": True}
+        assert whole.convert({}, PLAIN) == {"flag": True}
         answer = up.for_response("PATCH", 200)
         assert answer is not None
-        assert answer.convert({}) == {"flag": True}
+        assert answer.convert({}, PLAIN) == {"flag": True}
 
     def test_a_status_stays_unless_an_operation_has_another(self) -> None:
         assert (
@@ -243,8 +243,8 @@ class TestScope:
                 VersionLink(V1, V2, (Rename((), ("c",), ("b",)),)),
             ]
         }
-        assert body(compose(LADDER, links, V1, V2)).convert({"a": 1}) == {"c": 1}
-        assert body(compose(LADDER, links, V2, V1)).convert({"c": 1}) == {"a": 1}
+        assert body(compose(LADDER, links, V1, V2)).convert({"a": 1}, PLAIN) == {"c": 1}
+        assert body(compose(LADDER, links, V2, V1)).convert({"c": 1}, PLAIN) == {"a": 1}
 
 
 # Laws -----------------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ persons: st.SearchStrategy[Json] = st.fixed_dictionaries(
 def outcome(conversion: BodyConversion, document: Json) -> Json:
     """Return the converted document, or where and why it is none."""
     try:
-        return conversion.convert(document)
+        return conversion.convert(document, PLAIN)
     except ConversionError as error:
         return error.pointer, error.reason
 

@@ -71,7 +71,7 @@ def message(header: str = "", query: str = "", status: int | None = None) -> Mes
 
 
 def test_without_a_message_bodies_are_converted() -> None:
-    assert BodyConversion(LINKS, Direction.UP).convert({"a": 1}) == {"b": 1}
+    assert BodyConversion(LINKS, Direction.UP).convert({"a": 1}, PLAIN) == {"b": 1}
 
 
 @pytest.mark.parametrize("up", [True, False])

@@ -10,6 +10,7 @@ from gateway.conversion.chain import BodyConversion, compose
 from gateway.conversion.changes.default import Default
 from gateway.conversion.changes.rename import Rename, Renamed
 from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.document import PLAIN
 from gateway.conversion.operation import (
     MappedOperation,
     Substitute,
@@ -247,7 +248,7 @@ def test_a_body_that_one_version_lacks_is_dropped_or_made() -> None:
 def body(conversion: BodyConversion | None, document: object) -> object:
     """Return a converted body."""
     assert conversion is not None
-    return conversion.convert(document)
+    return conversion.convert(document, PLAIN)
 
 
 def test_a_capture_does_not_leave_its_path() -> None:

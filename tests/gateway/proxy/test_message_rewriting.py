@@ -16,7 +16,7 @@ from gateway.conversion.operation_path import OperationPath
 from gateway.conversion.parameter_change import parse_query
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.proxy import replay, shadows
-from gateway.proxy.message_rewriting import planned_message
+from gateway.proxy.message_conversion import planned_message
 from gateway.proxy.replay import CapturedResponse
 from gateway.routing.plan import Plan, plan
 from gateway.versions.mechanisms.path import PathReader

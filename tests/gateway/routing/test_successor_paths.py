@@ -62,13 +62,13 @@ def test_services_that_answer_what_a_version_lacks() -> None:
     assert isinstance(second, Plan)
     route = first.route
     assert (route.service.name, str(route.service_version)) == ("stats", "1")
-    assert (route.request, route.response, route.tags) == (None, None, None)
+    assert (route.request, route.response, route.tag_key) == (None, None, None)
     native = planned("/v2/payments/stats")
     assert isinstance(native, Plan)
-    assert native.route.tags is None
+    assert native.route.tag_key is None
     assert second.route.service.name == "stats"
     assert str(second.route.service_version) == "2"
-    assert second.route.tags is None  # nothing between the two changes a body
+    assert second.route.tag_key is None  # nothing between the two changes a body
 
 
 def test_links_of_such_services_lead_back() -> None:

@@ -398,7 +398,7 @@ def test_a_document_of_a_stream_without_the_shape_of_the_whole_body_stays(
 ) -> None:
     link = VersionLink(Version(1), Version(2), (NAME, Whole(change)))
     conversion = BodyConversion((link,), Direction.UP)
-    assert conversion.of_documents.convert(given) == expected
+    assert conversion.of_documents.convert(given, PLAIN) == expected
     assert conversion.of_documents.of_documents is conversion.of_documents
 
 

@@ -1,16 +1,23 @@
 """Entity tags: for the client and back, and which of them match."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.base.errors import FaultError
-from gateway.conversion.entity_tags import EntityTags
+from gateway.proxy.message_rewriting import (
+    client_tag,
+    current_tag,
+    service_conditions,
+    service_tags,
+)
+from gateway.routing.endpoint import tag_key
 from tests.gateway.world import LAW
 
-TAGS = EntityTags.of(("1", "2", "rules"))
-OTHER = EntityTags.of(("2", "3", "rules"))
-KEY = TAGS.key
+KEY = tag_key(("1", "2", "rules"))
+OTHER = tag_key(("2", "3", "rules"))
 OPAQUE = st.binary(max_size=6).filter(
     lambda text: not set(text) - set(b"!#$(),-./09AZ^_az~\x80\xff")
 )
@@ -21,7 +28,7 @@ def test_a_key_depends_on_every_part_and_on_nothing_else() -> None:
     """The key is written here, since workers and restarts have to agree on it."""
     assert KEY == b".1b8ea6cd925c"
     parts = [("1", "2", "rules"), ("2", "1", "rules"), ("12", "rules"), ("1", "2", "rule"), ()]
-    assert len({EntityTags.of(each).key for each in parts}) == 5
+    assert len({tag_key(each) for each in parts}) == 5
 
 
 @pytest.mark.parametrize(
@@ -36,13 +43,13 @@ def test_a_key_depends_on_every_part_and_on_nothing_else() -> None:
 def test_a_tag_for_the_client_ends_with_the_key_and_the_coding(
     tag: bytes, coding: str | None, strong: bytes, weak: bytes
 ) -> None:
-    assert TAGS.for_client(tag, coding) == strong % KEY
-    assert TAGS.for_client(tag, coding, weak=True) == weak % KEY
+    assert client_tag(KEY, tag, coding) == strong % KEY
+    assert client_tag(KEY, tag, coding, weak=True) == weak % KEY
 
 
 @pytest.mark.parametrize("tag", [b"a", b"", b'"a', b'w/"a"', b'"a b"', b'"a", "b"', b"*"])
 def test_a_malformed_tag_is_left_out(tag: bytes) -> None:
-    assert TAGS.for_client(tag, None) is None
+    assert client_tag(KEY, tag, None) is None
 
 
 @LAW
@@ -51,10 +58,10 @@ def test_a_tag_of_the_client_becomes_that_of_the_service(
     opaque: bytes, prefix: bytes, coding: str | None, weak: bool
 ) -> None:
     tag = b'%b"%b"' % (prefix, opaque)
-    given_tag = TAGS.for_client(tag, coding, weak=weak)
+    given_tag = client_tag(KEY, tag, coding, weak=weak)
     assert given_tag is not None
-    assert TAGS.for_service(given_tag) == tag
-    assert OTHER.for_service(given_tag) == b""
+    assert service_tags(KEY, given_tag) == tag
+    assert service_tags(OTHER, given_tag) == b""
 
 
 @pytest.mark.parametrize(
@@ -71,27 +78,27 @@ def test_a_tag_of_the_client_becomes_that_of_the_service(
     ],
 )
 def test_tags_that_the_client_was_not_given_are_left_out(value: bytes, wanted: bytes) -> None:
-    assert TAGS.for_service(value.replace(b"%b", KEY)) == wanted
+    assert service_tags(KEY, value.replace(b"%b", KEY)) == wanted
 
 
 def test_a_tag_that_was_made_weak_is_not_strong() -> None:
-    assert TAGS.for_service(b'"a%b.w"' % KEY) == b""
-    assert TAGS.for_service(b'W/"a%b.w"' % KEY) == b'"a"'
-    assert TAGS.for_service(b'W/"a%b"' % KEY) == b'W/"a"'
+    assert service_tags(KEY, b'"a%b.w"' % KEY) == b""
+    assert service_tags(KEY, b'W/"a%b.w"' % KEY) == b'"a"'
+    assert service_tags(KEY, b'W/"a%b"' % KEY) == b'W/"a"'
 
 
 def test_conditions_are_bounded() -> None:
     half = b'"",' * 1366  # 4,098 bytes
     fields = [(b"If-None-Match", half), (b"If-Match", half[:-4])]
-    assert [name for name, _ in TAGS.conditions(fields)] == [b"If-Match"]
+    assert [name for name, _ in service_conditions(KEY, fields)] == [b"If-Match"]
     with pytest.raises(FaultError, match="headers_too_large"):
-        TAGS.conditions([(b"If-None-Match", half), (b"if-match", half)])
+        service_conditions(KEY, [(b"If-None-Match", half), (b"if-match", half)])
 
 
 def test_conditions_keep_their_meaning_without_a_known_tag() -> None:
     since, other = (b"If-Modified-Since", b"then"), (b"If-Unmodified-Since", b"then")
     ours, none = b'"a%b"' % KEY, b'"none%b"' % KEY
-    conditions = TAGS.conditions
+    conditions = partial(service_conditions, KEY)
     assert conditions([(b"If-Match", ours), since]) == [(b"If-Match", b'"a"'), since]
     assert conditions([(b"if-match", b'"a"'), other]) == [(b"if-match", none), other]
     assert conditions([(b"If-None-Match", b'"a"'), since, other]) == [other]
@@ -112,8 +119,8 @@ def test_conditions_keep_their_meaning_without_a_known_tag() -> None:
 
 def test_the_tag_of_a_304_is_the_one_that_the_client_has() -> None:
     given_tags = [b'"b%b"' % KEY, b'"a", W/"a%b.gzip", "a%b"' % (KEY, KEY)]
-    assert TAGS.current(b'"a"', given_tags, None) == b'"a%b.gzip"' % KEY
-    assert TAGS.current(b'"a"', given_tags, None, weak=True) == b'W/"a%b.gzip"' % KEY
-    assert TAGS.current(b'W/"a"', given_tags, None) == b'W/"a%b.gzip"' % KEY
-    assert TAGS.current(b'"c"', given_tags, "br") == b'"c%b.br"' % KEY
-    assert TAGS.current(b'"c"', [], None) == b'"c%b"' % KEY
+    assert current_tag(KEY, b'"a"', given_tags, None) == b'"a%b.gzip"' % KEY
+    assert current_tag(KEY, b'"a"', given_tags, None, weak=True) == b'W/"a%b.gzip"' % KEY
+    assert current_tag(KEY, b'W/"a"', given_tags, None) == b'W/"a%b.gzip"' % KEY
+    assert current_tag(KEY, b'"c"', given_tags, "br") == b'"c%b.br"' % KEY
+    assert current_tag(KEY, b'"c"', [], None) == b'"c%b"' % KEY

@@ -1,0 +1,472 @@
+"""Conversion of whole messages: fields, query and body, together where a change needs that.
+
+Most conversions change fields, query and body separately. Where a change moves a value between
+them, or depends on more than a value, they are converted together, version step by version step.
+Live traffic and shadows convert by `gateway.proxy.message_rewriting`; `offline_message` calls
+`convert_request` and `convert_response` for the commands `convert` and `explain`.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Final, NamedTuple, Protocol
+
+from gateway.base import headers
+from gateway.base.errors import FaultError, unconvertible
+from gateway.base.headers import (
+    HeaderFields,
+)
+from gateway.conversion.chain import BodyConversion, Conversion
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.formats.body_format import (
+    EMPTY_FORM,
+    STREAMS,
+    BodyFormat,
+    BodyKind,
+    described,
+    is_empty_form,
+    is_stream,
+)
+from gateway.conversion.formats.form_body import retyped
+from gateway.conversion.message import Message, QueryStep, QueryWalk
+from gateway.conversion.parameter_change import (
+    QUERY,
+    parse_fields,
+    parse_query,
+    write_fields,
+)
+from gateway.http.client import request_parsing
+from gateway.http.client.message import bodiless
+from gateway.http.limits import Limits
+from gateway.http.upstream.connection import (
+    MAX_HEAD,
+    MOST_FIELDS,
+)
+from gateway.http.upstream.upstream import RequestBody, UpstreamHead
+from gateway.proxy import body_conversion, compression, links
+from gateway.proxy.conversion_budget import ConversionShare
+from gateway.proxy.record import Exchange
+from gateway.rollout.shadow import SAFE
+from gateway.routing.links import LinkMapper
+from gateway.routing.plan import Plan
+
+_VIA: Final = (b"Via", b"1.1 " + headers.PSEUDONYM)
+_IDENTITY = (b"Accept-Encoding", b"identity")
+_EXPECT = frozenset({b"expect"})
+_WEBSOCKET: Final = (
+    "it asks for a WebSocket, whose messages cannot be converted; use a version that is served"
+    " without conversion"
+)
+_ETAG = frozenset({b"etag"})
+_PREFIX = b"x-forwarded-prefix"
+_RANGE = frozenset({b"content-range"})
+_ETAG_LENGTH = len(b"etag")
+# A part of a converted body cannot be had (RFC 9110, section 14.3).
+_NO_RANGES = (b"Accept-Ranges", b"none")
+_takes = compression.takes
+_convert_response_body = body_conversion.convert_response_body
+# What holds where a conversion leaves a body as it is.
+_OF_UNALTERED: Final = headers.DIGESTS | {b"content-encoding"}
+# Other statuses with the entity tag of the resource (RFC 9110, sections 15.4.5 and 15.5.13).
+_CURRENT = frozenset({304, 412})
+_AROUND: Final = len(": \r\n")  # of a header field line
+_OF_BODY = headers.BYTE_FIELDS | {b"content-type"}
+_TYPE = frozenset({b"content-type"})
+_CONVERTED = headers.header_filter(headers.BYTE_FIELDS)
+_JSON = (b"Content-Type", b"application/json")
+_NOTHING = b"{}"
+# To read a member from its class takes ten times as much.
+_FORM, _MERGE_PATCH = BodyFormat.FORM, BodyFormat.MERGE_PATCH
+_UNREAD: Final = (BodyFormat.PASSED, BodyFormat.OTHER)
+# Requests with these methods have no body by custom (RFC 9110, section 9.3).
+_BODILESS = frozenset({"GET", "HEAD", "DELETE"})
+
+
+class MessageContext(Protocol):
+    """The request to which a body belongs, as far as conversions need it.
+
+    Attributes:
+        method: The method of the client's request.
+        asked: The method of the request to the service.
+        length: The declared length of the body of the request; None if none is declared.
+        media_types: How media types are read; see `Endpoint.media_types`.
+    """
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def asked(self) -> str: ...
+
+    @property
+    def length(self) -> int | None: ...
+
+    @property
+    def media_types(self) -> Mapping[str, str]: ...
+
+    def message(
+        self, conversion: BodyConversion, fields: HeaderFields, status: int | None
+    ) -> Message | None:
+        """Return the message of a body, or None if its conversion needs none.
+
+        Args:
+            conversion: The conversion of the body.
+            fields: The header fields of the message.
+            status: The status of the response; None for the request.
+        """
+        ...
+
+    def shown(self, fields: HeaderFields, status: int | None) -> Message:
+        """Return the message for changes of the query and of header fields."""
+        ...
+
+
+class LiveContext(NamedTuple):
+    """The context of a request that the gateway serves or repeats."""
+
+    method: str
+    exchange: Exchange
+    plan: Plan
+
+    @property
+    def asked(self) -> str:
+        return self.plan.method(self.method)
+
+    @property
+    def length(self) -> int | None:
+        return self.exchange.length
+
+    @property
+    def media_types(self) -> Mapping[str, str]:
+        return self.plan.endpoint.media_types
+
+    def message(
+        self, conversion: BodyConversion, fields: HeaderFields, status: int | None
+    ) -> Message | None:
+        needs = conversion.needs_message
+        if not (conversion.maps_links or needs):
+            return None
+        exchange = self.exchange
+        mapper = links.link_mapper(exchange, self.plan)
+        map_links = links.request_links if status is None else links.answer_links
+        link = map_links(exchange, mapper)
+        return self._planned(mapper, fields, status, link) if needs else Message(link=link)
+
+    def shown(self, fields: HeaderFields, status: int | None) -> Message:
+        mapper = links.link_mapper(self.exchange, self.plan)
+        return self._planned(mapper, fields, status)
+
+    def _planned(
+        self,
+        mapper: LinkMapper,
+        fields: HeaderFields,
+        status: int | None,
+        link: Callable[[str], str] = str,
+    ) -> Message:
+        query = self.exchange.message.path.partition("?")[2]
+        return planned_message(
+            self.plan, self.method, mapper.path, query, mapper.captures, fields, status, link
+        )
+
+
+def planned_message(
+    plan: Plan,
+    method: str,
+    path: str,
+    query: str | None,
+    captures: Mapping[str, str],
+    fields: HeaderFields,
+    status: int | None,
+    link: Callable[[str], str] = str,
+) -> Message:
+    """Return the message of a request or of its answer, which is converted with its body.
+
+    Args:
+        plan: The plan for the request.
+        method: The method of the client's request.
+        path: The path of the client's request.
+        query: The query of the client's request.
+        captures: The raw captures of the path.
+        fields: The header fields of the message.
+        status: The status of the answer; None for the request.
+        link: Returns a URL for the receiver of the message.
+    """
+    lines = parse_query(query)
+    operation, steps, spelling = plan.endpoint.template.text, _query_steps(plan, method), QUERY
+    if any(step.rewrites for step in steps):  # they get the message as the client has sent it
+        sent = Message(method, path, operation, captures, "/", status, query=lines)
+        spelling = QUERY.of(sent)
+    way = QueryWalk(lines, steps, spelling)
+    back = () if status is None or plan.response is None else plan.response.query_steps("GET")
+    return Message(
+        method,
+        path,
+        operation,
+        captures,
+        plan.target.partition("?")[0],
+        status,
+        parse_fields(fields),
+        [*way.lines],
+        link,
+        way,
+        back,
+    )
+
+
+def _query_steps(plan: Plan, method: str) -> tuple[QueryStep, ...]:
+    if plan.operation_path is not None:
+        return plan.operation_path.query_steps
+    return () if plan.request is None else plan.request.query_steps(method)
+
+
+async def convert_request(
+    context: MessageContext,
+    converting: Conversion,
+    fields: HeaderFields,
+    kind: BodyKind,
+    body: RequestBody,
+    conversion: BodyConversion,
+    room: ConversionShare,
+) -> tuple[Message | None, HeaderFields, RequestBody]:
+    """Return the header fields and the body of a request for the service.
+
+    And the message that has its query, where that was converted together with the body; else None.
+
+    Args:
+        context: the request to which the body belongs.
+        converting: the conversion of the request.
+        fields: its header fields.
+        kind: what they say of its body; see `described`.
+        body: its body, in pieces or whole; None for no body.
+        conversion: the conversion of the body.
+        room: the room for the body.
+
+    Raises:
+        FaultError: the request does not fit its version, or there is no room to convert it.
+    """
+    message = context.message(conversion, fields, None)
+    streams = is_stream(kind)
+    together = message if conversion.needs_message and not streams else None
+    converted = fields
+    if together is None:
+        converted = convert_fields(context, fields, converting)
+    if streams:
+        found, _, _ = described(converted, context.media_types)
+        streamed = body_conversion.convert_request_stream(body, found, conversion, room, message)
+        return None, headers.end_to_end(converted, headers.BYTE_FIELDS), streamed
+    whole = received = (
+        await room.gather(body, context.length or 0)
+        if isinstance(body, AsyncIterator)
+        else body or b""
+    )
+    method = context.method
+    # Some clients give each request a body; here it means nothing (RFC 9110, section 9.3.1).
+    if whole and method in SAFE and whole.strip() == _NOTHING:
+        whole = body = b""
+    made = None if whole else converting.made(context.asked)
+    if made is not None:
+        whole, conversion = _NOTHING, made
+        converted = [*headers.end_to_end(converted, _TYPE), _JSON]
+        typed = [*headers.end_to_end(fields, _TYPE), _JSON]
+        message = context.message(made, typed, None)
+        together = message if made.needs_message else None
+    elif not whole and method not in SAFE and is_empty_form(method, kind[0]):
+        whole = EMPTY_FORM
+    elif together is not None and not whole:
+        # It stays without a body, unless a value comes into it.
+        whole, converted = _NOTHING, [*headers.end_to_end(fields, _TYPE), _JSON]
+        carried = await body_conversion.convert_request_body(
+            whole, described(converted, context.media_types), conversion.carrying, room, together
+        )
+        if carried == _NOTHING:
+            left = headers.end_to_end(write_fields(together.headers), _OF_BODY)
+            return together, left, body if isinstance(body, bytes) else None
+        message = together = context.message(conversion, converted, None)
+    sent = kind if converted is fields else described(converted, context.media_types)
+    made_body = await body_conversion.convert_request_body(whole, sent, conversion, room, message)
+    whole, drops = whole if made_body is None else made_body, converting.drops_body
+    kept = whole is received
+    if together is not None and made_body is None:
+        # It is no JSON and stays: the rest is converted separately.
+        together, converted = None, convert_fields(context, converted, converting)
+    elif together is not None:
+        converted = write_fields(together.headers)
+        drops = drops or context.asked in _BODILESS
+    if drops and whole == _NOTHING:
+        return together, headers.end_to_end(converted, _OF_BODY), None
+    if kind[0] is _FORM and not kept:
+        converted = retyped(converted, conversion)
+    return (
+        together,
+        converted if kept else headers.end_to_end(converted, headers.BYTE_FIELDS),
+        whole,
+    )
+
+
+async def convert_response(  # noqa: C901  # one walk in one frame, for speed
+    context: MessageContext,
+    converting: Conversion,
+    fields: HeaderFields,
+    conversion: BodyConversion | None,
+    response: UpstreamHead,
+    answered: int,
+    room: ConversionShare,
+) -> tuple[HeaderFields, bytes | AsyncIterator[bytes] | None, bool]:
+    """Return the header fields of an answer for the client, and its body; None if it stays.
+
+    And whether the body may be another one than that of the service. Where it is not, the fields
+    that are about its bytes hold.
+
+    Args:
+        context: the request to which the body belongs.
+        converting: the conversion of the answer.
+        fields: the header fields of the answer.
+        conversion: the conversion of the body; None for one that is not converted.
+        response: the answer of the service.
+        answered: the status of the answer to the client.
+        room: the room for the body.
+
+    Raises:
+        FaultError: the answer cannot be converted completely; no part of it may be sent.
+    """
+    status, method = response.status, context.method
+    changes = answered != status and _has_other_body(converting, method, status, answered)
+    if conversion is None:
+        fields = convert_fields(context, fields, converting, response)
+        if not changes:
+            return fields, None, False
+        return *_other_body(response, answered, None, fields), True
+    has_body = not bodiless(method, answered)
+    if changes and has_body:
+        fields = [*headers.end_to_end(fields, _TYPE), _JSON]
+    # Values that come into the body from header fields are in neither of them here.
+    heads = method == "HEAD" and conversion.needs_message
+    message = None
+    if (conversion.needs_message or conversion.maps_links) and (has_body or heads):
+        message = context.message(conversion, fields, status)
+    together = message
+    types = context.media_types
+    if not conversion.needs_message or described(fields, types)[0] in STREAMS:
+        together = None
+    if together is None and converting.changes_fields:
+        fields = convert_fields(context, fields, converting, response)
+    body: bytes | AsyncIterator[bytes] | None = None
+    altered = True
+    if changes:
+        fields, body = _other_body(response, answered, conversion, fields, message)
+    elif has_body:
+        given = response, conversion, room, message, types
+        body, altered = await body_conversion.convert_response_body(*given)
+        if together is not None and (body is None or isinstance(body, AsyncIterator)):
+            # It is no JSON, or several documents: the rest is converted separately.
+            together, fields = None, convert_fields(context, fields, converting, response)
+    elif together is not None:
+        body_conversion.convert_made(response, conversion.carrying, together)
+    if together is not None:
+        fields = write_fields(together.headers)
+        if body and not any(name.lower() in _TYPE for name, _ in fields):
+            fields.append(_JSON)
+    return fields, body, altered
+
+
+def convert_fields(
+    context: MessageContext,
+    fields: HeaderFields,
+    converting: Conversion,
+    response: UpstreamHead | None = None,
+) -> HeaderFields:
+    """Return the converted header fields of a response, or of a request; raises FaultError."""
+    if not converting.changes_fields:
+        return fields
+    status = None if response is None else response.status
+    shown = context.shown(fields, status) if converting.shows_message else None
+    try:
+        return converting.fields(context.method, status, fields, shown)
+    except ConversionError as error:
+        if response is not None:
+            raise body_conversion.failed(response, error, error.cause) from None
+        raise FaultError(unconvertible(error, error.misfit), error.cause) from None
+
+
+def check_request(target: str, fields: HeaderFields, limits: Limits) -> None:
+    """Raise FaultError for a converted request that would be refused if a client sent it."""
+    refused = None
+    if len(target) > limits.target:
+        refused = request_parsing.too_long(limits)
+    elif len(fields) > limits.header_fields:
+        refused = request_parsing.too_many(limits)
+    elif _size(fields) > limits.header_bytes:
+        refused = request_parsing.too_heavy(limits)
+    if refused is not None:
+        raise FaultError(refused, "as its version is converted")
+
+
+def check_response(response: UpstreamHead, fields: HeaderFields) -> None:
+    """Raise FaultError for a converted head that would be refused if a service sent it."""
+    if len(fields) > MOST_FIELDS:
+        raise body_conversion.failed(response, f"it would have more than {MOST_FIELDS} fields")
+    if _size(fields) > MAX_HEAD:
+        raise body_conversion.failed(response, f"its fields would have more than {MAX_HEAD} bytes")
+
+
+def _size(fields: HeaderFields) -> int:
+    size = len(fields) * _AROUND
+    for name, value in fields:
+        size += len(name) + len(value)
+    return size
+
+
+def sent_conversion(
+    converting: Conversion, method: str, asked: str, kind: BodyKind, *, has_body: bool
+) -> BodyConversion | None:
+    """Return the conversion of a request with or without a body; None if no body is converted.
+
+    Args:
+        converting: the conversion of the request.
+        method: the method of the client's request.
+        asked: the method that the service is asked by.
+        kind: what its header fields say of its body; see `described`.
+        has_body: whether the request has a body.
+    """
+    empty = not has_body
+    if empty:
+        made = converting.made(asked)
+        if made is not None:
+            return made
+        empty = not is_empty_form(method, kind[0])
+        if empty and not converting.needs_message:
+            return None
+    found = request_conversion(converting, asked, kind)
+    return None if found is None or (empty and not found.needs_message) else found
+
+
+def request_conversion(converting: Conversion, asked: str, kind: BodyKind) -> BodyConversion | None:
+    """Return the conversion of the body of a request, or None if the body passes unchanged."""
+    if kind[0] in _UNREAD:
+        return None
+    # A merge patch has only the fields to change, by whatever method it is sent (RFC 7396). The
+    # service takes the others by the method that it gets: what an old PUT lacks, a PATCH leaves.
+    return converting.for_request("PATCH" if kind[0] is _MERGE_PATCH else asked)
+
+
+def _has_other_body(converting: Conversion, method: str, status: int, answered: int) -> bool:
+    """Return whether a response with another status has a body that its service did not send."""
+    if method == "HEAD":
+        return False
+    if bodiless(method, answered) != bodiless(method, status):
+        return True
+    return converting.loses_body(method, status)
+
+
+def _other_body(
+    response: UpstreamHead,
+    answered: int,
+    conversion: BodyConversion | None,
+    fields: HeaderFields,
+    message: Message | None = None,
+) -> tuple[HeaderFields, bytes | None]:
+    """Return the fields and the body of a response without the body of its service."""
+    if bodiless("", answered):
+        return headers.end_to_end(fields, _OF_BODY), None
+    if conversion is None:
+        return headers.end_to_end(fields, _OF_BODY), b""
+    # The changes make a body of nothing.
+    return fields, body_conversion.convert_made(response, conversion, message)
