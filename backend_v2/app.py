@@ -18,8 +18,6 @@ JSON, PROBLEM = "application/json", "application/problem+json"
 
 
 class Name(BaseModel):
-    """The name of a person."""
-
     firstName: str  # noqa: N815  # as in JSON
     lastName: str  # noqa: N815
 
@@ -31,7 +29,6 @@ class Person(BaseModel):
 
 
 def person(first: str, last: str) -> Person:
-    """Return a person of two parts of a name."""
     return Person(name=Name(firstName=first, lastName=last))
 
 

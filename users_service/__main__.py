@@ -19,7 +19,6 @@ class Connection(web.RequestHandler):
     """Answers invalid HTTP, and faults outside of the middlewares, with a problem."""
 
     def handle_error(self, request: Any, status: int = 500, *error: Any, **_: Any) -> web.Response:
-        """Log the error and return the response."""
         code = "bad_http" if status == 400 else "internal_error"
         if status == 400:
             log(code, error=repr(error[-1]))

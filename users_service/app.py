@@ -42,7 +42,6 @@ class ProblemError(Exception):
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
     def response(self, path: str) -> web.Response:
-        """Return the response to a request for this path."""
         title = self.code.replace("_", " ").capitalize()
         about = {"type": f"urn:problem:{self.code}", "title": title, "status": self.status}
         instance = quote(path, safe="/%:@!$&'()*+,;=", errors="surrogateescape")
@@ -89,8 +88,7 @@ async def _create_user(request: web.Request) -> web.Response:
 async def _read_user(request: web.Request) -> web.Response:
     digits = request.match_info["id"]
     known = re.fullmatch("[1-9][0-9]{0,18}", digits) and int(digits) < 2**63
-    user = await request.app[STORE].get(int(digits)) if known else None
-    if not user:
+    if not known or not (user := await request.app[STORE].get(int(digits))):
         raise ProblemError(404, "user_not_found", "No user has this id.")
     return _json(dict(user))
 

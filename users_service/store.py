@@ -47,7 +47,6 @@ class Store:
         sa.event.listen(self._writer.sync_engine, "begin", _begin_write)
 
     async def create_table(self) -> None:
-        """Create the table if it is absent."""
         async with _transaction(self._writer) as connection:
             if connection.dialect.name == "postgresql":  # several services may start at once
                 await connection.exec_driver_sql(LOCK)
@@ -61,7 +60,6 @@ class Store:
             return (await connection.execute(statement)).mappings().one()
 
     async def get(self, user_id: int) -> sa.RowMapping | None:
-        """Return the user of this id, or None if there is none."""
         statement = sa.select(*JSON_NAMES).where(USERS.c.id == user_id)
         async with _transaction(self._reader) as connection:
             return (await connection.execute(statement)).mappings().one_or_none()
@@ -73,7 +71,6 @@ class Store:
             await connection.rollback()
 
     async def close(self) -> None:
-        """Close every connection."""
         await self._reader.dispose()
         await self._writer.dispose()
 
