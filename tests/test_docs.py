@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from gateway.admin.admin_app import admin_app
 from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import RefusedRules
 from gateway.observe.metric_table import METRICS
@@ -19,6 +18,7 @@ from gateway.store.local import LocalState
 from gateway.store.state import Membership
 from gateway.verify.live.documented_operations import DocumentedOperations
 from tests.gateway.kit import ROOT, start_program
+from tests.gateway.operating import admin_of
 from tests.transcript import Reader, section, steps
 
 PAGES = {
@@ -121,7 +121,7 @@ def operator() -> Operator:
 
 
 def test_every_path_of_the_admin_port_is_listed(operator: Operator) -> None:
-    app = admin_app(operator)
+    app = admin_of(operator)
     paths = {each.canonical for each in app.router.resources()}
     shown = {re.sub(r"{(\w+)}", lambda found: found[1].upper(), path) for path in paths}
     assert table("docs/admin-port.md", "Paths") == shown

@@ -8,11 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import perf_counter
 
+from aiohttp import web
+
 # prometheus_client: the reference implementation of the text format in Python.
-from prometheus_client import Metric, generate_latest
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, Metric, generate_latest
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
+from gateway.admin.piecewise import send_pieces
 from gateway.findings.operator import Operator
 from gateway.observe.metric_table import METRICS, MetricRow
 from gateway.rollout.cutover import percent_in_force
@@ -31,6 +34,15 @@ _BOUNDS = [*(f"{bound:g}" for bound in BOUNDS), "+Inf"]
 
 _Series = Iterable[tuple[tuple[str, ...], float | Durations]]
 """The label values of each series, in the order of the table, with the value of the series."""
+
+
+class Metrics:
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+
+    async def metrics(self, request: web.Request) -> web.StreamResponse:
+        fields = {"Content-Type": CONTENT_TYPE_PLAIN_0_0_4}
+        return await send_pieces(request, exposition(self._operator), fields)
 
 
 def exposition(operator: Operator) -> Iterator[bytes]:

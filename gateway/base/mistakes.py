@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -126,8 +127,6 @@ class Mistakes:
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """Return a hint: the name that was probably meant, or else the known names."""
-    from difflib import get_close_matches  # imported only for a mistake, since it is large
-
     names = sorted(known)
     close = get_close_matches(name, names, n=1)
     if close:

@@ -142,14 +142,11 @@ def _check(arguments: Namespace, namespace: str, parent: str) -> None:
 
 
 def _grafana(path: Path, arguments: Namespace) -> int:
-
     made = json.dumps(dashboard(load_file(path, os.environ)), indent=2, ensure_ascii=False)
     return _put(f"{made}\n", arguments.out)
 
 
 def _alerts(path: Path, arguments: Namespace) -> int:
-    from gateway.cli.manifests.kubernetes import Manifest
-
     objective: float = arguments.objective
     if not 0 < objective < 100:
         raise ValueError(f"--objective {objective:g}: must be above 0 and below 100 percent")

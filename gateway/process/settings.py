@@ -3,6 +3,7 @@
 import re
 import socket
 from collections.abc import Container, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Self
 
@@ -124,8 +125,6 @@ def unknown_variables(environment: Mapping[str, str], used: Container[str]) -> d
         field = name.removeprefix(_PREFIX)
         if field == name or field in fields or name in used or _LINK.match(f"{name}={value}"):
             continue
-        from difflib import get_close_matches  # imported only for a mistake, since it is large
-
         known = [_PREFIX + near for near in get_close_matches(field, fields, n=1) or fields]
         hint = f"did you mean {known[0]}?" if len(known) == 1 else f"known: {', '.join(known)}"
         hints[printable(name)] = f"no setting has this name, and the rules do not use it; {hint}"

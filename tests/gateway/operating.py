@@ -1,8 +1,14 @@
-"""An operator of a gateway that serves nobody."""
+"""An operator of a gateway that serves nobody, and its admin port."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from aiohttp import web
+
+from gateway.admin.admin_app import Load, admin_app
+from gateway.admin.api import AdminApi
+from gateway.admin.metrics import Metrics
+from gateway.admin.page.page_app import Page
 from gateway.findings.operator import Operator
 from gateway.process.reloader import Reloader
 from gateway.store.local import LocalState
@@ -21,3 +27,16 @@ def make_operator(folder: Path, text: str) -> Operator:
     reloader = Reloader(path, {})
     state = LocalState(Membership("a", lambda: reloader.latest, lambda: "hash"))
     return Operator(state, reloader, lambda: 1, lambda: None, DocumentedOperations(folder))
+
+
+PARTS: Mapping[str, Load] = {
+    "metrics": lambda: Metrics,
+    "api": lambda: AdminApi,
+    "page": lambda: Page,
+}
+"""The parts of the admin port, for `admin_app`."""
+
+
+def admin_of(operator: Operator) -> web.Application:
+    """Return the admin application of an operator."""
+    return admin_app(operator, PARTS)

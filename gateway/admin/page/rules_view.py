@@ -13,7 +13,7 @@ from gateway.base.mistakes import Issue
 from gateway.findings.operator import Operator, Rules
 from gateway.findings.refused_rules import rules_hash
 from gateway.routing.snapshot import Snapshot
-from gateway.rules.draft import MAX_BYTES, DraftReport
+from gateway.rules.draft import MAX_BYTES, DraftReport, check_apart
 from gateway.rules.redaction import redacted
 
 # The maximum number of lines of a file or a comparison, and of issues of a draft.
@@ -113,8 +113,6 @@ _checking = asyncio.Lock()
 
 async def checked_draft(operator: Operator, text: str) -> CheckedDraft:
     """Return what is wrong with a draft; the check ends if nobody waits for it any more."""
-    from gateway.rules.draft import check_apart  # few need it
-
     rules = operator.reloader
     content = text.replace("\r\n", "\n").encode("utf-8", "replace")[: MAX_BYTES + 1]
     async with _checking:

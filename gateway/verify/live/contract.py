@@ -1,6 +1,8 @@
 """Contracts: OpenAPI documents that validate live messages."""
 
+import asyncio
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
@@ -14,7 +16,8 @@ from gateway.rollout.differences import RefusedField
 from gateway.routing.snapshot import Endpoint
 from gateway.verify.live.answer_sample import AnswerSample
 from gateway.verify.located_operation import LocatedOperation, locate
-from gateway.verify.openapi.openapi import Description, Operation
+from gateway.verify.openapi.document_source import SERVING, fetch
+from gateway.verify.openapi.openapi import Description, DocumentError, Operation, TooLargeError
 from gateway.verify.openapi.validation import Validator
 from gateway.verify.part_conversion import parameters_of, schema_of
 from gateway.versions.version import Version
@@ -208,3 +211,12 @@ def _decoded(body: bytes, codings: list[bytes], most: int) -> bytes:
 def _ranges(types: Iterable[str]) -> frozenset[str]:
     """Return media types and ranges without their parameters."""
     return frozenset(each.partition(";")[0].strip().lower() for each in types)
+
+
+def load_contract(location: str, folder: Path) -> tuple[Contract | None, str, bool]:
+    """Return a contract, or why its document cannot be used, and whether it is too large."""
+    try:
+        description = asyncio.run(fetch([location], folder, SERVING))[location]
+    except DocumentError as error:
+        return None, str(error), isinstance(error, TooLargeError)
+    return Contract(description), "", False

@@ -8,17 +8,17 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from gateway.admin import reports
-from gateway.admin.admin_app import admin_app
 from gateway.admin.page import version_view
 from gateway.findings.operator import Operator
 from gateway.process.running import Tasks
 from gateway.store.local import LocalState
 from gateway.store.state import StateError
 from gateway.usage.delta import UsageDelta
+from tests.gateway.operating import admin_of
 
 
 async def ask(operator: Operator, path: str) -> tuple[int, Any]:
-    app = admin_app(operator)
+    app = admin_of(operator)
     async with TestClient(TestServer(app)) as client, client.get(path) as answer:
         return answer.status, await (answer.json() if path == "/readyz" else answer.text())
 
@@ -53,7 +53,7 @@ async def test_an_unwritable_state_is_a_metric(operator: Operator) -> None:
 
 
 async def test_a_head_request_for_metrics_has_no_body(operator: Operator) -> None:
-    app = admin_app(operator)
+    app = admin_of(operator)
     async with TestClient(TestServer(app)) as client:
         async with client.head("/metrics") as answer:
             assert answer.status == 200

@@ -15,10 +15,9 @@ from gateway.admin.access import authentication
 from gateway.admin.access.authentication import Authentication
 from gateway.admin.access.rights import AccessDeniedError
 from gateway.admin.access.sessions import FORM_COOKIE
-from gateway.admin.admin_app import admin_app
 from gateway.findings.operator import Operator
 from gateway.observe import log
-from tests.gateway.operating import MakeOperator
+from tests.gateway.operating import MakeOperator, admin_of
 
 ANN, MONITOR = "ann-0123456789abcdef", "monitor-0123456789abcdef"
 TOKENS = f"""\
@@ -74,7 +73,7 @@ class Asking:
 async def asked(operator: Operator, address: str = "127.0.0.1") -> AsyncIterator[Asking]:
     """Serve the admin port; ask it from an address."""
     async with (
-        TestServer(admin_app(operator)) as server,
+        TestServer(admin_of(operator)) as server,
         ClientSession(
             connector=TCPConnector(local_addr=(address, 0)), cookie_jar=CookieJar(unsafe=True)
         ) as session,

@@ -20,6 +20,7 @@ from gateway.admin.admin_app import start_admin
 from gateway.findings.operator import Operator
 from gateway.observe import log
 from gateway.store.state import StateBusyError, StateError, StateUnsureError, UnknownReplicaError
+from tests.gateway.operating import PARTS
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 LOCAL = "Host: 127.0.0.1"
@@ -29,7 +30,7 @@ FORM = "Content-Type: application/x-www-form-urlencoded"
 @asynccontextmanager
 async def serving(operator: Operator) -> AsyncIterator[int]:
     """Serve the admin port, without a bound on connections; yield its number."""
-    runner = await start_admin(operator, ["admin.example.com"])
+    runner = await start_admin(operator, PARTS, ["admin.example.com"])
     assert runner.server is not None
     server = await asyncio.get_running_loop().create_server(runner.server, "127.0.0.1", 0)
     try:

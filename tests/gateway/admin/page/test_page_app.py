@@ -5,12 +5,10 @@ import csv
 import html
 import io
 import re
-import sys
 import threading
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,6 +22,7 @@ from gateway.admin.admin_app import admin_app
 from gateway.admin.explanation import facts, parse_request
 from gateway.admin.page.charts import line
 from gateway.admin.page.live_updates import MOST_STREAMS
+from gateway.admin.page.page_app import Page
 from gateway.admin.page.rules_view import Asked, example
 from gateway.admin.page.version_view import HEIGHT, cutover_part
 from gateway.base.mistakes import Issue
@@ -46,6 +45,7 @@ from gateway.store.state import DataGap, Membership, StateUnreachableError, Stat
 from gateway.usage.delta import Delta, TrafficDelta, UsageDelta
 from gateway.verify.live.documented_operations import DocumentedOperations
 from tests.gateway.admin.totals import KEY, NOTHING
+from tests.gateway.operating import PARTS, admin_of
 from tests.gateway.rules.rules import RULES, edited, loaded
 from tests.gateway.rules.test_draft import versions_at_endpoints
 
@@ -96,7 +96,7 @@ def operator(tmp_path: Path) -> Operator:
 @pytest.fixture
 async def page(operator: Operator) -> AsyncIterator[TestClient]:  # type: ignore[type-arg]
     """Return a client of the admin port."""
-    async with TestClient(TestServer(admin_app(operator))) as client:
+    async with TestClient(TestServer(admin_of(operator))) as client:
         yield client
 
 
@@ -137,24 +137,20 @@ async def test_long_paths_may_break_at_slashes(page: TestClient) -> None:  # typ
     assert "<code><wbr>/v{version}<wbr>/person</code>" in text
 
 
-async def test_the_page_is_imported_in_a_thread(
-    operator: Operator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_page_is_imported_in_a_thread(operator: Operator) -> None:
     """Requests have their turns meanwhile."""
-    name, threads = "gateway.admin.page.page_app", list[threading.Thread]()
+    threads = list[threading.Thread]()
 
-    class Finder(MetaPathFinder):
-        def find_spec(self, fullname: str, *_: object) -> None:
-            if fullname == name:
-                threads.append(threading.current_thread())
+    def load() -> type[Page]:
+        threads.append(threading.current_thread())
+        return Page
 
-    monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
-    async with TestClient(TestServer(admin_app(operator))) as client:
+    app = admin_app(operator, {**PARTS, "page": load})
+    async with TestClient(TestServer(app)) as client:
         answers = await asyncio.gather(*(client.get(path) for path in VIEWS))
     assert {answer.status for answer in answers} == {200}
-    assert len(threads) == 1
-    assert threads[0] is not threading.main_thread()
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 async def test_counts_of_one_gateway_are_marked_in_place(
@@ -316,7 +312,7 @@ async def test_a_refusal_reveals_nothing_about_the_gateway(
     config.write_text(ADMIN + config.read_text())
     guarded = replace(operator, reloader=Reloader(config, {}))
     guarded.state.replica = "a-secret-name"
-    async with TestClient(TestServer(admin_app(guarded))) as client:
+    async with TestClient(TestServer(admin_of(guarded))) as client:
         answer = await client.get(path, headers=fields)
         text = await answer.text()
         assert (answer.status, "a-secret-name" in text, __version__ in text) == (
@@ -413,7 +409,7 @@ async def test_a_failing_webhook_is_an_action_item(tmp_path: Path) -> None:
         one = Notification("evt_1", "task.failed", 60.0, "a", "It failed.", "", "", "", failed)
         document = msgspec.to_builtins(NotifyDocument([one]))
         await operator.state.change_document(DOCUMENT, lambda _: document)
-        async with TestClient(TestServer(admin_app(operator))) as page:
+        async with TestClient(TestServer(admin_of(operator))) as page:
 
             async def shown() -> list[bool]:
                 texts = [await (await page.get(path)).text() for path in ("/", "/page/audit")]
@@ -625,7 +621,7 @@ async def acting(tmp_path: Path) -> AsyncIterator[TestClient]:  # type: ignore[t
     state = LocalState(Membership("a", lambda: reloader.latest, lambda: "hash"))
     documented = DocumentedOperations(tmp_path)
     operator = Operator(state, reloader, lambda: 1, lambda: None, documented)
-    async with TestClient(TestServer(admin_app(operator))) as client:
+    async with TestClient(TestServer(admin_of(operator))) as client:
         yield client
 
 

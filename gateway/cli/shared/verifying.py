@@ -1,0 +1,70 @@
+"""What `verify` does, apart from its parser: it needs the libraries of an optional extra."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+
+from gateway.routing.snapshot import Snapshot
+from gateway.verify import verification_report
+from gateway.verify.claims import Unchecked, Undocumented, Unmatched
+from gateway.verify.openapi.openapi import DocumentError
+from gateway.verify.proof import Unproven
+from gateway.verify.verification_report import VerificationResult
+from gateway.verify.verify import Progress, VerifyError, VerifyOptions, verify
+
+# The line must not wrap, or it could not be replaced.
+_WIDTH = 79
+
+
+def verify_and_print(snapshot: Snapshot, path: Path, arguments: Namespace) -> int:
+    options = VerifyOptions(
+        arguments.api,
+        tuple(arguments.between) if arguments.between else None,
+        arguments.examples,
+        arguments.seed,
+        arguments.seconds,
+    )
+    progress = _ProgressLine()
+    results: list[VerificationResult] = []
+
+    def found() -> Iterator[VerificationResult]:
+        for result in verify(snapshot, path.parent, options, progress.show):
+            progress.clear()
+            results.append(result)
+            yield result
+
+    try:
+        for line in (
+            verification_report.json(found())
+            if arguments.json
+            else verification_report.text(found())
+        ):
+            sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
+    except (DocumentError, VerifyError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    if not all(result.holds for result in results):
+        return 1
+    if any(isinstance(result, Unproven | Undocumented) for result in results):
+        return 2
+    return 2 if all(isinstance(result, Unchecked | Unmatched) for result in results) else 0
+
+
+class _ProgressLine:
+    """A line on a terminal that shows which claim is being tested."""
+
+    def __init__(self) -> None:
+        self._shows = sys.stderr.isatty()
+
+    def show(self, progress: Progress) -> None:
+        if self._shows:
+            text = f"{progress.number} of {progress.count}: {progress.claim.operation}"
+            sys.stderr.write(f"\r\x1b[K{text[:_WIDTH]}")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._shows:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
