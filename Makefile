@@ -26,10 +26,12 @@ fuzz: SECONDS ?= 60
 COMPILED = $(VENV)/compiled
 COMPILED_TESTS ?= tests/gateway/proxy tests/gateway/observe tests/gateway/http tests/gateway/conversion/formats $(addprefix tests/gateway/live/test_,\
 	faults.py faults_kept.py limits.py logs.py streaming.py unfinished_heads.py other_bodies.py)
+# What all tests need; see the stamps below.
+ENVIRONMENTS = test compile bench page clients $(if $(shell command -v npm),octokit)
 # Whether the benchmark goes without the compiled gateway, and so without a compiler: PLAIN=yes.
 PLAIN ?=
 
-.PHONY: help run verify test lint types tests test-slow test-compose test-fleet test-telemetry test-page test-clients chaos soak siege audit fuzz compiled test-compiled bench generate lock clean
+.PHONY: help run verify test lint types tests test-slow test-compose test-fleet test-telemetry test-page test-clients environments chaos soak siege audit fuzz compiled test-compiled bench generate lock clean
 
 help: ## list what make can do here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -54,11 +56,15 @@ types: $(VENV)/test.stamp ## check types
 # files are run by one worker each, so that what the tests of a file share is started once.
 tests test-slow: export PYTHONDONTWRITEBYTECODE =
 
+# Processes that run tests side by side: more than there are cores, since many tests wait.
+tests: WORKERS ?= 4
+test-slow test-compiled: WORKERS ?= 3
+
 tests: $(VENV)/test.stamp ## run the other tests, many over real sockets
-	$(PY) -m pytest --numprocesses 3 --dist worksteal -m "not slow"
+	$(PY) -m pytest --numprocesses $(WORKERS) --dist worksteal -m "not slow"
 
 test-slow: $(VENV)/test.stamp ## run what takes long: load, kills, slow clients, the walk to the end of a version
-	$(PY) -m pytest --numprocesses 3 --dist worksteal -m slow
+	$(PY) -m pytest --numprocesses $(WORKERS) --dist worksteal -m slow
 
 test-compose: $(VENV)/test.stamp ## prove the Compose stacks; needs a Docker engine that runs
 	$(PY) -m pytest tests/compose/prove*.py
@@ -74,6 +80,8 @@ test-page: $(VENV)/page.stamp ## prove the operator's page in a browser; needs c
 
 test-clients: $(VENV)/clients.stamp $(if $(shell command -v npm),$(VENV)/octokit.stamp) ## prove official clients; Octokit needs node and npm
 	$(PY) -m pytest --numprocesses 2 tests/clients/prove_*.py
+
+environments: $(ENVIRONMENTS:%=$(VENV)/%.stamp) ## install what all tests need
 
 chaos: $(VENV)/test.stamp ## kill, suspend and cut off replicas and their database for MINUTES (10)
 	CHAOS_MINUTES=$(MINUTES) $(PY) -m pytest tests/fleet/prove_chaos.py
@@ -102,7 +110,7 @@ compiled: $(VENV)/compile.stamp ## make a wheel whose hot modules are compiled; 
 	@$(PY) -m zipfile -e $(COMPILED)/wheel/*-cp*.whl $(COMPILED)
 
 test-compiled: compiled ## run the tests of the data path with the compiled modules
-	@cd $(COMPILED) && exec $(abspath $(PY)) -m pytest --quiet --numprocesses 3 --dist worksteal \
+	@cd $(COMPILED) && exec $(abspath $(PY)) -m pytest --quiet --numprocesses $(WORKERS) --dist worksteal \
 		-m "not slow" $(COMPILED_TESTS)
 
 bench: $(VENV)/bench.stamp $(if $(PLAIN),,compiled) ## measure beside Envoy, Caddy, Traefik, nginx and HAProxy, within 12 minutes
