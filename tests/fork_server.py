@@ -11,6 +11,7 @@ execute the program.
 
 import atexit
 import gc
+import io
 import json
 import os
 import runpy
@@ -103,19 +104,18 @@ class ForkServer:
     """The client of a fork server, which lives as long as this process.
 
     Attributes:
-        shell_folder: has a `python` for shells: `python -m program` is forked by the server too.
+        python: the path of a `python` for commands: `python -m program` is forked as well.
     """
 
     def __init__(self) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         root = Path(__file__).parents[1]
         self._folder = TemporaryDirectory()
-        self.shell_folder = Path(self._folder.name)
-        shell_python = self.shell_folder / "python"
-        shell_python.write_text(_SHELL_PYTHON.format(sys.executable, self.shell_folder))
-        shell_python.chmod(0o755)
+        self.python = f"{self._folder.name}/python"
+        Path(self.python).write_text(_PYTHON.format(sys.executable, self._folder.name))
+        Path(self.python).chmod(0o755)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        listener.bind(str(self.shell_folder / "socket"))
+        listener.bind(f"{self._folder.name}/socket")
         listener.listen()
         passed = [theirs.fileno(), listener.fileno()]
         with theirs, listener:
@@ -152,7 +152,7 @@ class ForkServer:
 
 
 # Has the server fork a program, forwards signals to it, and ends as it does. Starts in 20 ms.
-_SHELL_PYTHON = """\
+_PYTHON = """\
 #!{0} -IS
 import json, os, signal, socket, sys
 words = sys.argv[1:]
@@ -160,7 +160,7 @@ try:
     served = words[0] == "-m" and all(map(os.fstat, range(3)))
 except (IndexError, OSError):  # a descriptor is closed, and has to be in the program
     served = False
-if not served or any(name.startswith(("PYTHONUNBUF", "MALLOC_")) for name in os.environ):
+if not served or any(name.startswith("MALLOC_") for name in os.environ):
     os.execv("{0}", ["{0}", *words])
 status = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 status.connect("{1}/socket")
@@ -241,7 +241,9 @@ def _become(words: list[str], folder: str, environment: dict[str, str], streams:
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
-    sys.path[:] = [folder, *environment["PYTHONPATH"].split(os.pathsep), *sys.path[1:]]
+    if environment.get("PYTHONUNBUFFERED"):
+        sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), write_through=True)
+    sys.path[:] = [folder, *environment.get("PYTHONPATH", "").split(os.pathsep), *sys.path[1:]]
     sys.argv = words
     sys.modules.pop("__main__")
     runpy.run_module(words[0], run_name="__main__", alter_sys=True)

@@ -164,7 +164,7 @@ class Reader:
 
     def _run_in_a_shell(self, command: str, environment: Mapping[str, str]) -> str:
         # What goes on in the background is ended by its process id, which a file holds.
-        forked = str(fork_server().shell_folder / "python")
+        forked = fork_server().python
         python = sys.executable if _IN_BACKGROUND.search(command) else forked
         return subprocess.run(
             ["bash", "-c", command.replace(".venv/bin/python", shlex.quote(python))],

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any
@@ -14,6 +13,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient
 from jsonschema import Draft202012Validator
+
+from tests.fork_server import fork_server
 
 StartClient = Callable[[web.Application], Awaitable[TestClient[web.Request, web.Application]]]
 BACKENDS = ["backend_v1", "backend_v2"]
@@ -129,7 +130,7 @@ def test_the_program_listens_until_a_signal_and_exits_with_0(
     backend: str, how: signal.Signals
 ) -> None:
     environment = os.environ | {f"{backend.upper()}_PORT": "0", "PERSON_FIRST_NAME": "Ada"}
-    command = [sys.executable, "-m", backend]
+    command = [fork_server().python, "-m", backend]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         listening = json.loads(process.stdout.readline())
@@ -146,7 +147,10 @@ def test_a_setting_that_cannot_be_used_is_named_in_one_line(
 ) -> None:
     setting = {f"{backend.upper()}_PORT": "0", f"{backend.upper()}_{name}": value}
     program = subprocess.run(
-        [sys.executable, "-m", backend], env=os.environ | setting, capture_output=True, text=True
+        [fork_server().python, "-m", backend],
+        env=os.environ | setting,
+        capture_output=True,
+        text=True,
     )
     assert program.returncode == 1
     assert program.stderr.startswith(f"{backend}: ")

@@ -1,16 +1,16 @@
 """What the command `export` prints."""
 
 import subprocess
-import sys
 from pathlib import Path
 
+from tests.fork_server import fork_server
 from tests.gateway.kit import DEADLINE, ROOT
 
 
 def exported(folder: Path, *words: str) -> str:
     """Return what `export` prints in a folder."""
     done = subprocess.run(
-        [sys.executable, "-m", "gateway", "export", *words],
+        [fork_server().python, "-m", "gateway", "export", *words],
         cwd=folder,
         env={"PYTHONPATH": str(ROOT)},
         capture_output=True,

@@ -9,7 +9,6 @@ import socket
 import sqlite3
 import struct
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -22,7 +21,7 @@ from zoneinfo import ZoneInfo
 import psutil
 import pytest
 
-from tests.fork_server import Process
+from tests.fork_server import Process, fork_server
 
 Started = tuple[Process, int, Path]
 Launch = Callable[..., Started]
@@ -96,12 +95,12 @@ def _run(folder: Path, **environment: str) -> tuple[int, str]:
 
 def _finished(folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "users_service"],
+        [fork_server().python, "-m", "users_service"],
         cwd=folder,
         env={"PYTHONPATH": str(ROOT), "USERS_PORT": "0", **environment},
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
         check=False,
     )
 
@@ -262,7 +261,7 @@ def test_told_to_stop_it_finishes_what_is_in_flight(
         assert idle.recv(1) == b""
     assert answer.startswith(b"HTTP/1.1 201 ")
     assert b"\r\nConnection: close\r\n" in answer
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert _events(log)[-1] == "stopped"
     with closing(sqlite3.connect(tmp_path / "service" / "users.db")) as database:
         assert database.execute("SELECT name FROM users").fetchall() == [("Bob",)]
@@ -284,7 +283,7 @@ def test_what_does_not_finish_within_the_grace_is_given_up(
         stuck.sendall(SIZED % 10 + b"{")
         assert ask("GET", "/healthz", port=port)[0] == 200
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert "grace_ended" in _events(log)
 
 

@@ -45,9 +45,9 @@ def typed(command: str, folder: Path) -> Done:
 
 
 def _in_a_shell(
-    command: str, folder: Path, variables: dict[str, str], python: Path | None = None
+    command: str, folder: Path, variables: dict[str, str], python: str | None = None
 ) -> Done:
-    path = f"{python or fork_server().shell_folder}:{os.environ['PATH']}"
+    path = f"{Path(python or fork_server().python).parent}:{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
@@ -83,7 +83,7 @@ def test_command(command: str, printed: str, folder: Path) -> None:
 def test_as_a_program(folder: Path) -> None:
     """The exit status and both outputs are those that the other tests here read."""
     status, out, err = _in_a_shell(
-        "python -m gateway check broken.yaml", folder, dict(os.environ), Path(sys.executable).parent
+        "python -m gateway check broken.yaml", folder, dict(os.environ), sys.executable
     )
     assert (status, out) == (1, "")
     assert "no service is called 'user'" in err

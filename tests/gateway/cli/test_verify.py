@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.__main__ import main
+from tests.fork_server import fork_server
 from tests.gateway.kit import DEADLINE, ROOT, Stack
 
 PAIR = """\
@@ -50,7 +51,7 @@ def verify(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
 
 def test_the_shipped_rules_hold(stack: Stack) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "gateway", "verify", "--examples", "10"],
+        [fork_server().python, "-m", "gateway", "verify", "--examples", "10"],
         cwd=ROOT,
         env={**os.environ, **stack.variables},
         capture_output=True,

@@ -123,7 +123,7 @@ async def test_what_nobody_asked_for_is_never_the_next_answer(
     right = b"ok" if whole in (OK, CHUNKED) else b""
     assert (await get(standing, line)).body == right
     answered.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(10):
         await gone.wait()
     assert (await get(standing, line)).body == right
     assert scripted.connections == 2
@@ -268,7 +268,7 @@ async def test_idle_connections_that_the_service_closes_are_forgotten(
         closed.clear()
         answer = await get(standing, "POST /plain", "Content-Length: 0")
         assert answer.status == 200
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(10):
             await closed.wait()
 
 
@@ -280,7 +280,7 @@ async def test_a_connection_that_had_to_wait_does_not_wait_for_ever(
     body = bytes(size)
     scripted = await through(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + body)
     for _ in range(3):
-        async with connect(standing) as client, asyncio.timeout(5):
+        async with connect(standing) as client, asyncio.timeout(10):
             client.send(ask())
             assert (await client.answer()).body == body
     assert scripted.connections == 1

@@ -9,7 +9,6 @@ import shlex
 import signal
 import struct
 import subprocess
-import sys
 import termios
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from gateway.rollout.cutover import bucket
+from tests.fork_server import fork_server
 from tests.gateway.kit import (
     ROOT,
     Program,
@@ -181,7 +181,7 @@ async def test_a_job_waits_for_it(gateway: StartGateway, upstream: StartUpstream
     old, new = await upstream(OLD), await upstream(FAILING)
     lane = Lane(gateway(rules("person", old.port, new.port, HALF)), "person")
     waiting_for_all = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "gateway", "cutover", "wait", "person", "1"),
+        *(fork_server().python, "-m", "gateway", "cutover", "wait", "person", "1"),
         env={"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(lane.program.admin)},
         stdout=subprocess.PIPE,
     )
@@ -203,7 +203,7 @@ async def test_a_job_waits_for_it(gateway: StartGateway, upstream: StartUpstream
 
     # An operator takes it back while a job waits; one that begins at 0% waits on.
     waiting_for_all = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "gateway", *wait),
+        *(fork_server().python, "-m", "gateway", *wait),
         env={"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(lane.program.admin)},
         stdout=subprocess.PIPE,
     )
@@ -246,13 +246,13 @@ async def test_a_person_watches_it(gateway: StartGateway, upstream: StartUpstrea
     own, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 25, 80, 0, 0))
     watching = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "gateway", "cutover", "wait", "person", "1"),
+        *(fork_server().python, "-m", "gateway", "cutover", "wait", "person", "1"),
         env={"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(lane.program.admin)},
         stdout=terminal,
     )
     shown = await asyncio.to_thread(os.read, own, 2**16)
     another = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "gateway", "cutover", "wait", "person", "1"),
+        *(fork_server().python, "-m", "gateway", "cutover", "wait", "person", "1"),
         env={"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(lane.program.admin)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -253,7 +253,7 @@ async def test_a_switch_with_a_length(
         writer.write(b"bye")
 
     program = reloaded(rules((await upstream(script)).port))
-    async with connect(program) as client, asyncio.timeout(5):
+    async with connect(program) as client, asyncio.timeout(10):
         client.send(ask("GET /plain", "Connection: Upgrade", "Upgrade: websocket"))
         switched = await client.head()
         assert (switched.status, switched.all("content-length")) == (101, [])

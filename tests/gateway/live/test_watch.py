@@ -16,6 +16,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.__main__ import main
+from tests.fork_server import fork_server
 from tests.gateway.kit import ROOT, Program, StartGateway, StartUpstream, rules
 from tests.gateway.talk import ask, connect, soon
 
@@ -370,7 +371,7 @@ async def test_two_gateways_do_not_share_a_state(
     ports = {"GATEWAY_PORT": "0", "GATEWAY_ADMIN_PORT": "0", "GATEWAY_WORKERS": "1"}
     done = await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-m", "gateway"],
+        [fork_server().python, "-m", "gateway"],
         cwd=program.output.parent,
         env={**os.environ, "PYTHONPATH": str(ROOT), **ports},
         capture_output=True,

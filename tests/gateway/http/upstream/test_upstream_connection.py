@@ -238,7 +238,7 @@ async def test_an_idle_connection_is_closed_in_the_end() -> None:
     kept = Kept()
     await whole(await kept.ask([OK]))
     kept.connection.expire(0.05)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(10):
         await kept.wire.gone.wait()
     assert not kept.connection.is_usable()
 

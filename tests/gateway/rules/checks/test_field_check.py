@@ -12,6 +12,7 @@ import pytest
 from gateway.base.mistakes import ConfigError
 from gateway.rules.checks.conversions import check_conversions
 from gateway.rules.load import load_file
+from tests.fork_server import fork_server
 from tests.gateway.kit import ROOT
 from tests.gateway.verify.loans import document, written
 
@@ -628,7 +629,7 @@ def test_a_document_that_a_gateway_does_not_load_is_warned_of_where_it_validates
 def test_the_command(tmp_path: Path) -> None:
     change = "{ default: { field: x, value: 1 } }"
     written(tmp_path, document(loans="get"), document(lendings="get"), change)
-    command = [sys.executable, "-m", "gateway", "check", str(tmp_path / "gateway.yaml")]
+    command = [fork_server().python, "-m", "gateway", "check", str(tmp_path / "gateway.yaml")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "gateway.yaml:16:21: apis.loans.conversions[0].changes[0].default: " in done.stderr
