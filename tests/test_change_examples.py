@@ -8,9 +8,9 @@ import pytest
 
 from gateway.base.mistakes import Mistakes
 from gateway.conversion.chain import BodyConversion
-from gateway.conversion.changes.build_context import BodyContext
+from gateway.conversion.changes.change_section import BuildContext
 from gateway.conversion.changes.registry import CHANGES, ChangeConfig
-from gateway.conversion.changes.rename import Rename
+from gateway.conversion.changes.rename import rename
 from gateway.conversion.formats import json_body
 from gateway.conversion.message import Message, QueryWalk
 from gateway.conversion.parameter_change import ParameterLine, parse_query
@@ -20,7 +20,7 @@ from gateway.versions.version import Version
 
 PAGE = (Path(__file__).parents[1] / "docs" / "change-examples.md").read_text()
 ROWS = re.findall(r"^\| `(\w+: \{.*\})` \| `(\{.*?\})` \| `(\{.*?\})` \|$", PAGE, re.MULTILINE)
-GROUPS = {"item": (Rename((), ("name",), ("title",)),)}
+GROUPS = {"item": (rename((), ("name",), ("title",)),)}
 
 
 BESIDE = re.findall(
@@ -48,7 +48,7 @@ def test_what_moves_out_of_a_body(
     data = read(written.encode(), "example", {}).data
     ((_, section),) = ChangeConfig.model_validate_json(json.dumps(data)).named().items()
     mistakes = Mistakes()
-    change = section.body_change(BodyContext((), mistakes, between=(Version(1), Version(2))))
+    change = section.body_change(BuildContext((), mistakes, between=(Version(1), Version(2))))
     assert change is not None
     assert not mistakes.found
     link = VersionLink(Version(1), Version(2), (change,), needs_message=section.needs_message)
@@ -81,7 +81,7 @@ def test_it_is_what_happens(written: str, newer: str, older: str) -> None:
     data = read(written.encode(), "example", {}).data
     ((_, section),) = ChangeConfig.model_validate_json(json.dumps(data)).named().items()
     mistakes = Mistakes()
-    change = section.body_change(BodyContext((), mistakes, GROUPS))
+    change = section.body_change(BuildContext((), mistakes, GROUPS))
     assert change is not None
     assert not mistakes.found
     link = VersionLink(Version(1), Version(2), (change,))

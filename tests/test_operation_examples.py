@@ -9,7 +9,7 @@ from multidict import CIMultiDict
 
 from gateway.base.mistakes import Mistakes
 from gateway.base.request import RequestHead
-from gateway.conversion.changes.build_context import ParameterContext
+from gateway.conversion.changes.change_section import BuildContext
 from gateway.conversion.changes.registry import ParameterConfig
 from gateway.conversion.document import PLAIN
 from gateway.conversion.parameter_change import in_direction, rewrite_query
@@ -90,7 +90,7 @@ def test_a_query(written: str, newer: str, older: str) -> None:
     entry = ParameterConfig.model_validate_json(json.dumps(yaml.safe_load(written)))
     ((_, section),) = entry.named().items()
     mistakes = Mistakes()
-    change = section.parameter_change(ParameterContext((), mistakes, header=False))
+    change = section.parameter_change(BuildContext((), mistakes, header=False))
     assert change is not None
     assert not mistakes.found
     assert rewrite_query(newer, in_direction([change], upwards=False)) == older

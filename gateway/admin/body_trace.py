@@ -11,10 +11,8 @@ from gateway.base.errors import Fault, FaultError
 from gateway.base.headers import FieldLines
 from gateway.base.mistakes import Location, place
 from gateway.base.request import RequestHead
-from gateway.conversion.carry import is_carry
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import Change
-from gateway.conversion.changes.use import GroupUse
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.declared.conversion import Part
 from gateway.conversion.document import PLAIN, Document
@@ -218,7 +216,7 @@ def _changes(
     entries = list(enumerate(part.config.changes))
     if len(link.changes) < len(entries):  # those alone that move values into a body
         declared = zip(entries, part.link.changes, strict=True)
-        entries = [entry for entry, change in declared if is_carry(change)]
+        entries = [entry for entry, change in declared if change.carried]
     changes = [
         named
         for (index, entry), change in zip(entries, link.changes, strict=True)
@@ -276,11 +274,12 @@ def _each(
     change: Change, at: Location, part: Part, inside: tuple[str, ...]
 ) -> Iterator[tuple[Location, Change]]:
     """Yield a change, or each of those of a group, with the place where it is declared."""
-    if not isinstance(change, GroupUse) or change.name in inside:
+    group = change.group
+    if group is None or group.name in inside:
         yield at, change
         return
-    declared = zip(part.groups[change.name], change.changes, strict=True)
+    declared = zip(part.groups[group.name], group.changes, strict=True)
     for index, (entry, inner) in enumerate(declared):
-        there = (*part.at[:2], "groups", change.name, index, *entry.named())
-        for where, one in _each(inner, there, part, (*inside, change.name)):
-            yield where, replace(change, name="", groups={"": (one,)})
+        there = (*part.at[:2], "groups", group.name, index, *entry.named())
+        for where, one in _each(inner, there, part, (*inside, group.name)):
+            yield where, replace(group, name="", groups={"": (one,)}).compile()

@@ -6,11 +6,10 @@ A place beside the body is a query parameter, a header field, or a link of a Lin
 import dataclasses
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass
 
 from gateway.base.urls import without_authority
-from gateway.conversion.change import Change, Inverse, Whole
+from gateway.conversion.change import Change, DirectedChange
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace, is_within
 from gateway.conversion.document import (
     MISSING,
@@ -23,12 +22,11 @@ from gateway.conversion.document import (
     refuse,
     take,
 )
-from gateway.conversion.field_path import Keys, Scope, Tokens
-from gateway.conversion.message import Message, QueryWalk, message_of
+from gateway.conversion.field_path import Keys, Tokens
+from gateway.conversion.message import CarriedValue, Message, Place, QueryWalk, message_of
 from gateway.conversion.parameter_change import (
     FIELDS,
     QUERY,
-    MovedNames,
     ParameterLine,
     ParameterLines,
     Spelling,
@@ -46,32 +44,6 @@ _PRINTABLE = re.compile(r"[ -~]*\Z")
 # all the rest, so that its end is searched for once.
 _LINK = re.compile(r"<([^<>]*)>((?:\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)|[^,\"])*+),?", re.DOTALL)
 _REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))", re.IGNORECASE)
-
-
-class Place(Protocol):
-    """A place of a message, beside the body, that can hold one text."""
-
-    @property
-    def beside(self) -> Beside:
-        """The place in error messages."""
-        ...
-
-    @property
-    def field_name(self) -> str | None:
-        """The name of the header field that has the place; None where none has it."""
-        ...
-
-    def applies(self, message: Message) -> bool:
-        """Return whether messages of this kind have such a place."""
-        ...
-
-    def take(self, message: Message) -> str | None:
-        """Remove and return the text, or return None if there is none."""
-        ...
-
-    def give(self, message: Message, text: str, source: Tokens) -> None:
-        """Put the text of a field there, from `source` in the body; may raise ConversionError."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,29 +242,35 @@ def _given(lines: ParameterLines, name: str, text: str, spelling: Spelling, sour
 _BOOLEANS = {text: value for value, text in WORDS.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Carry:
-    """The newer version has in the body what the older one has in another place of the message.
+def carry(
+    field: Keys, place: Place, kind: Type = TEXT, default: Document | Missing = MISSING
+) -> Change:
+    """Return the change of a value of the body that the older version has in another place.
 
     A value that is absent on one side is absent on the other; null is not carried. The change is of
     the whole body, held in the field BODY, since a message has one such place.
 
-    Attributes:
-        default: The value of the body where the place is empty; MISSING for none.
+    Args:
+        default: The value of the body where the place is empty; MISSING for none. A PATCH request
+            has no default, which would overwrite what is there.
     """
+    steps = _Carry(field, place, kind, default)
+    return Change(
+        (),
+        ((*BODY, *field),),
+        DirectedChange(steps.up, steps.put_effect, steps.origin_beside),
+        DirectedChange(steps.down, steps.taken_effect, steps.origin_in_body),
+        patch=None if default is MISSING else carry(field, place, kind),
+        carried=CarriedValue(field, place, kind),
+    )
 
+
+@dataclass(frozen=True, slots=True)
+class _Carry:
     field: Keys
-    place: "Place"
-    kind: Type = TEXT
-    default: Document | Missing = MISSING
-
-    @property
-    def scopes(self) -> tuple[Scope, ...]:
-        return ()
-
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        return ((*BODY, *self.field),)
+    place: Place
+    kind: Type
+    default: Document | Missing
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         message = message_of(form)
@@ -337,16 +315,10 @@ class Carry:
             text = self._text(value, opened, form)
             self.place.give(message, text, (*BODY, *self.field))
 
-    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+    def put_effect(self, flat: Flat, image: SchemaImage) -> object:
         def moved(body: Flat) -> object:
             if body["type"] != "object":
-                return image.refused(body, "expected an object") if upwards else body
-            if not upwards:
-                rest, carried, _ = image.take(body, self.field)
-                for one in image.alternatives(carried):
-                    if one["type"] not in (*JSON_TYPES[self.kind], "null"):
-                        image.refused(one, f"expected a {self.kind}")
-                return rest
+                return image.refused(body, "expected an object")
             image.refusals.append("a text of the message may not fit")
             value: object = {"type": "string" if self.kind is TEXT else str(self.kind)}
             if not isinstance(self.default, Missing):
@@ -355,15 +327,23 @@ class Carry:
 
         return image.value(flat, BODY, moved, nulls=True)
 
-    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        field: Tokens = (*BODY, *self.field)
-        if upwards:
-            return self.place.beside if is_within(place, field) else place
-        return field if place == self.place.beside else place
+    def taken_effect(self, flat: Flat, image: SchemaImage) -> object:
+        def moved(body: Flat) -> object:
+            if body["type"] != "object":
+                return body
+            rest, carried, _ = image.take(body, self.field)
+            for one in image.alternatives(carried):
+                if one["type"] not in (*JSON_TYPES[self.kind], "null"):
+                    image.refused(one, f"expected a {self.kind}")
+            return rest
 
-    def for_patch(self) -> "Carry":
-        """A default would overwrite what is there."""
-        return replace(self, default=MISSING)
+        return image.value(flat, BODY, moved, nulls=True)
+
+    def origin_beside(self, place: ErrorPlace) -> ErrorPlace:
+        return self.place.beside if is_within(place, (*BODY, *self.field)) else place
+
+    def origin_in_body(self, place: ErrorPlace) -> ErrorPlace:
+        return (*BODY, *self.field) if place == self.place.beside else place
 
     def _read(self, text: str, form: JsonForm) -> Document:
         if self.kind is TEXT or not form.typed:
@@ -386,23 +366,3 @@ class Carry:
             return opened
         expected = "a string" if self.kind is TEXT else f"a {self.kind}"
         return refuse(expected, opened, *BODY, *self.field)
-
-
-def is_carry(change: Change) -> bool:
-    """Return whether a change of a whole body is Carry, in one direction or the other."""
-    return isinstance(_inner(change)[0], Carry)
-
-
-def carried_names(change: Change) -> tuple[MovedNames, ...]:
-    """Return the header field that one version has in the place of a field of the body."""
-    inner, inverse = _inner(change)
-    name = inner.place.field_name if isinstance(inner, Carry) else None
-    if name is None:
-        return ()
-    return (MovedNames((name,), ()) if inverse else MovedNames((), (name,)),)
-
-
-def _inner(change: Change) -> tuple[Change, bool]:
-    """Return the change that a change of a whole body makes, and whether it makes its inverse."""
-    inner = change.change if isinstance(change, Whole) else change
-    return (inner.change, True) if isinstance(inner, Inverse) else (inner, False)

@@ -1,18 +1,27 @@
-"""Changes: the interface of all declared operations of a conversion, and their combinations.
+"""Changes: what each declared change of bodies compiles to, and the combinations of changes.
 
-A declaration reads from the newer version to the older one. Each operation is one module of
-`gateway.conversion.changes`. `Inverse` makes the opposite of an operation, such as `split` from
-`join`. `ChangeSequence` combines several into one. `Elements` applies one to every element of an
-array, or member of an object.
+A change is declared from the newer version to the older one, by a model in
+`gateway.conversion.changes`. The model compiles to a `Change`: two directions, each with a step
+for documents, an effect on schemas and the origins of places. `value_change` makes a change of one
+value, which most changes are. The other functions return a change made of others: its inverse, a
+sequence, a change of every element, of the whole body, or of the objects of a group.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol, Self, cast
+from typing import Any, NamedTuple
 
-from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace, inside
+from gateway.conversion.conversion_error import (
+    Beside,
+    ConversionError,
+    ErrorPlace,
+    Origin,
+    inside,
+    one_value,
+    same_place,
+)
 from gateway.conversion.document import (
     PLAIN,
     Document,
@@ -22,9 +31,11 @@ from gateway.conversion.document import (
     change_members,
     change_value,
 )
-from gateway.conversion.field_path import Keys, Members, Scope
+from gateway.conversion.field_path import Keys, Members, Scope, is_array, keys_of
+from gateway.conversion.message import CarriedValue
+from gateway.conversion.scalars import Type, replace_number, replace_scalar
 from gateway.conversion.schema import (
-    ANYTHING,
+    Effect,
     Flat,
     SchemaImage,
     an_object,
@@ -33,229 +44,272 @@ from gateway.conversion.schema import (
     union,
     words_of,
 )
-from gateway.conversion.steps import BODY, ConversionStep, ConversionTask
+from gateway.conversion.steps import BODY, ConversionStep, ConversionTask, Steps, fuse
+
+SchemaEffect = Callable[[Flat, SchemaImage], object]
+"""A function that returns the schema which a step leaves of an object or value of a flat schema."""
+
+
+class DirectedChange(NamedTuple):
+    """One direction of a change.
+
+    Attributes:
+        step: Converts an open object in place; may raise ConversionError.
+        effect: Returns the schema of what the step leaves of an object.
+        origin: Returns where a place was before the step, or what the value there was made of.
+    """
+
+    step: ConversionStep
+    effect: SchemaEffect
+    origin: Origin = same_place
+
+    def effect_in(self, image: SchemaImage) -> Effect:
+        return lambda flat: self.effect(flat, image)
+
+
+UNCHANGED = DirectedChange(lambda _fields, _form: None, lambda flat, _image: flat)
+"""The direction of a change that leaves each object as it is."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """One declared change between two adjacent versions; each is equal to itself alone.
+
+    Attributes:
+        scopes: The scopes that lead to the objects to change, each relative to the one before.
+        touches: The fields that the change reads or writes, everything inside them included.
+        up: The direction to the newer version.
+        whole: Whether the change is of the whole body, which the field BODY of an object holds.
+        of_value: Whether the change is of one value, so that a value that does not fit can stay.
+        patch: The change for bodies of PATCH requests, which hold only the fields to change (RFC
+            7396); None for the same change.
+        lenient: Returns the change that leaves what does not fit; None for the usual one, see
+            `keeping_unfit`.
+        of_documents: The change for the documents of a stream, which a change of the whole body
+            leaves where they have another shape; None for the same change.
+        group: The group whose changes are applied; None for any other change.
+        carried: The value that moves between the body and another place; None for any other change.
+    """
+
+    scopes: tuple[Scope, ...]
+    touches: tuple[Keys, ...]
+    up: DirectedChange
+    down: DirectedChange
+    whole: bool = False
+    of_value: bool = False
+    patch: "Change | None" = None
+    lenient: "Callable[[], Change] | None" = None
+    of_documents: "Change | None" = None
+    group: "GroupUse | None" = None
+    carried: CarriedValue | None = None
+
+    def directed(self, *, upwards: bool) -> DirectedChange:
+        return self.up if upwards else self.down
+
+    def for_patch(self) -> "Change":
+        return self if self.patch is None else self.patch
+
+    def task(
+        self, scopes: tuple[Scope, ...] = (), *, upwards: bool, keeps: bool = False
+    ) -> ConversionTask:
+        """Return one direction as a task; `scopes` lead to the objects that the change is for."""
+        step, _, origin = self.directed(upwards=upwards)
+        return ConversionTask(
+            (*scopes, *self.scopes), self.touches, step, self.whole, origin, keeps
+        )
+
+
+def in_arrays(scopes: Iterable[Scope]) -> bool:
+    """Return whether objects are in arrays, which a PATCH request holds as a whole (RFC 7396)."""
+    return any(map(is_array, scopes))
+
+
+class ValueRewrite(NamedTuple):
+    """One direction of a change of a value.
+
+    Attributes:
+        step: Returns the step, given the keys that lead to the value.
+        effect: Returns the schema of what the step makes of a value.
+        origin: Returns the origins of places, given the same keys.
+    """
+
+    step: Callable[[Keys], ConversionStep]
+    effect: SchemaEffect
+    origin: Callable[[Keys], Origin] = lambda _: same_place
+
 
 _VALUE: Keys = ("value",)
 
 
-class Change(Protocol):
-    """One declared change between two adjacent versions."""
+def value_change(
+    scopes: tuple[Scope, ...],
+    field: Keys,
+    up: ValueRewrite | None,
+    down: ValueRewrite | None,
+    *,
+    nulls: bool = False,
+) -> Change:
+    """Return a change of the value of one field, which stays where it is.
 
-    @property
-    def scopes(self) -> tuple[Scope, ...]:
-        """The scopes that lead to the objects to change, each relative to the one before."""
-        ...
+    Args:
+        field: The keys that lead to the field.
+        up: The direction to the newer version; None leaves the value.
+        down: The direction to the older version; None leaves the value.
+        nulls: Whether null is rewritten too; otherwise it stays.
+    """
 
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        """The fields that the change reads or writes, everything inside them included."""
-        ...
+    def directed(rewrite: ValueRewrite | None) -> DirectedChange:
+        if rewrite is None:
+            return UNCHANGED
 
-    def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Convert an object to the newer version in place; may raise ConversionError."""
-        ...
+        def effect(flat: Flat, image: SchemaImage) -> object:
+            convert = partial(_value_effect, rewrite, image)
+            return image.value(flat, field, convert, nulls=nulls)
 
-    def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Convert an object to the older version in place; may raise ConversionError."""
-        ...
+        return DirectedChange(rewrite.step(field), effect, rewrite.origin(field))
 
-    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the schema of what the change leaves of an object with the schema `flat`."""
-        ...
-
-    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return where a place was before the change, or what the value there was made of."""
-        ...
-
-    def for_patch(self) -> "Change":
-        """Return the change for bodies of PATCH requests, which hold only the fields to change."""
-        ...
+    return Change(scopes, (field,), directed(up), directed(down), of_value=True)
 
 
-@dataclass(frozen=True, slots=True)
-class FieldChange:
-    """The base of changes of the value of one field, which stays where it is."""
-
-    scopes: tuple[Scope, ...]
-    field: Keys
-
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        return (self.field,)
-
-    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the object with another schema for the field."""
-        return image.value(flat, self.field, partial(self._converted, image, upwards))
-
-    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        """Return the schema of what the change makes of a value that is not null."""
-        return image.refused(flat, "a value may not fit", ANYTHING)
-
-    def _converted(self, image: SchemaImage, upwards: bool, flat: Flat) -> object:
-        """Return the schema of converted values; listed ones are converted one by one."""
-        words = words_of(flat)
-        if words is None or flat["type"] in ("object", "array"):
-            return self.value_effect(flat, image, upwards=upwards)
-        change = cast("Change", replace(self, scopes=(), field=_VALUE))
-        made: list[object] = []
-        reason = ""
-        for word in words:
-            fields: JsonObject = {_VALUE[0]: word}
-            try:
-                (change.up if upwards else change.down)(fields, PLAIN)
-            except ConversionError as error:
-                reason = error.reason
-            else:
-                made.append(fields[_VALUE[0]])
-        return image.refused(flat, reason, listed(made)) if reason else listed(made)
-
-    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
-        return place
-
-    def for_patch(self) -> Self:
-        """A field that a PATCH request leaves out stays absent."""
-        return self
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeVariant:
-    """The base of variants of a change, which have its scopes and fields."""
-
-    change: Change
-
-    @property
-    def scopes(self) -> tuple[Scope, ...]:
-        return self.change.scopes
-
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        return self.change.touches
-
-
-@dataclass(frozen=True, slots=True)
-class Inverse(ChangeVariant):
-    """The inverse of a change: its `up` is the `down` of the change, and the reverse."""
-
-    def up(self, fields: JsonObject, form: JsonForm) -> None:
-        self.change.down(fields, form)
-
-    def down(self, fields: JsonObject, form: JsonForm) -> None:
-        self.change.up(fields, form)
-
-    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        return self.change.effect(flat, image, upwards=not upwards)
-
-    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        return self.change.origin(place, upwards=not upwards)
-
-    def for_patch(self) -> "Inverse":
-        return Inverse(self.change.for_patch())
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeSequence:
-    """A sequence of changes with the same scopes, applied one after the other as one change."""
-
-    changes: tuple[Change, ...]
-
-    @property
-    def scopes(self) -> tuple[Scope, ...]:
-        return self.changes[0].scopes
-
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        return tuple(keys for change in self.changes for keys in change.touches)
-
-    def up(self, fields: JsonObject, form: JsonForm) -> None:
+def _value_effect(rewrite: ValueRewrite, image: SchemaImage, flat: Flat) -> object:
+    """Return the schema of converted values; listed ones are converted one by one."""
+    words = words_of(flat)
+    if words is None or flat["type"] in ("object", "array"):
+        return rewrite.effect(flat, image)
+    step, reason = rewrite.step(_VALUE), ""
+    made: list[object] = []
+    for word in words:
+        fields: JsonObject = {_VALUE[0]: word}
         try:
-            for change in self.changes:
-                change.up(fields, form)
+            step(fields, PLAIN)
         except ConversionError as error:
-            before = self.changes[: self.changes.index(change)]
-            raise error.moved(partial(_origin, before, upwards=True)) from None
+            reason = error.reason
+        else:
+            made.append(fields[_VALUE[0]])
+    return image.refused(flat, reason, listed(made)) if reason else listed(made)
 
-    def down(self, fields: JsonObject, form: JsonForm) -> None:
+
+def rewrite_scalars(
+    source: Type, target: Type, convert: Callable[[str], str | bool], effect: SchemaEffect
+) -> ValueRewrite:
+    """Return the rewriting of a scalar of one type as one of another; see `replace_scalar`."""
+
+    def step_at(field: Keys) -> ConversionStep:
+        def step(fields: JsonObject, form: JsonForm) -> None:
+            replace_scalar(fields, field, form, source, target, convert)
+
+        return step
+
+    return ValueRewrite(step_at, effect)
+
+
+def rewrite_numbers(convert: Callable[[str], str], effect: SchemaEffect) -> ValueRewrite:
+    """Return the rewriting of a number, or of a text that is one; see `replace_number`."""
+
+    def step_at(field: Keys) -> ConversionStep:
+        def step(fields: JsonObject, form: JsonForm) -> None:
+            replace_number(fields, field, form, convert)
+
+        return step
+
+    return ValueRewrite(step_at, effect)
+
+
+def rewrite_opened(
+    convert: Callable[[JsonForm, Document], Document],
+    effect: SchemaEffect,
+    origin: Callable[[Keys], Origin] = one_value,
+) -> ValueRewrite:
+    """Return the rewriting of an open value; see `change_value`."""
+
+    def step_at(field: Keys) -> ConversionStep:
+        def step(fields: JsonObject, form: JsonForm) -> None:
+            change_value(fields, field, form, partial(convert, form))
+
+        return step
+
+    return ValueRewrite(step_at, effect, origin)
+
+
+def inverse(change: Change) -> Change:
+    """Return the inverse of a change: its `up` is the `down` of the change, and the reverse."""
+    patch, lenient, documents, carried = (
+        change.patch,
+        change.lenient,
+        change.of_documents,
+        change.carried,
+    )
+    return replace(
+        change,
+        up=change.down,
+        down=change.up,
+        patch=None if patch is None else inverse(patch),
+        lenient=None if lenient is None else lambda: inverse(lenient()),
+        of_documents=None if documents is None else inverse(documents),
+        carried=None if carried is None else carried.inverse(),
+    )
+
+
+def sequence(*changes: Change) -> Change:
+    """Return changes with the same scopes as one, which an upgrade applies in their order."""
+    patches = [change.for_patch() for change in changes]
+    return Change(
+        changes[0].scopes,
+        tuple(keys for change in changes for keys in change.touches),
+        _chained([change.up for change in changes]),
+        _chained([change.down for change in reversed(changes)]),
+        patch=None if patches == [*changes] else sequence(*patches),
+        lenient=lambda: sequence(*map(keeping_unfit, changes)),
+    )
+
+
+def _chained(directions: Sequence[DirectedChange]) -> DirectedChange:
+    def step(fields: JsonObject, form: JsonForm) -> None:
         try:
-            for change in reversed(self.changes):
-                change.down(fields, form)
+            for one in directions:
+                one.step(fields, form)
         except ConversionError as error:
-            before = self.changes[: self.changes.index(change) : -1]
-            raise error.moved(partial(_origin, before, upwards=False)) from None
+            raise error.moved(partial(_origin, directions[: directions.index(one)])) from None
 
-    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+    def effect(flat: Flat, image: SchemaImage) -> object:
         made: object = flat
-        for change in self.changes if upwards else reversed(self.changes):
-            made = image.each(made, partial(change.effect, image=image, upwards=upwards))
+        for one in directions:
+            made = image.each(made, one.effect_in(image))
         return made
 
-    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        return _origin(self.changes if upwards else self.changes[::-1], place, upwards=upwards)
-
-    def for_patch(self) -> "ChangeSequence":
-        return ChangeSequence(tuple(change.for_patch() for change in self.changes))
+    return DirectedChange(step, effect, partial(_origin, directions))
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """A change of the whole body, any JSON value, which is held in the field BODY of an object."""
+def _origin(directions: Sequence[DirectedChange], place: ErrorPlace) -> ErrorPlace:
+    for one in reversed(directions):
+        place = one.origin(place)
+    return place
 
-    change: Change
 
-    @property
-    def scopes(self) -> tuple[Scope, ...]:
-        return ()
+def whole_body(change: Change, of_documents: Change | None = None) -> Change:
+    """Return a change of the field BODY as one of the whole body, any JSON value."""
 
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        return ((),)
+    def directed(one: DirectedChange) -> DirectedChange:
+        return one._replace(effect=partial(held_effect, change.scopes, one.effect, BODY[0]))
 
-    def up(self, fields: JsonObject, form: JsonForm) -> None:
-        self.change.up(fields, form)
-
-    def down(self, fields: JsonObject, form: JsonForm) -> None:
-        self.change.down(fields, form)
-
-    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        return held_effect(self.change, BODY[0], flat, image, upwards=upwards)
-
-    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        return self.change.origin(place, upwards=upwards)
-
-    def for_patch(self) -> "Whole":
-        return Whole(self.change.for_patch())
+    return Change(
+        (),
+        ((),),
+        directed(change.up),
+        directed(change.down),
+        whole=True,
+        patch=None if change.patch is None else whole_body(change.patch, of_documents),
+        of_documents=None if of_documents is None else whole_body(of_documents),
+        carried=change.carried,
+    )
 
 
 def held_effect(
-    change: Change, key: str, schema: object, image: SchemaImage, *, upwards: bool
+    scopes: tuple[Scope, ...], effect: SchemaEffect, key: str, schema: object, image: SchemaImage
 ) -> object:
-    """Return the effect of a change on a value that an object holds for it, as in `Whole`."""
-    made = image.inside(
-        an_object({key: schema}),
-        change.scopes,
-        partial(change.effect, image=image, upwards=upwards),
-    )
+    """Return the effect of a change on a value that a field of an object holds for the change."""
+    made = image.inside(an_object({key: schema}), scopes, lambda flat: effect(flat, image))
     return union(field_of(one, key) for one in image.alternatives(made))
-
-
-def task_of(
-    change: Change, scopes: tuple[Scope, ...] = (), *, upwards: bool, keeps: bool
-) -> ConversionTask:
-    """Return a change in one direction, as a task. `scopes` lead to the objects that it is for."""
-    return ConversionTask(
-        (*scopes, *change.scopes),
-        change.touches,
-        change.up if upwards else change.down,
-        isinstance(change, Whole),
-        partial(change.origin, upwards=upwards),
-        keeps,
-    )
-
-
-def _origin(changes: Sequence[Change], place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-    """Return where a place was before changes, which are in the order of their application."""
-    for change in reversed(changes):
-        place = change.origin(place, upwards=upwards)
-    return place
 
 
 _KEY = "element"
@@ -263,99 +317,272 @@ ELEMENT: Keys = (_KEY,)
 """The keys of the field that holds an element, in an object made for the change of that element."""
 
 
-@dataclass(frozen=True, slots=True)
-class Elements:
-    """A change of every element of an array, or of every member of an object with free keys.
+def elements(
+    scopes: tuple[Scope, ...], array: Keys, depth: int, change: Change, *, keeps: bool = False
+) -> Change:
+    """Return a change of every element of an array, or of every member of an object with free keys.
 
-    An array or object that is absent or null has none.
+    An array or object that is absent or null has none. A PATCH request holds an array as a whole
+    (RFC 7396). Of an object, it holds the members to change, and null removes one, which stays
+    null.
 
-    Attributes:
-        array: The keys that lead from that object to the array, or to the object with free keys;
-            without any, that is the object itself.
+    Args:
+        array: The keys that lead to the array, or to the object with free keys; without any, that
+            is the object itself.
         depth: The number of nested arrays around the elements; 1 is an array of them, 0 an object
             of members.
+        change: The change of an element, held in the field ELEMENT.
+        keeps: Whether what is no array or object stays.
     """
 
-    scopes: tuple[Scope, ...]
-    array: Keys
-    depth: int
-    change: Change
-    keeps: bool = False
+    def directed(one: DirectedChange) -> DirectedChange:
+        def effect(flat: Flat, image: SchemaImage) -> object:
+            with image.keeping(values=True) if keeps else nullcontext():
+                return _elements_effect(array, depth, partial(held, image=image), flat, image)
 
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        return (self.array,)
+        def held(schema: object, image: SchemaImage) -> object:
+            return held_effect(change.scopes, one.effect, _KEY, schema, image)
 
-    def up(self, fields: JsonObject, form: JsonForm) -> None:
-        self._change(fields, self.change.up, form)
-
-    def down(self, fields: JsonObject, form: JsonForm) -> None:
-        self._change(fields, self.change.down, form)
-
-    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        def one(schema: object) -> object:
-            return held_effect(self.change, _KEY, schema, image, upwards=upwards)
-
-        def every(value: Flat) -> object:
-            return (
-                image.members(value, one)
-                if value["type"] == "object"
-                else image.refused(value, "expected an object")
-            )
-
-        def nested(value: Flat, depth: int) -> object:
-            if value["type"] == "null":
-                return value
-            if value["type"] != "array":
-                return image.refused(value, "expected an array")
-            if depth == 1:
-                return image.elements(value, one)
-            return image.elements(
-                value, lambda inner: image.each(inner, lambda each: nested(each, depth - 1))
-            )
-
-        with image.keeping(values=True) if self.keeps else nullcontext():
-            if not self.array:
-                return every(flat)
-            change = partial(nested, depth=self.depth) if self.depth else every
-            return image.value(flat, self.array, change)
-
-    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         def of_element(inner: ErrorPlace) -> ErrorPlace:
-            held = inner if isinstance(inner, Beside) else (*ELEMENT, *inner)
-            return _in_element(self.change.origin(held, upwards=upwards))
+            place = inner if isinstance(inner, Beside) else (*ELEMENT, *inner)
+            return _in_element(one.origin(place))
 
-        if not self.depth:
-            return inside((Members(self.array),), place, of_element)
-        return inside((self.array, *((),) * (self.depth - 1)), place, of_element)
+        def origin(place: ErrorPlace) -> ErrorPlace:
+            if not depth:
+                return inside((Members(array),), place, of_element)
+            return inside((array, *((),) * (depth - 1)), place, of_element)
 
-    def for_patch(self) -> "Elements":
-        """Return the same change: a PATCH request holds an array as a whole (RFC 7396).
+        return DirectedChange(_elements_step(array, depth, one.step, keeps=keeps), effect, origin)
 
-        Of an object, it holds the members to change, and null removes one, which stays null.
-        """
-        return self
+    return Change(
+        scopes,
+        (array,),
+        directed(change.up),
+        directed(change.down),
+        lenient=lambda: elements(scopes, array, depth, keeping_unfit(change), keeps=True),
+    )
 
-    def _change(self, fields: JsonObject, step: ConversionStep, form: JsonForm) -> None:
-        def changed(element: Document) -> Document:
-            holder: JsonObject = {_KEY: element}
-            try:
-                step(holder, form)
-            except ConversionError as error:
-                # The holder of the element is no part of the place.
-                raise error.moved(_in_element) from None
-            return holder[_KEY]
+
+def _elements_step(array: Keys, depth: int, step: ConversionStep, *, keeps: bool) -> ConversionStep:
+    def changed(form: JsonForm, element: Document) -> Document:
+        holder: JsonObject = {_KEY: element}
+        try:
+            step(holder, form)
+        except ConversionError as error:
+            # The holder of the element is no part of the place.
+            raise error.moved(_in_element) from None
+        return holder[_KEY]
+
+    def step_of_all(fields: JsonObject, form: JsonForm) -> None:
+        each = partial(changed, form)
 
         def all_changed(value: Document) -> Document:
-            if self.depth:
-                return change_elements(value, self.depth - 1, form, changed, keeps=self.keeps)
-            return change_members(value, changed, keeps=self.keeps)
+            if depth:
+                return change_elements(value, depth - 1, form, each, keeps=keeps)
+            return change_members(value, each, keeps=keeps)
 
-        if self.array:
-            change_value(fields, self.array, form, all_changed, keeps=self.keeps)
+        if array:
+            change_value(fields, array, form, all_changed, keeps=keeps)
         else:
-            change_members(fields, changed)
+            change_members(fields, each)
+
+    return step_of_all
+
+
+def _elements_effect(
+    array: Keys,
+    depth: int,
+    convert: Callable[[object], object],
+    flat: Flat,
+    image: SchemaImage,
+) -> object:
+    def members(value: Flat) -> object:
+        if value["type"] == "object":
+            return image.members(value, convert)
+        return image.refused(value, "expected an object")
+
+    def nested(value: Flat, depth: int) -> object:
+        if value["type"] == "null":
+            return value
+        if value["type"] != "array":
+            return image.refused(value, "expected an array")
+        if depth == 1:
+            return image.elements(value, convert)
+        return image.elements(
+            value, lambda inner: image.each(inner, lambda each: nested(each, depth - 1))
+        )
+
+    if not array:
+        return members(flat)
+    return image.value(flat, array, partial(nested, depth=depth) if depth else members)
 
 
 def _in_element(place: ErrorPlace) -> ErrorPlace:
     return place if isinstance(place, Beside) else place[1:]
+
+
+def keeping_unfit(change: Change) -> Change:
+    """Return a change that leaves what does not fit, for the service to judge.
+
+    A value that does not fit a change of one value stays, and so does what is no object on the way
+    to a field. It still comes to the place that the other version has for it, by the changes
+    around. So a service refuses it in its own words, and names the field that the client has sent.
+    A change of the whole body is returned as it is.
+    """
+    if change.whole:
+        return change
+    return keep_unfit(change) if change.lenient is None else change.lenient()
+
+
+def keep_unfit(
+    change: Change, *, of_value: bool | None = None, instead: Change | None = None
+) -> Change:
+    """Return a change of an object that leaves all of it as it is where it does not fit.
+
+    Args:
+        of_value: Whether a value that does not fit stays, and not only what is no object on the
+            way to a field; by default, whether the change is of one value.
+        instead: The change that applies where that is no object.
+    """
+    values = change.of_value if of_value is None else of_value
+
+    def directed(one: DirectedChange, other: DirectedChange | None) -> DirectedChange:
+        def step(fields: JsonObject, form: JsonForm) -> None:
+            before = _saved(fields)
+            try:
+                one.step(fields, form)
+            except ConversionError as error:
+                if not (values or error.is_on_way):
+                    raise
+                _restore(before)
+                if other is not None and error.is_on_way:
+                    other.step(fields, form)
+
+        def effect(flat: Flat, image: SchemaImage) -> object:
+            before = len(image.refusals)
+            with image.keeping(values=False):
+                made = one.effect(flat, image)
+            if values and len(image.refusals) > before:
+                del image.refusals[before:]
+                made = union((made, flat))
+            return made if other is None else union((made, other.effect(flat, image)))
+
+        def origin(place: ErrorPlace) -> ErrorPlace:
+            found = one.origin(place)
+            return found if found != place or other is None else other.origin(place)
+
+        return DirectedChange(step, effect, origin)
+
+    patch = change.patch
+    return replace(
+        change,
+        up=directed(change.up, None if instead is None else instead.up),
+        down=directed(change.down, None if instead is None else instead.down),
+        patch=None if patch is None else keep_unfit(patch, of_value=values, instead=instead),
+        lenient=None,
+    )
+
+
+def _saved(value: Document) -> list[tuple[Any, Any]]:
+    """Return an open object, and all that is open in it, each with a copy of what it holds."""
+    if not isinstance(value, dict | list):
+        return []
+    held = value.values() if isinstance(value, dict) else value
+    return [(value, value.copy()), *(one for inner in held for one in _saved(inner))]
+
+
+def _restore(saved: list[tuple[Any, Any]]) -> None:
+    for value, held in saved:
+        value.clear()
+        (value.update if isinstance(value, dict) else value.extend)(held)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupUse:
+    """The changes of a group, applied to the objects at some places.
+
+    Attributes:
+        name: The name of the group.
+        places: The scopes that lead to the objects; none lead to the object itself.
+        groups: The changes of each group, by its name; a group may use itself.
+        in_patch: Whether the changes are those for the body of a PATCH request.
+        keeps: Whether the changes leave what does not fit.
+    """
+
+    name: str
+    places: tuple[tuple[Scope, ...], ...]
+    groups: Mapping[str, tuple[Change, ...]] = field(repr=False, compare=False)
+    in_patch: bool = False
+    keeps: bool = False
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        return self.groups[self.name]
+
+    def compile(self) -> Change:
+        patch = None
+        if not self.in_patch and not all(map(in_arrays, self.places)):
+            patch = replace(self, in_patch=True).compile()
+        return Change(
+            (),
+            tuple(keys_of(place[0]) if place else () for place in self.places),
+            self._directed(upwards=True),
+            self._directed(upwards=False),
+            patch=patch,
+            lenient=lambda: replace(self, keeps=True).compile(),
+            group=self,
+        )
+
+    def _directed(self, *, upwards: bool) -> DirectedChange:
+        # Made when first needed, since a group is not complete before all groups are.
+        made: list[Steps[ConversionStep]] = []
+
+        def steps() -> Steps[ConversionStep]:
+            if not made:
+                made.append(self._fused(upwards=upwards))
+            return made[0]
+
+        def step(fields: JsonObject, form: JsonForm) -> None:
+            fused = made[0] if made else steps()
+            try:
+                for one in fused.calls:
+                    one(fields, form)
+            except ConversionError as error:
+                raise fused.refused(error, one) from None
+
+        def effect(flat: Flat, image: SchemaImage) -> object:
+            result: object = flat
+            for place in self.places:
+                result = image.each(result, partial(self._effect, place, image, upwards))
+            return result
+
+        return DirectedChange(step, effect, lambda place: steps().origin(place) if place else place)
+
+    def _applied(self, place: tuple[Scope, ...], *, upwards: bool) -> Iterable[Change]:
+        changes = self.changes if upwards else self.changes[::-1]
+        if self.keeps:
+            changes = tuple(map(keeping_unfit, changes))
+        if self.in_patch and not in_arrays(place):
+            return [change.for_patch() for change in changes]
+        return changes
+
+    def _fused(self, *, upwards: bool) -> Steps[ConversionStep]:
+        return fuse(
+            change.task(place, upwards=upwards, keeps=self.keeps)
+            for place in self.places
+            for change in self._applied(place, upwards=upwards)
+        )
+
+    def _effect(
+        self, place: tuple[Scope, ...], image: SchemaImage, upwards: bool, flat: Flat
+    ) -> object:
+        def changed(one: Flat) -> object:
+            made: object = one
+            for change in self._applied(place, upwards=upwards):
+                effect = change.directed(upwards=upwards).effect_in(image)
+                made = image.each(made, partial(image.inside, scopes=change.scopes, effect=effect))
+            return made
+
+        key = (self.name, upwards, self.in_patch and not in_arrays(place), self.keeps)
+        with image.keeping(values=False) if self.keeps else nullcontext():
+            return image.inside(flat, place, changed, key)

@@ -112,6 +112,11 @@ def is_within(place: ErrorPlace, keys: Tokens) -> bool:
     return isinstance(place, tuple) and place[: len(keys)] == keys
 
 
+def one_value(field: Tokens) -> Origin:
+    """Return the origins of places in a value that is made of another one as a whole."""
+    return lambda place: field if is_within(place, field) else place
+
+
 def inside(scopes: Iterable[Scope], place: ErrorPlace, origin: Origin) -> ErrorPlace:
     """Return the origin of a place, by that of a step of the objects in scopes."""
     depth = None if isinstance(place, Beside) else depth_of(scopes, place)

@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from urllib.parse import unquote
 
 from gateway.conversion.conversion_error import Beside, ErrorPlace
 from gateway.conversion.document import Document, JsonForm
+from gateway.conversion.field_path import Keys, Tokens
 from gateway.conversion.parameter_change import (
     FIELDS,
     QUERY,
+    MovedNames,
     ParameterLine,
     ParameterLines,
     Rewrite,
@@ -20,6 +22,7 @@ from gateway.conversion.parameter_change import (
     place_before,
     rewrite_lines,
 )
+from gateway.conversion.scalars import Type
 from gateway.versions.version import Version
 
 
@@ -174,6 +177,57 @@ def request_message(
 
 def message_of(form: JsonForm) -> Message | None:
     return form.message if isinstance(form.message, Message) else None
+
+
+class Place(Protocol):
+    """A place of a message, beside the body, that can hold one text."""
+
+    @property
+    def beside(self) -> Beside:
+        """The place in error messages."""
+        ...
+
+    @property
+    def field_name(self) -> str | None:
+        """The name of the header field that has the place; None where none has it."""
+        ...
+
+    def applies(self, message: Message) -> bool:
+        """Return whether messages of this kind have such a place."""
+        ...
+
+    def take(self, message: Message) -> str | None:
+        """Remove and return the text, or return None if there is none."""
+        ...
+
+    def give(self, message: Message, text: str, source: Tokens) -> None:
+        """Put the text of a field there, from `source` in the body; may raise ConversionError."""
+        ...
+
+
+class CarriedValue(NamedTuple):
+    """A value that one version has in the body, and the other in another place of the message.
+
+    Attributes:
+        field: The place of the value in the body.
+        in_newer: Whether the newer version has it in the body, else the older one.
+    """
+
+    field: Keys
+    place: Place
+    kind: Type
+    in_newer: bool = True
+
+    def inverse(self) -> "CarriedValue":
+        return self._replace(in_newer=not self.in_newer)
+
+    @property
+    def names(self) -> tuple[MovedNames, ...]:
+        """The header field that one version has in the place of a field of the body."""
+        name = self.place.field_name
+        if name is None:
+            return ()
+        return (MovedNames((), (name,)) if self.in_newer else MovedNames((name,), ()),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ applies to all lines of its name.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from urllib.parse import quote, unquote_plus
 
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
@@ -87,10 +87,22 @@ FIELDS = Spelling(
 ParameterLines = list[ParameterLine]
 
 
+LineStep = Callable[[ParameterLines, Spelling], ParameterLines]
+"""A function that returns changed lines; it may raise ConversionError."""
+ParameterValues = Mapping[str, str]
+"""The decoded values of some parameters, by name; absent ones are left out."""
+ConvertValues = Callable[[ParameterValues], ParameterValues]
+"""A function that returns the other version's values; it raises ValueError, with a message that
+quotes no value."""
+Unfit = Callable[[ParameterValues], ParameterValues | None]
+"""A function that returns values that do not fit, as the other version's, for the service to judge;
+None for those that the service could misread."""
+
+
 class Rewrite(NamedTuple):
     """A change of lines in one direction."""
 
-    call: Callable[[ParameterLines, Spelling], ParameterLines]
+    call: LineStep
     change: "ParameterChange"
     upwards: bool
 
@@ -102,99 +114,173 @@ class MovedNames(NamedTuple):
     older: tuple[str, ...]
 
 
-class ParameterChange(Protocol):
-    """One declared change of a query parameter or header field between two adjacent versions."""
-
-    @property
-    def names(self) -> tuple[MovedNames, ...]:
-        """The names that it reads or writes, by version."""
-        ...
-
-    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines converted to the newer version; may raise ConversionError."""
-        ...
-
-    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines converted to the older version; may raise ConversionError."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Rewritten:
-    """A change of a parameter whose value is written differently in the two versions.
+@dataclass(frozen=True, slots=True, eq=False)
+class ParameterChange:
+    """One declared change of query parameters or header fields between two adjacent versions.
 
     Attributes:
-        to_newer: Returns the newer version's value for the older version's; raises ValueError with
-            a message that quotes no value.
-        to_older: Returns the older version's value for the newer version's; raises ValueError with
-            a message that quotes no value.
+        names: The names that it reads or writes, by version.
+        up: Returns the lines converted to the newer version.
+        down: Returns the lines converted to the older version.
+        lenient: The change that leaves a value that does not fit; None for the same change.
     """
 
-    name: str
-    to_newer: Callable[[str], str]
-    to_older: Callable[[str], str]
+    names: tuple[MovedNames, ...]
+    up: LineStep
+    down: LineStep
+    lenient: "ParameterChange | None" = None
 
-    @property
-    def names(self) -> tuple[MovedNames, ...]:
-        return (MovedNames((self.name,), (self.name,)),)
+    def keeping_unfit(self) -> "ParameterChange":
+        return self if self.lenient is None else self.lenient
 
-    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        return self._rewrite(lines, spelling, self.to_newer)
 
-    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        return self._rewrite(lines, spelling, self.to_older)
+def same_name(name: str) -> tuple[MovedNames, ...]:
+    """Return the names of a parameter that both versions have."""
+    return (MovedNames((name,), (name,)),)
 
-    def _rewrite(
-        self, lines: ParameterLines, spelling: Spelling, convert: Callable[[str], str]
-    ) -> ParameterLines:
-        key = spelling.key(self.name)
 
-        def changed(line: ParameterLine) -> ParameterLine:
-            known = spelling.read(line.value or "")
-            made = convert(known)
-            # An unchanged value keeps every byte; decoding and encoding might not restore them.
-            return line if made == known else line._replace(value=spelling.write(made))
+def _lenient(
+    names: tuple[MovedNames, ...], up: LineStep, down: LineStep, *, keeps: bool = True
+) -> ParameterChange:
+    """Return a change; with `keeps`, its lenient form leaves the lines where one does not fit."""
 
+    def kept(step: LineStep) -> LineStep:
+        def rewrite(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+            try:
+                return step(lines, spelling)
+            except ConversionError:
+                return lines
+
+        return rewrite
+
+    lenient = ParameterChange(names, kept(up), kept(down)) if keeps else None
+    return ParameterChange(names, up, down, lenient)
+
+
+def rewritten(
+    name: str, to_newer: Callable[[str], str], to_older: Callable[[str], str]
+) -> ParameterChange:
+    """Return the change of a parameter whose value is written differently in the two versions.
+
+    Args:
+        to_newer: Returns the newer version's value for the older version's; raises ValueError with
+            a message that quotes no value.
+        to_older: Returns the older version's value; raises ValueError likewise.
+    """
+    return _lenient(same_name(name), _rewriting(name, to_newer), _rewriting(name, to_older))
+
+
+def _rewriting(name: str, convert: Callable[[str], str]) -> LineStep:
+    def changed(line: ParameterLine, spelling: Spelling) -> ParameterLine:
+        known = spelling.read(line.value or "")
+        made = convert(known)
+        # An unchanged value keeps every byte; decoding and encoding might not restore them.
+        return line if made == known else line._replace(value=spelling.write(made))
+
+    def rewrite(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        key = spelling.key(name)
         try:
-            return [changed(line) if line.key == key else line for line in lines]
+            return [changed(line, spelling) if line.key == key else line for line in lines]
         except ValueError as error:
-            raise ConversionError(str(error), Beside(spelling.what, (self.name,))) from None
+            raise ConversionError(str(error), Beside(spelling.what, (name,))) from None
         except ConversionError as error:
-            raise error.moved(lambda _: Beside(spelling.what, (self.name,))) from None
+            raise error.moved(lambda _: Beside(spelling.what, (name,))) from None
+
+    return rewrite
 
 
-@dataclass(frozen=True, slots=True)
-class Reversed:
-    """The inverse of a change: its `up` is the `down` of the change, and the reverse."""
+def recombined(
+    newer: tuple[str, ...],
+    older: tuple[str, ...],
+    to_newer: ConvertValues,
+    to_older: ConvertValues,
+    unfit: tuple[Unfit, Unfit] | None = None,
+) -> ParameterChange:
+    """Return the change of several parameters that the other version has as others, or as one.
 
-    change: ParameterChange
+    Args:
+        newer: The names of the parameters in the newer version.
+        older: The names of the parameters in the older version.
+        to_newer: Returns the newer version's values for the older version's.
+        to_older: Returns the older version's values for the newer version's.
+        unfit: Return the newer version's values, and the older version's, for those that do not
+            fit.
+    """
+    names = (MovedNames(newer, older),)
+    up, down = _recombining(older, to_newer), _recombining(newer, to_older)
+    if unfit is None:
+        # Names that are the same in both versions are those of an amount beside its currency.
+        return _lenient(names, up, down, keeps={*newer} == {*older})
+    lenient = ParameterChange(
+        names,
+        _recombining(older, _otherwise(to_newer, unfit[0])),
+        _recombining(newer, _otherwise(to_older, unfit[1])),
+    )
+    return ParameterChange(names, up, down, lenient)
 
-    @property
-    def names(self) -> tuple[MovedNames, ...]:
-        return tuple(MovedNames(older, newer) for newer, older in reversed(self.change.names))
 
-    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        return self.change.down(lines, spelling)
+def _otherwise(convert: ConvertValues, unfit: Unfit) -> ConvertValues:
+    def converted(values: ParameterValues) -> ParameterValues:
+        try:
+            return convert(values)
+        except ValueError:
+            made = unfit(values)
+            if made is None:
+                raise
+            return made
 
-    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        return self.change.up(lines, spelling)
+    return converted
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterSequence:
-    """A sequence of changes, applied in order by `up` and in reverse order by `down`."""
+def _recombining(names: tuple[str, ...], convert: ConvertValues) -> LineStep:
+    def rewrite(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        by_key = {spelling.key(name): name for name in names}
+        found: dict[str, str] = {}
+        for line in lines:
+            name = by_key.get(line.key)
+            if name is not None:
+                if name in found:
+                    raise ConversionError("stands twice", Beside(spelling.what, (name,)))
+                found[name] = spelling.read(line.value or "")
+        if not found:
+            return lines
+        try:
+            made = convert(found)
+        except ValueError as error:
+            raise ConversionError(str(error), Beside(spelling.what, tuple(found))) from None
+        if made == found:
+            return lines
+        for name in made:
+            if name not in names and any(line.key == spelling.key(name) for line in lines):
+                raise ConversionError("is there already", Beside(spelling.what, (name,)))
+        written = [
+            ParameterLine(spelling.key(name), spelling.name(name), spelling.write(value))
+            for name, value in made.items()
+        ]
+        first = next(index for index, line in enumerate(lines) if line.key in by_key)
+        behind = [line for line in lines[first:] if line.key not in by_key]
+        return [*lines[:first], *written, *behind]
 
-    changes: tuple[ParameterChange, ...]
+    return rewrite
 
-    @property
-    def names(self) -> tuple[MovedNames, ...]:
-        return tuple(each for change in self.changes for each in change.names)
 
-    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        return rewrite_lines(lines, in_direction(self.changes, upwards=True), spelling)
+def inverse_parameter(change: ParameterChange) -> ParameterChange:
+    """Return the inverse of a change: its `up` is the `down` of the change, and the reverse."""
+    names = tuple(MovedNames(older, newer) for newer, older in reversed(change.names))
+    lenient = None if change.lenient is None else inverse_parameter(change.lenient)
+    return ParameterChange(names, change.down, change.up, lenient)
 
-    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        return rewrite_lines(lines, in_direction(self.changes, upwards=False), spelling)
+
+def parameter_sequence(*changes: ParameterChange) -> ParameterChange:
+    """Return changes as one, applied in order by `up` and in reverse order by `down`."""
+    up, down = (in_direction(changes, upwards=upwards) for upwards in (True, False))
+    lenient = [change.keeping_unfit() for change in changes]
+    return ParameterChange(
+        tuple(each for change in changes for each in change.names),
+        lambda lines, spelling: rewrite_lines(lines, up, spelling),
+        lambda lines, spelling: rewrite_lines(lines, down, spelling),
+        None if lenient == [*changes] else parameter_sequence(*lenient),
+    )
 
 
 def in_direction(changes: Sequence[ParameterChange], *, upwards: bool) -> tuple[Rewrite, ...]:

@@ -134,6 +134,15 @@ _EXPECTED: Mapping[Type, str] = {
 WORDS: Mapping[bool, str] = {False: "false", True: "true"}
 
 
+def spelt(word: Scalar) -> str:
+    """Return a scalar as a text."""
+    if word is None:
+        return "null"
+    if isinstance(word, bool):
+        return "true" if word else "false"
+    return word.digits if isinstance(word, Number) else word
+
+
 def number(text: str) -> Document:
     """Return the value by which a JSON number is compared; a fraction keeps every digit."""
     try:

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from gateway.conversion.chain import BodyConversion
-from gateway.conversion.change import Whole
 from gateway.conversion.field_path import pointer
 from gateway.conversion.schema import (
     WIDE,
@@ -90,8 +89,8 @@ def convert_schema(conversion: BodyConversion | None, schema: Schema) -> Convert
     upwards = conversion.direction is Direction.UP
     for link in conversion.links:
         for change in link.ordered(conversion.direction, conversion.of_request):
-            effect = partial(change.effect, image=image, upwards=upwards)
-            if isinstance(change, Whole):
+            effect = change.directed(upwards=upwards).effect_in(image)
+            if change.whole:
                 made = effect(made)  # type: ignore[arg-type]  # it holds any schema
             else:
                 inside = partial(image.inside, scopes=change.scopes, effect=effect)

@@ -10,9 +10,7 @@ from enum import Enum
 from itertools import groupby
 from typing import NamedTuple
 
-from gateway.conversion.carry import is_carry
-from gateway.conversion.change import Change, Whole, task_of
-from gateway.conversion.changes.kept import fitting_whole, kept
+from gateway.conversion.change import Change, keeping_unfit
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.document import PLAIN, Document, JsonForm, JsonObject
 from gateway.conversion.message import Message, message_of
@@ -169,13 +167,13 @@ class VersionLink:
     def tasks(self, direction: Direction, of_request: bool = False) -> Iterator[ConversionTask]:
         upwards, keeps = direction is Direction.UP, of_request and self.keeps_unfit
         for one in self.ordered(direction, of_request):
-            yield task_of(one, upwards=upwards, keeps=keeps)
+            yield one.task(upwards=upwards, keeps=keeps)
 
     def ordered(self, direction: Direction, of_request: bool = False) -> Iterable[Change]:
         changes: Iterable[Change] = self.changes
         if direction is Direction.DOWN:
             changes = reversed(self.changes)
-        return map(kept, changes) if of_request and self.keeps_unfit else changes
+        return map(keeping_unfit, changes) if of_request and self.keeps_unfit else changes
 
 
 def event_names(links: Sequence[VersionLink], direction: Direction) -> Callable[[str], str] | None:
@@ -388,7 +386,7 @@ def making(
 
 def carrying(link: VersionLink) -> VersionLink:
     """Return a link with those changes alone that move values beside the body, and no defaults."""
-    changes = tuple(change.for_patch() for change in link.changes if is_carry(change))
+    changes = tuple(change.for_patch() for change in link.changes if change.carried)
     return link if changes == link.changes else replace(link, changes=changes)
 
 
@@ -397,10 +395,7 @@ def fitting(link: VersionLink) -> VersionLink:
 
     They describe a response as a whole. A stream at the same path may have other documents.
     """
-    if not any(isinstance(change, Whole) for change in link.changes):
-        return link
-
-    changes = tuple(map(fitting_whole, link.changes))
+    changes = tuple(change.of_documents or change for change in link.changes)
     return link if changes == link.changes else replace(link, changes=changes)
 
 

@@ -9,7 +9,6 @@ from gateway.base.headers import FieldLines
 from gateway.base.mistakes import Mistakes
 from gateway.base.model import SectionModel, Some
 from gateway.base.request import HeaderLookup
-from gateway.conversion.carry import carried_names
 from gateway.conversion.chain import Conversion
 from gateway.conversion.version_step import Direction, MessageKind, VersionLink
 
@@ -115,7 +114,8 @@ def _moved(link: VersionLink) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]
     for rewritten in link.headers:
         yield from (each for each in rewritten.names if {*each.newer} != {*each.older})
     for change in link.changes:
-        yield from carried_names(change)
+        if change.carried is not None:
+            yield from change.carried.names
 
 
 def requested(names: Sequence[str], pairs: Sequence[NamePair]) -> list[str]:

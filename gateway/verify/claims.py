@@ -10,7 +10,6 @@ from enum import Enum
 
 from gateway.conversion.chain import BodyConversion, Conversion, compose
 from gateway.conversion.change import Change
-from gateway.conversion.changes.use import GroupUse
 from gateway.conversion.field_path import pointer, pointers
 from gateway.conversion.formats.body_format import STREAMS, format_of
 from gateway.conversion.operation import Substitute
@@ -436,9 +435,9 @@ def _named(conversion: BodyConversion) -> frozenset[str]:
 
 def _places(change: Change, outer: str, deep: int) -> Iterator[str]:
     at = outer + pointers(change.scopes)
-    if isinstance(change, GroupUse):
-        for place in change.places if deep else ():
-            for inner in change.changes:
+    if change.group is not None:
+        for place in change.group.places if deep else ():
+            for inner in change.group.changes:
                 yield from _places(inner, at + pointers(place), deep - 1)
     else:
         yield from (at + pointer(*field) for field in change.touches)

@@ -12,9 +12,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
-from gateway.conversion.carry import Carry
 from gateway.conversion.chain import BodyConversion, Conversion
-from gateway.conversion.change import Inverse, Whole
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.form_body import convert_form, json_from
 from gateway.conversion.message import Message, QueryWalk
@@ -221,12 +219,11 @@ def _sample(conversion: BodyConversion) -> Message:
     message = Message(status=200)
     for link in conversion.links:
         for change in link.changes:
-            inner = change.change if isinstance(change, Whole) else change
-            inverse = isinstance(inner, Inverse)
-            carry = inner.change if isinstance(inner, Inverse) else inner
-            is_source = inverse is (conversion.direction is Direction.DOWN)
-            if isinstance(carry, Carry) and is_source and carry.place.applies(message):
-                carry.place.give(message, _SAMPLES[carry.kind], carry.field)
+            carried = change.carried
+            if carried is None or not carried.place.applies(message):
+                continue
+            if carried.in_newer is (conversion.direction is Direction.UP):
+                carried.place.give(message, _SAMPLES[carried.kind], carried.field)
     return message
 
 

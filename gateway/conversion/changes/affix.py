@@ -1,49 +1,15 @@
 """`affix`: the older version writes the same value with another prefix and suffix."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Literal
 
 from gateway.base.model import SectionModel
-from gateway.conversion.changes.build_context import BuildContext, ParameterContext
-from gateway.conversion.changes.change_section import Loss
-from gateway.conversion.changes.value_rewrite import (
-    FormWays,
-    RewriteSection,
-    ways_between,
-)
+from gateway.conversion.changes.change_section import BuildContext, FormWays, RewriteSection
 from gateway.conversion.parameter_change import ParameterChange
 from gateway.conversion.scalars import NUMBER_TEXT, Type
 
 
-@dataclass(frozen=True, slots=True)
-class AffixForm:
-    """How one version writes the value.
-
-    Attributes:
-        prefix: the text before it.
-        suffix: the text behind it.
-        type: Type.TEXT or Type.NUMBER; a number has neither prefix nor suffix.
-    """
-
-    prefix: str = ""
-    suffix: str = ""
-    type: Type = Type.TEXT
-
-    def read(self, text: str) -> str:
-        end = len(text) - len(self.suffix)
-        whole = len(self.prefix) <= end
-        if not (whole and text.startswith(self.prefix) and text.endswith(self.suffix)):
-            raise ValueError(f"expected a text such as {self.prefix}12{self.suffix}, found another")
-        return text[len(self.prefix) : end]
-
-    def write(self, bare: str) -> str:
-        if self.type is Type.NUMBER and not NUMBER_TEXT.match(bare):
-            raise ValueError("expected a number within the prefix and suffix, found a text")
-        return f"{self.prefix}{bare}{self.suffix}"
-
-
-class AffixFormConfig(SectionModel):
+class AffixForm(SectionModel):
     """How one version writes the value: a text with a prefix and a suffix, or a number."""
 
     prefix: str = ""
@@ -54,32 +20,50 @@ class AffixFormConfig(SectionModel):
     """The type of the value; a number has no prefix and no suffix. The default is text."""
 
 
-class AffixConfig(RewriteSection):
+class Affix(RewriteSection):
     """Write a value with another prefix and suffix, such as E12 for the number 12."""
 
     keyword = "affix"
 
-    newer: AffixFormConfig = AffixFormConfig()
+    newer: AffixForm = AffixForm()
     """The newer version's form of the value; the default is a text without prefix and suffix."""
-    older: AffixFormConfig = AffixFormConfig()
+    older: AffixForm = AffixForm()
     """The older version's form of the value; the default is a text without prefix and suffix."""
 
-    def losses(self) -> Iterable[Loss]:
-        return ()
-
     def ways(self, context: BuildContext) -> FormWays | None:
-        if self.newer == self.older:
+        newer, older = self.newer, self.older
+        if newer == older:
             context.complain("both versions write it alike; give one a prefix or a suffix")
             return None
-        forms = []
-        for key, form in (("newer", self.newer), ("older", self.older)):
+        for key, form in (("newer", newer), ("older", older)):
             if form.type == "number" and form.prefix + form.suffix:
                 context.complain("a number has no prefix and no suffix; remove them", key)
                 return None
-            forms.append(AffixForm(form.prefix, form.suffix, Type(form.type)))
-        return ways_between(*forms)
+        types = Type(newer.type), Type(older.type)
+        return FormWays(
+            rewrite_affixes(older.prefix, older.suffix, newer.prefix, newer.suffix, types[0]),
+            rewrite_affixes(newer.prefix, newer.suffix, older.prefix, older.suffix, types[1]),
+            *types,
+        )
 
-    def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
+    def compile_parameter(self, context: BuildContext) -> ParameterChange | None:
         for key, form in (("newer", self.newer), ("older", self.older)):
             context.text(form.prefix + form.suffix, key)
-        return super().parameter_change(context)
+        return super().compile_parameter(context)
+
+
+def rewrite_affixes(
+    prefix: str, suffix: str, new_prefix: str, new_suffix: str, target: Type = Type.TEXT
+) -> Callable[[str], str]:
+    """Return a function that replaces a prefix and a suffix; it raises ValueError."""
+
+    def rewrite(text: str) -> str:
+        end = len(text) - len(suffix)
+        if not (len(prefix) <= end and text.startswith(prefix) and text.endswith(suffix)):
+            raise ValueError(f"expected a text such as {prefix}12{suffix}, found another")
+        bare = text[len(prefix) : end]
+        if target is Type.NUMBER and not NUMBER_TEXT.match(bare):
+            raise ValueError("expected a number within the prefix and suffix, found a text")
+        return f"{new_prefix}{bare}{new_suffix}"
+
+    return rewrite

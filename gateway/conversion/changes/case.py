@@ -2,19 +2,19 @@
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache, partial
 from typing import Literal
 
-from gateway.conversion.change import Change
-from gateway.conversion.changes.build_context import BodyContext, BuildContext
+from gateway.conversion.change import Change, DirectedChange, SchemaEffect
 from gateway.conversion.changes.change_section import (
     BodySection,
+    BuildContext,
     ChangeSection,
+    FormWays,
     Loss,
+    RewriteSection,
 )
-from gateway.conversion.changes.value_rewrite import FormWays, RewriteSection
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.document import Document, JsonForm, JsonObject, reach
 from gateway.conversion.field_path import Keys, Scope, Tokens
@@ -28,6 +28,78 @@ from gateway.conversion.schema import (
     rest_of,
     with_field,
 )
+
+Write = Callable[[str], str]
+CaseName = Literal["camel", "pascal", "snake", "kebab", "upper_snake"]
+
+
+class _CasesSection(ChangeSection):
+    """What `case` and `key_case` have in common."""
+
+    newer: CaseName
+    """The case of the newer version: camel, pascal, snake, kebab or upper_snake."""
+    older: CaseName
+    """The case of the older version: camel, pascal, snake, kebab or upper_snake."""
+    unknown: Literal["refuse", "keep"] = "refuse"
+    """The result for a word that already has the other version's case. The default is refuse."""
+
+    def _kept(self, what: str, *, in_patch: bool) -> Iterable[Loss]:
+        if self.unknown == "keep":
+            for newer, case in ((False, self.older), (True, self.newer)):
+                text = f"{what} in {case} case already, and the way back changes it"
+                yield Loss(newer, text, in_patch)
+
+    def _ways(self, context: BuildContext) -> tuple[Write, Write] | None:
+        """Return what writes the newer version's case and the older one's, or None."""
+        if self.newer == self.older:
+            context.complain("is the case that it has already; remove the change", "older")
+            return None
+        return self._both
+
+    @property
+    def _both(self) -> tuple[Write, Write]:
+        newer, older, keep = WordCase(self.newer), WordCase(self.older), self.unknown == "keep"
+        return rewrite_case(older, newer, keep=keep), rewrite_case(newer, older, keep=keep)
+
+
+class Case(_CasesSection, RewriteSection):
+    """Write a word in another case, such as IN_TRANSIT for inTransit."""
+
+    keyword = "case"
+
+    def own_losses(self) -> Iterable[Loss]:
+        return self._kept(f"'{self.field}' is kept where it is", in_patch=True)
+
+    def ways(self, context: BuildContext) -> FormWays | None:
+        ways = self._ways(context)
+        return None if ways is None else FormWays(*ways)
+
+
+class KeyCase(_CasesSection, BodySection):
+    """Write all keys of an object in another case, and those of the objects and arrays in it."""
+
+    keyword = "key_case"
+
+    field: str | None = None
+    """The field whose value has the keys; without it, the whole object has them."""
+    but: tuple[str, ...] = ()
+    """The newer version's keys of objects whose own keys are data and stay unchanged, such as
+    metadata."""
+
+    def own_losses(self) -> Iterable[Loss]:
+        return self._kept("a key is kept where it is", in_patch=False)
+
+    def compile_body(self, context: BuildContext) -> Change | None:
+        ways = self._ways(context)
+        path = None if self.field is None else context.path(self.field, "field")
+        if ways is None or (path is None and self.field is not None):
+            return None
+        _, to_older = ways
+        for index, key in enumerate(self.but):
+            if context.attempt(partial(to_older, key), "but", index) is None:
+                return None
+        scopes, keys = (path.scopes, path.keys) if path else ((), None)
+        return key_case(scopes, keys, *ways, frozenset(self.but))
 
 
 class WordCase(StrEnum):
@@ -50,22 +122,18 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CaseRewriting:
-    """A function that rewrites names of one case in another.
+def rewrite_case(source: WordCase, target: WordCase, *, keep: bool = False) -> Write:
+    """Return a function that rewrites names of one case in another; it raises ValueError.
 
     A name in neither case stays as it is. A name in the target's case alone is refused; with
     `keep`, it stays as it is too, although the way back changes it.
     """
 
-    source: WordCase
-    target: WordCase
-    keep: bool = False
+    def rewrite(name: str) -> str:
+        convert = _known if len(name) <= _LONGEST else _rewritten
+        return convert(name, source, target, keep)
 
-    def __call__(self, name: str) -> str:
-        if len(name) > _LONGEST:
-            return _rewritten(name, self.source, self.target, self.keep)
-        return _known(name, self.source, self.target, self.keep)
+    return rewrite
 
 
 def _rewritten(name: str, source: WordCase, target: WordCase, keep: bool) -> str:
@@ -105,40 +173,59 @@ def _joined(words: list[str], case: WordCase) -> str:
             return "_".join(words).upper()
 
 
-@dataclass(frozen=True, slots=True)
-class KeyCase:
-    """The two versions write keys in different cases, however deep in objects and arrays.
+def key_case(
+    scopes: tuple[Scope, ...],
+    field: Keys | None,
+    to_newer: Write,
+    to_older: Write,
+    but: frozenset[str] = frozenset(),
+) -> Change:
+    """Return the change of keys to another case, however deep in objects and arrays.
 
-    Attributes:
-        field: leads to the object or array; None for the whole object.
-        to_newer: writes a key as the newer version does.
-        to_older: writes a key as the older version does.
-        but: the newer version's keys of objects whose own keys are data, and stay.
+    Args:
+        field: The keys that lead to the object or array; None for the whole object.
+        to_newer: Writes a key as the newer version does.
+        to_older: Writes a key as the older version does.
+        but: The newer version's keys of objects whose own keys are data, and stay.
     """
+    older_but = frozenset(map(to_older, but))
+    return Change(
+        scopes,
+        ((),) if field is None else (field,),
+        _rewriting(field, to_newer, older_but, (to_older, but)),
+        _rewriting(field, to_older, but, (to_newer, older_but)),
+    )
 
-    scopes: tuple[Scope, ...]
-    field: Keys | None
-    to_newer: CaseRewriting
-    to_older: CaseRewriting
-    but: frozenset[str] = frozenset()
 
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        return ((),) if self.field is None else (self.field,)
+def _rewriting(
+    field: Keys | None,
+    write: Write,
+    but: frozenset[str],
+    back: tuple[Write, frozenset[str]],
+) -> DirectedChange:
+    def step(fields: JsonObject, form: JsonForm) -> None:
+        if field is None:
+            made = _object(fields, form, write, but)
+            fields.clear()
+            fields.update(made)
+            return
+        holder = reach(fields, field, form)
+        key = field[-1]
+        if holder is not None and key in holder:
+            try:
+                holder[key] = _value(holder[key], form, write, but)
+            except ConversionError as error:
+                raise error.under(*field) from None
 
-    def up(self, fields: JsonObject, form: JsonForm) -> None:
-        self._rewrite(fields, form, self.to_newer, frozenset(map(self._older_name, self.but)))
+    return DirectedChange(step, _effect(field, write, but), partial(_origin, field or (), *back))
 
-    def down(self, fields: JsonObject, form: JsonForm) -> None:
-        self._rewrite(fields, form, self.to_older, self.but)
 
-    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        write = self.to_newer if upwards else self.to_older
-        but = frozenset(map(self._older_name, self.but)) if upwards else self.but
+def _effect(field: Keys | None, write: Write, but: frozenset[str]) -> SchemaEffect:
+    def effect(flat: Flat, image: SchemaImage) -> object:
         image.seeks_anywhere(*sorted(but))
 
         def rewritten(schema: object) -> object:
-            return image.each(schema, of, key=(self, upwards))
+            return image.each(schema, of, key=effect)
 
         def of(one: Flat) -> object:
             if one["type"] == "array":
@@ -156,45 +243,23 @@ class KeyCase:
                 made = {**made, "additionalProperties": rewritten(rest)}
             return renamed_fields(made, write, image)
 
-        return of(flat) if self.field is None else image.value(flat, self.field, of)
+        return of(flat) if field is None else image.value(flat, field, of)
 
-    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        begin = self.field or ()
-        if isinstance(place, Beside) or place[: len(begin)] != begin:
-            return place
-        write = self.to_older if upwards else self.to_newer
-        but = self.but if upwards else frozenset(map(self._older_name, self.but))
-        found: Tokens = begin
-        for depth, token in enumerate(place[len(begin) :], len(begin) + 1):
-            try:
-                found = (*found, write(token) if isinstance(token, str) else token)
-            except ValueError:  # the other version cannot have such a key
-                break
-            if token in but:
-                return (*found, *place[depth:])
-        return found
+    return effect
 
-    def for_patch(self) -> "KeyCase":
-        return self
 
-    def _older_name(self, key: str) -> str:
-        return self.to_older(key)
-
-    def _rewrite(
-        self, fields: JsonObject, form: JsonForm, write: CaseRewriting, but: frozenset[str]
-    ) -> None:
-        if self.field is None:
-            made = _object(fields, form, write, but)
-            fields.clear()
-            fields.update(made)
-            return
-        holder = reach(fields, self.field, form)
-        key = self.field[-1]
-        if holder is not None and key in holder:
-            try:
-                holder[key] = _value(holder[key], form, write, but)
-            except ConversionError as error:
-                raise error.under(*self.field) from None
+def _origin(begin: Keys, write: Write, but: frozenset[str], place: ErrorPlace) -> ErrorPlace:
+    if isinstance(place, Beside) or place[: len(begin)] != begin:
+        return place
+    found: Tokens = begin
+    for depth, token in enumerate(place[len(begin) :], len(begin) + 1):
+        try:
+            found = (*found, write(token) if isinstance(token, str) else token)
+        except ValueError:  # the other version cannot have such a key
+            break
+        if token in but:
+            return (*found, *place[depth:])
+    return found
 
 
 def _value(
@@ -240,75 +305,3 @@ def _object(
         except ConversionError as error:
             raise error.under(key) from None
     return made
-
-
-CaseName = Literal["camel", "pascal", "snake", "kebab", "upper_snake"]
-
-
-class _CasesSection(ChangeSection):
-    """What `case` and `key_case` have in common."""
-
-    newer: CaseName
-    """The case of the newer version: camel, pascal, snake, kebab or upper_snake."""
-    older: CaseName
-    """The case of the older version: camel, pascal, snake, kebab or upper_snake."""
-    unknown: Literal["refuse", "keep"] = "refuse"
-    """The result for a word that already has the other version's case. The default is refuse."""
-
-    def _kept(self, what: str, *, in_patch: bool) -> Iterable[Loss]:
-        if self.unknown == "keep":
-            for newer, case in ((False, self.older), (True, self.newer)):
-                text = f"{what} in {case} case already, and the way back changes it"
-                yield Loss(newer, text, in_patch)
-
-    def _ways(self, context: BuildContext) -> tuple[CaseRewriting, CaseRewriting] | None:
-        """Return what writes the newer version's case and the older one's, or None."""
-        if self.newer == self.older:
-            context.complain("is the case that it has already; remove the change", "older")
-            return None
-        return self._both
-
-    @property
-    def _both(self) -> tuple[CaseRewriting, CaseRewriting]:
-        newer, older, keep = WordCase(self.newer), WordCase(self.older), self.unknown == "keep"
-        return CaseRewriting(older, newer, keep), CaseRewriting(newer, older, keep)
-
-
-class CaseConfig(_CasesSection, RewriteSection):
-    """Write a word in another case, such as IN_TRANSIT for inTransit."""
-
-    keyword = "case"
-
-    def losses(self) -> Iterable[Loss]:
-        return self._kept(f"'{self.field}' is kept where it is", in_patch=True)
-
-    def ways(self, context: BuildContext) -> FormWays | None:
-        ways = self._ways(context)
-        return None if ways is None else FormWays(*ways)
-
-
-class KeyCaseConfig(_CasesSection, BodySection):
-    """Write all keys of an object in another case, and those of the objects and arrays in it."""
-
-    keyword = "key_case"
-
-    field: str | None = None
-    """The field whose value has the keys; without it, the whole object has them."""
-    but: tuple[str, ...] = ()
-    """The newer version's keys of objects whose own keys are data and stay unchanged, such as
-    metadata."""
-
-    def losses(self) -> Iterable[Loss]:
-        return self._kept("a key is kept where it is", in_patch=False)
-
-    def body_change(self, context: BodyContext) -> Change | None:
-        ways = self._ways(context)
-        path = None if self.field is None else context.path(self.field, "field")
-        if ways is None or (path is None and self.field is not None):
-            return None
-        _, to_older = ways
-        for index, key in enumerate(self.but):
-            if context.attempt(partial(to_older, key), "but", index) is None:
-                return None
-        scopes, keys = (path.scopes, path.keys) if path else ((), None)
-        return KeyCase(scopes, keys, *ways, frozenset(self.but))

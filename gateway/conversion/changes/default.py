@@ -2,19 +2,17 @@
 
 from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from gateway.conversion.change import Change, Inverse
-from gateway.conversion.changes.build_context import BodyContext, ParameterContext
+from gateway.conversion.change import Change, DirectedChange, SchemaEffect, in_arrays
 from gateway.conversion.changes.change_section import (
     BodySection,
+    BuildContext,
     ChangeSection,
     Loss,
     ParameterSection,
 )
-from gateway.conversion.conversion_error import ErrorPlace
 from gateway.conversion.document import (
     MISSING,
     Document,
@@ -24,13 +22,12 @@ from gateway.conversion.document import (
     put,
     take,
 )
-from gateway.conversion.field_path import Keys, Scope, is_array
+from gateway.conversion.field_path import Keys, Scope
 from gateway.conversion.parameter_change import (
     MovedNames,
     ParameterChange,
     ParameterLine,
     ParameterLines,
-    Reversed,
     Spelling,
 )
 from gateway.conversion.schema import (
@@ -46,109 +43,6 @@ from gateway.conversion.schema import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Default:
-    """Only the newer version has the field.
-
-    Upwards, it is added with `value` where it is absent, in containers that are made if need be;
-    where a container is null, it stays so. Downwards, the field is removed, and with it a
-    container that this empties. Without a value (MISSING), nothing is added. Where the older
-    version may have the field as well, it is kept.
-    """
-
-    scopes: tuple[Scope, ...]
-    field: Keys
-    value: Document
-    keep: bool = False
-
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        return (self.field[:1],)
-
-    def up(self, fields: JsonObject, form: JsonForm) -> None:
-        if self.value is MISSING or form.of_places:
-            return
-        if self.field[0] in fields:
-            if get(fields, self.field, form) is not MISSING:
-                return
-            for depth in range(1, len(self.field)):
-                if get(fields, self.field[:depth], form) is None:
-                    return
-        # Each gets its own, since a later change may look into it and alter it.
-        own = deepcopy(self.value) if isinstance(self.value, dict | list) else self.value
-        put(fields, self.field, own, form)
-
-    def down(self, fields: JsonObject, form: JsonForm) -> None:
-        if not self.keep:
-            take(fields, self.field, form)
-
-    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        if not upwards:
-            return flat if self.keep else image.take(flat, self.field).rest
-        if self.value is MISSING:
-            return flat
-        if self.keep:
-            image.looks(self.field)
-        image.makes(self.field, True if self.keep else {"type": type_of(self.value)})
-        return self._filled(flat, self.field, image)
-
-    def _filled(self, flat: Flat, keys: Keys, image: SchemaImage) -> object:
-        key, *inner = keys
-        before, always = field_of(flat, key), requires(flat, key)
-        fresh: object = listed([self.value])
-        if inner:
-            fresh = self._filled(an_object({}), tuple(inner), image)
-
-            def filled(one: Flat) -> object:
-                if one["type"] == "null":
-                    return one
-                if one["type"] == "object":
-                    return self._filled(one, tuple(inner), image)
-                image.refusals.append("expected an object on the way")
-                return False
-
-            before = image.each(before, filled)
-        return with_field(flat, key, before if always else union((before, fresh)), required=True)
-
-    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
-        return place
-
-    def for_patch(self) -> "Default":
-        """Return the change without its value: what a PATCH request leaves out is not filled in.
-
-        Arrays are given as a whole (RFC 7396), so a field that their elements lack is lacking.
-        """
-        return self if any(map(is_array, self.scopes)) else replace(self, value=MISSING)
-
-
-@dataclass(frozen=True, slots=True)
-class Added:
-    """Only the newer version has it; upwards, `value` is added where it is absent, unless None.
-
-    Where the older version may have it as well, it is kept.
-    """
-
-    name: str
-    value: str | None
-    keep: bool = False
-
-    @property
-    def names(self) -> tuple[MovedNames, ...]:
-        return (MovedNames((self.name,), (self.name,) if self.keep else ()),)
-
-    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        key = spelling.key(self.name)
-        if self.value is None or any(line.key == key for line in lines):
-            return lines
-        return [*lines, ParameterLine(key, spelling.name(self.name), spelling.write(self.value))]
-
-    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        if self.keep:
-            return lines
-        key = spelling.key(self.name)
-        return [line for line in lines if line.key != key]
-
-
 class _DefaultSection(ChangeSection):
     """What `default` of a body and of parameters have in common."""
 
@@ -157,11 +51,10 @@ class _DefaultSection(ChangeSection):
     keep: bool = False
     """Whether the older version may also have the field, so that it stays. The default is false."""
 
-    def losses(self) -> Iterable[Loss]:
+    def own_losses(self) -> Iterable[Loss]:
         if self.keep:
-            return (
-                Loss(True, f"where '{self.field}' is absent, it is the default", overwrites=False),
-            )
+            text = f"where '{self.field}' is absent, it is the default"
+            return (Loss(True, text, overwrites=False),)
         return (Loss(False, f"'{self.field}' is left out"),)
 
 
@@ -171,35 +64,13 @@ class _RemoveSection(ChangeSection):
     field: str
     """The older version's name of the field that the newer version lacks."""
 
-    def losses(self) -> Iterable[Loss]:
-        return (Loss(True, f"'{self.field}' is left out"),)
+    inverse = True
+
+    def own_losses(self) -> Iterable[Loss]:
+        return (Loss(False, f"'{self.field}' is left out"),)
 
 
-class DefaultParameterConfig(_DefaultSection, ParameterSection):
-    """Leave out, for the older version, a parameter or header that only the newer version has."""
-
-    keyword = "default"
-
-    value: str | None = None
-    """The value if the older version's message has none; without it, none is added."""
-
-    def parameter_change(self, context: ParameterContext) -> ParameterChange:
-        return _added(self.field, self.value, context, keep=self.keep)
-
-
-class RemoveParameterConfig(_RemoveSection, ParameterSection):
-    """Add, for the older version, a parameter or header that only the older version has."""
-
-    keyword = "remove"
-
-    value: str | None = None
-    """The value if the newer version's message has none; without it, none is added."""
-
-    def parameter_change(self, context: ParameterContext) -> ParameterChange:
-        return Reversed(_added(self.field, self.value, context))
-
-
-class DefaultConfig(_DefaultSection, BodySection):
+class Default(_DefaultSection, BodySection):
     """Leave out, for the older version, a field that only the newer version has."""
 
     keyword = "default"
@@ -207,12 +78,12 @@ class DefaultConfig(_DefaultSection, BodySection):
     value: JsonValue
     """The JSON value of the field in documents that come from the older version."""
 
-    def body_change(self, context: BodyContext) -> Change | None:
+    def compile_body(self, context: BuildContext) -> Change | None:
         path = context.path(self.field, "field")
-        return None if path is None else Default(path.scopes, path.keys, self.value, self.keep)
+        return path and default(path.scopes, path.keys, self.value, keep=self.keep)
 
 
-class RemoveConfig(_RemoveSection, BodySection):
+class Remove(_RemoveSection, BodySection):
     """Add, for the older version, a field that only the older version has."""
 
     keyword = "remove"
@@ -220,12 +91,136 @@ class RemoveConfig(_RemoveSection, BodySection):
     value: JsonValue = None
     """The JSON value of the field in documents of the newer version; without it, none is added."""
 
-    def body_change(self, context: BodyContext) -> Change | None:
+    def compile_body(self, context: BuildContext) -> Change | None:
         path = context.path(self.field, "field")
         value = self.value if "value" in self.model_fields_set else MISSING
-        return None if path is None else Inverse(Default(path.scopes, path.keys, value))
+        return path and default(path.scopes, path.keys, value)
 
 
-def _added(name: str, value: str | None, context: ParameterContext, *, keep: bool = False) -> Added:
+class DefaultParameter(_DefaultSection, ParameterSection):
+    """Leave out, for the older version, a parameter or header that only the newer version has."""
+
+    keyword = "default"
+
+    value: str | None = None
+    """The value if the older version's message has none; without it, none is added."""
+
+    def compile_parameter(self, context: BuildContext) -> ParameterChange:
+        return _added(self.field, self.value, context, keep=self.keep)
+
+
+class RemoveParameter(_RemoveSection, ParameterSection):
+    """Add, for the older version, a parameter or header that only the older version has."""
+
+    keyword = "remove"
+
+    value: str | None = None
+    """The value if the newer version's message has none; without it, none is added."""
+
+    def compile_parameter(self, context: BuildContext) -> ParameterChange:
+        return _added(self.field, self.value, context)
+
+
+def _added(
+    name: str, value: str | None, context: BuildContext, *, keep: bool = False
+) -> ParameterChange:
     text = None if value is None else context.text(value, "value")
-    return Added(context.name(name, "field"), text, keep)
+    return add_parameter(context.name(name, "field"), text, keep=keep)
+
+
+def default(
+    scopes: tuple[Scope, ...], field: Keys, value: Document, *, keep: bool = False
+) -> Change:
+    """Return the change of a field that only the newer version has.
+
+    Upwards, it is added with `value` where it is absent, in containers that are made if need be;
+    where a container is null, it stays so. Downwards, the field is removed, and with it a
+    container that this empties. Without a value (MISSING), nothing is added. Where the older
+    version may have the field as well (`keep`), it stays.
+
+    A PATCH request that lacks the field does not change it, unless the request has it in an array,
+    which it holds as a whole (RFC 7396).
+    """
+
+    def up(fields: JsonObject, form: JsonForm) -> None:
+        if value is MISSING or form.of_places:
+            return
+        if field[0] in fields:
+            if get(fields, field, form) is not MISSING:
+                return
+            for depth in range(1, len(field)):
+                if get(fields, field[:depth], form) is None:
+                    return
+        # Each gets its own, since a later change may look into it and alter it.
+        own = deepcopy(value) if isinstance(value, dict | list) else value
+        put(fields, field, own, form)
+
+    def down(fields: JsonObject, form: JsonForm) -> None:
+        if not keep:
+            take(fields, field, form)
+
+    def removed(flat: Flat, image: SchemaImage) -> object:
+        return flat if keep else image.take(flat, field).rest
+
+    patch = None
+    if value is not MISSING and not in_arrays(scopes):
+        patch = default(scopes, field, MISSING, keep=keep)
+    return Change(
+        scopes,
+        (field[:1],),
+        DirectedChange(up, _added_effect(field, value, keep=keep)),
+        DirectedChange(down, removed),
+        patch=patch,
+    )
+
+
+def _added_effect(field: Keys, value: Document, *, keep: bool) -> SchemaEffect:
+    def effect(flat: Flat, image: SchemaImage) -> object:
+        if value is MISSING:
+            return flat
+        if keep:
+            image.looks(field)
+        image.makes(field, True if keep else {"type": type_of(value)})
+        return filled(flat, field, image)
+
+    def filled(flat: Flat, keys: Keys, image: SchemaImage) -> object:
+        key, *inner = keys
+        before, always = field_of(flat, key), requires(flat, key)
+        fresh: object = listed([value])
+        if inner:
+            fresh = filled(an_object({}), tuple(inner), image)
+
+            def inside(one: Flat) -> object:
+                if one["type"] == "null":
+                    return one
+                if one["type"] == "object":
+                    return filled(one, tuple(inner), image)
+                image.refusals.append("expected an object on the way")
+                return False
+
+            before = image.each(before, inside)
+        return with_field(flat, key, before if always else union((before, fresh)), required=True)
+
+    return effect
+
+
+def add_parameter(name: str, value: str | None, *, keep: bool = False) -> ParameterChange:
+    """Return the change of a parameter that only the newer version has.
+
+    Upwards, `value` is added where it is absent, unless None. Where the older version may have it
+    as well (`keep`), it stays.
+    """
+
+    def up(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        key = spelling.key(name)
+        if value is None or any(line.key == key for line in lines):
+            return lines
+        return [*lines, ParameterLine(key, spelling.name(name), spelling.write(value))]
+
+    def down(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        if keep:
+            return lines
+        key = spelling.key(name)
+        return [line for line in lines if line.key != key]
+
+    return ParameterChange((MovedNames((name,), (name,) if keep else ()),), up, down)

@@ -1,16 +1,22 @@
 """`envelope` and `extract`: a bare value in one version, in an object in the other."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import partial
 from typing import Literal
 
-from gateway.conversion.change import Change, FieldChange, Inverse, Whole
-from gateway.conversion.changes.build_context import BodyContext
-from gateway.conversion.changes.change_section import BodySection, Loss
+from gateway.conversion.change import (
+    Change,
+    ValueRewrite,
+    keep_unfit,
+    rewrite_opened,
+    value_change,
+    whole_body,
+)
+from gateway.conversion.changes.change_section import BodySection, BuildContext, Loss
 from gateway.conversion.conversion_error import (
     ConversionError,
     ErrorPlace,
+    Origin,
     is_within,
     moved_back,
 )
@@ -19,7 +25,6 @@ from gateway.conversion.document import (
     Document,
     JsonForm,
     JsonObject,
-    change_value,
     put,
     reach,
     refuse,
@@ -34,95 +39,7 @@ from gateway.conversion.schema import (
     properties_of,
     rest_of,
 )
-from gateway.conversion.steps import BODY
-
-
-@dataclass(frozen=True, slots=True)
-class Envelope(FieldChange):
-    """The older version has a value inside an object, the newer version without that object.
-
-    Downwards, the object is made. Upwards, the value is taken out of it; its other fields are
-    refused if `strict`, else lost. Null stays null, and an absent field stays absent, both ways.
-
-    Attributes:
-        field: where the value is, in both versions.
-        into: where it is in the envelope.
-        count: where the envelope has the number of elements, of a value that is an array.
-        strict: whether other fields of the envelope are refused.
-    """
-
-    into: Keys
-    count: Keys | None = None
-    strict: bool = False
-
-    def up(self, fields: JsonObject, form: JsonForm) -> None:
-        change_value(fields, self.field, form, partial(self._bare, form))
-
-    def down(self, fields: JsonObject, form: JsonForm) -> None:
-        holder = reach(fields, self.field, form)
-        key = self.field[-1]
-        if holder is None or key not in holder:
-            return
-        value = form.open(holder[key])
-        if value is None:
-            return
-        envelope: JsonObject = {}
-        # What was opened for a look at it is closed by its holder.
-        put(envelope, self.into, value if isinstance(value, dict | list) else holder[key], form)
-        if self.count is not None:
-            if not isinstance(value, list):
-                refuse("an array", value, *self.field)
-            put(envelope, self.count, form.number(str(len(value))), form)
-        holder[key] = envelope
-
-    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        if upwards:
-            return self._value_of(flat, image)
-        made = image.put(an_object({}), self.into, flat, required=True)
-        if self.count is None:
-            return made
-        least, most = counts_of(flat)
-        count: Flat = {"type": "integer", "minimum": least}
-        if most is not None:
-            count["maximum"] = most
-        made = image.put(made, self.count, count, required=True)
-        if flat["type"] == "array":
-            return made
-        return image.refused(flat, f"expected an array, found {flat['type']}", made)
-
-    def _value_of(self, flat: Flat, image: SchemaImage) -> object:
-        if flat["type"] != "object":
-            return image.refused(flat, f"expected an object, found {flat['type']}")
-        rest, value, required = image.take(flat, self.into)
-        left = rest if self.count is None else image.take(rest, self.count).rest
-        made = value if required else image.refused(flat, "the value may be missing", value)
-        if not self.strict:
-            return made
-        if properties_of(left) or rest_of(left) is not False:
-            return image.refused(flat, "the envelope may have other fields", made)
-        return made
-
-    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        inner = (*self.field, *self.into)
-        if upwards:
-            return moved_back(place, self.field, inner)
-        if is_within(place, inner):
-            return moved_back(place, inner, self.field)
-        return self.field if is_within(place, self.field) else place
-
-    def _bare(self, form: JsonForm, envelope: Document) -> Document:
-        if not isinstance(envelope, dict):
-            refuse("an object", envelope)
-        value = take(envelope, self.into, form)
-        if value is MISSING:
-            raise ConversionError("is missing", self.into, is_missing=True)
-        if self.count is not None:
-            take(envelope, self.count, form)
-        if self.strict and envelope:
-            raise ConversionError(
-                "a field for which the other version has no place", (next(iter(envelope)),)
-            )
-        return value
+from gateway.conversion.steps import BODY, ConversionStep
 
 
 class _EnvelopeSection(BodySection):
@@ -136,30 +53,26 @@ class _EnvelopeSection(BodySection):
     others: Literal["drop", "refuse"] = "drop"
     """Whether other fields of the envelope are dropped (the default) or refused."""
 
-    def _loss(self, *, newer: bool) -> Iterable[Loss]:
+    def own_losses(self) -> Iterable[Loss]:
         if self.others == "drop":
             of = "the envelope" if self.field is None else f"'{self.field}'"
-            yield Loss(newer, f"the other fields of {of} are left out")
+            yield Loss(True, f"the other fields of {of} are left out")
 
-    def _change(
-        self, into: str, key: str, context: BodyContext, way: Callable[[Envelope], Change]
-    ) -> Change | None:
+    def _in_envelope(self, into: str, key: str, context: BuildContext) -> Change | None:
         inner = context.keys(into, key)
         count = None if self.count is None else context.keys(self.count, "count")
         if inner is None:
             return None
         if self.count is not None and (count is None or not context.apart((inner, count))):
             return None
-
-        def change(scopes: tuple[Scope, ...], keys: Keys) -> Change:
-            return way(Envelope(scopes, keys, inner, count, self.others == "refuse"))
-
+        make = partial(envelope, into=inner, count=count, strict=self.others == "refuse")
         if self.field is None:
-            return Whole(change((), BODY))
-        return context.value_change(self.field, change, "field")
+            change = make((), BODY)
+            return whole_body(change, keep_unfit(change))
+        return context.value_change(self.field, make, "field")
 
 
-class EnvelopeConfig(_EnvelopeSection):
+class Envelope(_EnvelopeSection):
     """Put a value into an envelope: the older version has an object that holds the bare value."""
 
     keyword = "envelope"
@@ -167,23 +80,132 @@ class EnvelopeConfig(_EnvelopeSection):
     into: str
     """The field of the envelope that holds the value, such as data."""
 
-    def losses(self) -> Iterable[Loss]:
-        return self._loss(newer=True)
-
-    def body_change(self, context: BodyContext) -> Change | None:
-        return self._change(self.into, "into", context, lambda envelope: envelope)
+    def compile_body(self, context: BuildContext) -> Change | None:
+        return self._in_envelope(self.into, "into", context)
 
 
-class ExtractConfig(_EnvelopeSection):
+class Extract(_EnvelopeSection):
     """Take a value out of an envelope: the older version has it bare, as an array or an id."""
 
     keyword = "extract"
+    inverse = True
 
     key: str
     """The field of the envelope that holds the value, such as data, or id."""
 
-    def losses(self) -> Iterable[Loss]:
-        return self._loss(newer=False)
+    def compile_body(self, context: BuildContext) -> Change | None:
+        return self._in_envelope(self.key, "key", context)
 
-    def body_change(self, context: BodyContext) -> Change | None:
-        return self._change(self.key, "key", context, Inverse)
+
+def envelope(
+    scopes: tuple[Scope, ...],
+    field: Keys,
+    into: Keys,
+    count: Keys | None = None,
+    *,
+    strict: bool = False,
+) -> Change:
+    """Return the change of a value that the older version has inside an object.
+
+    Downwards, the object is made. Upwards, the value is taken out of it; its other fields are
+    refused if `strict`, else lost. Null stays null, and an absent field stays absent, both ways.
+
+    Args:
+        field: The place of the value, in both versions.
+        into: Its place in the envelope.
+        count: The place of the number of elements in the envelope, of a value that is an array.
+        strict: Whether other fields of the envelope are refused.
+    """
+
+    def origin_of_bare(field: Keys) -> Origin:
+        return partial(moved_back, target=field, source=(*field, *into))
+
+    def origin_in_envelope(field: Keys) -> Origin:
+        inner = (*field, *into)
+
+        def origin(place: ErrorPlace) -> ErrorPlace:
+            if is_within(place, inner):
+                return moved_back(place, inner, field)
+            return field if is_within(place, field) else place
+
+        return origin
+
+    return value_change(
+        scopes,
+        field,
+        rewrite_opened(
+            partial(_bare, into, count, strict),
+            partial(_bare_effect, into, count, strict),
+            origin_of_bare,
+        ),
+        ValueRewrite(
+            lambda keys: _enclosing(keys, into, count),
+            partial(_enclosed_effect, into, count),
+            origin_in_envelope,
+        ),
+    )
+
+
+def _bare(
+    into: Keys, count: Keys | None, strict: bool, form: JsonForm, envelope: Document
+) -> Document:
+    if not isinstance(envelope, dict):
+        refuse("an object", envelope)
+    value = take(envelope, into, form)
+    if value is MISSING:
+        raise ConversionError("is missing", into, is_missing=True)
+    if count is not None:
+        take(envelope, count, form)
+    if strict and envelope:
+        raise ConversionError(
+            "a field for which the other version has no place", (next(iter(envelope)),)
+        )
+    return value
+
+
+def _bare_effect(
+    into: Keys, count: Keys | None, strict: bool, flat: Flat, image: SchemaImage
+) -> object:
+    if flat["type"] != "object":
+        return image.refused(flat, f"expected an object, found {flat['type']}")
+    rest, value, required = image.take(flat, into)
+    left = rest if count is None else image.take(rest, count).rest
+    made = value if required else image.refused(flat, "the value may be missing", value)
+    if strict and (properties_of(left) or rest_of(left) is not False):
+        return image.refused(flat, "the envelope may have other fields", made)
+    return made
+
+
+def _enclosing(field: Keys, into: Keys, count: Keys | None) -> ConversionStep:
+    def step(fields: JsonObject, form: JsonForm) -> None:
+        holder = reach(fields, field, form)
+        key = field[-1]
+        if holder is None or key not in holder:
+            return
+        value = form.open(holder[key])
+        if value is None:
+            return
+        envelope: JsonObject = {}
+        # What was opened for a look at it is closed by its holder.
+        put(envelope, into, value if isinstance(value, dict | list) else holder[key], form)
+        if count is not None:
+            if not isinstance(value, list):
+                refuse("an array", value, *field)
+            put(envelope, count, form.number(str(len(value))), form)
+        holder[key] = envelope
+
+    return step
+
+
+def _enclosed_effect(into: Keys, count: Keys | None, flat: Flat, image: SchemaImage) -> object:
+    made = image.put(an_object({}), into, flat, required=True)
+    if count is None:
+        return made
+    least, most = counts_of(flat)
+    number: Flat = {"type": "integer", "minimum": least}
+    if most is not None:
+        number["maximum"] = most
+    made = image.put(made, count, number, required=True)
+    if flat["type"] == "array":
+        return made
+    return image.refused(flat, f"expected an array, found {flat['type']}", made)

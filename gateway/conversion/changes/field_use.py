@@ -9,14 +9,13 @@ its name, so that a value that moves to another field is recognised there.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
-from gateway.conversion.change import Change, Whole
+from gateway.conversion.change import Change
 from gateway.conversion.document import Number
 from gateway.conversion.field_path import Keys, spell
 from gateway.conversion.parameter_change import MovedNames, ParameterChange
-from gateway.conversion.scalars import Scalar
+from gateway.conversion.scalars import Scalar, spelt
 from gateway.conversion.schema import (
     MADE,
     TYPES,
@@ -65,15 +64,6 @@ class ValueKinds:
 
     def __str__(self) -> str:
         return " or ".join(sorted(map(spelt, self.words) if self.words else self.types))
-
-
-def spelt(word: Scalar) -> str:
-    """Return a scalar as a text."""
-    if word is None:
-        return "null"
-    if isinstance(word, bool):
-        return "true" if word else "false"
-    return word.digits if isinstance(word, Number) else word
 
 
 class SoughtField(NamedTuple):
@@ -183,8 +173,8 @@ def _looked_for(way: Iterable[MovedNames]) -> tuple[str, ...]:
 
 def _traced(change: Change, *, upwards: bool) -> "_Trace":
     trace = _Trace()
-    effect: Effect = partial(change.effect, image=trace, upwards=upwards)
-    if isinstance(change, Whole):
+    effect = change.directed(upwards=upwards).effect_in(trace)
+    if change.whole:
         effect({_NAME: WHOLE})
         if WHOLE in trace.looked:
             trace.of_body()

@@ -2,18 +2,16 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 from pydantic import JsonValue
 
-from gateway.conversion.change import Change, FieldChange, Inverse
-from gateway.conversion.changes.build_context import BodyContext
-from gateway.conversion.changes.change_section import BodySection, Loss
+from gateway.conversion.change import Change, DirectedChange, in_arrays
+from gateway.conversion.changes.change_section import BodySection, BuildContext, Loss, opposite
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.document import MISSING, Document, JsonForm, JsonObject, reach, refuse
-from gateway.conversion.field_path import Keys, is_array
+from gateway.conversion.field_path import Keys, Scope
 from gateway.conversion.schema import (
     Flat,
     SchemaImage,
@@ -29,30 +27,92 @@ from gateway.conversion.schema import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Flatten(FieldChange):
-    """The newer version has an object, the older one its members beside it, with a prefix.
+class Flatten(BodySection):
+    """Flatten an object: the older version has its members beside it, with a prefix."""
+
+    keyword = "flatten"
+
+    field: str
+    """The field of the version that has the object, such as attributes."""
+    prefix: str
+    """The prefix of the members' names in the other version, such as attr_."""
+    but: tuple[str, ...] = ()
+    """The other version's fields with this prefix that are not members of the object."""
+    default: JsonValue = None
+    """The object if the other version has none of its members: `{}` or null. Without it, the object
+    is absent."""
+
+    def own_losses(self) -> Iterator[Loss]:
+        back = "absent" if self._default is MISSING else json.dumps(self.default)
+        empty = f"where '{self.field}' is absent, null or empty, it comes back as {back}"
+        yield Loss(False, empty, overwrites=False)
+
+    def compile_body(self, context: BuildContext) -> Change | None:
+        if self.default not in (None, {}):
+            context.complain("write {} or null", "default")
+        if not self.prefix and not self.but:
+            context.complain(
+                "is empty, and so of all fields; name those that stay in but", "prefix"
+            )
+        for index, name in enumerate(self.but):
+            if not name.startswith(self.prefix):
+                context.complain(f"does not begin with '{self.prefix}'; remove it", "but", index)
+        path = context.path(self.field, "field")
+        if path is None:
+            return None
+        but = frozenset(self.but)
+        return flatten(path.scopes, path.keys, self.prefix, but, self._default)
+
+    @property
+    def _default(self) -> object:
+        return self.default if "default" in self.model_fields_set else MISSING
+
+
+Nest = opposite(
+    Flatten,
+    "nest",
+    "Nest fields: the older version has an object of those with a prefix, without it.",
+)
+
+
+def flatten(
+    scopes: tuple[Scope, ...],
+    field: Keys,
+    prefix: str,
+    but: frozenset[str] = frozenset(),
+    empty: Document = MISSING,
+    *,
+    in_patch: bool = False,
+) -> Change:
+    """Return the change of an object whose members the older version has beside it, with a prefix.
 
     Downwards, an object without members, and null, become no fields. What would not come back as it
     was is refused: a field beside the object that would become a member of it.
 
-    Attributes:
-        prefix: What the name of each such field begins with in the older version.
+    Args:
+        prefix: The beginning of the name of each such field in the older version.
         but: The fields that begin so too, and stay where they are.
         empty: The newer version's value where the older one has no such field: an empty object or
             null; MISSING where it has none either.
         in_patch: Whether it is for a PATCH request, where null removes the object, for which the
             older version has no equal, and where no field means no change (RFC 7396).
     """
+    patch = None
+    if not in_patch and not in_arrays(scopes):
+        patch = flatten(scopes, field, prefix, but, in_patch=True)
+    steps = _Flatten(field, prefix, but, empty, in_patch)
+    up = DirectedChange(steps.up, steps.gathered, steps.origin_beside)
+    down = DirectedChange(steps.down, steps.scattered, steps.origin_inside)
+    return Change(scopes, (field[:-1],), up, down, of_value=True, patch=patch)
 
+
+@dataclass(frozen=True, slots=True)
+class _Flatten:
+    field: Keys
     prefix: str
-    but: frozenset[str] = frozenset()
-    empty: Document = MISSING
-    in_patch: bool = False
-
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        return (self.field[:-1],)
+    but: frozenset[str]
+    empty: Document
+    in_patch: bool
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         holder = reach(fields, self.field, form)
@@ -88,10 +148,13 @@ class Flatten(FieldChange):
                 raise ConversionError(reason, (*self.field, key))
             holder[name] = value
 
-    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
+    def gathered(self, flat: Flat, image: SchemaImage) -> object:
         image.looks(())
-        way = self._gathered if upwards else self._scattered
-        return image.reach(flat, self.field[:-1], partial(way, image))
+        return image.reach(flat, self.field[:-1], partial(self._gathered, image))
+
+    def scattered(self, flat: Flat, image: SchemaImage) -> object:
+        image.looks(())
+        return image.reach(flat, self.field[:-1], partial(self._scattered, image))
 
     def _gathered(self, image: SchemaImage, holder: Flat) -> object:
         length, members, made = len(self.prefix), dict[str, object](), holder
@@ -153,88 +216,22 @@ class Flatten(FieldChange):
             made = wide({**made, "additionalProperties": union((rest_of(made), more))})
         return made
 
-    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        depth = len(self.field)
-        outer = self.field[:-1]
+    def origin_beside(self, place: ErrorPlace) -> ErrorPlace:
+        depth, outer = len(self.field), self.field[:-1]
+        if isinstance(place, Beside) or place[:depth] != self.field:
+            return place
+        # All of the object was made of fields beside each other.
+        inner = place[depth:]
+        return (*outer, f"{self.prefix}{inner[0]}", *inner[1:]) if inner else outer
+
+    def origin_inside(self, place: ErrorPlace) -> ErrorPlace:
+        depth, outer = len(self.field), self.field[:-1]
         if isinstance(place, Beside) or place[: depth - 1] != outer or not place[depth - 1 :]:
             return place
-        if upwards:
-            if place[depth - 1] != self.field[-1]:
-                return place
-            # All of the object was made of fields beside each other.
-            inner = place[depth:]
-            return (*outer, f"{self.prefix}{inner[0]}", *inner[1:]) if inner else outer
         name = str(place[depth - 1])
         if not self._is_flat(name):
             return place
         return (*self.field, name[len(self.prefix) :], *place[depth:])
 
-    def for_patch(self) -> "Flatten":
-        if any(map(is_array, self.scopes)):
-            return self
-        return replace(self, empty=MISSING, in_patch=True)
-
     def _is_flat(self, name: str) -> bool:
         return name.startswith(self.prefix) and name not in self.but
-
-
-class _FlattenSection(BodySection):
-    """What the two changes have in common.
-
-    Attributes:
-        inverse: whether the older version has the object, else the newer one.
-    """
-
-    field: str
-    """The field of the version that has the object, such as attributes."""
-    prefix: str
-    """The prefix of the members' names in the other version, such as attr_."""
-    but: tuple[str, ...] = ()
-    """The other version's fields with this prefix that are not members of the object."""
-    default: JsonValue = None
-    """The object if the other version has none of its members: `{}` or null. Without it, the object
-    is absent."""
-
-    inverse: ClassVar[bool] = False
-
-    def losses(self) -> Iterator[Loss]:
-        back = "absent" if self._default is MISSING else json.dumps(self.default)
-        empty = f"where '{self.field}' is absent, null or empty, it comes back as {back}"
-        yield Loss(self.inverse, empty, overwrites=False)
-
-    def body_change(self, context: BodyContext) -> Change | None:
-        # Imported when rules name it: it takes memory that most can save.
-
-        if self.default not in (None, {}):
-            context.complain("write {} or null", "default")
-        if not self.prefix and not self.but:
-            context.complain(
-                "is empty, and so of all fields; name those that stay in but", "prefix"
-            )
-        for index, name in enumerate(self.but):
-            if not name.startswith(self.prefix):
-                context.complain(f"does not begin with '{self.prefix}'; remove it", "but", index)
-        path = context.path(self.field, "field")
-        if path is None:
-            return None
-        but = frozenset(self.but)
-        change = Flatten(path.scopes, path.keys, self.prefix, but, self._default)
-        return Inverse(change) if self.inverse else change
-
-    @property
-    def _default(self) -> object:
-        return self.default if "default" in self.model_fields_set else MISSING
-
-
-class FlattenConfig(_FlattenSection):
-    """Flatten an object: the older version has its members beside it, with a prefix."""
-
-    keyword = "flatten"
-
-
-class NestConfig(_FlattenSection):
-    """Nest fields: the older version has an object of those with a prefix, without it."""
-
-    keyword = "nest"
-
-    inverse = True

@@ -1,48 +1,15 @@
 """`invert`: a boolean that is the opposite in the older version, as `archived` of `active`."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
-from gateway.conversion.change import Change, ChangeSequence, FieldChange
-from gateway.conversion.changes.build_context import BodyContext, ParameterContext
-from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection
-from gateway.conversion.changes.rename import Rename, Renamed
-from gateway.conversion.document import JsonForm, JsonObject
-from gateway.conversion.parameter_change import (
-    ParameterChange,
-    ParameterSequence,
-    Rewritten,
-)
-from gateway.conversion.scalars import Type, replace_scalar
+from gateway.conversion.change import Change, rewrite_scalars, sequence, value_change
+from gateway.conversion.changes.change_section import BodySection, BuildContext, ParameterSection
+from gateway.conversion.changes.rename import rename, rename_parameter
+from gateway.conversion.field_path import Keys, Scope
+from gateway.conversion.parameter_change import ParameterChange, parameter_sequence, rewritten
+from gateway.conversion.scalars import Type
 from gateway.conversion.schema import Flat, SchemaImage
 
 
-@dataclass(frozen=True, slots=True)
-class Invert(FieldChange):
-    """The older version has the opposite of a boolean."""
-
-    def up(self, fields: JsonObject, form: JsonForm) -> None:
-        replace_scalar(fields, self.field, form, Type.BOOLEAN, Type.BOOLEAN, _is_false)
-
-    def down(self, fields: JsonObject, form: JsonForm) -> None:
-        self.up(fields, form)
-
-    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        return image.refused(flat, f"expected a boolean, found {flat['type']}")
-
-
-def inverted(text: str) -> str:
-    """Return false for true, and true for false; raises ValueError for another text."""
-    if text not in ("true", "false"):
-        raise ValueError("expected true or false, found something else")
-    return "true" if _is_false(text) else "false"
-
-
-def _is_false(text: str) -> bool:
-    return text == "false"
-
-
-class InvertConfig(BodySection, ParameterSection):
+class Invert(BodySection, ParameterSection):
     """Invert a boolean: true in the newer version is false in the older one."""
 
     keyword = "invert"
@@ -52,22 +19,38 @@ class InvertConfig(BodySection, ParameterSection):
     to: str | None = None
     """The older version's name; the default is the same name."""
 
-    def losses(self) -> Iterable[Loss]:
-        return ()
-
-    def body_change(self, context: BodyContext) -> Change | None:
+    def compile_body(self, context: BuildContext) -> Change | None:
         if self.to is None or self.to == self.field:
-            return context.value_change(self.field, Invert, "field")
+            return context.value_change(self.field, invert, "field")
         paths = context.paths((self.field, ("field",)), (self.to, ("to",)))
         if paths is None:
             return None
         newer, older = paths
-        move = Rename(newer.scopes, newer.keys, older.keys)
-        return ChangeSequence((move, Invert(newer.scopes, newer.keys)))
+        move = rename(newer.scopes, newer.keys, older.keys)
+        return sequence(move, invert(newer.scopes, newer.keys))
 
-    def parameter_change(self, context: ParameterContext) -> ParameterChange:
+    def compile_parameter(self, context: BuildContext) -> ParameterChange:
         newer = context.name(self.field, "field")
-        change = Rewritten(newer, inverted, inverted)
+        change = rewritten(newer, _inverted, _inverted)
         if self.to is None or self.to == self.field:
             return change
-        return ParameterSequence((Renamed(newer, context.name(self.to, "to")), change))
+        return parameter_sequence(rename_parameter(newer, context.name(self.to, "to")), change)
+
+
+def invert(scopes: tuple[Scope, ...], field: Keys) -> Change:
+    rewrite = rewrite_scalars(Type.BOOLEAN, Type.BOOLEAN, _is_false, _effect)
+    return value_change(scopes, field, rewrite, rewrite)
+
+
+def _effect(flat: Flat, image: SchemaImage) -> object:
+    return image.refused(flat, f"expected a boolean, found {flat['type']}")
+
+
+def _inverted(text: str) -> str:
+    if text not in ("true", "false"):
+        raise ValueError("expected true or false, found something else")
+    return "true" if _is_false(text) else "false"
+
+
+def _is_false(text: str) -> bool:
+    return text == "false"

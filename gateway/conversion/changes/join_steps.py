@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from gateway.conversion.change import Change, DirectedChange
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace, is_within
 from gateway.conversion.document import (
     MISSING,
@@ -17,9 +18,15 @@ from gateway.conversion.field_path import Keys, Scope, common_keys
 from gateway.conversion.schema import Flat, SchemaImage, an_object, union, wide
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
-    """The newer version holds in parts what the older one holds as one text.
+def join(
+    scopes: tuple[Scope, ...],
+    parts: tuple[Keys, ...],
+    whole: Keys,
+    separator: str,
+    missing: str | None = "",
+    optional: tuple[int, ...] = (),
+) -> Change:
+    """Return the change of parts in the newer version that the older one has as one text.
 
     Downwards, the parts that are present and not empty are joined in their order. Upwards, the
     text is split at the first separators; what is left over stays with the last part. A text of
@@ -30,21 +37,32 @@ class Join:
 
     A field of the older version that is absent stays absent, and null stays null, both ways.
 
-    Attributes:
+    Args:
         scopes: The scopes that lead to the object with the parts.
         parts: The parts in the newer version, in the order of the text.
         whole: The text in the older version.
-        separator: What stands between two parts.
+        separator: The text between two parts.
         missing: The part that the text lacks; None for null.
         optional: The indices of the parts that the text lacks first.
     """
+    steps = _Join(parts, whole, separator, missing, optional)
+    return Change(
+        scopes,
+        tuple(keys[:1] for keys in (*parts, whole)),
+        DirectedChange(steps.up, steps.split_effect, steps.origin_of_part),
+        DirectedChange(steps.down, steps.joined_effect, steps.origin_of_text),
+    )
 
-    scopes: tuple[Scope, ...]
+
+@dataclass(frozen=True, slots=True)
+class _Join:
+    """The steps of `join`."""
+
     parts: tuple[Keys, ...]
     whole: Keys
     separator: str
-    missing: str | None = ""
-    optional: tuple[int, ...] = ()
+    missing: str | None
+    optional: tuple[int, ...]
 
     # The parts may live in an object that the text takes the place of: `name.firstName` in `name`.
     # Then they are looked for there, by the keys that are left.
@@ -61,10 +79,6 @@ class Join:
         object.__setattr__(self, "_keys", keys)
         others = (index for index in reversed(range(len(keys))) if index not in self.optional)
         object.__setattr__(self, "_lacked", (*self.optional, *others))
-
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        return tuple(keys[:1] for keys in (*self.parts, self.whole))
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         holder = fields if len(self.whole) == 1 else reach(fields, self.whole, form)
@@ -118,14 +132,15 @@ class Join:
         except ConversionError as error:
             raise error.under(*self.whole) from None
 
-    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        if self._inside:
+    def split_effect(self, flat: Flat, image: SchemaImage) -> object:
+        if not self._inside:
+            return self._split(flat, image)
+        return image.value(flat, self.whole, lambda one: self._parts_effect(one, image))
 
-            def of(one: Flat) -> object:
-                return self._parts_effect(one, image) if upwards else self._text_inside(one, image)
-
-            return image.value(flat, self.whole, of, parts=not upwards)
-        return self._split(flat, image) if upwards else self._joined_effect(flat, image)
+    def joined_effect(self, flat: Flat, image: SchemaImage) -> object:
+        if not self._inside:
+            return self._joined_effect(flat, image)
+        return image.value(flat, self.whole, lambda one: self._text_inside(one, image), parts=True)
 
     def _parts_effect(self, flat: Flat, image: SchemaImage) -> object:
         if flat["type"] != "string":
@@ -185,17 +200,15 @@ class Join:
         text = wide({"type": ["string", "null"] if all_null else "string"})
         return image.put(rest, self.whole, text, required=required)
 
-    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        if upwards:
-            made = (self.whole,) if self._inside else self.parts
-            if any(is_within(place, keys) for keys in made):
-                return self.whole
-            # Where the text was, nothing is any more.
-            return self.whole[:-1] if is_within(place, self.whole) else place
-        return common_keys(self.parts) if is_within(place, self.whole) else place
+    def origin_of_part(self, place: ErrorPlace) -> ErrorPlace:
+        made = (self.whole,) if self._inside else self.parts
+        if any(is_within(place, keys) for keys in made):
+            return self.whole
+        # Where the text was, nothing is any more.
+        return self.whole[:-1] if is_within(place, self.whole) else place
 
-    def for_patch(self) -> "Join":
-        return self
+    def origin_of_text(self, place: ErrorPlace) -> ErrorPlace:
+        return common_keys(self.parts) if is_within(place, self.whole) else place
 
     def _found(self, fields: JsonObject, form: JsonForm) -> list[str | None]:
         """Return the parts that are there."""

@@ -1,163 +1,38 @@
 """`map`: the older version has different words for the same values."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
-from functools import partial
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, JsonValue
 
 from gateway.base.model import OneOrSome, SectionModel
-from gateway.conversion.change import Change, FieldChange
-from gateway.conversion.changes.build_context import BodyContext, BuildContext, ParameterContext
-from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection
-from gateway.conversion.changes.field_use import spelt
+from gateway.conversion.change import Change, ValueRewrite, value_change
+from gateway.conversion.changes.change_section import (
+    BodySection,
+    BuildContext,
+    Loss,
+    ParameterSection,
+)
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, JsonForm, JsonObject, Number, kind, reach
-from gateway.conversion.parameter_change import ParameterChange, Rewritten
-from gateway.conversion.scalars import WORDS, Scalar, exact
+from gateway.conversion.field_path import Keys, Scope
+from gateway.conversion.parameter_change import ParameterChange, rewritten
+from gateway.conversion.scalars import WORDS, Scalar, exact, spelt
 from gateway.conversion.schema import Flat, SchemaImage, listed, union
+from gateway.conversion.steps import ConversionStep
 
 
 class Unknown(Enum):
-    """How a value is treated that the map does not name."""
+    """The treatment of a value that the map does not name."""
 
     REFUSE = "refuse"
     KEEP = "keep"
 
 
 Otherwise = Unknown | Scalar
-
-
-class _Spellings(NamedTuple):
-    """Finds words that are spelled differently from the map, however many words the map has."""
-
-    numbers: Mapping[Decimal | None, Scalar]
-    """By the numbers among them."""
-    texts: Mapping[str, Scalar]
-    """By how each is written in a form."""
-
-
-@dataclass(frozen=True, slots=True)
-class Map(FieldChange):
-    """The two versions have different words for the same things.
-
-    Null stays null, unless the map names it.
-
-    Attributes:
-        older: what each value of the newer version is in the older one.
-        newer: the way back.
-        unknown: what a value becomes that is not in `older`, or how it is treated.
-        unknown_back: the same for `newer`.
-    """
-
-    older: Mapping[Scalar, Scalar]
-    newer: Mapping[Scalar, Scalar]
-    unknown: Otherwise = Unknown.REFUSE
-    unknown_back: Otherwise = Unknown.REFUSE
-    _of_older: _Spellings = field(init=False, repr=False, compare=False)
-    _of_newer: _Spellings = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Look at each word once."""
-        object.__setattr__(self, "_of_older", _spellings(self.older))
-        object.__setattr__(self, "_of_newer", _spellings(self.newer))
-
-    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        convert = partial(self._converted, image, upwards)
-        return image.value(flat, self.field, convert, nulls=True)
-
-    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        words, unknown = (self.newer, self.unknown_back) if upwards else (self.older, self.unknown)
-        if flat["type"] == "null":
-            return listed([_value(words[None])]) if None in words else flat
-        if flat["type"] in ("object", "array"):
-            return flat if unknown is Unknown.KEEP else image.refused(flat, "not in the map")
-        known = [_value(word) for word in words.values()]
-        if unknown is Unknown.KEEP:
-            return union((listed(known), flat))
-        if unknown is Unknown.REFUSE:
-            return image.refused(flat, "a value may not be in the map", listed(known))
-        return listed([*known, _value(unknown)])
-
-    def up(self, fields: JsonObject, form: JsonForm) -> None:
-        self._map(fields, form, self.newer, self._of_newer, self.unknown_back)
-
-    def down(self, fields: JsonObject, form: JsonForm) -> None:
-        self._map(fields, form, self.older, self._of_older, self.unknown)
-
-    def _map(
-        self,
-        fields: JsonObject,
-        form: JsonForm,
-        words: Mapping[Scalar, Scalar],
-        spellings: _Spellings,
-        unknown: Otherwise,
-    ) -> None:
-        holder = fields if len(self.field) == 1 else reach(fields, self.field, form)
-        key = self.field[-1]
-        if holder is None or key not in holder:
-            return
-        value = form.open(holder[key])
-        if type(value) is str and type(known := words.get(value)) is str:
-            holder[key] = known  # nearly always
-            return
-        word = unknown
-        if value is None:
-            word = None if form.of_places else words.get(None)
-        elif isinstance(value, str | bool | Number):
-            word = words.get(value, unknown)
-            if word is unknown and isinstance(value, Number):
-                word = spellings.numbers.get(exact(value.digits), unknown)
-            elif word is unknown and not form.typed and isinstance(value, str):
-                word = spellings.texts.get(value, unknown)
-        if isinstance(word, Number):
-            holder[key] = form.number(word.digits)
-        elif not isinstance(word, Unknown):
-            holder[key] = word
-        elif word is Unknown.REFUSE:
-            raise ConversionError(f"{kind(value)} that is not in the map", self.field)
-
-
-def _value(word: Scalar | Unknown) -> object:
-    return PLAIN.number(word.digits) if isinstance(word, Number) else word
-
-
-def _spellings(words: Mapping[Scalar, Scalar]) -> _Spellings:
-    numbers: dict[Decimal | None, Scalar] = {}
-    texts: dict[str, Scalar] = {}
-    for word, known in words.items():
-        if isinstance(word, Number):
-            numbers.setdefault(exact(word.digits), known)
-            texts.setdefault(word.digits, known)
-        elif isinstance(word, bool):
-            texts.setdefault(WORDS[word], known)
-        elif word is not None:
-            texts.setdefault(word, known)
-    numbers.pop(None, None)
-    return _Spellings(numbers, texts)
-
-
-def words(known: Mapping[str, str], unknown: str | None, keep: bool) -> Callable[[str], str]:
-    """Return a function that replaces a word; the function raises ValueError.
-
-    Args:
-        known: what each word becomes.
-        unknown: what every other becomes; None where there is no such word.
-        keep: whether others stay as they are, else they are refused.
-    """
-
-    def convert(word: str) -> str:
-        found = known.get(word, unknown)
-        if found is not None:
-            return found
-        if keep:
-            return word
-        raise ValueError("not a value that the map has")
-
-    return convert
+"""The value that every other value becomes, or the treatment of others."""
 
 
 def _word(value: JsonValue) -> JsonValue:
@@ -181,7 +56,7 @@ class MapPair(SectionModel):
 Words = Annotated[dict[str, MapWord], Field(min_length=1)]
 
 
-class WordsConfig(SectionModel):
+class MapDefault(SectionModel):
     """The word of each version that stands for every value which a map does not name."""
 
     older: MapWord = None
@@ -190,7 +65,7 @@ class WordsConfig(SectionModel):
     """The newer version's word for every other value; without it, `unknown` decides."""
 
 
-class MapConfig(BodySection, ParameterSection):
+class Map(BodySection, ParameterSection):
     """Replace words: the older version has different words for the same values."""
 
     keyword = "map"
@@ -203,10 +78,10 @@ class MapConfig(BodySection, ParameterSection):
     """The newer version's word for an older word that `values` has twice or not at all."""
     unknown: Literal["refuse", "keep"] = "refuse"
     """The result for other values: refuse them, or keep them. The default is refuse."""
-    default: WordsConfig | None = None
+    default: MapDefault | None = None
     """The words that every other value becomes; without them, `unknown` decides."""
 
-    def losses(self) -> Iterator[Loss]:
+    def own_losses(self) -> Iterator[Loss]:
         older = dict(self._pairs)
         newer = {known: word for word, known in older.items()}
         newer |= {known: word for word, known in self._pairs_back}
@@ -223,24 +98,24 @@ class MapConfig(BodySection, ParameterSection):
                 known = spelt(self._otherwise[key])
                 yield Loss(key == "newer", f"'{self.field}' is {known} for every other value", True)
 
-    def body_change(self, context: BodyContext) -> Change | None:
+    def compile_body(self, context: BuildContext) -> Change | None:
         older, newer = dict(self._pairs), self._way_back(context)
         others = [self._otherwise.get(key, Unknown(self.unknown)) for key in ("older", "newer")]
         return context.value_change(
-            self.field, lambda scopes, keys: Map(scopes, keys, older, newer, *others), "field"
+            self.field, lambda scopes, keys: map_words(scopes, keys, older, newer, *others), "field"
         )
 
-    def parameter_change(self, context: ParameterContext) -> ParameterChange:
+    def compile_parameter(self, context: BuildContext) -> ParameterChange:
         to_older = {spelt(word): spelt(known) for word, known in self._pairs}
         to_newer = {spelt(word): spelt(known) for word, known in self._way_back(context).items()}
         for text in (*to_older.values(), *to_newer.values()):
             context.text(text, "values")
         keep = self.unknown == "keep"
         others = {key: spelt(word) for key, word in self._otherwise.items()}
-        return Rewritten(
+        return rewritten(
             context.name(self.field, "field"),
-            words(to_newer, others.get("newer"), keep=keep),
-            words(to_older, others.get("older"), keep=keep),
+            _replacing(to_newer, others.get("newer"), keep=keep),
+            _replacing(to_older, others.get("older"), keep=keep),
         )
 
     @property
@@ -290,3 +165,120 @@ def _scalar(word: JsonValue) -> Scalar:
     if word is None or isinstance(word, str | bool):
         return word
     return Number(str(word))
+
+
+def map_words(
+    scopes: tuple[Scope, ...],
+    field: Keys,
+    older: Mapping[Scalar, Scalar],
+    newer: Mapping[Scalar, Scalar],
+    unknown: Otherwise = Unknown.REFUSE,
+    unknown_back: Otherwise = Unknown.REFUSE,
+) -> Change:
+    """Return the change of a value that has different words in the two versions.
+
+    Null stays null, unless the map names it.
+
+    Args:
+        older: The older version's word for each of the newer version.
+        newer: The way back.
+        unknown: What a value becomes that is not in `older`, or its treatment.
+        unknown_back: The same for `newer`.
+    """
+    up, down = _mapping(newer, unknown_back), _mapping(older, unknown)
+    return value_change(scopes, field, up, down, nulls=True)
+
+
+def _mapping(words: Mapping[Scalar, Scalar], unknown: Otherwise) -> ValueRewrite:
+    def effect(flat: Flat, image: SchemaImage) -> object:
+        if flat["type"] == "null":
+            return listed([_value(words[None])]) if None in words else flat
+        if flat["type"] in ("object", "array"):
+            return flat if unknown is Unknown.KEEP else image.refused(flat, "not in the map")
+        known = [_value(word) for word in words.values()]
+        if unknown is Unknown.KEEP:
+            return union((listed(known), flat))
+        if unknown is Unknown.REFUSE:
+            return image.refused(flat, "a value may not be in the map", listed(known))
+        return listed([*known, _value(unknown)])
+
+    return ValueRewrite(_replacing_words(words, unknown), effect)
+
+
+def _replacing_words(
+    words: Mapping[Scalar, Scalar], unknown: Otherwise
+) -> Callable[[Keys], ConversionStep]:
+    # Words that are spelled differently from the map are found at once, however many it has.
+    numbers, texts = _spellings(words)
+
+    def step_at(field: Keys) -> ConversionStep:
+        def step(fields: JsonObject, form: JsonForm) -> None:
+            holder = fields if len(field) == 1 else reach(fields, field, form)
+            key = field[-1]
+            if holder is None or key not in holder:
+                return
+            value = form.open(holder[key])
+            if type(value) is str and type(known := words.get(value)) is str:
+                holder[key] = known  # nearly always
+                return
+            word = unknown
+            if value is None:
+                word = None if form.of_places else words.get(None)
+            elif isinstance(value, str | bool | Number):
+                word = words.get(value, unknown)
+                if word is unknown and isinstance(value, Number):
+                    word = numbers.get(exact(value.digits), unknown)
+                elif word is unknown and not form.typed and isinstance(value, str):
+                    word = texts.get(value, unknown)
+            if isinstance(word, Number):
+                holder[key] = form.number(word.digits)
+            elif not isinstance(word, Unknown):
+                holder[key] = word
+            elif word is Unknown.REFUSE:
+                raise ConversionError(f"{kind(value)} that is not in the map", field)
+
+        return step
+
+    return step_at
+
+
+def _value(word: Scalar | Unknown) -> object:
+    return PLAIN.number(word.digits) if isinstance(word, Number) else word
+
+
+def _spellings(
+    words: Mapping[Scalar, Scalar],
+) -> tuple[dict[Decimal | None, Scalar], dict[str, Scalar]]:
+    """Return the words by the numbers among them, and by how each is written in a form."""
+    numbers: dict[Decimal | None, Scalar] = {}
+    texts: dict[str, Scalar] = {}
+    for word, known in words.items():
+        if isinstance(word, Number):
+            numbers.setdefault(exact(word.digits), known)
+            texts.setdefault(word.digits, known)
+        elif isinstance(word, bool):
+            texts.setdefault(WORDS[word], known)
+        elif word is not None:
+            texts.setdefault(word, known)
+    numbers.pop(None, None)
+    return numbers, texts
+
+
+def _replacing(known: Mapping[str, str], unknown: str | None, keep: bool) -> Callable[[str], str]:
+    """Return a function that replaces a word; the function raises ValueError.
+
+    Args:
+        known: what each word becomes.
+        unknown: what every other becomes; None where there is no such word.
+        keep: whether others stay as they are, else they are refused.
+    """
+
+    def convert(word: str) -> str:
+        found = known.get(word, unknown)
+        if found is not None:
+            return found
+        if keep:
+            return word
+        raise ValueError("not a value that the map has")
+
+    return convert

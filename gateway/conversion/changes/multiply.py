@@ -11,12 +11,15 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from gateway.base.model import NumberText, SectionModel
-from gateway.conversion.change import Change, FieldChange
-from gateway.conversion.changes.build_context import BodyContext, BuildContext, ParameterContext
-from gateway.conversion.changes.change_section import BodySection, Loss, ParameterSection
-from gateway.conversion.document import JsonForm, JsonObject
-from gateway.conversion.parameter_change import ParameterChange, Rewritten
-from gateway.conversion.scalars import replace_number
+from gateway.conversion.change import Change, ValueRewrite, rewrite_numbers, value_change
+from gateway.conversion.changes.change_section import (
+    BodySection,
+    BuildContext,
+    Loss,
+    ParameterSection,
+)
+from gateway.conversion.field_path import Keys, Scope
+from gateway.conversion.parameter_change import ParameterChange, rewritten
 from gateway.conversion.schema import JSON_TYPES, Flat, SchemaImage, scaled, wide
 
 # RFC 8259, section 6; numbers of more digits, or of a longer exponent, are no quantity of anything.
@@ -97,26 +100,18 @@ def decimal_places(factor: Fraction) -> tuple[int, bool]:
 _OPPOSITE = Product(Fraction(-1))
 
 
-@dataclass(frozen=True, slots=True)
-class Multiply(FieldChange):
-    """The two versions have the same quantity in different units.
+def multiply(scopes: tuple[Scope, ...], field: Keys, newer: Product, older: Product) -> Change:
+    """Return the change of a quantity that the two versions have in different units.
 
-    Attributes:
-        newer: What makes the newer version's number of the older version's.
-        older: What makes the older version's number of the newer version's.
+    Args:
+        newer: Makes the newer version's number of the older version's.
+        older: Makes the older version's number of the newer version's.
     """
+    return value_change(scopes, field, _multiplying(newer), _multiplying(older))
 
-    newer: Product
-    older: Product
 
-    def up(self, fields: JsonObject, form: JsonForm) -> None:
-        replace_number(fields, self.field, form, self.newer)
-
-    def down(self, fields: JsonObject, form: JsonForm) -> None:
-        replace_number(fields, self.field, form, self.older)
-
-    def value_effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        product = self.newer if upwards else self.older
+def _multiplying(product: Product) -> ValueRewrite:
+    def effect(flat: Flat, image: SchemaImage) -> object:
         if flat["type"] not in JSON_TYPES["number"]:
             made = wide({"type": "string"}) if flat["type"] == "string" else False
             return image.refused(flat, "a text may be no number", made)
@@ -127,6 +122,8 @@ class Multiply(FieldChange):
         ends = decimal_places(product.factor)[1] and decimal_places(product.plus)[1]
         safe = product.rounds or (product.digits is None and ends)
         return made if safe else image.refused(flat, "a product may have too many digits", made)
+
+    return rewrite_numbers(product, effect)
 
 
 # What a float holds of any decimal number without a change.
@@ -140,7 +137,7 @@ def _not_zero(factor: float) -> float:
     return factor
 
 
-class DigitsConfig(SectionModel):
+class Digits(SectionModel):
     """The digits that a number has at most after the decimal point, in each version."""
 
     newer: Places | None = None
@@ -149,10 +146,11 @@ class DigitsConfig(SectionModel):
     """The largest number of digits after the point in the older version; the default is all."""
 
 
-class _FactorSection(BodySection, ParameterSection):
-    """What `multiply` and `divide` have in common."""
+class Multiply(BodySection, ParameterSection):
+    """Multiply a number, or a text that is one, for the older version: minutes as seconds."""
 
-    divides: ClassVar[bool]
+    keyword = "multiply"
+    divides: ClassVar[bool] = False
 
     field: str
     """The field, query parameter or header field, which has the same name in both versions."""
@@ -162,13 +160,13 @@ class _FactorSection(BodySection, ParameterSection):
     plus: Annotated[float, Field(ge=-1e15, le=1e15), NumberText] = 0
     """The number that is added to the product, such as 32 for degrees Fahrenheit with 1.8. The
     default is 0."""
-    digits: DigitsConfig = DigitsConfig()
+    digits: Digits = Digits()
     """The largest number of digits after the decimal point; the default is all."""
     inexact: Literal["refuse", "round"] = "refuse"
     """The result for a number with more digits: it is refused, or rounded half away from zero. The
     default is refuse."""
 
-    def losses(self) -> Iterator[Loss]:
+    def own_losses(self) -> Iterator[Loss]:
         for newer, product in zip((False, True), (self._older, self._newer), strict=True):
             if product.rounds:
                 places = "1 digit" if product.digits == 1 else f"{product.digits} digits"
@@ -176,18 +174,18 @@ class _FactorSection(BodySection, ParameterSection):
                     newer, f"'{self.field}' is rounded to {places} after the decimal point", True
                 )
 
-    def body_change(self, context: BodyContext) -> Change | None:
+    def compile_body(self, context: BuildContext) -> Change | None:
         if not self._sound(context):
             return None
         newer, older = self._newer, self._older
         return context.value_change(
-            self.field, lambda scopes, keys: Multiply(scopes, keys, newer, older), "field"
+            self.field, lambda scopes, keys: multiply(scopes, keys, newer, older), "field"
         )
 
-    def parameter_change(self, context: ParameterContext) -> ParameterChange | None:
+    def compile_parameter(self, context: BuildContext) -> ParameterChange | None:
         if not self._sound(context):
             return None
-        return Rewritten(context.name(self.field, "field"), self._newer, self._older)
+        return rewritten(context.name(self.field, "field"), self._newer, self._older)
 
     @property
     def _newer(self) -> Product:
@@ -227,7 +225,7 @@ class _FactorSection(BodySection, ParameterSection):
                 return f"has more than {_DIGITS} digits; write a number of fewer", key
         if self.inexact == "refuse":
             return None
-        if self.digits == DigitsConfig():
+        if self.digits == Digits():
             return "goes with digits; add them, such as digits: { newer: 0 }", "inexact"
         for key, product in (("newer", self._newer), ("older", self._older)):
             if product.digits is None and not decimal_places(product.factor)[1]:
@@ -236,17 +234,8 @@ class _FactorSection(BodySection, ParameterSection):
         return None
 
 
-class MultiplyConfig(_FactorSection):
-    """Multiply a number, or a text that is one, for the older version: minutes as seconds."""
-
-    keyword = "multiply"
-
-    divides = False
-
-
-class DivideConfig(_FactorSection):
+class Divide(Multiply):
     """Divide a number, or a text that is one, for the older version: seconds as minutes."""
 
     keyword = "divide"
-
     divides = True

@@ -4,11 +4,11 @@ In place of elements, there may be one object beside the value.
 """
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 
-from gateway.conversion.change import Change, Inverse
-from gateway.conversion.changes.build_context import BodyContext
-from gateway.conversion.changes.change_section import BodySection, Loss
+from gateway.conversion.change import Change, DirectedChange, keep_unfit
+from gateway.conversion.changes.change_section import BodySection, BuildContext, Loss
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.document import (
     MISSING,
@@ -21,7 +21,6 @@ from gateway.conversion.document import (
     take,
 )
 from gateway.conversion.field_path import (
-    FieldPath,
     Inside,
     Keys,
     Scope,
@@ -32,32 +31,117 @@ from gateway.conversion.schema import Flat, SchemaImage, union
 from gateway.conversion.steps import ConversionStep, ConversionTask, fuse
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """The older version has the value of a field in each of the objects in some arrays, too.
+class _SpreadSection(BodySection):
+    """What the two changes have in common."""
+
+    keep: bool = True
+    """Whether the version with the value in the elements also has it beside them. The default is
+    true."""
+
+    field: str
+    into: str
+
+    def own_losses(self) -> Iterator[Loss]:
+        """Yield what elements that lack the value, or no elements at all, cannot give back."""
+        beside, inside = (self.into, self.field) if self.inverse else (self.field, self.into)
+        text = f"on the way back, every '{inside}' is that of '{beside}'"
+        yield Loss(True, text, overwrites=False)
+        if not self.keep:
+            yield Loss(False, f"'{beside}' is left out where nothing can hold '{inside}'")
+
+    def compile_body(self, context: BuildContext) -> Change | None:
+        beside, inside = context.path(self.field, "field"), context.path(self.into, "into")
+        key = "into"
+        if self.inverse:
+            beside, inside, key = inside, beside, "field"
+        if beside is None or inside is None:
+            return None
+        depth = len(beside.scopes)
+        inner, (*outer, last) = inside.scopes[depth:], inside.keys
+        is_beside = inside.scopes[:depth] == beside.scopes and (inner or outer)
+        if not is_beside or (not inner and inside.keys == beside.keys):
+            context.complain(
+                "is not in elements or an object beside the field; write one such as"
+                " lines[].currency or price.currency",
+                key,
+            )
+            return None
+        if inner:
+            return spread(beside.scopes, beside.keys, inner, inside.keys, keep=self.keep)
+        way = (Inside(tuple(outer)),)
+        return spread(beside.scopes, beside.keys, way, (last,), keep=self.keep)
+
+
+class Spread(_SpreadSection):
+    """Spread a value over elements, or into an object: the older version has it in each."""
+
+    keyword = "spread"
+
+    field: str
+    """The field of the newer version that holds the value, such as currency."""
+    into: str
+    """The field of each element in the older version, such as `lines[].currency`, or of one object,
+    such as `price.currency`."""
+
+
+class Collect(_SpreadSection):
+    """Collect a value from elements: the older version has it once, the newer in each element."""
+
+    keyword = "collect"
+    inverse = True
+
+    field: str
+    """The field of each element in the newer version, such as `lines[].currency`, or of one object,
+    such as `price.currency`."""
+    into: str
+    """The field of the older version that holds the value, such as currency."""
+
+
+def spread(
+    scopes: tuple[Scope, ...],
+    field: Keys,
+    inner: tuple[Scope, ...],
+    target: Keys,
+    *,
+    keep: bool = True,
+    keeps: bool = False,
+) -> Change:
+    """Return the change of a field whose value the older version has in the objects in some arrays.
 
     Downwards, it is put into each of them; one that has such a field already is refused. Upwards,
     it is taken out of them, and becomes the field where that is absent; values that differ are
     refused. A field that is absent stays absent where no element has it.
 
-    Attributes:
-        field: Where the value is, from the object that holds it.
-        inner: What leads from that object to the elements.
-        target: Where the value is in an element of the older version.
+    Args:
+        field: The place of the value, from the object that holds it.
+        inner: The scopes that lead from that object to the elements.
+        target: The place of the value in an element of the older version.
         keep: Whether the older version has the field itself as well.
         keeps: Whether what is no array or no object on the way to the elements stays as it is.
     """
+    steps = _Spread(field, inner, target, keep, keeps)
 
-    scopes: tuple[Scope, ...]
+    def lenient() -> Change:
+        kept = spread(scopes, field, inner, target, keep=keep, keeps=True)
+        return keep_unfit(kept, of_value=False)
+
+    return Change(
+        scopes,
+        (field[:1], keys_of(inner[0])),
+        # Where the older version lacked the field, the object has its elements.
+        DirectedChange(steps.up, steps.collected_effect),
+        DirectedChange(steps.down, steps.spread_effect, steps.origin_in_element),
+        lenient=lenient,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
     field: Keys
     inner: tuple[Scope, ...]
     target: Keys
-    keep: bool = True
-    keeps: bool = False
-
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        return (self.field[:1], keys_of(self.inner[0]))
+    keep: bool
+    keeps: bool
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         is_there = get(fields, self.field, form) is not MISSING
@@ -86,24 +170,20 @@ class Spread:
 
         self._each(fields, form, write)
 
-    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        if not self.keeps:
-            return self._spread(flat, image, upwards=upwards)
-        with image.keeping(values=False):
-            return self._spread(flat, image, upwards=upwards)
+    def spread_effect(self, flat: Flat, image: SchemaImage) -> object:
+        rest, value, required = image.take(flat, self.field, keep=self.keep)
 
-    def _spread(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        if not upwards:
-            rest, value, required = image.take(flat, self.field, keep=self.keep)
+        def write(element: Flat) -> object:
+            if image.may_have(element, self.target):
+                image.refusals.append(f"'{self.target[-1]}' may be there already")
+            return image.put(element, self.target, value, required=required)
 
-            def write(element: Flat) -> object:
-                if image.may_have(element, self.target):
-                    image.refusals.append(f"'{self.target[-1]}' may be there already")
-                return image.put(element, self.target, value, required=required)
-
-            if value is False:
-                return flat
+        if value is False:
+            return flat
+        with image.keeping(values=False) if self.keeps else nullcontext():
             return image.inside(rest, self.inner, write)
+
+    def collected_effect(self, flat: Flat, image: SchemaImage) -> object:
         found: list[object] = []
 
         def read(element: Flat) -> object:
@@ -111,23 +191,21 @@ class Spread:
             found.append(taken.value)
             return taken.rest
 
-        made = image.inside(flat, self.inner, read)
+        with image.keeping(values=False) if self.keeps else nullcontext():
+            made = image.inside(flat, self.inner, read)
         inner = union(found)
         if inner is False:
             return made
         image.refusals.append("the values may differ")
         return image.put(made, self.field, inner, required=False)
 
-    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        if upwards or isinstance(place, Beside):
-            return place  # where the older version lacked the field, the object has its elements
+    def origin_in_element(self, place: ErrorPlace) -> ErrorPlace:
+        if isinstance(place, Beside):
+            return place
         depth = depth_of(self.inner, place)
         if depth is None or place[depth : depth + len(self.target)] != self.target:
             return place
         return (*self.field, *place[depth + len(self.target) :])
-
-    def for_patch(self) -> "Spread":
-        return self
 
     def _value(self, fields: JsonObject, form: JsonForm) -> Document:
         holder = reach(fields, self.field, form)
@@ -149,84 +227,3 @@ class Spread:
         task = ConversionTask(self.inner, (self.target[:1],), step, keeps=self.keeps)
         for fused in fuse([task]).calls:
             fused(fields, form)
-
-
-class _SpreadSection(BodySection):
-    """What the two changes have in common."""
-
-    keep: bool = True
-    """Whether the version with the value in the elements also has it beside them. The default is
-    true."""
-
-    def _losses(self, beside: str, inside: str, *, newer: bool) -> Iterator[Loss]:
-        """Yield what elements that lack the value, or no elements at all, cannot give back.
-
-        Args:
-            beside: the field beside the elements.
-            inside: the field of the elements.
-            newer: whether the newer version has it beside the elements.
-        """
-        text = f"on the way back, every '{inside}' is that of '{beside}'"
-        yield Loss(newer, text, overwrites=False)
-        if not self.keep:
-            yield Loss(not newer, f"'{beside}' is left out where nothing can hold '{inside}'")
-
-    def _change(
-        self, context: BodyContext, beside: FieldPath | None, inside: FieldPath | None, key: str
-    ) -> Change | None:
-        # Imported when rules name it: it takes memory that most can save.
-
-        if beside is None or inside is None:
-            return None
-        depth = len(beside.scopes)
-        inner, (*outer, last) = inside.scopes[depth:], inside.keys
-        is_beside = inside.scopes[:depth] == beside.scopes and (inner or outer)
-        if not is_beside or (not inner and inside.keys == beside.keys):
-            context.complain(
-                "is not in elements or an object beside the field; write one such as"
-                " lines[].currency or price.currency",
-                key,
-            )
-            return None
-        if inner:
-            return Spread(beside.scopes, beside.keys, inner, inside.keys, self.keep)
-        return Spread(beside.scopes, beside.keys, (Inside(tuple(outer)),), (last,), self.keep)
-
-
-class SpreadConfig(_SpreadSection):
-    """Spread a value over elements, or into an object: the older version has it in each."""
-
-    keyword = "spread"
-
-    field: str
-    """The field of the newer version that holds the value, such as currency."""
-    into: str
-    """The field of each element in the older version, such as `lines[].currency`, or of one object,
-    such as `price.currency`."""
-
-    def losses(self) -> Iterator[Loss]:
-        return self._losses(self.field, self.into, newer=True)
-
-    def body_change(self, context: BodyContext) -> Change | None:
-        beside, inside = context.path(self.field, "field"), context.path(self.into, "into")
-        return self._change(context, beside, inside, "into")
-
-
-class CollectConfig(_SpreadSection):
-    """Collect a value from elements: the older version has it once, the newer in each element."""
-
-    keyword = "collect"
-
-    field: str
-    """The field of each element in the newer version, such as `lines[].currency`, or of one object,
-    such as `price.currency`."""
-    into: str
-    """The field of the older version that holds the value, such as currency."""
-
-    def losses(self) -> Iterator[Loss]:
-        return self._losses(self.into, self.field, newer=False)
-
-    def body_change(self, context: BodyContext) -> Change | None:
-        beside, inside = context.path(self.into, "into"), context.path(self.field, "field")
-        change = self._change(context, beside, inside, "field")
-        return None if change is None else Inverse(change)

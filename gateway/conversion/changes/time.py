@@ -1,24 +1,22 @@
 """`time`: the older version writes the same moment in another form."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import partial
 from math import inf
-from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
 from gateway.base.dates import time_zone
 from gateway.base.model import NonEmptyText, NumberText, SectionModel
-from gateway.conversion.changes.build_context import BuildContext
-from gateway.conversion.changes.change_section import Loss
-from gateway.conversion.changes.value_rewrite import (
+from gateway.conversion.changes.change_section import (
+    BuildContext,
     FormWays,
+    Loss,
     RewriteSection,
-    ValueForm,
-    ways_between,
 )
 from gateway.conversion.scalars import Type
 
@@ -39,25 +37,6 @@ class Moment(NamedTuple):
     second: int
     fraction: str = ""
     offset: int | None = None
-
-
-class MomentForm(ValueForm[Moment], Protocol):
-    """How one version writes moments."""
-
-    @property
-    def precision(self) -> float:
-        """How fine it is: 0 for years, 1 for months, to 5 for seconds, and each digit one more."""
-        ...
-
-    @property
-    def names_zone(self) -> bool:
-        """Whether it names the zone that it is written in."""
-        ...
-
-    @property
-    def has_date(self) -> bool:
-        """Whether it is a date, or a date with a time; else a time of day."""
-        ...
 
 
 SECONDS = 5
@@ -85,6 +64,7 @@ class UnixTime:
 
     @property
     def precision(self) -> float:
+        """How fine it is: 0 for years, 1 for months, to 5 for seconds, and each digit one more."""
         return inf if self.digits is None else SECONDS + self.places + self.digits
 
     def read(self, text: str) -> Moment:
@@ -239,6 +219,10 @@ class TimePattern:
         return self.zone if shift is None else int(shift.total_seconds() // 60)
 
 
+MomentForm = UnixTime | TimePattern
+"""How one version writes moments."""
+
+
 def rfc_3339(
     zone: int = 0,
     *,
@@ -350,7 +334,7 @@ _UNITS = ("years", "months", "days", "hours", "minutes", "seconds")
 _FIXED_OFFSET = re.compile(r"Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9]")
 
 
-class ZonesConfig(SectionModel):
+class Zones(SectionModel):
     """The zones in which the versions write times, each an offset from UTC or a time zone."""
 
     newer: NonEmptyText
@@ -359,7 +343,7 @@ class ZonesConfig(SectionModel):
     """The zone of the older version's times, such as Z."""
 
 
-class TimeConfig(RewriteSection):
+class Time(RewriteSection):
     """Write a moment in another form: as unix time, by RFC 3339, or by a pattern."""
 
     keyword = "time"
@@ -368,7 +352,7 @@ class TimeConfig(RewriteSection):
     """The newer version's form: unix, unix_ms, rfc3339, or a pattern such as dd/MM/yyyy HH:mm."""
     older: NonEmptyText
     """The older version's form: unix, unix_ms, rfc3339, or a pattern such as dd/MM/yyyy HH:mm."""
-    zone: NonEmptyText | ZonesConfig = "Z"
+    zone: NonEmptyText | Zones = "Z"
     """The offset of times without one, and of converted times: an offset from UTC, such as +02:00,
     or a time zone, such as Europe/Berlin. One for each version, such as `{ newer: "+02:00", older:
     Z }`, applies to all its times. The default is Z."""
@@ -377,13 +361,13 @@ class TimeConfig(RewriteSection):
     digits: Annotated[int, Field(ge=0, le=18), NumberText] | None = None
     """The largest number of digits after the point in unix time; the default is all, or none
     between unix and unix_ms."""
-    fraction: Literal["as_is", "unless_zero", "shortest"] = "as_is"
+    fraction: FractionStyle = "as_is"
     """The fraction of a second in rfc3339: all digits of the other form (the default), none if all
     are zeros, or without trailing zeros."""
     text: bool = False
     """Whether unix time is a text of digits in bodies instead of a number. The default is false."""
 
-    def losses(self) -> Iterator[Loss]:
+    def own_losses(self) -> Iterator[Loss]:
         try:
             newer, older = self._form(newer=True), self._form(newer=False)
         except ValueError:
@@ -407,8 +391,7 @@ class TimeConfig(RewriteSection):
             return self.zone
         return self.zone.newer if newer else self.zone.older
 
-    def _form(self, *, newer: bool) -> "MomentForm":
-
+    def _form(self, *, newer: bool) -> MomentForm:
         form = self.newer if newer else self.older
         if form in _UNIX_FIGURES:
             # Where one version counts whole milliseconds, the other counts whole seconds.
@@ -431,7 +414,7 @@ class TimeConfig(RewriteSection):
                 "older",
             )
             return None
-        if isinstance(self.zone, ZonesConfig) and {self.newer, self.older} & _UNIX_FIGURES.keys():
+        if isinstance(self.zone, Zones) and {self.newer, self.older} & _UNIX_FIGURES.keys():
             context.complain(
                 "unix time is in no zone; give that of the other version alone", "zone"
             )
@@ -455,7 +438,14 @@ class TimeConfig(RewriteSection):
         if "fraction" in self.model_fields_set and "rfc3339" not in {self.newer, self.older}:
             context.complain("goes with rfc3339; remove it", "fraction")
             return None
-        return ways_between(newer, older)
+        return FormWays(
+            rewrite_moments(older, newer), rewrite_moments(newer, older), newer.type, older.type
+        )
+
+
+def rewrite_moments(source: MomentForm, target: MomentForm) -> Callable[[str], str]:
+    """Return a function that writes the text of one form as that of another."""
+    return lambda text: target.write(source.read(text))
 
 
 def _place(zone: str) -> tzinfo | None:
@@ -469,7 +459,6 @@ def _checked(zone: str) -> str:
 
 
 def _unit(precision: float) -> str:
-
     digits = int(precision) - SECONDS
     if digits <= 0:
         return _UNITS[int(precision)]

@@ -3,24 +3,21 @@
 import re
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from dataclasses import replace
+from typing import Literal
 
 from pydantic import JsonValue
 
-from gateway.conversion.carry import VALUE, Carry, HeaderPlace, LinkPlace, Place, QueryPlace
-from gateway.conversion.change import Change, Inverse, Whole
-from gateway.conversion.changes.build_context import BodyContext, ParameterContext
-from gateway.conversion.changes.change_section import BodySection, Loss
+from gateway.conversion.carry import VALUE, HeaderPlace, LinkPlace, QueryPlace, carry
+from gateway.conversion.change import Change, whole_body
+from gateway.conversion.changes.change_section import BodySection, BuildContext, Loss, opposite
 from gateway.conversion.document import MISSING
+from gateway.conversion.message import Place
 from gateway.conversion.scalars import Type
 
 
 class CarrySection(BodySection):
-    """A value that one version has in the body, and the other in another place of the message.
-
-    Attributes:
-        inverse: whether the older version has it in the body, else the newer one.
-    """
+    """A value that one version has in the body, and the other in another place of the message."""
 
     field: str
     """The field of the body, from its root, such as `page.total`."""
@@ -29,8 +26,6 @@ class CarrySection(BodySection):
     default: JsonValue = None
     """The JSON value of the field if the other place is empty, such as null. Without it, the field
     is then absent."""
-
-    inverse: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -41,32 +36,28 @@ class CarrySection(BodySection):
     def needs_message(self) -> bool:
         return True
 
-    def losses(self) -> Iterator[Loss]:
+    def own_losses(self) -> Iterator[Loss]:
         if "default" in self.model_fields_set:
             text = f"where '{self.field}' is absent, it comes back as the default"
-            yield Loss(self.inverse, text, overwrites=False)
+            yield Loss(False, text, overwrites=False)
 
-    def body_change(self, context: BodyContext) -> Change | None:
+    def compile_body(self, context: BuildContext) -> Change | None:
         keys = context.keys(self.field, "field")
         place = self._place(context)
         if keys is None or place is None:
             return None
         default = self.default if "default" in self.model_fields_set else MISSING
-        change = Carry(keys, place, Type(self.type), default)
-        return Whole(Inverse(change) if self.inverse else change)
+        return whole_body(carry(keys, place, Type(self.type), default))
 
     @abstractmethod
-    def _place(self, context: BodyContext) -> Place | None:
+    def _place(self, context: BuildContext) -> Place | None:
         """Return the place, or None after recording a mistake."""
 
 
-def name_at(context: BodyContext, name: str, key: str, *, header: bool) -> str:
-    """Return the name of a parameter or header field, after recording what is wrong with it."""
-    return ParameterContext(context.at, context.mistakes, header).name(name, key)
+class ToQuery(CarrySection):
+    """Move a field of request bodies into a query parameter of the older version."""
 
-
-class _QuerySection(CarrySection):
-    """What the two changes have in common."""
+    keyword = "to_query"
 
     parameter: str
     """The name of the query parameter."""
@@ -75,22 +66,15 @@ class _QuerySection(CarrySection):
     def beside(self) -> tuple[Literal["query", "header"], str]:
         return "query", self.parameter
 
-    def _place(self, context: BodyContext) -> Place | None:
-        return QueryPlace(name_at(context, self.parameter, "parameter", header=False))
+    def _place(self, context: BuildContext) -> Place | None:
+        return QueryPlace(context.name(self.parameter, "parameter"))
 
 
-class ToQueryConfig(_QuerySection):
-    """Move a field of request bodies into a query parameter of the older version."""
-
-    keyword = "to_query"
-
-
-class FromQueryConfig(_QuerySection):
-    """Move a query parameter into request bodies of the older version: the reverse of to_query."""
-
-    keyword = "from_query"
-
-    inverse = True
+FromQuery = opposite(
+    ToQuery,
+    "from_query",
+    "Move a query parameter into request bodies of the older version: the reverse of to_query.",
+)
 
 
 # RFC 8288, section 3.3: a registered relation type, or a URI.
@@ -98,8 +82,10 @@ _RELATION = re.compile(r"[!#-;=?-\[\]^-~]+\Z")
 _LINKS = frozenset({"location", "content-location"})
 
 
-class _HeaderSection(CarrySection):
-    """What the two changes have in common."""
+class ToHeader(CarrySection):
+    """Move a field of the body into a header field of the older version, such as a total."""
+
+    keyword = "to_header"
 
     header: str
     """The name of the header field, such as X-Total-Count."""
@@ -130,11 +116,11 @@ class _HeaderSection(CarrySection):
     def overwritten(self) -> Iterator[Loss]:
         yield Loss(self.inverse, f"'{self.field}' is in the header field {self.header} alone")
 
-    def _place(self, context: BodyContext) -> Place | None:
+    def _place(self, context: BuildContext) -> Place | None:
         if context.between is None:
             context.complain("is of the whole body, and a group is of objects; write it in changes")
             return None
-        header = name_at(context, self.header, "header", header=True)
+        header = replace(context, header=True).name(self.header, "header")
         if (header.lower() == "link") != (self.rel is not None):
             context.complain("goes with header: Link, which needs it; name its relation", "rel")
         elif self.rel is None:
@@ -153,15 +139,8 @@ class _HeaderSection(CarrySection):
         return None
 
 
-class ToHeaderConfig(_HeaderSection):
-    """Move a field of the body into a header field of the older version, such as a total."""
-
-    keyword = "to_header"
-
-
-class FromHeaderConfig(_HeaderSection):
-    """Move a header field into a field of the older version's body: the reverse of to_header."""
-
-    keyword = "from_header"
-
-    inverse = True
+FromHeader = opposite(
+    ToHeader,
+    "from_header",
+    "Move a header field into a field of the older version's body: the reverse of to_header.",
+)

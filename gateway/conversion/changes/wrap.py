@@ -4,33 +4,26 @@ A list of parameters is one that is repeated.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from enum import Enum
-from functools import partial
-from typing import ClassVar, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from gateway.conversion.change import Change, FieldChange, Inverse, Whole
-from gateway.conversion.changes.build_context import BodyContext, ParameterContext
+from gateway.conversion.change import Change, DirectedChange, in_arrays, keep_unfit, whole_body
 from gateway.conversion.changes.change_section import (
     BodySection,
+    BuildContext,
     ChangeSection,
     Loss,
     ParameterSection,
+    opposite,
 )
-from gateway.conversion.conversion_error import (
-    Beside,
-    ConversionError,
-    ErrorPlace,
-    moved_back,
-)
+from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace, moved_back
 from gateway.conversion.document import JsonForm, JsonObject, reach, refuse
-from gateway.conversion.field_path import Keys, Scope, Tokens, is_array
+from gateway.conversion.field_path import Keys, Scope
 from gateway.conversion.parameter_change import (
-    MovedNames,
     ParameterChange,
     ParameterLines,
-    Reversed,
     Spelling,
+    same_name,
 )
 from gateway.conversion.schema import (
     Flat,
@@ -44,40 +37,110 @@ from gateway.conversion.schema import (
 )
 from gateway.conversion.steps import BODY
 
-
-class Several(Enum):
-    """What a list of several elements is where there is a single value."""
-
-    FIRST = "first"
-    REFUSE = "refuse"
-    KEEP = "keep"
+Several = Literal["first", "refuse", "keep"]
+Nothing = Literal["null", "absent", "list"]
 
 
-class Nothing(Enum):
-    """What an empty list is where there is a single value."""
+class _ListSection(ChangeSection):
+    """What `wrap` and `unwrap` have in common."""
 
-    NULL = "null"
-    ABSENT = "absent"
-    LIST = "list"
+    def _cut(self, field: str) -> Loss:
+        return Loss(True, f"of several elements, {field} keeps the first", True)
 
 
-@dataclass(frozen=True, slots=True)
-class Wrap(FieldChange):
-    """The older version has a list where the newer one has a single value.
+class Wrap(_ListSection, BodySection):
+    """Wrap a value: the older version has a list, the newer one a single value."""
+
+    keyword = "wrap"
+
+    field: str | None = None
+    """The field, which has the same name in both versions, or the elements of an array: `rows[]`;
+    the default is the whole body."""
+    many: Several = "first"
+    """The result for a list of several elements: its first element, a refusal, or the unchanged
+    list (keep). The default is first."""
+    empty: Nothing = "null"
+    """The result for an empty list: null, no field, or the unchanged list. The default is null."""
+
+    def own_losses(self) -> Iterator[Loss]:
+        named = "the body" if self.field is None else f"'{self.field}'"
+        if self.many == "first":
+            yield self._cut(named)
+        if self.empty == "absent":
+            lost = f"where {named} is absent, it comes back as an empty list"
+            yield Loss(True, lost, overwrites=False)
+
+    def compile_body(self, context: BuildContext) -> Change | None:
+        if self.empty == "absent" and (self.field is None or self.field.endswith(("[]", "*"))):
+            context.complain("is of a field; write null or list", "empty")
+        if self.field is None:
+            change = wrap((), BODY, self.many, self.empty)
+            return whole_body(change, keep_unfit(change))
+        return context.value_change(
+            self.field, lambda scopes, keys: wrap(scopes, keys, self.many, self.empty), "field"
+        )
+
+
+Unwrap = opposite(
+    Wrap, "unwrap", "Unwrap a list: the older version has a single value, the newer one a list."
+)
+
+
+class WrapParameter(_ListSection, ParameterSection):
+    """Let a parameter be repeated: the older version has several where the newer one has one."""
+
+    keyword = "wrap"
+
+    field: str
+    """The parameter, which has the same name in both versions."""
+    many: Literal["first", "refuse"] = "first"
+    """The result for several values: the first one, or a refusal. The default is first."""
+
+    def own_losses(self) -> Iterator[Loss]:
+        if self.many == "first":
+            yield self._cut(f"'{self.field}'")
+
+    def compile_parameter(self, context: BuildContext) -> ParameterChange:
+        return wrap_parameter(context.name(self.field, "field"), strict=self.many == "refuse")
+
+
+UnwrapParameter = opposite(
+    WrapParameter,
+    "unwrap",
+    "Take one of several: the older version has one value where the newer one repeats it.",
+)
+
+
+def wrap(
+    scopes: tuple[Scope, ...], field: Keys, many: Several = "first", empty: Nothing = "null"
+) -> Change:
+    """Return the change of a value that the older version has in a list.
 
     Downwards, the value becomes the only element, and what stands for nothing the empty list.
     Upwards, the only element becomes the value, and the empty list what stands for nothing. Null
     stays null, unless it stands for nothing.
 
-    Attributes:
-        many: What a list of several becomes: its first element, a refusal, or the list that it is.
+    Args:
+        many: The result for a list of several: its first element, a refusal, or the list itself.
             As a list, it comes back as it was; so an only element that is null or a list, which
             would not, is refused then.
         empty: What stands for nothing in the newer version.
     """
+    patch = None
+    if empty == "absent" and not in_arrays(scopes):
+        # No field means no change in a PATCH request, and null removes a field (RFC 7396).
+        patch = wrap(scopes, field, many, "null")
+    steps = _Wrap(field, many, empty)
+    up = DirectedChange(steps.up, steps.unwrapped, steps.origin_in_list)
+    down = DirectedChange(steps.down, steps.wrapped, steps.origin_of_element)
+    return Change(scopes, (field,), up, down, of_value=True, patch=patch)
 
-    many: Several = Several.FIRST
-    empty: Nothing = Nothing.NULL
+
+@dataclass(frozen=True, slots=True)
+class _Wrap:
+    field: Keys
+    many: Several
+    empty: Nothing
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         holder = reach(fields, self.field, form)
@@ -89,18 +152,18 @@ class Wrap(FieldChange):
             return
         if not isinstance(values, list):
             refuse("an array", values, *self.field)
-        if len(values) > 1 and self.many is Several.REFUSE:
+        if len(values) > 1 and self.many == "refuse":
             raise ConversionError("an array of several elements", self.field)
-        if len(values) > 1 and self.many is Several.KEEP:
+        if len(values) > 1 and self.many == "keep":
             return
         if values:
-            if self.many is Several.KEEP and isinstance(form.open(values[0]), list | None):
+            if self.many == "keep" and isinstance(form.open(values[0]), list | None):
                 reason = "is the only element, and would come back as all of the array"
                 raise ConversionError(reason, (*self.field, 0))
             holder[key] = values[0]
-        elif self.empty is Nothing.NULL:
+        elif self.empty == "null":
             holder[key] = None
-        elif self.empty is Nothing.ABSENT:
+        elif self.empty == "absent":
             del holder[key]
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
@@ -110,47 +173,46 @@ class Wrap(FieldChange):
         key = self.field[-1]
         if key not in holder:
             # A form has no empty list.
-            if self.empty is Nothing.ABSENT and form.typed:
+            if self.empty == "absent" and form.typed:
                 holder[key] = []
             return
         value = form.open(holder[key])
         if value is None:
-            if self.empty is Nothing.NULL and not form.of_places:
+            if self.empty == "null" and not form.of_places:
                 holder[key] = []
-        elif not isinstance(value, list):
-            holder[key] = [holder[key]]
-        elif self.many is not Several.KEEP and (value or self.empty is not Nothing.LIST):
+        elif not isinstance(value, list) or (
+            self.many != "keep" and (value or self.empty != "list")
+        ):
             holder[key] = [holder[key]]
 
-    def effect(self, flat: Flat, image: SchemaImage, *, upwards: bool) -> object:
-        if upwards:
-            return image.reach(flat, self.field[:-1], partial(self._unwrapped, image))
+    def wrapped(self, flat: Flat, image: SchemaImage) -> object:
         made = image.value(flat, self.field, self._list_of, nulls=True)
-        if self.empty is not Nothing.ABSENT:
+        if self.empty != "absent":
             return made
 
         def filled(holder: Flat) -> object:
-            key, empty = self.field[-1], an_array(False, 0, 0)
-            schema = union((image.field(holder, key), empty))
-            return (
-                with_field(holder, key, schema, required=True)
-                if not requires(holder, key)
-                else holder
-            )
+            key = self.field[-1]
+            schema = union((image.field(holder, key), an_array(False, 0, 0)))
+            if requires(holder, key):
+                return holder
+            return with_field(holder, key, schema, required=True)
 
         return image.each(made, lambda one: image.reach(one, self.field[:-1], filled))
 
     def _list_of(self, flat: Flat) -> object:
         if flat["type"] == "null":
-            return an_array(False, 0, 0) if self.empty is Nothing.NULL else flat
+            return an_array(False, 0, 0) if self.empty == "null" else flat
         if flat["type"] == "array":
-            if self.many is Several.KEEP:
+            if self.many == "keep":
                 return flat
-            if self.empty is Nothing.LIST:
+            if self.empty == "list":
                 least, most = counts_of(flat)
                 empty = [] if least else [an_array(False, 0, 0)]
                 return union((*empty, *([] if most == 0 else [an_array(flat, 1, 1)])))
         return an_array(flat, 1, 1)
+
+    def unwrapped(self, flat: Flat, image: SchemaImage) -> object:
+        return image.reach(flat, self.field[:-1], lambda one: self._unwrapped(image, one))
 
     def _unwrapped(self, image: SchemaImage, holder: Flat) -> object:
         key = self.field[-1]
@@ -165,16 +227,16 @@ class Wrap(FieldChange):
                 continue
             least, most = counts_of(flat)
             if least == 0:
-                required = required and self.empty is not Nothing.ABSENT
-                found += [{"type": "null"}] if self.empty is Nothing.NULL else []
-                found += [an_array(False, 0, 0)] if self.empty is Nothing.LIST else []
+                required = required and self.empty != "absent"
+                found += [{"type": "null"}] if self.empty == "null" else []
+                found += [an_array(False, 0, 0)] if self.empty == "list" else []
             only: object = False
-            if most != 0 and (least < 2 or self.many is Several.FIRST):
+            if most != 0 and (least < 2 or self.many == "first"):
                 only = self._only(flat, image)
                 found.append(only)
-            if (most is None or most > 1) and self.many is not Several.FIRST:
-                keeps = self.many is Several.KEEP
+            if (most is None or most > 1) and self.many != "first":
                 several = {**flat, "minItems": max(2, least)}
+                keeps = self.many == "keep"
                 found.append(several if keeps else image.refused(flat, "several elements", only))
         if not found:
             return holder
@@ -183,7 +245,7 @@ class Wrap(FieldChange):
     def _only(self, flat: Flat, image: SchemaImage) -> object:
         """Return the schema of the element that stands for the list."""
         items = elements_of(flat)
-        if self.many is not Several.KEEP:
+        if self.many != "keep":
             return items
         listed = [one for one in image.alternatives(items) if one["type"] in ("array", "null")]
         if not listed:
@@ -191,147 +253,37 @@ class Wrap(FieldChange):
         others = [one for one in image.alternatives(items) if one not in listed]
         return image.refused(flat, "an only element may be a list or null", union(others))
 
-    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        first: Tokens = (*self.field, 0)
-        if self.many is Several.KEEP and _in_list(place, self.field):
-            return place  # as it is in a list that stays, and the nearest in any other
-        if upwards:
-            return moved_back(place, self.field, first)
-        return moved_back(place, first, self.field)
+    def origin_in_list(self, place: ErrorPlace) -> ErrorPlace:
+        if self._stays(place):
+            return place
+        return moved_back(place, self.field, (*self.field, 0))
 
-    def for_patch(self) -> "Wrap":
-        """Return the change for a body in which null removes a field (RFC 7396).
+    def origin_of_element(self, place: ErrorPlace) -> ErrorPlace:
+        if self._stays(place):
+            return place
+        return moved_back(place, (*self.field, 0), self.field)
 
-        No field means no change there, so null stands for nothing.
-        """
-        if self.empty is not Nothing.ABSENT or any(map(is_array, self.scopes)):
-            return self
-        return replace(self, empty=Nothing.NULL)
-
-
-def _in_list(place: ErrorPlace, field: Keys) -> bool:
-    if isinstance(place, Beside) or place[: len(field)] != field:
-        return False
-    return isinstance(next(iter(place[len(field) :]), None), int)
+    def _stays(self, place: ErrorPlace) -> bool:
+        """Return whether a place is in a list that stays; it is the nearest in any other."""
+        depth = len(self.field)
+        if self.many != "keep" or isinstance(place, Beside) or place[:depth] != self.field:
+            return False
+        return isinstance(next(iter(place[depth:]), None), int)
 
 
-@dataclass(frozen=True, slots=True)
-class FirstValue:
-    """The newer version has one value where the older one may have several.
+def wrap_parameter(name: str, *, strict: bool = False) -> ParameterChange:
+    """Return the change of a parameter that the older version may have several times.
 
     Upwards, the first value is left; several are refused if `strict`. Downwards, nothing changes.
-
-    Attributes:
-        name: The name of the parameter in both versions.
-        strict: Whether several values are refused.
     """
 
-    name: str
-    strict: bool = False
-
-    @property
-    def names(self) -> tuple[MovedNames, ...]:
-        return (MovedNames((self.name,), (self.name,)),)
-
-    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        key = spelling.key(self.name)
+    def up(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        key = spelling.key(name)
         places = [index for index, line in enumerate(lines) if line.key == key]
         if len(places) < 2:
             return lines
-        if self.strict:
-            raise ConversionError("stands twice", Beside(spelling.what, (self.name,)))
+        if strict:
+            raise ConversionError("stands twice", Beside(spelling.what, (name,)))
         return [line for at, line in enumerate(lines) if at == places[0] or line.key != key]
 
-    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        return lines
-
-
-class _ListSection(ChangeSection):
-    """What `wrap` and `unwrap` have in common.
-
-    Attributes:
-        inverse: whether the newer version has the list, else the older one.
-    """
-
-    inverse: ClassVar[bool] = False
-
-    def _cut(self, field: str) -> Loss:
-        return Loss(not self.inverse, f"of several elements, {field} keeps the first", True)
-
-
-class _BodyListSection(_ListSection, BodySection):
-    """What `wrap` and `unwrap` of bodies have in common."""
-
-    field: str | None = None
-    """The field, which has the same name in both versions, or the elements of an array: `rows[]`;
-    the default is the whole body."""
-    many: Literal["first", "refuse", "keep"] = "first"
-    """The result for a list of several elements: its first element, a refusal, or the unchanged
-    list (keep). The default is first."""
-    empty: Literal["null", "absent", "list"] = "null"
-    """The result for an empty list: null, no field, or the unchanged list. The default is null."""
-
-    def losses(self) -> Iterator[Loss]:
-        named = "the body" if self.field is None else f"'{self.field}'"
-        if self.many == "first":
-            yield self._cut(named)
-        if self.empty == "absent":
-            lost = f"where {named} is absent, it comes back as an empty list"
-            yield Loss(not self.inverse, lost, overwrites=False)
-
-    def body_change(self, context: BodyContext) -> Change | None:
-        if self.empty == "absent" and (self.field is None or self.field.endswith(("[]", "*"))):
-            context.complain("is of a field; write null or list", "empty")
-
-        def change(scopes: tuple[Scope, ...], keys: Keys) -> Change:
-            made = Wrap(scopes, keys, Several(self.many), Nothing(self.empty))
-            return Inverse(made) if self.inverse else made
-
-        if self.field is None:
-            return Whole(change((), BODY))
-        return context.value_change(self.field, change, "field")
-
-
-class WrapConfig(_BodyListSection):
-    """Wrap a value: the older version has a list, the newer one a single value."""
-
-    keyword = "wrap"
-
-
-class UnwrapConfig(_BodyListSection):
-    """Unwrap a list: the older version has a single value, the newer one a list."""
-
-    keyword = "unwrap"
-
-    inverse = True
-
-
-class _ParameterListSection(_ListSection, ParameterSection):
-    """What `wrap` and `unwrap` of parameters have in common."""
-
-    field: str
-    """The parameter, which has the same name in both versions."""
-    many: Literal["first", "refuse"] = "first"
-    """The result for several values: the first one, or a refusal. The default is first."""
-
-    def losses(self) -> Iterator[Loss]:
-        if self.many == "first":
-            yield self._cut(f"'{self.field}'")
-
-    def parameter_change(self, context: ParameterContext) -> ParameterChange:
-        change = FirstValue(context.name(self.field, "field"), self.many == "refuse")
-        return Reversed(change) if self.inverse else change
-
-
-class WrapParameterConfig(_ParameterListSection):
-    """Let a parameter be repeated: the older version has several where the newer one has one."""
-
-    keyword = "wrap"
-
-
-class UnwrapParameterConfig(_ParameterListSection):
-    """Take one of several: the older version has one value where the newer one repeats it."""
-
-    keyword = "unwrap"
-
-    inverse = True
+    return ParameterChange(same_name(name), up, lambda lines, _: lines)

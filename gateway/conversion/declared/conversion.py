@@ -19,8 +19,7 @@ from pydantic import (
 
 from gateway.base.mistakes import LOSSY, Location, Mistake, Mistakes
 from gateway.base.model import Method, NumberText, OneOrSome, SectionModel, Some, matching
-from gateway.conversion.changes.build_context import BodyContext, ParameterContext
-from gateway.conversion.changes.kept import kept_parameter
+from gateway.conversion.changes.change_section import BuildContext
 from gateway.conversion.changes.registry import ChangeConfig, ParameterConfig
 from gateway.conversion.declared.groups import (
     NO_GROUPS,
@@ -248,7 +247,7 @@ class ConversionConfig(SectionModel):
             (*at, "changes"),
             mistakes,
             lambda section, here: section.body_change(
-                BodyContext(here, mistakes, groups.changes, (older, newer))
+                BuildContext(here, mistakes, groups.changes, (older, newer))
             ),
         )
         return VersionLink(
@@ -259,7 +258,7 @@ class ConversionConfig(SectionModel):
             on=_ON[self.on],
             methods=None if self.methods is None else frozenset(self.methods),
             paths=None if self.paths is None else frozenset(self.paths),
-            query=tuple(map(kept_parameter, query)) if keeps else query,
+            query=tuple(one.keeping_unfit() for one in query) if keeps else query,
             headers=_parameters(self.headers, (*at, "headers"), mistakes),
             operations=operations,
             status=compile_statuses(self.status, (*at, "status"), mistakes),
@@ -337,7 +336,7 @@ def _parameters(
             at,
             mistakes,
             lambda section, here: section.parameter_change(
-                ParameterContext(here, mistakes, header=header)
+                BuildContext(here, mistakes, header=header)
             ),
         )
     )

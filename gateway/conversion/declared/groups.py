@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from gateway.base.mistakes import Location, Mistakes, place
-from gateway.conversion.change import Change, Whole
-from gateway.conversion.changes.build_context import BodyContext
-from gateway.conversion.changes.change_section import BodySection, ChangeSection
+from gateway.conversion.change import Change
+from gateway.conversion.changes.change_section import BodySection, BuildContext, ChangeSection
 from gateway.conversion.changes.field_use import FieldUse
 from gateway.conversion.changes.registry import ChangeConfig
-from gateway.conversion.changes.use import UseConfig
+from gateway.conversion.changes.use import Use
 from gateway.conversion.version_step import VersionLink
 
 GroupConfigs = Mapping[str, Sequence[ChangeConfig]]
@@ -36,7 +35,7 @@ class DeclaredChange(NamedTuple):
 
     def change(self, link: VersionLink) -> Change | None:
         """Return the change as it runs; None for one that is not known without its group."""
-        context = BodyContext(self.at, Mistakes(), {}, (link.older, link.newer))
+        context = BuildContext(self.at, Mistakes(), {}, (link.older, link.newer))
         return self.section.body_change(context) if isinstance(self.section, BodySection) else None
 
     @property
@@ -63,7 +62,7 @@ def _expanded(
     one: DeclaredChange, groups: GroupConfigs, groups_at: Location, inside: frozenset[str]
 ) -> Iterator[DeclaredChange]:
     use = one.section
-    if not isinstance(use, UseConfig):
+    if not isinstance(use, Use):
         yield one
         return
     used = one.used or one.at
@@ -89,7 +88,7 @@ def listed_changes(
         for index, entry in enumerate(some):
             for name, section in entry.named().items():
                 yield DeclaredChange((*here, index, name), section)
-                if isinstance(section, UseConfig) and section.group not in seen:
+                if isinstance(section, Use) and section.group not in seen:
                     seen.add(section.group)
                     inner = groups.get(section.group, ())
                     waiting.append((inner, (*groups_at, section.group)))
@@ -102,7 +101,7 @@ def endless(groups: GroupConfigs) -> Iterator[str]:
             section.group
             for entry in entries
             for section in entry.named().values()
-            if isinstance(section, UseConfig) and section.at is None
+            if isinstance(section, Use) and section.at is None
         }
         for name, entries in groups.items()
     }
@@ -158,8 +157,8 @@ def compile_groups(configs: GroupConfigs, at: Location, mistakes: Mistakes) -> C
         )
 
     def build(section: BodySection, here: Location) -> Change | None:
-        change = section.body_change(BodyContext(here, mistakes, changes))
-        if isinstance(change, Whole):
+        change = section.body_change(BuildContext(here, mistakes, changes))
+        if change is not None and change.whole:
             mistakes.add("is of the whole body here, and groups are of objects; add field", *here)
         return change
 

@@ -6,7 +6,7 @@ from enum import Enum
 from functools import partial
 from itertools import islice
 
-from gateway.conversion.change import Change, Whole
+from gateway.conversion.change import Change
 from gateway.conversion.field_path import (
     FieldPath,
     Keys,
@@ -20,6 +20,7 @@ from gateway.conversion.field_path import (
 from gateway.conversion.schema import (
     MADE,
     TYPES,
+    Effect,
     Flat,
     Schema,
     SchemaImage,
@@ -112,14 +113,15 @@ class BodyFields:
         """
         image = self._image
         with image.keeping(values=False):
-            if isinstance(change, Whole):
-                self._body = change.effect(self._body, image, upwards=upwards)  # type: ignore[arg-type]  # it holds any schema
+            effect: Effect = _anything
+            if change is not None:
+                effect = change.directed(upwards=upwards).effect_in(image)
+            if change is not None and change.whole:
+                self._body = effect(self._body)  # type: ignore[arg-type]  # it holds any schema
                 return
             scopes: tuple[Scope, ...] = parse_scopes(place) if place else ()
-            effect = _anything
             if change is not None:
                 scopes = (*scopes, *change.scopes)
-                effect = partial(change.effect, image=image, upwards=upwards)
             inside = partial(image.inside, scopes=scopes, effect=effect)
             self._body = image.objects(self._body, inside, object())
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import Change
-from gateway.conversion.changes.default import Default
-from gateway.conversion.changes.join_steps import Join
+from gateway.conversion.changes.default import default
+from gateway.conversion.changes.join_steps import join
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, Document, JsonForm, Number
 from gateway.conversion.field_path import Keys, Members, Scope, is_array, keys_of, parse_path
@@ -185,25 +185,25 @@ def fails(at: str, reason: str) -> "pytest.RaisesExc[ConversionError]":
     )
 
 
-def join(
+def join_at(
     parts: str,
     into: str,
     separator: str = " ",
     missing: str | None = "",
     optional: tuple[int, ...] = (),
-) -> Join:
+) -> Change:
     """Declare a join; `parts` are paths with a space between them."""
     paths = [parse_path(part) for part in parts.split()]
     whole = parse_path(into)
     assert all(path.scopes == whole.scopes for path in paths)
     keys = tuple(path.keys for path in paths)
-    return Join(whole.scopes, keys, whole.keys, separator, missing, optional)
+    return join(whole.scopes, keys, whole.keys, separator, missing, optional)
 
 
-def default(field: str, value: Document) -> Default:
+def default_at(field: str, value: Document) -> Change:
     """Declare a default."""
     path = parse_path(field)
-    return Default(path.scopes, path.keys, value)
+    return default(path.scopes, path.keys, value)
 
 
 def text(document: Document) -> str:

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.carry import Carry, HeaderPlace, LinkPlace, Place, QueryPlace
-from gateway.conversion.changes.rename import Renamed
+from gateway.conversion.carry import HeaderPlace, LinkPlace, QueryPlace, carry
+from gateway.conversion.change import Change
+from gateway.conversion.changes.rename import rename_parameter
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.document import MISSING, PLAIN, JsonObject
-from gateway.conversion.message import Message, QueryStep, QueryWalk
+from gateway.conversion.document import PLAIN, JsonObject
+from gateway.conversion.message import Message, Place, QueryStep, QueryWalk
 from gateway.conversion.parameter_change import (
     ParameterLine,
     ParameterLines,
@@ -40,13 +41,13 @@ def header(value: str) -> ParameterLines:
     ],
 )
 def test_a_value_moves_into_the_body_and_out_of_it(kind: Type, value: Json, text: str) -> None:
-    change = Carry(("m", "a"), HEADER, kind)
+    change = carry(("m", "a"), HEADER, kind)
     body: JsonObject = {"": {"x": 1, "m": {"a": value}}}
     message = Message(status=200)
     form = replace(PLAIN, message=message)
-    change.down(body, form)
+    change.down.step(body, form)
     assert (body, message.headers) == ({"": {"x": 1}}, header(text))
-    change.up(body, form)
+    change.up.step(body, form)
     assert (body, message.headers) == ({"": {"x": 1, "m": {"a": value}}}, [])
 
 
@@ -60,28 +61,28 @@ def test_any_text_returns_to_the_query_unchanged(
 ) -> None:
     body: JsonObject = {"": dict(document)}
     form = replace(PLAIN, message=Message(status=status))
-    change = Carry(("a",), QUERY)
-    change.down(body, form)
+    change = carry(("a",), QUERY)
+    change.down.step(body, form)
     left = {key: value for key, value in document.items() if key != "a" or status is not None}
     assert body == {"": left}
-    change.up(body, form)
+    change.up.step(body, form)
     assert body == {"": document}
 
 
 @pytest.mark.parametrize(
     ("change", "before", "after"),
     [
-        (Carry(("a",), HEADER), {}, {}),
-        (Carry(("a",), HEADER, default=None), {}, {"a": None}),
-        (Carry(("a",), HEADER, default=1), {"a": 2}, {"a": 2}),
-        (Carry(("a",), HEADER, default=None).for_patch(), {}, {}),
+        (carry(("a",), HEADER), {}, {}),
+        (carry(("a",), HEADER, default=None), {}, {"a": None}),
+        (carry(("a",), HEADER, default=1), {"a": 2}, {"a": 2}),
+        (carry(("a",), HEADER, default=None).for_patch(), {}, {}),
     ],
 )
 def test_an_absent_value_is_filled_with_the_default_upwards(
-    change: Carry, before: Json, after: Json
+    change: Change, before: Json, after: Json
 ) -> None:
     body: JsonObject = {"": before}
-    change.up(body, replace(PLAIN, message=Message()))
+    change.up.step(body, replace(PLAIN, message=Message()))
     assert body == {"": after}
 
 
@@ -107,7 +108,7 @@ def test_texts_that_do_not_fit_the_body_are_refused(
 ) -> None:
     form = replace(PLAIN, message=Message(headers=header(text)))
     with fails(place, reason):
-        Carry(("m", "a"), HEADER, kind).up({"": body}, form)
+        carry(("m", "a"), HEADER, kind).up.step({"": body}, form)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +130,7 @@ def test_values_that_do_not_fit_the_place_are_refused(
     kind: Type, body: Json, place: str, reason: str
 ) -> None:
     with fails(place, reason):
-        Carry(("m", "a"), HEADER, kind).down({"": body}, replace(PLAIN, message=Message()))
+        carry(("m", "a"), HEADER, kind).down.step({"": body}, replace(PLAIN, message=Message()))
 
 
 @pytest.mark.parametrize("body", [None, True, 5, "x", [1], [{"m": {"a": "1"}}]])
@@ -137,15 +138,17 @@ def test_a_body_that_is_no_object_stays(body: Json) -> None:
     message = Message()
     form = replace(PLAIN, message=message)
     holder: dict[str, Json] = {"": body}
-    Carry(("m", "a"), HEADER, default="x").up(holder, form)
-    Carry(("m", "a"), HEADER).down(holder, form)
+    carry(("m", "a"), HEADER, default="x").up.step(holder, form)
+    carry(("m", "a"), HEADER).down.step(holder, form)
     assert (holder, message.headers) == ({"": body}, [])
 
 
 def test_a_carry_is_of_the_whole_body_and_has_no_default_in_patches() -> None:
-    change = Carry(("m", "a"), HEADER, default=1)
+    change = carry(("m", "a"), HEADER, default=1)
     assert (change.scopes, change.touches) == ((), (("", "m", "a"),))
-    assert change.for_patch().default is MISSING
+    holder: JsonObject = {"": {}}
+    change.for_patch().up.step(holder, replace(PLAIN, message=Message()))
+    assert holder == {"": {}}
 
 
 V1, V2, V3 = map(Version, (1, 2, 3))
@@ -292,12 +295,12 @@ def test_a_text_that_is_no_url_is_refused_as_a_link(url: str) -> None:
 
 
 UP = (
-    QueryStep(V1, V2, in_direction([Renamed("after", "cursor")], upwards=True)),
-    QueryStep(V2, V3, in_direction([Renamed("from", "after")], upwards=True)),
+    QueryStep(V1, V2, in_direction([rename_parameter("after", "cursor")], upwards=True)),
+    QueryStep(V2, V3, in_direction([rename_parameter("from", "after")], upwards=True)),
 )
 DOWN = (
-    QueryStep(V3, V2, in_direction([Renamed("from", "after")], upwards=False)),
-    QueryStep(V2, V1, in_direction([Renamed("after", "cursor")], upwards=False)),
+    QueryStep(V3, V2, in_direction([rename_parameter("from", "after")], upwards=False)),
+    QueryStep(V2, V1, in_direction([rename_parameter("after", "cursor")], upwards=False)),
 )
 
 

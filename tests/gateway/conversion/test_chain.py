@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.carry import Carry, QueryPlace
+from gateway.conversion.carry import QueryPlace, carry
 from gateway.conversion.chain import BodyConversion, Conversion, compose
-from gateway.conversion.change import Change, Inverse
-from gateway.conversion.changes.default import Added, Default
-from gateway.conversion.changes.join_steps import Join
-from gateway.conversion.changes.map import Map, Unknown
-from gateway.conversion.changes.python import PythonChange
-from gateway.conversion.changes.rename import Rename, Renamed
-from gateway.conversion.changes.type import Retype
-from gateway.conversion.changes.wrap import Wrap
+from gateway.conversion.change import Change, inverse
+from gateway.conversion.changes.default import add_parameter, default
+from gateway.conversion.changes.join_steps import join
+from gateway.conversion.changes.map import Unknown, map_words
+from gateway.conversion.changes.python import call_python
+from gateway.conversion.changes.rename import rename, rename_parameter
+from gateway.conversion.changes.type import retype
+from gateway.conversion.changes.wrap import wrap
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN
 from gateway.conversion.scalars import Type
@@ -37,10 +37,10 @@ from tests.gateway.world import LAW
 V1, V2, V3, V9 = LADDER = tuple(map(Version, (1, 2, 3, 9)))
 
 # 1 to 2 splits a text, 2 to 3 adds fields, 3 to 9 joins texts.
-SPLIT = Join((), (("name", "first"), ("name", "last")), ("name",), " ")
-TITLE = Default((), ("name", "title"), "")
-FLAG = Default((), ("flag",), True)
-FULL = Inverse(Join((), (("given",), ("family",)), ("full",), "/"))
+SPLIT = join((), (("name", "first"), ("name", "last")), ("name",), " ")
+TITLE = default((), ("name", "title"), "")
+FLAG = default((), ("flag",), True)
+FULL = inverse(join((), (("given",), ("family",)), ("full",), "/"))
 LINKS = {
     V1: VersionLink(V1, V2, (SPLIT,)),
     V2: VersionLink(V2, V3, (TITLE, FLAG), frozenset({404, 422})),
@@ -170,8 +170,8 @@ class TestStatuses:
 
     def test_a_version_without_a_body_passes_none_on(self) -> None:
         """That one has a 204: changes before it have no body, and those behind it make one."""
-        newer = VersionLink(V2, V3, (Default((), ("a",), 1),), status={201: 204})
-        older = VersionLink(V1, V2, (Default((), ("b",), 2),), status={204: 200})
+        newer = VersionLink(V2, V3, (default((), ("a",), 1),), status={201: 204})
+        older = VersionLink(V1, V2, (default((), ("b",), 2),), status={204: 200})
         down = Conversion((newer, older), Direction.DOWN)
         assert applied(down.for_response("POST", 201)) == (older,)
         assert (down.loses_body("POST", 201), down.status("POST", 201)) == (True, 200)
@@ -188,13 +188,13 @@ class TestStatuses:
 class TestScope:
     """A link applies to the messages that it names, and to no others."""
 
-    C1, C2 = Default((), ("c1",), 1), Default((), ("c2",), 2)
+    C1, C2 = default((), ("c1",), 1), default((), ("c2",), 2)
 
     def test_a_patch_gets_no_defaults(self) -> None:
         """What it does not name stays as it is; the elements of an array it says as a whole."""
-        line = Default(((("lines",),)), ("tax",), 0)
-        gone = Inverse(Default((), ("old",), 1))
-        links = {V1: [VersionLink(V1, V2, (FLAG, line, gone, Rename((), ("total",), ("sum",))))]}
+        line = default(((("lines",),)), ("tax",), 0)
+        gone = inverse(default((), ("old",), 1))
+        links = {V1: [VersionLink(V1, V2, (FLAG, line, gone, rename((), ("total",), ("sum",))))]}
         for source, target, sent, arrives in (
             (V1, V2, {"sum": 1, "old": 2}, {"total": 1}),
             (V1, V2, {"lines": [{}]}, {"lines": [{"tax": 0}]}),
@@ -224,7 +224,9 @@ class TestScope:
         assert conversion.at("/b").links == (everywhere,)
 
     def test_a_link_without_changes_of_bodies_passes_bodies(self) -> None:
-        link = VersionLink(V1, V2, (), query=(Renamed("page", "p"),), headers=(Added("N", "1"),))
+        link = VersionLink(
+            V1, V2, (), query=(rename_parameter("page", "p"),), headers=(add_parameter("N", "1"),)
+        )
         up, down = (Conversion((link,), direction) for direction in Direction)
         assert up.for_request("GET") is up.for_response("GET", 200) is None
         assert up.query("GET", "p=1&x") == "page=1&x"
@@ -239,8 +241,8 @@ class TestScope:
     def test_links_apply_in_the_order_of_the_direction(self) -> None:
         links = {
             V1: [
-                VersionLink(V1, V2, (Rename((), ("b",), ("a",)),)),
-                VersionLink(V1, V2, (Rename((), ("c",), ("b",)),)),
+                VersionLink(V1, V2, (rename((), ("b",), ("a",)),)),
+                VersionLink(V1, V2, (rename((), ("c",), ("b",)),)),
             ]
         }
         assert body(compose(LADDER, links, V1, V2)).convert({"a": 1}, PLAIN) == {"c": 1}
@@ -250,23 +252,23 @@ class TestScope:
 # Laws -----------------------------------------------------------------------------------------
 
 CHANGES: list[Change] = [
-    Join((), (("a", "x"), ("a", "y")), ("a",), " "),
-    Join((), (("x",), ("y",)), ("b",), "-"),
-    Inverse(Join((), (("a",), ("b",)), ("c",), "-")),
-    Join((("i",),), (("x",), ("y",)), ("b",), "-"),
-    Default((), ("z",), [1]),
-    Default((), ("a", "z"), None),
-    Default((("i",),), ("z",), {"a": 1}),
-    Rename((), ("r",), ("a",)),
-    Rename((), ("a", "y"), ("c",)),
-    Rename((("i",),), ("r",), ("b",)),
-    Map((), ("b",), {"a": "b"}, {"b": "a"}, Unknown.KEEP, Unknown.KEEP),
-    Map((("i",),), ("b",), {"a": "b"}, {"b": "a"}, "-", "-"),
-    Retype((("i",),), ("y",), Type.NUMBER, Type.TEXT),
-    Wrap((), ("i",)),
-    Inverse(Wrap((("i",),), ("x",))),
-    PythonChange((), ("c",), json.dumps, json.dumps),
-    PythonChange((), None, lambda document: {"f": document}, lambda document: document),
+    join((), (("a", "x"), ("a", "y")), ("a",), " "),
+    join((), (("x",), ("y",)), ("b",), "-"),
+    inverse(join((), (("a",), ("b",)), ("c",), "-")),
+    join((("i",),), (("x",), ("y",)), ("b",), "-"),
+    default((), ("z",), [1]),
+    default((), ("a", "z"), None),
+    default((("i",),), ("z",), {"a": 1}),
+    rename((), ("r",), ("a",)),
+    rename((), ("a", "y"), ("c",)),
+    rename((("i",),), ("r",), ("b",)),
+    map_words((), ("b",), {"a": "b"}, {"b": "a"}, Unknown.KEEP, Unknown.KEEP),
+    map_words((("i",),), ("b",), {"a": "b"}, {"b": "a"}, "-", "-"),
+    retype((("i",),), ("y",), Type.NUMBER, Type.TEXT),
+    wrap((), ("i",)),
+    inverse(wrap((("i",),), ("x",))),
+    call_python((), ("c",), json.dumps, json.dumps),
+    call_python((), None, lambda document: {"f": document}, lambda document: document),
 ]
 
 
@@ -359,7 +361,7 @@ def test_the_time_limits_of_all_links_add_up(
     limits: tuple[float | None, ...], expected: float | None
 ) -> None:
     links = (
-        VersionLink(Version(1), Version(2), (Rename((), ("a",), ("b",)),), timeout=limit)
+        VersionLink(Version(1), Version(2), (rename((), ("a",), ("b",)),), timeout=limit)
         for limit in limits
     )
     assert BodyConversion(tuple(links), Direction.UP).timeout == expected
@@ -403,8 +405,8 @@ V1, V2, V3, V4 = map(Version, (1, 2, 3, 4))
 
 
 def test_a_body_is_made_by_the_links_from_the_first_that_makes_it() -> None:
-    flag = Default((), ("flag",), 1)
-    moved = Carry(("dry",), QueryPlace("dry"))
+    flag = default((), ("flag",), 1)
+    moved = carry(("dry",), QueryPlace("dry"))
     links = (
         VersionLink(V1, V2, (flag, moved)),
         VersionLink(V2, V3, (), body_in_newer=True),

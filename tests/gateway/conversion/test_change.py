@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.change import ELEMENT, Change, Elements, Inverse
-from gateway.conversion.changes.type import Retype
+from gateway.conversion.change import ELEMENT, Change, elements, inverse
+from gateway.conversion.changes.type import retype
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN
 from gateway.conversion.field_path import Keys
@@ -12,10 +12,10 @@ from gateway.conversion.scalars import Type
 from tests.gateway.conversion.documents import (
     SEALED,
     Json,
-    default,
+    default_at,
     down,
     fails,
-    join,
+    join_at,
     seal,
     text,
     unsealed,
@@ -34,15 +34,15 @@ anything: st.SearchStrategy[Json] = st.recursive(
     max_leaves=8,
 )
 CHANGES: list[Change] = [
-    join("name.first name.last", "name"),
-    join("first last", "name"),
-    join("items[].name.first items[].name.last", "items[].name"),
-    join("items[][].first items[][].last", "items[][].name"),
-    join("items[].items[].first items[].items[].last", "items[].items[].name"),
-    Inverse(join("first name.last", "name", "-")),
-    default("first.last", {"name": 1}),
-    default("items[].name", None),
-    default("items[].items[].first.last", 1),
+    join_at("name.first name.last", "name"),
+    join_at("first last", "name"),
+    join_at("items[].name.first items[].name.last", "items[].name"),
+    join_at("items[][].first items[][].last", "items[][].name"),
+    join_at("items[].items[].first items[].items[].last", "items[].items[].name"),
+    inverse(join_at("first name.last", "name", "-")),
+    default_at("first.last", {"name": 1}),
+    default_at("items[].name", None),
+    default_at("items[].items[].first.last", 1),
 ]
 
 
@@ -62,29 +62,29 @@ def test_any_document_is_converted_or_refused_and_never_half(
     assert outcomes[0] == outcomes[1]
 
 
-TO_TEXT = Retype((), ELEMENT, Type.NUMBER, Type.TEXT)
+TO_TEXT = retype((), ELEMENT, Type.NUMBER, Type.TEXT)
 
 
-def elements(array: Keys = ("a",), depth: int = 1, scopes: tuple[Keys, ...] = ()) -> Elements:
+def elements_of(array: Keys = ("a",), depth: int = 1, scopes: tuple[Keys, ...] = ()) -> Change:
     """Declare that the older version has texts where the newer one has numbers."""
-    return Elements(scopes, array, depth, TO_TEXT)
+    return elements(scopes, array, depth, TO_TEXT)
 
 
 def test_an_element_is_refused_at_its_place() -> None:
     with fails("/b", "expected a number, found a string"):
-        down(elements((), depth=0), {"a": 1, "b": "2"})
+        down(elements_of((), depth=0), {"a": 1, "b": "2"})
     with fails("/a/x/1", "expected a number, found a string"):
-        down(Elements((), ("a",), 0, elements(ELEMENT)), {"a": {"x": [1, "2"]}})
+        down(elements((), ("a",), 0, elements_of(ELEMENT)), {"a": {"x": [1, "2"]}})
     with fails("/a/1", "expected a number, found a string"):
-        down(elements(), {"a": [1, "2"]})
+        down(elements_of(), {"a": [1, "2"]})
     with fails("/a/0/1", "expected a number, found an object"):
-        down(elements(depth=2), {"a": [[1, {}]]})
+        down(elements_of(depth=2), {"a": [[1, {}]]})
 
 
 def test_a_member_is_refused_at_its_place() -> None:
-    members = elements(("m", "a"), 0)
+    members = elements_of(("m", "a"), 0)
     with fails("/m/a/x", "expected a number, found a string"):
         down(members, {"m": {"a": {"y": 1, "x": "2"}}})
     with fails("/m/a", "expected an object, found an array"):
         down(members, {"m": {"a": [1]}})
-    assert members.origin(("m", "a", "x"), upwards=True) == ("m", "a", "x")
+    assert members.up.origin(("m", "a", "x")) == ("m", "a", "x")

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -10,31 +9,32 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from gateway.conversion.carry import Carry, HeaderPlace
+from gateway.conversion.carry import HeaderPlace, carry
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import (
     ELEMENT,
     Change,
-    ChangeSequence,
-    Elements,
-    FieldChange,
-    Inverse,
-    Whole,
+    GroupUse,
+    ValueRewrite,
+    elements,
+    inverse,
+    sequence,
+    value_change,
+    whole_body,
 )
-from gateway.conversion.changes.case import CaseRewriting, KeyCase, WordCase
-from gateway.conversion.changes.default import Default
-from gateway.conversion.changes.envelope import Envelope
-from gateway.conversion.changes.flatten import Flatten
-from gateway.conversion.changes.join_list import JoinList
-from gateway.conversion.changes.join_steps import Join
-from gateway.conversion.changes.money import Money
-from gateway.conversion.changes.omit_null import OmitNull
-from gateway.conversion.changes.python import PythonChange
-from gateway.conversion.changes.rename import Rename
-from gateway.conversion.changes.spread import Spread
-from gateway.conversion.changes.type import Retype
-from gateway.conversion.changes.use import GroupUse
-from gateway.conversion.changes.wrap import Wrap
+from gateway.conversion.changes.case import WordCase, key_case, rewrite_case
+from gateway.conversion.changes.default import default
+from gateway.conversion.changes.envelope import envelope
+from gateway.conversion.changes.flatten import flatten
+from gateway.conversion.changes.join_list import join_list
+from gateway.conversion.changes.join_steps import join
+from gateway.conversion.changes.money import money
+from gateway.conversion.changes.omit_null import omit_null
+from gateway.conversion.changes.python import call_python
+from gateway.conversion.changes.rename import rename
+from gateway.conversion.changes.spread import spread
+from gateway.conversion.changes.type import retype
+from gateway.conversion.changes.wrap import wrap
 from gateway.conversion.conversion_error import (
     Beside,
     ConversionError,
@@ -55,22 +55,19 @@ from tests.gateway.world import LAW
 BAD = "bad"
 
 
-@dataclass(frozen=True, slots=True)
-class Refusing(FieldChange):
-    """Refuses a text that has BAD in it, wherever it is in an object."""
+def refusing(field: Keys) -> Change:
+    """Refuse a text that has BAD in it, wherever it is in a value."""
 
-    def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Refuse it."""
-        found = place_of(form.parse(fields[self.field[0]]))
+    def refuse(fields: JsonObject, form: JsonForm) -> None:
+        found = place_of(form.parse(fields[field[0]]))
         if found is not None:
-            raise ConversionError("bad", (*self.field, *found))
+            raise ConversionError("bad", (*field, *found))
 
-    def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Refuse it."""
-        self.up(fields, form)
+    rewrite = ValueRewrite(lambda _: refuse, lambda flat, _: flat)
+    return value_change((), field, rewrite, rewrite)
 
 
-REFUSING = Whole(Refusing((), BODY))
+REFUSING = whole_body(refusing(BODY))
 
 
 def place_of(value: Json) -> Tokens | None:
@@ -124,7 +121,7 @@ values: st.SearchStrategy[Json] = st.recursive(
     max_leaves=6,
 )
 bodies = st.dictionaries(st.sampled_from("abcd"), values, min_size=1, max_size=4)
-CASES = CaseRewriting(WordCase.SNAKE, WordCase.CAMEL), CaseRewriting(WordCase.CAMEL, WordCase.SNAKE)
+CASES = rewrite_case(WordCase.SNAKE, WordCase.CAMEL), rewrite_case(WordCase.CAMEL, WordCase.SNAKE)
 
 
 @st.composite
@@ -152,41 +149,41 @@ Spot = tuple[tuple[Scope, ...], Keys, Json]
 def renamed(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
     """Move a field, alone or together with a default."""
     scopes, keys, _ = spot
-    move = Rename(scopes, other, keys)
-    return ChangeSequence((move, Default(scopes, ("new",), "x"))) if draw(st.booleans()) else move
+    move = rename(scopes, other, keys)
+    return sequence(*(move, default(scopes, ("new",), "x"))) if draw(st.booleans()) else move
 
 
 def wrapped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
     """Put a value into a list, or take it out of one."""
-    change = Wrap(spot[0], spot[1])
-    return change if isinstance(spot[2], list) else Inverse(change)
+    change = wrap(spot[0], spot[1])
+    return change if isinstance(spot[2], list) else inverse(change)
 
 
 def enveloped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
     """Put a value into an object, or take it out of one."""
     scopes, keys, value = spot
     if isinstance(value, dict) and value:
-        return Envelope(scopes, keys, (draw(st.sampled_from([*value])),))
+        return envelope(scopes, keys, (draw(st.sampled_from([*value])),))
     count = ("n",) if isinstance(value, list) else None
-    return Inverse(Envelope(scopes, keys, draw(st.sampled_from([("e",), ("e", "f")])), count))
+    return inverse(envelope(scopes, keys, draw(st.sampled_from([("e",), ("e", "f")])), count))
 
 
 def of_elements(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
     """Put the elements of a list into objects or lists."""
     wraps = draw(st.booleans())
-    element: Change = Wrap((), ELEMENT) if wraps else Envelope((), ELEMENT, ("e",))
-    return Elements(*spot[:2], 1, Inverse(element))
+    element: Change = wrap((), ELEMENT) if wraps else envelope((), ELEMENT, ("e",))
+    return elements(*spot[:2], 1, inverse(element))
 
 
 def written_otherwise(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
     """Write keys in another case."""
     field = draw(st.sampled_from([spot[1], None]))
-    return KeyCase(spot[0], field, *CASES, but=frozenset({"a"}))
+    return key_case(spot[0], field, *CASES, but=frozenset({"a"}))
 
 
 def filled(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
     """Add a field."""
-    added: list[Change] = [Default(spot[0], ("w", "v"), "x"), OmitNull(spot[0], ("w",))]
+    added: list[Change] = [default(spot[0], ("w", "v"), "x"), omit_null(spot[0], ("w",))]
     return draw(st.sampled_from(added))
 
 
@@ -194,49 +191,49 @@ def grouped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
     """Change an object by a group, which may refuse it after it has moved."""
     scopes, keys, _ = spot
     inner = (
-        Rename((), other[-1:], keys[-1:]),
-        Retype((), other[-1:], Type.NUMBER, Type.TEXT),
+        rename((), other[-1:], keys[-1:]),
+        retype((), other[-1:], Type.NUMBER, Type.TEXT),
     )
     place = (*scopes, Inside(keys[:-1])) if keys[1:] else scopes
-    return GroupUse("g", (place,), {"g": inner[: draw(st.integers(1, 2))]})
+    return GroupUse("g", (place,), {"g": inner[: draw(st.integers(1, 2))]}).compile()
 
 
 def retyped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
     """Read a text as a number."""
-    return Retype(*spot[:2], Type.NUMBER, Type.TEXT)
+    return retype(*spot[:2], Type.NUMBER, Type.TEXT)
 
 
 def listed(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
     """Split a text into a list, or join one."""
-    change = JoinList(*spot[:2], ",")
-    return change if isinstance(spot[2], str) else Inverse(change)
+    change = join_list(*spot[:2], ",")
+    return change if isinstance(spot[2], str) else inverse(change)
 
 
 def joined(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
     """Split a text, or join the fields of an object."""
     scopes, keys, value = spot
     if isinstance(value, dict):
-        return Inverse(Join(scopes, ((*keys, "a"), (*keys, "b")), keys, " "))
-    return Join(scopes, (("p",), ("q", "r")), keys, " ")
+        return inverse(join(scopes, ((*keys, "a"), (*keys, "b")), keys, " "))
+    return join(scopes, (("p",), ("q", "r")), keys, " ")
 
 
 def computed(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
     """Have a function look at a value."""
-    return PythonChange(spot[0], draw(st.sampled_from([spot[1], None])), _same, _same)
+    return call_python(spot[0], draw(st.sampled_from([spot[1], None])), _same, _same)
 
 
-def spread(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
+def spread_at(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
     """Copy a value to the elements of a list, or from them."""
-    change = Spread(spot[0], other[:1], (spot[1],), ("a",), draw(st.booleans()))
-    return Inverse(change) if draw(st.booleans()) else change
+    change = spread(spot[0], other[:1], (spot[1],), ("a",), keep=draw(st.booleans()))
+    return inverse(change) if draw(st.booleans()) else change
 
 
 def flattened(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
     """Put the members of an object beside it, or fields of one prefix into an object."""
     scopes, keys, value = spot
     if isinstance(value, dict) and value:
-        return Inverse(Flatten(scopes, keys, draw(st.sampled_from(["x_", "a"]))))
-    return Flatten(scopes, (*keys[:-1], "o"), keys[-1], frozenset({"b"}))
+        return inverse(flatten(scopes, keys, draw(st.sampled_from(["x_", "a"]))))
+    return flatten(scopes, (*keys[:-1], "o"), keys[-1], frozenset({"b"}))
 
 
 KEEPING = (
@@ -251,7 +248,7 @@ KEEPING = (
     grouped,
     retyped,
 )
-MAKING = listed, joined, computed, spread
+MAKING = listed, joined, computed, spread_at
 
 
 @st.composite
@@ -260,9 +257,9 @@ def changes(draw: st.DrawFn, document: Json) -> tuple[Change, bool]:
     root = document[-1] if isinstance(document, list) and document else document
     found = [*spots(root)] if isinstance(root, dict) else []
     if not found or draw(st.integers(0, 9)) == 0:
-        made = Envelope((), BODY, draw(st.sampled_from([("e",), ("e", "f")])))
+        made = envelope((), BODY, draw(st.sampled_from([("e",), ("e", "f")])))
         opened = isinstance(document, dict) and "e" in document and draw(st.booleans())
-        return Whole(made if opened else Inverse(made)), True
+        return whole_body(made if opened else inverse(made)), True
     spot = draw(st.sampled_from(found))
     keys = spot[1]
     # A field that has the name already that another one gets is taken for that one.
@@ -290,7 +287,7 @@ def refused(draw: st.DrawFn) -> tuple[Json, list[Change], bool]:
         except ConversionError as error:
             place = within(error, document, PLAIN).place
             assert isinstance(place, tuple)
-            refuses_bad = isinstance(change, Retype | GroupUse) and error.reason.startswith("exp")
+            refuses_bad = (change.of_value or change.group) and error.reason.startswith("exp")
             if refuses_bad and isinstance(at(document, place), str) and BAD in at(document, place):
                 event("refused by a change")
                 return given, [*chain, change], exact
@@ -312,11 +309,6 @@ def conversion(chain: list[Change], direction: Direction, cut: int) -> BodyConve
         older, newer = sorted(pair)
         links.append(VersionLink(older, newer, tuple(part)))
     return BodyConversion(tuple(links), direction)
-
-
-def inverse(change: Change) -> Change:
-    """Return the inverse of a change, of the whole body as well."""
-    return Whole(Inverse(change.change)) if isinstance(change, Whole) else Inverse(change)
 
 
 @settings(LAW, max_examples=300)
@@ -399,62 +391,62 @@ HEADER, FIELD = Beside("header field", ("X-A",)), ("", "m", "a")
 @pytest.mark.parametrize(
     ("change", "place", "up", "down"),
     [
-        (Rename((), ("n", "m"), ("a",)), ("n", "m", 0), ("a", 0), ("n",)),
-        (Rename((), ("n", "m"), ("a",)), ("a", 0), (), ("n", "m", 0)),
-        (Rename((), ("n", "m"), ("a",)), ("n",), ("n",), ("n",)),
-        (Rename((), ("a", "b"), ("a",)), ("a",), ("a",), ("a", "b")),
-        (Inverse(Rename((), ("n",), ("a",))), ("n", "x"), (), ("a", "x")),
-        (Wrap((), ("a",)), ("a", 0), ("a", 0, 0), ("a",)),
-        (Envelope((), ("a",), ("e", "f"), ("n",)), ("a", "n"), ("a", "e", "f", "n"), ("a",)),
-        (Envelope((), ("a",), ("e", "f")), ("a", "e", "f", 1), ("a", *"efef", 1), ("a", 1)),
-        (Envelope((), ("a",), ("e",)), ("b",), ("b",), ("b",)),
-        (JoinList((), ("a",), ","), ("a", 1), ("a",), ("a",)),
-        (Join((), (("b",), ("c", "d")), ("a",), " "), ("c", "d"), ("a",), ("c", "d")),
-        (Join((), (("m", "b"), ("m", "d")), ("a",), " "), ("a",), (), ("m",)),
-        (Join((), (("a", "b"), ("a", "d")), ("a",), " "), ("a", "b"), ("a",), ("a",)),
-        (Join((), (("a", "b"), ("a", "d")), ("a",), " "), ("a", "d"), ("a",), ("a",)),
-        (Join((), (("a", "b"), ("a", "d")), ("a",), " "), ("a", "x"), ("a",), ("a",)),
-        (PythonChange((), ("a",), str, str), ("a", "b", 0), ("a",), ("a",)),
-        (PythonChange((), None, str, str), ("a", "b", 0), (), ()),
+        (rename((), ("n", "m"), ("a",)), ("n", "m", 0), ("a", 0), ("n",)),
+        (rename((), ("n", "m"), ("a",)), ("a", 0), (), ("n", "m", 0)),
+        (rename((), ("n", "m"), ("a",)), ("n",), ("n",), ("n",)),
+        (rename((), ("a", "b"), ("a",)), ("a",), ("a",), ("a", "b")),
+        (inverse(rename((), ("n",), ("a",))), ("n", "x"), (), ("a", "x")),
+        (wrap((), ("a",)), ("a", 0), ("a", 0, 0), ("a",)),
+        (envelope((), ("a",), ("e", "f"), ("n",)), ("a", "n"), ("a", "e", "f", "n"), ("a",)),
+        (envelope((), ("a",), ("e", "f")), ("a", "e", "f", 1), ("a", *"efef", 1), ("a", 1)),
+        (envelope((), ("a",), ("e",)), ("b",), ("b",), ("b",)),
+        (join_list((), ("a",), ","), ("a", 1), ("a",), ("a",)),
+        (join((), (("b",), ("c", "d")), ("a",), " "), ("c", "d"), ("a",), ("c", "d")),
+        (join((), (("m", "b"), ("m", "d")), ("a",), " "), ("a",), (), ("m",)),
+        (join((), (("a", "b"), ("a", "d")), ("a",), " "), ("a", "b"), ("a",), ("a",)),
+        (join((), (("a", "b"), ("a", "d")), ("a",), " "), ("a", "d"), ("a",), ("a",)),
+        (join((), (("a", "b"), ("a", "d")), ("a",), " "), ("a", "x"), ("a",), ("a",)),
+        (call_python((), ("a",), str, str), ("a", "b", 0), ("a",), ("a",)),
+        (call_python((), None, str, str), ("a", "b", 0), (), ()),
         (
-            Spread((), ("c",), (("i",), Inside(("p",))), ("c",)),
+            spread((), ("c",), (("i",), Inside(("p",))), ("c",)),
             ("i", 3, "p", "c", 1),
             None,
             ("c", 1),
         ),
-        (Spread((), ("c",), (("i",),), ("c",)), ("i", 3, "d"), None, None),
-        (Spread((), ("c",), (Members(("i",)),), ("c",)), ("i", 3, "c"), None, None),
-        (Spread((), ("c",), (Members(("i",)),), ("c",)), ("i",), None, None),
-        (KeyCase((), None, *CASES), ("aB", 1, "cD"), ("a_b", 1, "c_d"), ()),
-        (KeyCase((), ("f",), *CASES), ("aB",), ("aB",), ("aB",)),
-        (KeyCase((), ("f",), *CASES), ("f", "a_b", "c"), ("f",), ("f", "aB", "c")),
+        (spread((), ("c",), (("i",),), ("c",)), ("i", 3, "d"), None, None),
+        (spread((), ("c",), (Members(("i",)),), ("c",)), ("i", 3, "c"), None, None),
+        (spread((), ("c",), (Members(("i",)),), ("c",)), ("i",), None, None),
+        (key_case((), None, *CASES), ("aB", 1, "cD"), ("a_b", 1, "c_d"), ()),
+        (key_case((), ("f",), *CASES), ("aB",), ("aB",), ("aB",)),
+        (key_case((), ("f",), *CASES), ("f", "a_b", "c"), ("f",), ("f", "aB", "c")),
         (
-            KeyCase((), None, *CASES, but=frozenset({"aB"})),
+            key_case((), None, *CASES, but=frozenset({"aB"})),
             ("aB", "cD", "eF"),
             ("a_b", "cD", "eF"),
             (),
         ),
         (
-            KeyCase((), None, *CASES, but=frozenset({"aB"})),
+            key_case((), None, *CASES, but=frozenset({"aB"})),
             ("a_b", "c_d"),
             (),
             ("aB", "c_d"),
         ),
         (
-            Elements((), ("a",), 2, Wrap((), ELEMENT)),
+            elements((), ("a",), 2, wrap((), ELEMENT)),
             ("a", 1, 2, 0),
             ("a", 1, 2, 0, 0),
             ("a", 1, 2),
         ),
-        (Elements((), ("a",), 1, Wrap((), ELEMENT)), ("a",), ("a",), ("a",)),
-        (OmitNull((), ("a",)), ("a",), ("a",), ("a",)),
-        (Default((), ("a",), 1), ("a",), ("a",), ("a",)),
-        (Money((), ("c",), (), ("a",), Type.TEXT), ("a",), ("a",), ("a",)),
-        (Whole(Envelope((), BODY, ("d",))), ("", "d"), ("", "d", "d"), ("",)),
-        (Carry(FIELD[1:], HeaderPlace("X-A")), (*FIELD, "x"), HEADER, (*FIELD, "x")),
-        (Carry(FIELD[1:], HeaderPlace("X-A")), HEADER, HEADER, FIELD),
+        (elements((), ("a",), 1, wrap((), ELEMENT)), ("a",), ("a",), ("a",)),
+        (omit_null((), ("a",)), ("a",), ("a",), ("a",)),
+        (default((), ("a",), 1), ("a",), ("a",), ("a",)),
+        (money((), ("c",), (), ("a",), Type.TEXT), ("a",), ("a",), ("a",)),
+        (whole_body(envelope((), BODY, ("d",))), ("", "d"), ("", "d", "d"), ("",)),
+        (carry(FIELD[1:], HeaderPlace("X-A")), (*FIELD, "x"), HEADER, (*FIELD, "x")),
+        (carry(FIELD[1:], HeaderPlace("X-A")), HEADER, HEADER, FIELD),
         (
-            ChangeSequence((Rename((), ("b",), ("a",)), Rename((), ("c",), ("b",)))),
+            sequence(*(rename((), ("b",), ("a",)), rename((), ("c",), ("b",)))),
             ("c", 0),
             ("a", 0),
             (),
@@ -464,24 +456,24 @@ HEADER, FIELD = Beside("header field", ("X-A",)), ("", "m", "a")
 def test_a_change_leads_a_place_back(
     change: Change, place: ErrorPlace, up: ErrorPlace | None, down: ErrorPlace | None
 ) -> None:
-    assert change.origin(place, upwards=True) == (place if up is None else up)
-    assert change.origin(place, upwards=False) == (place if down is None else down)
+    assert change.up.origin(place) == (place if up is None else up)
+    assert change.down.origin(place) == (place if down is None else down)
     beside = Beside("query parameter", ("q",))
-    assert change.origin(beside, upwards=True) == change.origin(beside, upwards=False) == beside
+    assert change.up.origin(beside) == change.down.origin(beside) == beside
 
 
 def test_a_conversion_leads_a_place_back() -> None:
-    group = GroupUse("g", ((("i",),),), {"g": (Rename((), ("b",), ("a",)),)})
+    group = GroupUse("g", ((("i",),),), {"g": (rename((), ("b",), ("a",)),)}).compile()
     inside = (Inside(("m",)), Members(("p",)))
     chain: list[Change] = [
         group,
-        Whole(Inverse(Envelope((), BODY, ("data",)))),
-        Rename(inside, ("b",), ("a",)),
+        whole_body(inverse(envelope((), BODY, ("data",)))),
+        rename(inside, ("b",), ("a",)),
     ]
     made = conversion(chain, Direction.UP, 1)
     assert made.origin(("data", "i", 2, "b")) == ("i", 2, "a")
     assert made.origin(("m", "p", "x", "b")) == ()
-    assert conversion([Rename(inside, ("b",), ("a",))], Direction.UP, 0).origin(
+    assert conversion([rename(inside, ("b",), ("a",))], Direction.UP, 0).origin(
         (0, "m", "p", "x", "b", 1)
     ) == (0, "m", "p", "x", "a", 1)
     beside = Beside("query parameter", ("q",))
@@ -489,10 +481,10 @@ def test_a_conversion_leads_a_place_back() -> None:
 
 
 def test_a_sequence_names_the_place_in_its_input() -> None:
-    refusing = Retype((), ("b",), Type.NUMBER, Type.TEXT)
-    change = ChangeSequence((Rename((), ("b",), ("a",)), refusing))
-    turned = ChangeSequence((Inverse(refusing), Inverse(Rename((), ("b",), ("a",)))))
+    refusing = retype((), ("b",), Type.NUMBER, Type.TEXT)
+    change = sequence(*(rename((), ("b",), ("a",)), refusing))
+    turned = sequence(*(inverse(refusing), inverse(rename((), ("b",), ("a",)))))
     with pytest.raises(ConversionError, match=r"^/a: expected a string"):
-        change.up({"a": 1}, PLAIN)
+        change.up.step({"a": 1}, PLAIN)
     with pytest.raises(ConversionError, match=r"^/a: expected a string"):
-        turned.down({"a": 1}, PLAIN)
+        turned.down.step({"a": 1}, PLAIN)

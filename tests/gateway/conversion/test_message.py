@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.carry import Carry, HeaderPlace, QueryPlace
+from gateway.conversion.carry import HeaderPlace, QueryPlace, carry
 from gateway.conversion.chain import BodyConversion, Conversion
-from gateway.conversion.change import Change, Inverse, Whole
-from gateway.conversion.changes.python import PythonChange, PythonParameter
-from gateway.conversion.changes.rename import Rename, Renamed
-from gateway.conversion.changes.type import Retype
+from gateway.conversion.change import Change, inverse, whole_body
+from gateway.conversion.changes.python import call_for_parameter, call_python
+from gateway.conversion.changes.rename import rename, rename_parameter
+from gateway.conversion.changes.type import retype
 from gateway.conversion.conversion_error import Beside, ConversionError
 from gateway.conversion.document import PLAIN, Document
 from gateway.conversion.message import Message, MessageView, QueryStep, QueryWalk
@@ -48,16 +48,16 @@ def link(
 LINKS = (
     link(
         V1,
-        Whole(Inverse(Carry(("p",), QueryPlace("page")))),
-        Whole(Carry(("total",), HeaderPlace("X-Total"))),
-        headers=(Renamed("X-Total", "X-Count"),),
+        whole_body(inverse(carry(("p",), QueryPlace("page")))),
+        whole_body(carry(("total",), HeaderPlace("X-Total"))),
+        headers=(rename_parameter("X-Total", "X-Count"),),
     ),
-    VersionLink(V1, V2, (Rename((), ("b",), ("a",)),)),
+    VersionLink(V1, V2, (rename((), ("b",), ("a",)),)),
     link(
         V2,
-        Whole(Carry(("from",), QueryPlace("start"))),
-        query=(Renamed("start", "page"),),
-        headers=(Renamed("X-Sum", "X-Total"),),
+        whole_body(carry(("from",), QueryPlace("start"))),
+        query=(rename_parameter("start", "page"),),
+        headers=(rename_parameter("X-Sum", "X-Total"),),
     ),
 )
 
@@ -80,7 +80,7 @@ def test_parameters_of_operations_are_removed_and_added_once(up: bool) -> None:
     version_step = QueryStep(*ends, (), frozenset({"id"}), tuple(parse_query("do=x")))
     lines = parse_query("id=7&a=1")
     surrounding = Message(query=[*lines], way=QueryWalk(lines, (version_step,)))
-    links = (link(V1), link(V1, Whole(Carry(("p",), QueryPlace("p")))))
+    links = (link(V1), link(V1, whole_body(carry(("p",), QueryPlace("p")))))
     direction = Direction.UP if up else Direction.DOWN
     conversion = BodyConversion(links if up else links[::-1], direction)
     made = conversion.convert({} if up else {"p": "1"}, replace(PLAIN, message=surrounding))
@@ -89,7 +89,7 @@ def test_parameters_of_operations_are_removed_and_added_once(up: bool) -> None:
 
 
 def test_a_conversion_needs_a_message_where_a_link_does() -> None:
-    bare = VersionLink(V2, V3, (), query=(Renamed("y", "x"),))
+    bare = VersionLink(V2, V3, (), query=(rename_parameter("y", "x"),))
     conversion = Conversion((link(V1), bare), Direction.UP)
     body = conversion.for_request("GET")
     assert body is not None
@@ -111,8 +111,8 @@ def test_carrying_links_keep_only_carries() -> None:
 
 
 def test_a_default_of_a_carry_makes_no_body() -> None:
-    carry = Whole(Carry(("next",), HeaderPlace("X-Next"), default=None))
-    conversion = BodyConversion((link(V1, carry),), Direction.UP)
+    moved = whole_body(carry(("next",), HeaderPlace("X-Next"), default=None))
+    conversion = BodyConversion((link(V1, moved),), Direction.UP)
     for header, made, apart in (
         ("", {"next": None}, {}),
         ("X-Next: b", {"next": "b"}, {"next": "b"}),
@@ -136,18 +136,18 @@ def test_an_error_names_the_place_that_was_sent(
     links = (
         link(
             V1,
-            Rename((), ("b",), ("a",)),
-            Whole(Carry(("total",), HeaderPlace("X-Total"))),
-            Whole(Carry(("page",), QueryPlace("p"))),
-            headers=(Renamed("X-Total", "X-Count"),),
-            query=(Renamed("p", "page"),),
+            rename((), ("b",), ("a",)),
+            whole_body(carry(("total",), HeaderPlace("X-Total"))),
+            whole_body(carry(("page",), QueryPlace("p"))),
+            headers=(rename_parameter("X-Total", "X-Count"),),
+            query=(rename_parameter("p", "page"),),
         ),
         link(
             V2,
-            Rename((), ("sum",), ("total",)),
-            Retype((), ("sum",), Type.BOOLEAN, Type.TEXT),
-            Retype((), ("page",), Type.BOOLEAN, Type.TEXT),
-            Retype((), ("b",), Type.TEXT, Type.BOOLEAN),
+            rename((), ("sum",), ("total",)),
+            retype((), ("sum",), Type.BOOLEAN, Type.TEXT),
+            retype((), ("page",), Type.BOOLEAN, Type.TEXT),
+            retype((), ("b",), Type.TEXT, Type.BOOLEAN),
         ),
     )
     message = Message(
@@ -169,11 +169,11 @@ def test_functions_of_header_fields_see_the_message_before_its_conversion(
         seen.append((message.query, message.headers))
         return f"{text}+"
 
-    change = PythonParameter("X-A", look, look)
+    change = call_for_parameter("X-A", look, look)
     links = (
-        link(V1, headers=(change,), query=(Renamed("b", "a"),)),
-        link(V1, Whole(Carry(("p",), QueryPlace("p"))), headers=(change,)),
-        link(V2, headers=(change,), query=(Renamed("c", "b"),)),
+        link(V1, headers=(change,), query=(rename_parameter("b", "a"),)),
+        link(V1, whole_body(carry(("p",), QueryPlace("p"))), headers=(change,)),
+        link(V2, headers=(change,), query=(rename_parameter("c", "b"),)),
     )
     up = status is None
     conversion = Conversion(links if up else links[::-1], Direction.UP if up else Direction.DOWN)
@@ -224,7 +224,7 @@ def refused(value: Document, message: MessageView) -> Document:
 
 def test_a_view_has_all_properties_of_the_message() -> None:
     fields: dict[str, Document] = {"a": 1, "b": [2]}
-    PythonChange((), ("a",), seen, abs).up(fields, replace(PLAIN, message=MESSAGE))
+    call_python((), ("a",), seen, abs).up.step(fields, replace(PLAIN, message=MESSAGE))
     assert fields["a"] == {
         "value": 1,
         "direction": "up",
@@ -241,7 +241,7 @@ def test_a_view_has_all_properties_of_the_message() -> None:
 
 def test_the_cause_of_an_error_names_the_function() -> None:
     with pytest.raises(ConversionError) as caught:
-        PythonChange((), ("a",), refused, refused).up({"a": 1}, PLAIN)
+        call_python((), ("a",), refused, refused).up.step({"a": 1}, PLAIN)
     assert "test_message:refused raised ValueError" in caught.value.cause
 
 
@@ -255,11 +255,13 @@ def test_the_query_is_read_once() -> None:
 
 V1, V2, V3 = VERSIONS = tuple(map(Version, (1, 2, 3)))
 QUERY_STEPS = (
-    QueryStep(V1, V2, in_direction([Renamed("b", "a")], upwards=True), frozenset({"id"}), ()),
+    QueryStep(
+        V1, V2, in_direction([rename_parameter("b", "a")], upwards=True), frozenset({"id"}), ()
+    ),
     QueryStep(
         V2,
         V3,
-        in_direction([Renamed("c", "b")], upwards=True),
+        in_direction([rename_parameter("c", "b")], upwards=True),
         frozenset(),
         tuple(parse_query("do=x")),
     ),

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversion.chain import BodyConversion, compose
-from gateway.conversion.changes.default import Default
-from gateway.conversion.changes.rename import Rename, Renamed
+from gateway.conversion.changes.default import default
+from gateway.conversion.changes.rename import rename, rename_parameter
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN
 from gateway.conversion.operation import (
@@ -21,7 +21,7 @@ from gateway.conversion.operation_path import (
     find_link,
     find_operation_path,
 )
-from gateway.conversion.parameter_change import Rewritten
+from gateway.conversion.parameter_change import rewritten
 from gateway.conversion.version_step import MessageKind, VersionLink
 from gateway.http.upstream.service import Service
 from gateway.versions.version import Version
@@ -45,13 +45,17 @@ GONE = operation(None, "GET /bookings/stats")
 LINKS = {
     V1: [
         VersionLink(V1, V2, (), operations=(CREATE, FIND, CHANGE)),
-        VersionLink(V1, V2, (Rename((), ("b",), ("a",)),), operations=(CREATE,)),
-        VersionLink(V1, V2, (Rename((), ("d",), ("c",)),), methods=frozenset({"PATCH"})),
-        VersionLink(V1, V2, (), query=(Renamed("with", "expand"),), methods=frozenset({"GET"})),
-        VersionLink(V1, V2, (), query=(Renamed("y", "x"),), on=frozenset({MessageKind.RESPONSE})),
+        VersionLink(V1, V2, (rename((), ("b",), ("a",)),), operations=(CREATE,)),
+        VersionLink(V1, V2, (rename((), ("d",), ("c",)),), methods=frozenset({"PATCH"})),
+        VersionLink(
+            V1, V2, (), query=(rename_parameter("with", "expand"),), methods=frozenset({"GET"})
+        ),
+        VersionLink(
+            V1, V2, (), query=(rename_parameter("y", "x"),), on=frozenset({MessageKind.RESPONSE})
+        ),
     ],
     V2: [
-        VersionLink(V2, V3, (Rename((), ("e",), ("b",)),), operations=(MOVED,)),
+        VersionLink(V2, V3, (rename((), ("e",), ("b",)),), operations=(MOVED,)),
         VersionLink(V2, V3, (), operations=(GONE,)),
         VersionLink(V2, V3, (), status={409: 400}),
     ],
@@ -229,9 +233,9 @@ def test_a_body_that_one_version_lacks_is_dropped_or_made() -> None:
     links = {
         V1: [
             VersionLink(V1, V2, (), operations=(closed,)),
-            VersionLink(V1, V2, (Default((), ("state",), "closed"),), operations=(closed,)),
+            VersionLink(V1, V2, (default((), ("state",), "closed"),), operations=(closed,)),
         ],
-        V2: [VersionLink(V2, V3, (Rename((), ("status",), ("state",)), Default((), ("x",), 1)))],
+        V2: [VersionLink(V2, V3, (rename((), ("status",), ("state",)), default((), ("x",), 1)))],
     }
     up, down = compose(LADDER, links, V1, V3), compose(LADDER, links, V3, V1)
     found = find_operation_path(up, down, "POST", lambda _: "/close", "id=7")
@@ -344,11 +348,11 @@ def test_a_chain_equals_its_steps(text: str, form: str) -> None:
 )
 def test_an_error_names_the_parameter_that_was_sent(asked: str, place: str) -> None:
     taken = operation("GET /all?no={id}", "GET /bookings/{id}")
-    number = Rewritten("with", int, str), Rewritten("no", int, str)  # type: ignore[arg-type]
+    number = rewritten("with", int, str), rewritten("no", int, str)  # type: ignore[arg-type]
     links = {
         V1: [
             VersionLink(V1, V2, (), operations=(FIND, taken)),
-            VersionLink(V1, V2, (), query=(Renamed("with", "expand"),)),
+            VersionLink(V1, V2, (), query=(rename_parameter("with", "expand"),)),
         ],
         V2: [VersionLink(V2, V3, (), query=number)],
     }

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from gateway.base.mistakes import Mistakes
 from gateway.conversion.chain import BodyConversion
-from gateway.conversion.change import Change
-from gateway.conversion.changes.build_context import BodyContext
+from gateway.conversion.change import Change, GroupUse
+from gateway.conversion.changes.change_section import BuildContext
 from gateway.conversion.changes.registry import ChangeConfig
-from gateway.conversion.changes.rename import Rename
-from gateway.conversion.changes.use import GroupUse
+from gateway.conversion.changes.rename import rename
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.field_path import parse_scopes
 from gateway.conversion.formats import json_body
@@ -153,7 +152,7 @@ def change_of(written: str) -> Change:
     """Return a change as gateway.yaml declares it."""
     data = read(written.encode(), "example", {}).data
     ((_, section),) = ChangeConfig.model_validate_json(json.dumps(data)).named().items()
-    change = section.body_change(BodyContext((), Mistakes(), GROUPS))
+    change = section.body_change(BuildContext((), Mistakes(), GROUPS))
     assert change is not None
     return change
 
@@ -215,9 +214,11 @@ TREE: Schema = {"$ref": f"{PLACE}Node", "components": {"schemas": {"Node": NODE}
 
 def test_a_schema_that_holds_itself_is_converted_once() -> None:
     groups: dict[str, tuple[Change, ...]] = {}
-    group = GroupUse("node", (parse_scopes("kids[]"),), groups)
-    groups["node"] = (Rename((), ("name",), ("title",)), group)
-    converted = convert_schema(between(GroupUse("node", ((),), groups), Direction.DOWN), TREE)
+    group = GroupUse("node", (parse_scopes("kids[]"),), groups).compile()
+    groups["node"] = (rename((), ("name",), ("title",)), group)
+    converted = convert_schema(
+        between(GroupUse("node", ((),), groups).compile(), Direction.DOWN), TREE
+    )
     assert not converted.refusals
     assert len(converted.schemas.components) == 2
     assert allows(converted, {"title": "a", "kids": [{"title": "b", "kids": [None]}]})
@@ -228,8 +229,8 @@ def test_a_schema_that_holds_itself_is_converted_once() -> None:
 
 
 def test_a_change_of_the_root_leaves_the_same_schema_elsewhere() -> None:
-    rename = Rename((), ("name",), ("title",))
-    converted = convert_schema(between(rename, Direction.DOWN), TREE)
+    change = rename((), ("name",), ("title",))
+    converted = convert_schema(between(change, Direction.DOWN), TREE)
     assert allows(converted, {"title": "a", "kids": [{"name": "b"}]})
     assert not allows(converted, {"title": "a", "kids": [{"title": "b"}]})
 

@@ -15,7 +15,7 @@ import pytest
 from gateway.base.files import MAX_BYTES
 from gateway.base.mistakes import ConfigError
 from gateway.conversion.chain import BodyConversion
-from gateway.conversion.changes.use import GroupUse
+from gateway.conversion.change import GroupUse
 from gateway.observe import log
 from gateway.process import reloader as reloader_module
 from gateway.process.reloader import Reloader

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.base.mistakes import ConfigError
 from gateway.conversion.chain import Conversion
-from gateway.conversion.changes.rename import Renamed
+from gateway.conversion.changes.rename import rename_parameter
 from gateway.conversion.message import Message, QueryStep
 from gateway.conversion.operation_path import OperationPath
 from gateway.conversion.parameter_change import parse_query
@@ -285,7 +285,7 @@ async def test_a_304_varies_where_answers_are_converted(path: str, varies: bool)
     assert (b"Accept-Encoding" in got) is varies
 
 
-LINKS = (VersionLink(Version(1), Version(2), (), query=(Renamed("b", "a"),)),)
+LINKS = (VersionLink(Version(1), Version(2), (), query=(rename_parameter("b", "a"),)),)
 UP, DOWN = Conversion(LINKS, Direction.UP), Conversion(LINKS, Direction.DOWN)
 
 

@@ -3,15 +3,19 @@
 import pytest
 from multidict import CIMultiDict
 
-from gateway.conversion.carry import Carry, HeaderPlace, LinkPlace, QueryPlace
+from gateway.conversion.carry import HeaderPlace, LinkPlace, QueryPlace, carry
 from gateway.conversion.chain import compose
-from gateway.conversion.change import Inverse, Whole
-from gateway.conversion.changes.default import Added
-from gateway.conversion.changes.join_list import Repeated
-from gateway.conversion.changes.python import PythonParameter
-from gateway.conversion.changes.recombined import Recombined
-from gateway.conversion.changes.rename import Rename, Renamed
-from gateway.conversion.parameter_change import ParameterSequence, Reversed, Rewritten
+from gateway.conversion.change import inverse, whole_body
+from gateway.conversion.changes.default import add_parameter
+from gateway.conversion.changes.join_list import join_repeated
+from gateway.conversion.changes.python import call_for_parameter
+from gateway.conversion.changes.rename import rename, rename_parameter
+from gateway.conversion.parameter_change import (
+    inverse_parameter,
+    parameter_sequence,
+    recombined,
+    rewritten,
+)
 from gateway.conversion.version_step import MessageKind, VersionLink
 from gateway.routing.cors import CorsRules, NamePair, allowed, exposed, name_pairs, requested
 from tests.gateway.rules.rules import RULES, loaded
@@ -68,27 +72,37 @@ def test_what_caches_have_to_know() -> None:
     assert ALL.vary == ()
 
 
-SEVERAL = Recombined(("X-A", "X-B"), ("X-AB",), dict, dict)
-SAME = Recombined(("X-A", "X-B"), ("X-B", "X-A"), dict, dict)
-KEY = Whole(Carry(("key",), HeaderPlace("Idempotency-Key")))
-TOTAL = Whole(Inverse(Carry(("total",), HeaderPlace("X-Total"))))
-NEXT = Whole(Carry(("next",), LinkPlace("next", None, V2)))
+SEVERAL = recombined(("X-A", "X-B"), ("X-AB",), dict, dict)
+SAME = recombined(("X-A", "X-B"), ("X-B", "X-A"), dict, dict)
+KEY = whole_body(carry(("key",), HeaderPlace("Idempotency-Key")))
+TOTAL = whole_body(inverse(carry(("total",), HeaderPlace("X-Total"))))
+NEXT = whole_body(carry(("next",), LinkPlace("next", None, V2)))
 LINKS = {
     V1: [
         VersionLink(
             V1,
             V2,
-            (KEY, TOTAL, NEXT, Whole(Carry(("q",), QueryPlace("q"))), Rename((), ("a",), ("b",))),
+            (
+                KEY,
+                TOTAL,
+                NEXT,
+                whole_body(carry(("q",), QueryPlace("q"))),
+                rename((), ("a",), ("b",)),
+            ),
             headers=(
-                ParameterSequence((Renamed("X-By", "X-From"), Reversed(SEVERAL))),
-                Added("X-New", "1"),
-                Added("X-Kept", "1", keep=True),
-                *(SAME, Repeated("X-R", ","), Rewritten("X-W", str, str)),
-                PythonParameter("X-P", str, str),
+                parameter_sequence(
+                    *(rename_parameter("X-By", "X-From"), inverse_parameter(SEVERAL))
+                ),
+                add_parameter("X-New", "1"),
+                add_parameter("X-Kept", "1", keep=True),
+                *(SAME, join_repeated("X-R", ","), rewritten("X-W", str, str)),
+                call_for_parameter("X-P", str, str),
             ),
         ),
-        VersionLink(V1, V2, (), headers=(Renamed("X-G", "X-H"),), methods=frozenset({"GET"})),
-        VersionLink(V1, V2, (), headers=(Renamed("X-I", "X-J"),), on=frozenset()),
+        VersionLink(
+            V1, V2, (), headers=(rename_parameter("X-G", "X-H"),), methods=frozenset({"GET"})
+        ),
+        VersionLink(V1, V2, (), headers=(rename_parameter("X-I", "X-J"),), on=frozenset()),
     ]
 }
 UP: list[NamePair] = [

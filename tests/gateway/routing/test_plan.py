@@ -11,8 +11,8 @@ from gateway.base.errors import FaultCode
 from gateway.base.path_templates import parse_template
 from gateway.base.request import RequestContext, RequestHead
 from gateway.conversion.chain import Conversion
-from gateway.conversion.changes.default import Added
-from gateway.conversion.changes.rename import Renamed
+from gateway.conversion.changes.default import add_parameter
+from gateway.conversion.changes.rename import rename_parameter
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.lifecycle.brownout import CompiledWindow, VersionBrownout
 from gateway.lifecycle.lifecycle import EndpointLifecycle, Successor, VersionLifecycle
@@ -672,7 +672,9 @@ class TestMatched:
 class TestConverted:
     """The query that the service is asked with is that of its version."""
 
-    LINK = VersionLink(V1, V2, (), query=(Renamed("page", "p"), Added("size", "20")))
+    LINK = VersionLink(
+        V1, V2, (), query=(rename_parameter("page", "p"), add_parameter("size", "20"))
+    )
 
     def rules(self) -> Snapshot:
         route = replace(BY_PATH.routes[V1], request=Conversion((self.LINK,), Direction.UP))

@@ -9,7 +9,7 @@ from gateway.base.errors import FaultCode
 from gateway.base.path_templates import parse_template
 from gateway.base.request import RequestContext
 from gateway.conversion.chain import Conversion
-from gateway.conversion.changes.python import PythonParameter
+from gateway.conversion.changes.python import call_for_parameter
 from gateway.conversion.message import MessageView
 from gateway.conversion.operation import MappedOperation, Substitute, parse_operation
 from gateway.conversion.version_step import Direction, VersionLink
@@ -235,7 +235,7 @@ def asked_by(text: str, message: MessageView) -> str:
 def test_functions_of_the_query_are_shown_the_request(
     operations: tuple[MappedOperation, ...] | None,
 ) -> None:
-    by = PythonParameter("by", asked_by, asked_by)
+    by = call_for_parameter("by", asked_by, asked_by)
     link = replace(LINK, operations=operations, query=(by,), shows_message=True)
     route = replace(
         VIA_2,

@@ -9,7 +9,7 @@ from gateway.base.overrides import Overrides
 from gateway.base.path_templates import parse_template
 from gateway.base.request import RequestContext
 from gateway.conversion.chain import Conversion
-from gateway.conversion.changes.rename import Renamed
+from gateway.conversion.changes.rename import rename_parameter
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.rollout.cutover import CutoverRoute, StickyBy, VersionCutover
 from gateway.rollout.shadow import DryRunMark, VersionShadow
@@ -90,7 +90,7 @@ def test_a_dry_run_is_marked(method: str, target: str) -> None:
 
 def test_what_cannot_be_asked_elsewhere_would_be_refused() -> None:
     """The client's own answer does not depend on it."""
-    link = VersionLink(V1, V2, (), query=(Renamed("page", "q"),))
+    link = VersionLink(V1, V2, (), query=(rename_parameter("page", "q"),))
     strict = replace(NEW, request=Conversion((link,), Direction.UP))
     route = replace(OLD, shadow=ShadowAlternative(VersionShadow(SERVED), strict))
     endpoint = replace(person("/v{version}/person", PATH, methods=None), routes={V1: route})

@@ -4,24 +4,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.affix import AffixForm
-from gateway.conversion.changes.value_rewrite import FormRewriting, ValueRewrite
+from gateway.conversion.change import Change
+from gateway.conversion.changes.affix import rewrite_affixes
+from gateway.conversion.changes.change_section import FormWays
 from gateway.conversion.field_path import Keys
 from gateway.conversion.scalars import Type
 from tests.gateway.conversion.documents import Json, down, fails, spelt, up
 from tests.gateway.world import LAW
 
-NUMBER = AffixForm(type=Type.NUMBER)
+Affix = tuple[str, str]
+BARE: Affix = ("", "")
 
 
-def affix(field: Keys, newer: AffixForm, older: AffixForm) -> ValueRewrite:
-    """Declare the two forms of a field."""
-    to_newer, to_older = FormRewriting(older, newer), FormRewriting(newer, older)
-    return ValueRewrite((), field, to_newer, to_older, newer.type, older.type)
+def affix(field: Keys, newer: Affix, older: Affix, kind: Type = Type.TEXT) -> Change:
+    """Declare the prefix and suffix in both versions, and the newer version's type."""
+    to_newer, to_older = rewrite_affixes(*older, *newer, kind), rewrite_affixes(*newer, *older)
+    return FormWays(to_newer, to_older, kind).change((), field)
 
 
-IDS = affix(("f",), NUMBER, AffixForm("E"))
-NAMES = affix(("f",), AffixForm("cus_"), AffixForm("<", ">"))
+IDS = affix(("f",), BARE, ("E", ""), Type.NUMBER)
+NAMES = affix(("f",), ("cus_", ""), ("<", ">"))
 
 
 @pytest.mark.parametrize(
@@ -35,14 +37,14 @@ NAMES = affix(("f",), AffixForm("cus_"), AffixForm("<", ">"))
         (NAMES, '"cus_"', '"<>"'),
     ],
 )
-def test_both_ways(change: ValueRewrite, newer: str, older: str) -> None:
+def test_both_ways(change: Change, newer: str, older: str) -> None:
     assert spelt(change, newer, upwards=False) == older
     assert spelt(change, older, upwards=True) == newer
 
 
 @pytest.mark.parametrize("document", [{}, {"m": {}}, {"m": None}])
 def test_what_is_absent_stays_absent(document: Json) -> None:
-    change = affix(("m", "f"), NUMBER, AffixForm("E"))
+    change = affix(("m", "f"), BARE, ("E", ""), Type.NUMBER)
     assert up(change, document) == down(change, document) == document
 
 
@@ -61,7 +63,7 @@ def test_what_is_no_number_is_refused(value: str) -> None:
 @LAW
 @given(st.text(), st.text(max_size=3), st.text(max_size=3))
 def test_there_and_back(bare: str, prefix: str, suffix: str) -> None:
-    change = affix(("f",), AffixForm(), AffixForm(prefix, suffix))
+    change = affix(("f",), BARE, (prefix, suffix))
     older = down(change, {"f": bare})
     assert older == {"f": prefix + bare + suffix}
     assert up(change, older) == {"f": bare}

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.default import Default
+from gateway.conversion.change import Change
+from gateway.conversion.changes.default import default
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import MISSING
 from tests.gateway.conversion.documents import (
@@ -13,7 +14,7 @@ from tests.gateway.conversion.documents import (
     SEALED,
     Json,
     both,
-    default,
+    default_at,
     documents,
     down,
     fields,
@@ -35,36 +36,36 @@ class TestDefault:
     @pytest.mark.parametrize(
         ("change", "older", "newer"),
         [
-            (default("x", 1), {}, {"x": 1}),
-            (default("x", None), {}, {"x": None}),
-            (default("x", {"y": [1]}), {"a": 1}, {"a": 1, "x": {"y": [1]}}),
-            (default("m.x", 1), {}, {"m": {"x": 1}}),
-            (default("m.x", 1), {"m": {"a": 2}}, {"m": {"a": 2, "x": 1}}),
-            (default("m.n.x", 1), {"m": {"a": 2}}, {"m": {"a": 2, "n": {"x": 1}}}),
-            (default("m.x", 1), {"m": None}, {"m": None}),
-            (default("m.n.x", 1), {"m": {"n": None}}, {"m": {"n": None}}),
-            (default("i[].x", 1), {"i": [{}, {"a": 2}]}, {"i": [{"x": 1}, {"a": 2, "x": 1}]}),
-            (default("i[].x", 1), {"i": []}, {"i": []}),
-            (default("i[].x", 1), {"i": None}, {"i": None}),
-            (default("i[].x", 1), {}, {}),
+            (default_at("x", 1), {}, {"x": 1}),
+            (default_at("x", None), {}, {"x": None}),
+            (default_at("x", {"y": [1]}), {"a": 1}, {"a": 1, "x": {"y": [1]}}),
+            (default_at("m.x", 1), {}, {"m": {"x": 1}}),
+            (default_at("m.x", 1), {"m": {"a": 2}}, {"m": {"a": 2, "x": 1}}),
+            (default_at("m.n.x", 1), {"m": {"a": 2}}, {"m": {"a": 2, "n": {"x": 1}}}),
+            (default_at("m.x", 1), {"m": None}, {"m": None}),
+            (default_at("m.n.x", 1), {"m": {"n": None}}, {"m": {"n": None}}),
+            (default_at("i[].x", 1), {"i": [{}, {"a": 2}]}, {"i": [{"x": 1}, {"a": 2, "x": 1}]}),
+            (default_at("i[].x", 1), {"i": []}, {"i": []}),
+            (default_at("i[].x", 1), {"i": None}, {"i": None}),
+            (default_at("i[].x", 1), {}, {}),
             (
-                default("i[].m.x", 1),
+                default_at("i[].m.x", 1),
                 {"i": [{"m": None}, {}]},
                 {"i": [{"m": None}, {"m": {"x": 1}}]},
             ),
-            (default("a[].b[].x", 1), {"a": [{"b": [{}]}, {}]}, {"a": [{"b": [{"x": 1}]}, {}]}),
-            (default("a[][].x", 1), {"a": [[{}], []]}, {"a": [[{"x": 1}], []]}),
+            (default_at("a[].b[].x", 1), {"a": [{"b": [{}]}, {}]}, {"a": [{"b": [{"x": 1}]}, {}]}),
+            (default_at("a[][].x", 1), {"a": [[{}], []]}, {"a": [[{"x": 1}], []]}),
         ],
     )
-    def test_up_adds_and_down_takes_away(self, change: Default, older: Json, newer: Json) -> None:
-        with untouched(older, newer, change.value):
+    def test_up_adds_and_down_takes_away(self, change: Change, older: Json, newer: Json) -> None:
+        with untouched(older, newer):
             assert text(up(change, older)) == text(newer)
             assert text(down(change, newer)) == text(older)
 
     @pytest.mark.parametrize("value", [0, None, "", False, [], {}])
     def test_what_is_there_stays(self, value: Json) -> None:
-        assert up(default("x", 1), {"x": value, "y": 2}) == {"x": value, "y": 2}
-        assert up(default("m.x", 1), {"m": {"x": value}}) == {"m": {"x": value}}
+        assert up(default_at("x", 1), {"x": value, "y": 2}) == {"x": value, "y": 2}
+        assert up(default_at("m.x", 1), {"m": {"x": value}}) == {"m": {"x": value}}
 
     @pytest.mark.parametrize(
         ("newer", "older"),
@@ -78,33 +79,34 @@ class TestDefault:
         ],
     )
     def test_down_leaves_no_empty_container_of_its_own(self, newer: Json, older: Json) -> None:
-        assert down(default("m.x", 1), newer) == older
+        assert down(default_at("m.x", 1), newer) == older
 
     @pytest.mark.parametrize("value", ["text", 7, True, []])
     def test_a_container_that_is_none_is_refused_both_ways(self, value: Json) -> None:
         for way in (up, down):
             with pytest.raises(ConversionError, match=r"^/m: expected an object, found "):
-                way(default("m.x", 1), {"m": value})
+                way(default_at("m.x", 1), {"m": value})
 
     def test_without_a_value_nothing_is_added(self) -> None:
-        assert up(default("x", MISSING), {"y": 1}) == {"y": 1}
-        assert down(default("x", MISSING), {"x": 1, "y": 1}) == {"y": 1}
+        assert up(default_at("x", MISSING), {"y": 1}) == {"y": 1}
+        assert down(default_at("x", MISSING), {"x": 1, "y": 1}) == {"y": 1}
 
     def test_all_elements_take_the_same_value_and_none_can_spoil_it(self) -> None:
-        change = default("i[].x", {"y": 1})
+        value = {"y": 1}
+        change = default_at("i[].x", value)
         newer = up(change, {"i": [{}, {}]})
         assert newer == {"i": [{"x": {"y": 1}}, {"x": {"y": 1}}]}
-        assert up(default("i[].x.z", 2), newer) == {
+        assert up(default_at("i[].x.z", 2), newer) == {
             "i": [{"x": {"y": 1, "z": 2}}, {"x": {"y": 1, "z": 2}}]
         }
-        assert change.value == {"y": 1}
+        assert value == {"y": 1}
 
 
 # Laws -----------------------------------------------------------------------------------------
 
 
 @st.composite
-def defaults(draw: st.DrawFn) -> tuple[Default, Json, Json]:
+def defaults(draw: st.DrawFn) -> tuple[Change, Json, Json]:
     """A default at any place, an older document for it, and a newer one that has the field."""
     scopes = SCOPES[draw(st.sampled_from(sorted(SCOPES)))]
     field = draw(st.sampled_from([("new",), ("box", "new"), ("box", "in", "new")]))
@@ -122,7 +124,7 @@ def defaults(draw: st.DrawFn) -> tuple[Default, Json, Json]:
         return draw(mixed(*made.items()))
 
     return (
-        Default(scopes, field, draw(jsons)),
+        default(scopes, field, draw(jsons)),
         draw(documents(scopes, leaves(ABSENT))),
         draw(documents(scopes, leaves(draw(jsons)))),
     )
@@ -130,9 +132,9 @@ def defaults(draw: st.DrawFn) -> tuple[Default, Json, Json]:
 
 @LAW
 @given(defaults())
-def test_a_default_that_was_added_is_taken_away(given: tuple[Default, Json, Json]) -> None:
+def test_a_default_that_was_added_is_taken_away(given: tuple[Change, Json, Json]) -> None:
     change, older, _ = given
-    with untouched(older, change.value):
+    with untouched(older):
         newer = up(change, older)
         assert down(change, newer) == older
         assert up(change, newer) == newer
@@ -140,9 +142,9 @@ def test_a_default_that_was_added_is_taken_away(given: tuple[Default, Json, Json
 
 @LAW
 @given(defaults())
-def test_a_default_changes_nothing_that_is_there(given: tuple[Default, Json, Json]) -> None:
+def test_a_default_changes_nothing_that_is_there(given: tuple[Change, Json, Json]) -> None:
     change, _, newer = given
-    with untouched(newer, change.value):
+    with untouched(newer):
         assert up(change, newer) == newer
         older = down(change, newer)
         assert down(change, older) == older
@@ -150,12 +152,12 @@ def test_a_default_changes_nothing_that_is_there(given: tuple[Default, Json, Jso
         for old, new in zip(
             objects(newer, change.scopes), objects(again, change.scopes), strict=True
         ):
-            assert {**old, change.field[0]: 0} == {**new, change.field[0]: 0}
+            assert {**old, change.touches[0][0]: 0} == {**new, change.touches[0][0]: 0}
 
 
 @LAW
 @given(defaults())
-def test_a_sealed_document_takes_the_same_default(given: tuple[Default, Json, Json]) -> None:
+def test_a_sealed_document_takes_the_same_default(given: tuple[Change, Json, Json]) -> None:
     change, older, newer = given
     after = up(change, seal(older), SEALED), down(change, seal(newer), SEALED)
     assert text(unsealed(after[0])) == text(up(change, older))
@@ -163,6 +165,6 @@ def test_a_sealed_document_takes_the_same_default(given: tuple[Default, Json, Js
 
 
 def test_a_default_that_both_versions_may_have_is_kept() -> None:
-    change = Default((), ("a",), 1, keep=True)
+    change = default((), ("a",), 1, keep=True)
     assert both(change, {}, upwards=True) == {"a": 1}
     assert both(change, {"a": 1}, upwards=False) == {"a": 1}

@@ -2,12 +2,13 @@
 
 import pytest
 
-from gateway.conversion.changes.entries import Entries
+from gateway.conversion.change import Change
+from gateway.conversion.changes.entries import list_entries
 from gateway.conversion.document import PLAIN
 from tests.gateway.conversion.documents import Json, both, fails
 
-OBJECTS = Entries((("i",),), ("m", "days"), "date")
-VALUES = Entries((), ("a",), "name", "amount")
+OBJECTS = list_entries((("i",),), ("m", "days"), "date")
+VALUES = list_entries((), ("a",), "name", "amount")
 
 
 @pytest.mark.parametrize(
@@ -62,17 +63,27 @@ def test_members_of_any_kind() -> None:
             "/a/0/b: a field for which the other version has no place",
         ),
         (VALUES, False, [], "/a: expected an object, found an array"),
-        (Entries((), ("a",), "k"), False, {"x": 1}, "/a/x: expected an object, found a number"),
-        (Entries((), ("a",), "k"), False, {"x": {"k": 1}}, "/a/x/k: is there already, for the key"),
+        (
+            list_entries((), ("a",), "k"),
+            False,
+            {"x": 1},
+            "/a/x: expected an object, found a number",
+        ),
+        (
+            list_entries((), ("a",), "k"),
+            False,
+            {"x": {"k": 1}},
+            "/a/x/k: is there already, for the key",
+        ),
     ],
 )
-def test_what_is_refused(change: Entries, upwards: bool, value: Json, reason: str) -> None:
+def test_what_is_refused(change: Change, upwards: bool, value: Json, reason: str) -> None:
     at, _, why = reason.partition(": ")
     with fails(at, why):
-        (change.up if upwards else change.down)({"a": value}, PLAIN)
+        change.directed(upwards=upwards).step({"a": value}, PLAIN)
 
 
 def test_where_a_value_was() -> None:
     """A list does not show which element a key is of, so it is all of it."""
-    assert VALUES.origin(("a", "spa"), upwards=True) == ("a",)
-    assert VALUES.origin(("b",), upwards=True) == ("b",)
+    assert VALUES.up.origin(("a", "spa")) == ("a",)
+    assert VALUES.up.origin(("b",)) == ("b",)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.change import Change, Inverse, Whole
-from gateway.conversion.changes.envelope import Envelope
-from gateway.conversion.changes.rename import Rename
+from gateway.conversion.change import Change, inverse, whole_body
+from gateway.conversion.changes.envelope import envelope
+from gateway.conversion.changes.rename import rename
 from gateway.conversion.field_path import Members
 from gateway.conversion.steps import BODY
 from tests.gateway.conversion.documents import (
@@ -22,8 +22,8 @@ from tests.gateway.conversion.documents import (
 )
 from tests.gateway.world import LAW
 
-LIST = Whole(Envelope((), BODY, ("data",), ("meta", "count")))
-ID = Envelope((("orders",),), ("customer",), ("id",))
+LIST = whole_body(envelope((), BODY, ("data",), ("meta", "count")))
+ID = envelope((("orders",),), ("customer",), ("id",))
 
 
 @pytest.mark.parametrize(
@@ -32,16 +32,16 @@ ID = Envelope((("orders",),), ("customer",), ("id",))
         (LIST, [{"a": 1}, 2], {"data": [{"a": 1}, 2], "meta": {"count": 2}}),
         (LIST, [], {"data": [], "meta": {"count": 0}}),
         (LIST, None, None),
-        (Whole(Envelope((), BODY, ("data",))), {"a": 1}, {"data": {"a": 1}}),
-        (Whole(Envelope((), BODY, ("data",))), "a", {"data": "a"}),
-        (Whole(Envelope((), BODY, ("a", "b"))), 1.5, {"a": {"b": 1.5}}),
+        (whole_body(envelope((), BODY, ("data",))), {"a": 1}, {"data": {"a": 1}}),
+        (whole_body(envelope((), BODY, ("data",))), "a", {"data": "a"}),
+        (whole_body(envelope((), BODY, ("a", "b"))), 1.5, {"a": {"b": 1.5}}),
         (
             ID,
             {"orders": [{"customer": 7, "x": 1}, {"customer": None}, {}, None]},
             {"orders": [{"customer": {"id": 7}, "x": 1}, {"customer": None}, {}, None]},
         ),
         (
-            Envelope((Members(("m",)),), ("a", "b"), ("v",)),
+            envelope((Members(("m",)),), ("a", "b"), ("v",)),
             {"m": {"x": {"a": {"b": "1"}}, "y": {"a": None}}},
             {"m": {"x": {"a": {"b": {"v": "1"}}}, "y": {"a": None}}},
         ),
@@ -57,10 +57,10 @@ def test_there_and_back(change: Change, newer: Json, older: Json) -> None:
 
 def test_other_fields_are_lost_or_refused() -> None:
     older: Json = {"a": {"id": 7, "n": 1, "name": "x"}}
-    assert up(Envelope((), ("a",), ("id",), ("n",)), older) == {"a": 7}
+    assert up(envelope((), ("a",), ("id",), ("n",)), older) == {"a": 7}
     with fails("/a/name", "a field for which the other version has no place"):
-        up(Envelope((), ("a",), ("id",), ("n",), strict=True), older)
-    assert up(Envelope((), ("a",), ("id",), strict=True), {"a": {"id": 7}}) == {"a": 7}
+        up(envelope((), ("a",), ("id",), ("n",), strict=True), older)
+    assert up(envelope((), ("a",), ("id",), strict=True), {"a": {"id": 7}}) == {"a": 7}
 
 
 def test_what_is_no_envelope_is_refused() -> None:
@@ -73,7 +73,7 @@ def test_what_is_no_envelope_is_refused() -> None:
     with fails("/orders/0/customer", "expected an object, found a number"):
         up(ID, {"orders": [{"customer": 7}]})
     with fails("/data", "expected an object, found a boolean"):
-        up(Whole(Envelope((), BODY, ("data", "x"))), {"data": True})
+        up(whole_body(envelope((), BODY, ("data", "x"))), {"data": True})
 
 
 def test_what_is_not_counted_is_refused() -> None:
@@ -83,15 +83,19 @@ def test_what_is_not_counted_is_refused() -> None:
 
 def test_changes_before_and_after_it_apply_in_it() -> None:
     """Before it, in the order of an upgrade, a bare array is changed element by element."""
-    inside, list_name = Rename((), ("id",), ("nr",)), Rename((), ("rows",), ("data",))
-    both = (inside, Whole(Inverse(Envelope((), BODY, ("data",), ("meta", "count")))), list_name)
+    inside, list_name = rename((), ("id",), ("nr",)), rename((), ("rows",), ("data",))
+    both = (
+        inside,
+        whole_body(inverse(envelope((), BODY, ("data",), ("meta", "count")))),
+        list_name,
+    )
     rows = [{"id": 1}, None, {"id": 2}]
     older, newer = [{"nr": 1}, None, {"nr": 2}], {"meta": {"count": 3}, "rows": rows}
     assert up(both, older) == newer
     assert down(both, newer) == older
     within = (
-        Whole(Inverse(Envelope((), BODY, ("data",), ("meta", "count")))),
-        Rename((("data",),), ("id",), ("nr",)),
+        whole_body(inverse(envelope((), BODY, ("data",), ("meta", "count")))),
+        rename((("data",),), ("id",), ("nr",)),
     )
     counted = {"data": rows, "meta": {"count": 3}}
     assert up(within, older) == counted

@@ -2,11 +2,11 @@
 
 import pytest
 
-from gateway.conversion.changes.wrap import FirstValue
+from gateway.conversion.changes.wrap import wrap_parameter
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.parameter_change import in_direction, rewrite_query
 
-FIRST = FirstValue("a")
+FIRST = wrap_parameter("a")
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ def test_the_first_is_left(older: str | None, newer: str | None) -> None:
 
 
 def test_several_are_refused() -> None:
-    strict = FirstValue("a", strict=True)
+    strict = wrap_parameter("a", strict=True)
     assert rewrite_query("a=1", in_direction([strict], upwards=True)) == "a=1"
     with pytest.raises(ConversionError, match="the query parameter 'a': stands twice"):
         rewrite_query("a=1&a=1", in_direction([strict], upwards=True))

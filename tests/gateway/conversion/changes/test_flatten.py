@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.change import Inverse
-from gateway.conversion.changes.flatten import Flatten
+from gateway.conversion.change import inverse
+from gateway.conversion.changes.flatten import flatten
 from gateway.conversion.conversion_error import Beside, ErrorPlace
 from gateway.conversion.document import MISSING
 from tests.gateway.conversion.documents import Json, both, down, fails, jsons, up
 from tests.gateway.world import LAW
 
 BUT = frozenset({"attr_n"})
-ATTRIBUTES = Flatten((("i",),), ("m", "attributes"), "attr_", BUT)
+ATTRIBUTES = flatten((("i",),), ("m", "attributes"), "attr_", BUT)
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,12 @@ def test_there_and_back(newer: Json, older: Json) -> None:
         "i": [{"m": older}, {"m": None}]
     }
     assert both(ATTRIBUTES, {"i": [{"m": older}, {}]}, upwards=True) == {"i": [{"m": newer}, {}]}
-    assert both(Inverse(ATTRIBUTES), {"i": [{"m": older}]}, upwards=False) == {"i": [{"m": newer}]}
+    assert both(inverse(ATTRIBUTES), {"i": [{"m": older}]}, upwards=False) == {"i": [{"m": newer}]}
 
 
 @pytest.mark.parametrize("empty", [MISSING, None, {}])
 def test_an_object_without_members(empty: Json) -> None:
-    change = Flatten((), ("a",), "x_", empty=empty)
+    change = flatten((), ("a",), "x_", empty=empty)
     back = {} if empty is MISSING else {"a": empty}
     newer: Json
     for newer in ({}, {"a": {}}, {"a": None}):
@@ -46,7 +46,7 @@ def test_an_object_without_members(empty: Json) -> None:
 
 def test_all_other_fields() -> None:
     """The empty prefix is of all fields but those that are named."""
-    change = Flatten((), ("extra",), "", frozenset({"id"}))
+    change = flatten((), ("extra",), "", frozenset({"id"}))
     newer = {"id": 1, "extra": {"a": 2, "extra": 3}}
     assert down(change, newer) == {"id": 1, "a": 2, "extra": 3}
     assert up(change, {"id": 1, "a": 2, "extra": 3}) == newer
@@ -58,7 +58,7 @@ names = st.sampled_from(["a", "attr_a", "n", ""])
 @LAW
 @given(st.dictionaries(names, jsons, min_size=1), st.dictionaries(st.sampled_from("xy"), jsons))
 def test_every_object_comes_back(members: Json, others: Json) -> None:
-    change = Flatten((), ("o",), "attr_")
+    change = flatten((), ("o",), "attr_")
     newer = {**others, "o": members}
     assert up(change, down(change, newer)) == newer
 
@@ -66,7 +66,7 @@ def test_every_object_comes_back(members: Json, others: Json) -> None:
 @LAW
 @given(st.dictionaries(st.sampled_from(["attr_a", "attr_attr_b", "attr_", "x", "attr"]), jsons))
 def test_all_fields_come_back(older: Json) -> None:
-    change = Flatten((), ("o",), "attr_")
+    change = flatten((), ("o",), "attr_")
     assert down(change, up(change, older)) == older
 
 
@@ -97,7 +97,7 @@ def test_what_would_not_come_back_is_refused(
 
 
 def test_in_a_patch_request() -> None:
-    change = Flatten((), ("a",), "x_", empty={}).for_patch()
+    change = flatten((), ("a",), "x_", empty={}).for_patch()
     assert up(change, {}) == {}
     assert both(change, {"x_b": None}, upwards=True) == {"a": {"b": None}}
     assert down(change, {"a": {}}) == {}
@@ -120,4 +120,4 @@ def test_in_a_patch_request() -> None:
     ],
 )
 def test_where_a_value_was(upwards: bool, place: ErrorPlace, before: ErrorPlace) -> None:
-    assert ATTRIBUTES.origin(place, upwards=upwards) == before
+    assert ATTRIBUTES.directed(upwards=upwards).origin(place) == before

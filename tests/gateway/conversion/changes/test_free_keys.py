@@ -4,23 +4,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.affix import AffixForm
-from gateway.conversion.changes.keys import FreeKeys, KeyWords
-from gateway.conversion.changes.value_rewrite import FormRewriting
+from gateway.conversion.change import Change
+from gateway.conversion.changes.affix import rewrite_affixes
+from gateway.conversion.changes.keys import replace_keys, rewrite_keys
 from gateway.conversion.conversion_error import Beside, ConversionError
 from tests.gateway.conversion.documents import Json, both, down, fails, up
 from tests.gateway.world import LAW
 
-WORDS = FreeKeys(
-    (("i",),),
-    ("m", "prices"),
-    KeyWords({"euro": "EUR", "dollar": "USD"}, frozenset({"EUR", "USD"})),
-    KeyWords({"EUR": "euro", "USD": "dollar"}, frozenset({"euro", "dollar"})),
+EUROS, CODES = {"euro": "EUR", "dollar": "USD"}, {"EUR": "euro", "USD": "dollar"}
+WORDS = rewrite_keys(
+    (("i",),), ("m", "prices"), replace_keys(EUROS, CODES), replace_keys(CODES, EUROS)
 )
-BARE, MARKED = AffixForm(), AffixForm("cur_", "!")
-PREFIX = FreeKeys((), ("a",), FormRewriting(MARKED, BARE), FormRewriting(BARE, MARKED))
-SWAPPED = KeyWords({"a": "b", "b": "a"}, frozenset({"a", "b"}))
-SWAP = FreeKeys((), ("a",), SWAPPED, SWAPPED)
+PREFIX = rewrite_keys(
+    (), ("a",), rewrite_affixes("cur_", "!", "", ""), rewrite_affixes("", "", "cur_", "!")
+)
+SWAPPED = replace_keys({"a": "b", "b": "a"}, {"a": "b", "b": "a"})
+SWAP = rewrite_keys((), ("a",), SWAPPED, SWAPPED)
 
 
 @pytest.mark.parametrize(
@@ -66,9 +65,9 @@ def test_what_would_not_come_back_is_refused() -> None:
 
 
 def test_two_keys_that_become_one_are_refused() -> None:
-    one = KeyWords({"a": "c", "b": "c"}, frozenset())
+    one = replace_keys({"a": "c", "b": "c"}, {})
     with fails("/a/b", "becomes 'c', which is there already"):
-        down(FreeKeys((), ("a",), one, one), {"a": {"a": 1, "b": 2}})
+        down(rewrite_keys((), ("a",), one, one), {"a": {"a": 1, "b": 2}})
 
 
 @pytest.mark.parametrize(
@@ -88,7 +87,7 @@ maps = st.dictionaries(
 
 @LAW
 @given(maps, st.sampled_from([WORDS, PREFIX]), st.booleans())
-def test_there_and_back(value: dict[str, int], change: FreeKeys, upwards: bool) -> None:
+def test_there_and_back(value: dict[str, int], change: Change, upwards: bool) -> None:
     document: Json = {"a": value} if change is PREFIX else {"i": [{"m": {"prices": value}}]}
     try:
         other = both(change, document, upwards)
@@ -98,9 +97,9 @@ def test_there_and_back(value: dict[str, int], change: FreeKeys, upwards: bool) 
 
 
 def test_where_a_place_was() -> None:
-    assert PREFIX.origin(("a", "x", 0), upwards=True) == ("a", "cur_x!", 0)
-    assert PREFIX.origin(("a", "cur_x!"), upwards=False) == ("a", "x")
-    assert PREFIX.origin(("a", "x"), upwards=False) == ("a",)
-    assert PREFIX.origin(("a",), upwards=True) == ("a",)
-    assert PREFIX.origin(("b", "x"), upwards=True) == ("b", "x")
-    assert PREFIX.origin(Beside("path"), upwards=True) == Beside("path")
+    assert PREFIX.up.origin(("a", "x", 0)) == ("a", "cur_x!", 0)
+    assert PREFIX.down.origin(("a", "cur_x!")) == ("a", "x")
+    assert PREFIX.down.origin(("a", "x")) == ("a",)
+    assert PREFIX.up.origin(("a",)) == ("a",)
+    assert PREFIX.up.origin(("b", "x")) == ("b", "x")
+    assert PREFIX.up.origin(Beside("path")) == Beside("path")

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.change import Inverse
-from gateway.conversion.changes.join_list import JoinList, split_text
+from gateway.conversion.change import inverse
+from gateway.conversion.changes.join_list import join_list, split_text
 from gateway.conversion.conversion_error import ConversionError
 from tests.gateway.conversion.documents import Json, both, fails
 from tests.gateway.world import LAW
 
-TAGS = JoinList((("i",),), ("m", "tags"), ", ")
+TAGS = join_list((("i",),), ("m", "tags"), ", ")
 
 
 @pytest.mark.parametrize(
@@ -29,13 +29,13 @@ TAGS = JoinList((("i",),), ("m", "tags"), ", ")
 def test_there_and_back(newer: Json, older: Json) -> None:
     assert both(TAGS, {"i": [newer]}, upwards=False) == {"i": [older]}
     assert both(TAGS, {"i": [older]}, upwards=True) == {"i": [newer]}
-    assert both(Inverse(TAGS), {"i": [older]}, upwards=False) == {"i": [newer]}
+    assert both(inverse(TAGS), {"i": [older]}, upwards=False) == {"i": [newer]}
 
 
 @LAW
 @given(st.text(st.sampled_from("a, ")))
 def test_every_text_comes_back(older: str) -> None:
-    change = JoinList((), ("a",), ",")
+    change = join_list((), ("a",), ",")
     newer = both(change, {"a": older}, upwards=True)
     assert both(change, newer, upwards=False) == {"a": older}
 
@@ -45,7 +45,7 @@ def test_every_text_comes_back(older: str) -> None:
     st.lists(st.text(st.sampled_from("ab "), max_size=2), max_size=3).filter(lambda t: t != [""])
 )
 def test_every_list_comes_back(newer: list[str]) -> None:
-    change = JoinList((), ("a",), ",")
+    change = join_list((), ("a",), ",")
     older = both(change, {"a": newer}, upwards=False)
     assert both(change, older, upwards=True) == {"a": newer}
 
@@ -66,7 +66,7 @@ def test_what_would_not_come_back_is_refused(tags: Json, at: str, reason: str) -
 
 
 def test_a_part_of_the_separator_is_refused_where_it_would_be_taken_for_one() -> None:
-    change = JoinList((), ("a",), ";;")
+    change = join_list((), ("a",), ";;")
     assert both(change, {"a": [";a", "b"]}, upwards=False) == {"a": ";a;;b"}
     with fails("/a", "a part of ';;' is at an end of an element"):
         both(change, {"a": ["a;", "b"]}, upwards=False)

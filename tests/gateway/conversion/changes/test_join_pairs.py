@@ -4,13 +4,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gateway.conversion.change import Inverse
-from gateway.conversion.changes.join_list import JoinPairs
+from gateway.conversion.change import Change, inverse
+from gateway.conversion.changes.join_list import join_pairs
 from gateway.conversion.conversion_error import ConversionError
 from tests.gateway.conversion.documents import Json, both, down, fails, up
 from tests.gateway.world import LAW
 
-PAIRS = JoinPairs((("i",),), ("m", "attrs"), ";", "=")
+PAIRS = join_pairs((("i",),), ("m", "attrs"), ";", "=")
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_there_and_back(newer: Json, older: Json) -> None:
     newer, older = {"i": [{"m": {"attrs": newer}}, {}]}, {"i": [{"m": {"attrs": older}}, {}]}
     assert both(PAIRS, newer, upwards=False) == older
     assert both(PAIRS, older, upwards=True) == newer
-    assert both(Inverse(PAIRS), older, upwards=False) == newer
+    assert both(inverse(PAIRS), older, upwards=False) == newer
 
 
 separators = st.sampled_from([(";", "="), ("; ", ": "), (";;", "=="), ("==", "="), ("=", "==")])
@@ -37,7 +37,7 @@ separators = st.sampled_from([(";", "="), ("; ", ": "), (";;", "=="), ("==", "="
     separators, st.dictionaries(*[st.text(st.sampled_from("a;= :"), max_size=3)] * 2, max_size=3)
 )
 def test_every_object_comes_back_or_is_refused(words: tuple[str, str], newer: Json) -> None:
-    change = JoinPairs((), ("a",), *words)
+    change = join_pairs((), ("a",), *words)
     try:
         older = down(change, {"a": newer})
     except ConversionError:
@@ -48,7 +48,7 @@ def test_every_object_comes_back_or_is_refused(words: tuple[str, str], newer: Js
 @LAW
 @given(separators, st.text(st.sampled_from("ab;= :"), max_size=8))
 def test_every_text_comes_back_or_is_refused(words: tuple[str, str], older: str) -> None:
-    change = JoinPairs((), ("a",), *words)
+    change = join_pairs((), ("a",), *words)
     try:
         newer = up(change, {"a": older})
     except ConversionError:
@@ -67,7 +67,7 @@ def test_every_text_comes_back_or_is_refused(words: tuple[str, str], older: str)
         (PAIRS, False, {"a": "x;y"}, "/a", "has ';' in it, or '=' in the key"),
         (PAIRS, False, {"a=b": "x"}, "/a=b", "has ';' in it, or '=' in the key"),
         (
-            JoinPairs((("i",),), ("m", "attrs"), ";;", "="),
+            join_pairs((("i",),), ("m", "attrs"), ";;", "="),
             False,
             {"a": ";", "b": ""},
             "",
@@ -76,7 +76,7 @@ def test_every_text_comes_back_or_is_refused(words: tuple[str, str], older: str)
     ],
 )
 def test_what_would_not_come_back_is_refused(
-    change: JoinPairs, upwards: bool, value: Json, at: str, reason: str
+    change: Change, upwards: bool, value: Json, at: str, reason: str
 ) -> None:
     with fails(f"/i/0/m/attrs{at}", reason):
         (up if upwards else down)(change, {"i": [{"m": {"attrs": value}}]})
@@ -84,5 +84,5 @@ def test_what_would_not_come_back_is_refused(
 
 def test_where_a_value_was() -> None:
     """The text of a pair has no place of its own, so it is all of it."""
-    assert PAIRS.origin(("m", "attrs", "a"), upwards=True) == ("m", "attrs")
-    assert PAIRS.origin(("m",), upwards=False) == ("m",)
+    assert PAIRS.up.origin(("m", "attrs", "a")) == ("m", "attrs")
+    assert PAIRS.down.origin(("m",)) == ("m",)

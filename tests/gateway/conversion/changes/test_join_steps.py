@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.change import Inverse
-from gateway.conversion.changes.join_steps import Join
+from gateway.conversion.change import Change, inverse
+from gateway.conversion.changes.join_steps import join
 from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.field_path import Keys
 from tests.gateway.conversion.documents import (
     ABSENT,
     SCOPES,
@@ -18,7 +19,7 @@ from tests.gateway.conversion.documents import (
     documents,
     down,
     fields,
-    join,
+    join_at,
     merged,
     mixed,
     objects,
@@ -31,8 +32,8 @@ from tests.gateway.conversion.documents import (
 from tests.gateway.world import LAW
 
 # The declaration of the shipped configuration, and the same with its parts beside the text.
-NAME = join("name.firstName name.lastName", "name")
-FLAT = join("firstName lastName", "name")
+NAME = join_at("name.firstName name.lastName", "name")
+FLAT = join_at("firstName lastName", "name")
 
 
 class TestJoin:
@@ -134,64 +135,64 @@ class TestJoin:
         ("change", "newer", "older"),
         [
             (
-                join("last first", "name", ", "),
+                join_at("last first", "name", ", "),
                 {"first": "Bob", "last": "Charlie"},
                 {"name": "Charlie, Bob"},
             ),
-            (join("a b c", "abc", "-"), {"a": "1", "b": "2", "c": "3-4"}, {"abc": "1-2-3-4"}),
-            (join("a b", "ab", "--"), {"a": "1-2", "b": "3"}, {"ab": "1-2--3"}),
-            (join("a b", "ab", "\n"), {"a": "1", "b": "2"}, {"ab": "1\n2"}),
-            (join("a b", "ab", "."), {"a": "1", "b": "2"}, {"ab": "1.2"}),
-            (join("a b", "ab", "é"), {"a": "1", "b": "2"}, {"ab": "1é2"}),
+            (join_at("a b c", "abc", "-"), {"a": "1", "b": "2", "c": "3-4"}, {"abc": "1-2-3-4"}),
+            (join_at("a b", "ab", "--"), {"a": "1-2", "b": "3"}, {"ab": "1-2--3"}),
+            (join_at("a b", "ab", "\n"), {"a": "1", "b": "2"}, {"ab": "1\n2"}),
+            (join_at("a b", "ab", "."), {"a": "1", "b": "2"}, {"ab": "1.2"}),
+            (join_at("a b", "ab", "é"), {"a": "1", "b": "2"}, {"ab": "1é2"}),
             (
-                join("person.first person.last", "name"),
+                join_at("person.first person.last", "name"),
                 {"person": {"first": "B", "last": "C"}},
                 {"name": "B C"},
             ),
             (
-                join("person.first person.last", "name"),
+                join_at("person.first person.last", "name"),
                 {"person": {"age": 3, "first": "B", "last": "C"}},
                 {"person": {"age": 3}, "name": "B C"},
             ),
             (
-                join("name.first surname", "name"),
+                join_at("name.first surname", "name"),
                 {"name": {"first": "B"}, "surname": "C"},
                 {"name": "B C"},
             ),
-            (join("name surname", "name"), {"name": "B", "surname": "C"}, {"name": "B C"}),
+            (join_at("name surname", "name"), {"name": "B", "surname": "C"}, {"name": "B C"}),
             (
-                join("first last", "meta.name"),
+                join_at("first last", "meta.name"),
                 {"first": "B", "last": "C"},
                 {"meta": {"name": "B C"}},
             ),
             (
-                join("meta.name.first meta.name.last", "meta.name"),
+                join_at("meta.name.first meta.name.last", "meta.name"),
                 {"meta": {"x": 1, "name": {"first": "B", "last": "C"}, "y": 2}},
                 {"meta": {"x": 1, "name": "B C", "y": 2}},
             ),
             (
-                join("items[].name.first items[].name.last", "items[].name"),
+                join_at("items[].name.first items[].name.last", "items[].name"),
                 {"items": [{"name": {"first": "B", "last": "C"}}, {"id": 1}], "n": 2},
                 {"items": [{"name": "B C"}, {"id": 1}], "n": 2},
             ),
             (
-                join("a[].b[].c.x a[].b[].c.y", "a[].b[].c"),
+                join_at("a[].b[].c.x a[].b[].c.y", "a[].b[].c"),
                 {"a": [{"b": [{"c": {"x": "1", "y": "2"}}]}, {"b": []}, {"b": None}, {}]},
                 {"a": [{"b": [{"c": "1 2"}]}, {"b": []}, {"b": None}, {}]},
             ),
             (
-                join("a[][].x a[][].y", "a[][].c"),
+                join_at("a[][].x a[][].y", "a[][].c"),
                 {"a": [[{"x": "1", "y": "2"}], [], None, [{}]]},
                 {"a": [[{"c": "1 2"}], [], None, [{}]]},
             ),
         ],
     )
-    def test_anywhere_and_back(self, change: Join, newer: Json, older: Json) -> None:
+    def test_anywhere_and_back(self, change: Change, newer: Json, older: Json) -> None:
         with untouched(newer, older):
             assert down(change, newer) == older
             assert up(change, older) == newer
-            assert up(Inverse(change), newer) == older
-            assert down(Inverse(change), older) == newer
+            assert up(inverse(change), newer) == older
+            assert down(inverse(change), older) == newer
 
     @pytest.mark.parametrize(
         ("older", "newer"),
@@ -205,7 +206,7 @@ class TestJoin:
     def test_a_part_that_the_text_does_not_reach_takes_the_default(
         self, older: Json, newer: Json
     ) -> None:
-        assert up(join("a b c", "abc", "-", missing="?"), older) == newer
+        assert up(join_at("a b c", "abc", "-", missing="?"), older) == newer
 
     @pytest.mark.parametrize(
         ("optional", "missing", "newer", "older"),
@@ -229,19 +230,19 @@ class TestJoin:
     ) -> None:
         for inside in (False, True):
             names = "abc.a abc.b abc.c" if inside else "a b c"
-            change = join(names, "abc", missing=missing, optional=optional)
+            change = join_at(names, "abc", missing=missing, optional=optional)
             document = {"abc": newer} if inside else newer
             assert down(change, document) == older
             assert up(change, older) == document
 
     def test_a_part_that_is_absent_is_lacked_too(self) -> None:
-        change = join("a b c", "abc", missing="?")
+        change = join_at("a b c", "abc", missing="?")
         assert down(change, {"a": "Ann", "b": "?"}) == {"abc": "Ann"}
         assert down(change, {"a": "Ann", "c": "?"}) == {"abc": "Ann"}
 
     @pytest.mark.parametrize("value", [7, 1.5, True, False, [], ["Bob"], {}, {"firstName": "Bob"}])
     @pytest.mark.parametrize("change", [NAME, FLAT], ids=["inside", "beside"])
-    def test_a_text_that_is_none_is_refused(self, change: Join, value: Json) -> None:
+    def test_a_text_that_is_none_is_refused(self, change: Change, value: Json) -> None:
         with pytest.raises(ConversionError, match=r"^/name: expected a string, found ") as error:
             up(change, {"name": value})
         assert error.value.pointer == "/name"
@@ -261,16 +262,16 @@ class TestJoin:
             down(NAME, {"name": value})
 
     def test_a_part_whose_container_is_null_is_absent(self) -> None:
-        change = join("a.first b.last", "name")
+        change = join_at("a.first b.last", "name")
         assert down(change, {"a": None, "b": {"last": "C"}}) == {"a": None, "name": "C"}
         assert down(change, {"a": None, "b": None}) == {"a": None, "b": None}
 
     def test_a_part_cannot_go_into_null(self) -> None:
         with pytest.raises(ConversionError, match=r"^/a: expected an object, found null$"):
-            up(join("a.first b.last", "name"), {"a": None, "name": "B C"})
+            up(join_at("a.first b.last", "name"), {"a": None, "name": "B C"})
 
     def test_the_error_leads_to_the_place_from_the_root(self) -> None:
-        change = join("a[].b[].c.x a[].b[].c.y", "a[].b[].c")
+        change = join_at("a[].b[].c.x a[].b[].c.y", "a[].b[].c")
         where = r"^/a/1/b/0/c/y: expected a string, found a number$"
         with pytest.raises(ConversionError, match=where):
             down(change, {"a": [{}, {"b": [{"c": {"x": "1", "y": 2}}]}]})
@@ -285,10 +286,12 @@ SEPARATORS = [" ", ", ", "--", "aa", "é", "\n"]
 class Case:
     """A change with a document of either side; `older` and `newer` may be any that fit it."""
 
-    change: Join
+    change: Change
     where: str
     older: Json
     newer: Json
+    whole: Keys
+    parts: tuple[Keys, ...]
 
 
 @st.composite
@@ -347,10 +350,12 @@ def cases(draw: st.DrawFn) -> Case:
         return draw(mixed(*found.items()))
 
     return Case(
-        Join(SCOPES[where], parts, whole, separator, missing, optional),
+        join(SCOPES[where], parts, whole, separator, missing, optional),
         where,
         draw(documents(SCOPES[where], older())),
         draw(documents(SCOPES[where], newer())),
+        whole,
+        parts,
     )
 
 
@@ -369,10 +374,10 @@ def test_what_a_join_made_a_split_restores_whenever_the_parts_allow_it(case: Cas
 @LAW
 @given(cases())
 def test_an_inverse_of_an_inverse_is_the_change(case: Case) -> None:
-    twice = Inverse(Inverse(case.change))
+    twice = inverse(inverse(case.change))
     assert up(twice, case.older) == up(case.change, case.older)
     assert down(twice, case.newer) == down(case.change, case.newer)
-    assert down(Inverse(case.change), case.older) == up(case.change, case.older)
+    assert down(inverse(case.change), case.older) == up(case.change, case.older)
 
 
 @LAW
@@ -388,7 +393,7 @@ def test_the_argument_is_never_changed(case: Case) -> None:
 def test_unknown_fields_and_their_order_are_kept(case: Case) -> None:
     """At the place of the change; each document here is one object, seen before and after."""
     change = case.change
-    touched = {change.whole[0], *(part[0] for part in change.parts)}
+    touched = {keys[0] for keys in change.touches}
     for before, after in (
         (case.older, up(change, case.older)),
         (case.newer, down(change, case.newer)),
@@ -411,7 +416,7 @@ def test_a_key_that_stays_keeps_its_place(case: Case) -> None:
         if change.scopes:
             assert isinstance(after, dict)
             assert list(before) == list(after)
-        if all(part[:-1] == change.whole for part in change.parts):
+        if all(part[:-1] == case.whole for part in case.parts):
             pairs = zip(objects(before, change.scopes), objects(after, change.scopes), strict=True)
             assert all(list(old) == list(new) for old, new in pairs)
 

@@ -13,62 +13,69 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.conversion.chain import BodyConversion
-from gateway.conversion.change import ELEMENT, Change, ChangeSequence, Elements, Inverse, Whole
-from gateway.conversion.changes.default import Default
-from gateway.conversion.changes.envelope import Envelope
-from gateway.conversion.changes.invert import Invert
-from gateway.conversion.changes.join_steps import Join
-from gateway.conversion.changes.kept import Kept, KeptParameter, kept, kept_parameter
-from gateway.conversion.changes.map import Map
-from gateway.conversion.changes.money import Amount, Money, MoneyByCurrency
-from gateway.conversion.changes.omit_null import OmitNull
-from gateway.conversion.changes.paging import OffsetForm, PageForm, unfit
-from gateway.conversion.changes.recombined import Recombined
-from gateway.conversion.changes.rename import Rename, Renamed
-from gateway.conversion.changes.spread import Spread
-from gateway.conversion.changes.type import Retype, Scale
-from gateway.conversion.changes.use import GroupUse
-from gateway.conversion.changes.wrap import Several, Wrap
+from gateway.conversion.change import (
+    ELEMENT,
+    Change,
+    GroupUse,
+    elements,
+    inverse,
+    keeping_unfit,
+    sequence,
+    whole_body,
+)
+from gateway.conversion.changes.default import default
+from gateway.conversion.changes.envelope import envelope
+from gateway.conversion.changes.invert import invert
+from gateway.conversion.changes.join_steps import join
+from gateway.conversion.changes.map import map_words
+from gateway.conversion.changes.money import money, money_by_currency, money_parameter
+from gateway.conversion.changes.omit_null import omit_null
+from gateway.conversion.changes.paging import PagingForm, move_unfit, rewrite_pages
+from gateway.conversion.changes.rename import rename, rename_parameter
+from gateway.conversion.changes.spread import spread
+from gateway.conversion.changes.type import retype, scale
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, JsonForm
 from gateway.conversion.field_path import Inside, Members, Scope
 from gateway.conversion.parameter_change import (
     QUERY,
     ParameterChange,
-    ParameterSequence,
-    Reversed,
-    Rewritten,
+    inverse_parameter,
+    parameter_sequence,
     parse_query,
+    recombined,
+    rewritten,
     write_query,
 )
 from gateway.conversion.scalars import Type
-from gateway.conversion.steps import BODY
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
+from tests.gateway.conversion.changes.test_laws import change_of
 from tests.gateway.conversion.documents import SEALED, Json, fails, jsons, seal, unsealed, up
 from tests.gateway.conversion.test_conversion_error import bodies, changes
 from tests.gateway.world import LAW
 
 TYPES = Type.NUMBER, Type.TEXT
-NUMBER = Retype((), ("a",), Type.NUMBER, Type.TEXT)
-NAME = Rename((), ("n",), ("name",))
-ITEMS = Retype((("items",),), ("a",), Type.NUMBER, Type.TEXT)
-PRICES = Retype((Members(("prices",)),), ("a",), Type.NUMBER, Type.TEXT)
-LISTS = Retype((Members(("lists",)), ()), ("a",), Type.NUMBER, Type.TEXT)
-GRID = Retype((("grid",), ()), ("a",), Type.NUMBER, Type.TEXT)
-FAR = Retype((("far", "rows"),), ("a",), Type.NUMBER, Type.TEXT)
-TAGS = Elements((), ("tags",), 1, Map((), ELEMENT, {"new": "N"}, {"N": "new"}))
-ROWS = Elements((), ("far", "rows"), 2, TAGS.change)
-WORDS = Elements((), ("words",), 0, TAGS.change)
-PRICED = Money((), ("c",), (("items",),), ("a",), Type.TEXT)
-SPREAD = Spread((), ("c",), (("items",),), ("c",), keep=False)
-SPREAD_FAR = Spread((), ("o", "c"), (("items",),), ("c",))
-INTO = Rename((), ("o", "n"), ("p", "name"))
-DEEP = Rename((), ("o", "m", "n"), ("p", "q", "name"))
+NUMBER = retype((), ("a",), Type.NUMBER, Type.TEXT)
+NAME = rename((), ("n",), ("name",))
+ITEMS = retype((("items",),), ("a",), Type.NUMBER, Type.TEXT)
+PRICES = retype((Members(("prices",)),), ("a",), Type.NUMBER, Type.TEXT)
+LISTS = retype((Members(("lists",)), ()), ("a",), Type.NUMBER, Type.TEXT)
+GRID = retype((("grid",), ()), ("a",), Type.NUMBER, Type.TEXT)
+FAR = retype((("far", "rows"),), ("a",), Type.NUMBER, Type.TEXT)
+NEW = map_words((), ELEMENT, {"new": "N"}, {"N": "new"})
+TAGS = elements((), ("tags",), 1, NEW)
+ROWS = elements((), ("far", "rows"), 2, NEW)
+WORDS = elements((), ("words",), 0, NEW)
+PRICED = money((), ("c",), (("items",),), ("a",), Type.TEXT)
+SPREAD = spread((), ("c",), (("items",),), ("c",), keep=False)
+SPREAD_FAR = spread((), ("o", "c"), (("items",),), ("c",))
+INTO = rename((), ("o", "n"), ("p", "name"))
+DEEP = rename((), ("o", "m", "n"), ("p", "q", "name"))
 GROUPS: dict[str, tuple[Change, ...]] = {
-    "item": (NUMBER, NAME, GroupUse("item", ((("items",),),), {}))
+    "item": (NUMBER, NAME, GroupUse("item", ((("items",),),), {}).compile())
 }
-GROUPS["item"] = (*GROUPS["item"][:2], GroupUse("item", ((("items",),),), GROUPS))
+GROUPS["item"] = (*GROUPS["item"][:2], GroupUse("item", ((("items",),),), GROUPS).compile())
 
 
 def converted(document: Json, *changes: Change, of_request: bool = True) -> Json:
@@ -96,65 +103,65 @@ def converted(document: Json, *changes: Change, of_request: bool = True) -> Json
         ((LISTS,), {"lists": {"x": 5, "y": [{"a": "1"}]}}, {"lists": {"x": 5, "y": [{"a": 1}]}}),
         ((GRID,), {"grid": [5, [5, {"a": "1"}]]}, {"grid": [5, [5, {"a": 1}]]}),
         ((FAR,), {"far": 5}, {"far": 5}),
-        ((GroupUse("item", ((Inside(("one",)),),), GROUPS),), {"one": [5]}, {"one": [5]}),
+        ((GroupUse("item", ((Inside(("one",)),),), GROUPS).compile(),), {"one": [5]}, {"one": [5]}),
         ((TAGS,), {"tags": ["N", "x"]}, {"tags": ["new", "x"]}),
         ((TAGS,), {"tags": 5}, {"tags": 5}),
         ((ROWS,), {"far": {"rows": [["N"], 5]}}, {"far": {"rows": [["new"], 5]}}),
         ((ROWS,), {"far": 5}, {"far": 5}),
         ((WORDS,), {"words": {"k": "N"}}, {"words": {"k": "new"}}),
         ((WORDS,), {"words": 1.5}, {"words": 1.5}),
-        ((Rename((), ("o", "n"), ("o", "name")),), {"o": 5}, {"o": 5}),
-        ((Rename((), ("o", "n"), ("name",)),), {"o": 5}, {"o": 5}),
-        ((Inverse(Rename((), ("o", "n"), ("name",))),), {"o": 5}, {"o": 5}),
-        ((INTO, Rename((), ("o", "x"), ("p", "x"))), {"p": [5]}, {"o": [5]}),
-        ((Inverse(INTO),), {"o": 5, "z": 1}, {"p": 5, "z": 1}),
+        ((rename((), ("o", "n"), ("o", "name")),), {"o": 5}, {"o": 5}),
+        ((rename((), ("o", "n"), ("name",)),), {"o": 5}, {"o": 5}),
+        ((inverse(rename((), ("o", "n"), ("name",))),), {"o": 5}, {"o": 5}),
+        ((INTO, rename((), ("o", "x"), ("p", "x"))), {"p": [5]}, {"o": [5]}),
+        ((inverse(INTO),), {"o": 5, "z": 1}, {"p": 5, "z": 1}),
         ((INTO,), {"p": 5, "o": {"z": 1}}, {"p": 5, "o": {"z": 1}}),
         ((INTO,), {"p": {"name": 5}}, {"o": {"n": 5}}),
         ((DEEP,), {"p": {"q": 5}}, {"o": {"m": 5}}),
         ((DEEP,), {"p": 5}, {"o": 5}),
-        ((Rename((), ("o", "n"), ("p", "q", "n")),), {"p": {"q": 5}}, {"o": 5}),
-        ((Rename((), ("o", "n"), ("p", "q", "n")),), {"p": 5}, {"p": 5}),
-        ((Default((), ("o", "n"), 1),), {"o": 5}, {"o": 5}),
-        ((Inverse(Default((), ("o", "n"), 1)),), {"o": 5}, {"o": 5}),
-        ((OmitNull((), ("o", "n")),), {"o": 5}, {"o": 5}),
+        ((rename((), ("o", "n"), ("p", "q", "n")),), {"p": {"q": 5}}, {"o": 5}),
+        ((rename((), ("o", "n"), ("p", "q", "n")),), {"p": 5}, {"p": 5}),
+        ((default((), ("o", "n"), 1),), {"o": 5}, {"o": 5}),
+        ((inverse(default((), ("o", "n"), 1)),), {"o": 5}, {"o": 5}),
+        ((omit_null((), ("o", "n")),), {"o": 5}, {"o": 5}),
         (
-            (Inverse(Join((), (("a",), ("o", "n")), ("name",), " ", "", ())),),
+            (inverse(join((), (("a",), ("o", "n")), ("name",), " ", "", ())),),
             {"a": "A", "o": 5},
             {"a": "A", "o": 5},
         ),
         ((SPREAD_FAR,), {"o": 5, "items": [{"c": 1}]}, {"o": 5, "items": [{"c": 1}]}),
-        ((Inverse(Scale((), ("a",), 2, Type.TEXT)),), {"a": "x"}, {"a": "x"}),
+        ((inverse(scale((), ("a",), 2, Type.TEXT)),), {"a": "x"}, {"a": "x"}),
         (
-            (ChangeSequence((Rename((), ("b",), ("a",)), Invert((), ("b",)))),),
+            (sequence(*(rename((), ("b",), ("a",)), invert((), ("b",)))),),
             {"a": 1},
             {"b": 1},
         ),
-        ((Money((), ("c",), (), ("a",), Type.TEXT),), {"a": "1", "c": "?"}, {"a": "1", "c": "?"}),
+        ((money((), ("c",), (), ("a",), Type.TEXT),), {"a": "1", "c": "?"}, {"a": "1", "c": "?"}),
         ((PRICED,), {"c": "EUR", "items": 5}, {"c": "EUR", "items": 5}),
         (
             (PRICED,),
             {"c": "EUR", "items": [{"a": "x"}, {"a": "1.5"}, 5]},
             {"c": "EUR", "items": [{"a": "x"}, {"a": 150}, 5]},
         ),
-        ((Money((), ("m", "c"), (), ("a",), Type.TEXT),), {"a": "1", "m": 5}, {"a": "1", "m": 5}),
+        ((money((), ("m", "c"), (), ("a",), Type.TEXT),), {"a": "1", "m": 5}, {"a": "1", "m": 5}),
         (
-            (MoneyByCurrency((), ("a",), Type.TEXT),),
+            (money_by_currency((), ("a",), Type.TEXT),),
             {"a": {"EUR": "x", "JPY": "5", "?": "1"}},
             {"a": {"EUR": "x", "JPY": 5, "?": "1"}},
         ),
-        ((MoneyByCurrency((), ("a",), Type.TEXT),), {"a": 5}, {"a": 5}),
-        ((MoneyByCurrency((), ("m", "a"), Type.TEXT),), {"m": "5"}, {"m": "5"}),
+        ((money_by_currency((), ("a",), Type.TEXT),), {"a": 5}, {"a": 5}),
+        ((money_by_currency((), ("m", "a"), Type.TEXT),), {"m": "5"}, {"m": "5"}),
         ((SPREAD,), {"items": {"c": 1}}, {"items": {"c": 1}}),
         ((SPREAD,), {"items": [5, {"c": 1, "a": 2}]}, {"items": [5, {"a": 2}], "c": 1}),
-        ((Inverse(SPREAD),), {"c": 1, "items": "x"}, {"items": "x"}),
-        ((Inverse(SPREAD),), {"c": 1, "items": [5, {}]}, {"items": [5, {"c": 1}]}),
+        ((inverse(SPREAD),), {"c": 1, "items": "x"}, {"items": "x"}),
+        ((inverse(SPREAD),), {"c": 1, "items": [5, {}]}, {"items": [5, {"c": 1}]}),
         (
-            (Envelope((), ("a",), ("b", "c")),),
+            (envelope((), ("a",), ("b", "c")),),
             {"a": {"b": {"d": 1}}},
             {"a": {"b": {"d": 1}}},
         ),
         (
-            (GroupUse("item", ((),), GROUPS),),
+            (GroupUse("item", ((),), GROUPS).compile(),),
             {"a": "x", "name": 1, "items": [{"a": "2", "items": [{"a": "y"}, "z"]}]},
             {"a": "x", "n": 1, "items": [{"a": 2, "items": [{"a": "y"}, "z"]}]},
         ),
@@ -168,8 +175,8 @@ def test_what_has_no_place_of_its_own_is_refused() -> None:
     with fails("/n", "is there already, and /name is to become it"):
         converted({"name": 1, "n": 2}, NAME)
     with fails("/o", "expected an object, found a number"):
-        converted({"name": 1, "o": 5}, Rename((), ("o", "n"), ("name",)))
-    whole = Whole(Envelope((), ("",), ("data",)))
+        converted({"name": 1, "o": 5}, rename((), ("o", "n"), ("name",)))
+    whole = whole_body(envelope((), ("",), ("data",)))
     with fails("/data", "is missing"):
         converted({"a": 1}, whole)
 
@@ -191,7 +198,7 @@ def test_what_one_of_two_refuses_is_refused(
 ) -> None:
     """They are fused where they are of the same objects, and one of them keeps."""
     keeping, refusing = (
-        VersionLink(Version(1), Version(2), (Retype(scopes, (key,), *TYPES),), keeps_unfit=keeps)
+        VersionLink(Version(1), Version(2), (retype(scopes, (key,), *TYPES),), keeps_unfit=keeps)
         for key, keeps in (("a", True), ("z", False))
     )
     for links in ((keeping, refusing), (refusing, keeping)):
@@ -203,13 +210,13 @@ def test_what_one_of_two_refuses_is_refused(
 
 
 def test_what_has_come_to_its_place_is_named_as_it_was_sent() -> None:
-    refusing = VersionLink(Version(1), Version(2), (Retype((), ("o", "a"), *TYPES),))
+    refusing = VersionLink(Version(1), Version(2), (retype((), ("o", "a"), *TYPES),))
     keeping = VersionLink(Version(1), Version(2), (INTO,), keeps_unfit=True)
     upgrade = BodyConversion((keeping, refusing), Direction.UP, of_request=True)
     with fails("/p", "expected an object, found a number"):
         upgrade.convert({"p": 5}, PLAIN)
     with fails("/p/name/a", "expected a string that is a number, found another one"):
-        converted_twice = replace(refusing, changes=(Retype((), ("o", "n", "a"), *TYPES),))
+        converted_twice = replace(refusing, changes=(retype((), ("o", "n", "a"), *TYPES),))
         BodyConversion((keeping, converted_twice), Direction.UP, of_request=True).convert(
             {"p": {"name": {"a": "x"}}}, PLAIN
         )
@@ -221,21 +228,20 @@ def test_answers_are_refused() -> None:
 
 
 def test_downwards() -> None:
-    change = kept(NUMBER)
-    assert isinstance(change, Kept)
+    change = keeping_unfit(NUMBER)
     assert (change.scopes, change.touches) == ((), (("a",),))
     assert change.for_patch() == change
-    assert change.origin(("a",), upwards=True) == ("a",)
+    assert change.up.origin(("a",)) == ("a",)
     for given_value, made in ((5, "5"), ("x", "x")):
         fields: Json = {"a": given_value}
-        change.down(fields, PLAIN)
+        change.down.step(fields, PLAIN)
         assert fields == {"a": made}
 
 
 def test_a_group_of_a_patch_keeps_too() -> None:
-    group = kept(GroupUse("item", ((),), GROUPS)).for_patch()
+    group = keeping_unfit(GroupUse("item", ((),), GROUPS).compile()).for_patch()
     fields: Json = {"a": "x", "name": 1}
-    group.up(fields, PLAIN)
+    group.up.step(fields, PLAIN)
     assert fields == {"a": "x", "n": 1}
 
 
@@ -243,9 +249,9 @@ def test_a_group_of_a_patch_keeps_too() -> None:
 @given(jsons)
 def test_an_object_that_does_not_fit_is_as_before(value: Json) -> None:
     """Also what a change has opened on its way to the field."""
-    deep = Scale((), ("m", "b", "a"), 2, Type.TEXT)
+    deep = scale((), ("m", "b", "a"), 2, Type.TEXT)
     fields: Json = {"m": {"b": {"a": value}, "c": [1]}}
-    kept(deep).up(fields, PLAIN)
+    keeping_unfit(deep).up.step(fields, PLAIN)
     expected = value if value is None or type(value) is not str else fields["m"]["b"]["a"]
     assert fields == {"m": {"b": {"a": expected}, "c": [1]}}
 
@@ -285,8 +291,10 @@ def test_what_fits_is_converted_as_ever(
     def made(form: JsonForm, *keep: bool) -> Json:
         versions = pairwise((Version(1), Version(2), Version(3)))
         links = tuple(
-            VersionLink(*pair, tuple(part), keeps_unfit=kept)
-            for pair, part, kept in zip(versions, (chain[:cut], chain[cut:]), keep, strict=True)
+            VersionLink(*pair, tuple(part), keeps_unfit=keeping_unfit)
+            for pair, part, keeping_unfit in zip(
+                versions, (chain[:cut], chain[cut:]), keep, strict=True
+            )
         )
         upgrade = BodyConversion(links, Direction.UP, of_request=True)
         try:
@@ -304,9 +312,8 @@ def whole(text: str) -> str:
     return str(int(text))
 
 
-AMOUNT = Amount("a", "c")
-REWRITTEN = Rewritten("a", whole, lambda text: str(Decimal(int(text))))
-MONEY = Recombined(("a", "c"), ("a", "c"), AMOUNT.units, AMOUNT.decimal)
+REWRITTEN = rewritten("a", whole, lambda text: str(Decimal(int(text))))
+MONEY = money_parameter("a", "c")
 
 
 @pytest.mark.parametrize(
@@ -314,36 +321,37 @@ MONEY = Recombined(("a", "c"), ("a", "c"), AMOUNT.units, AMOUNT.decimal)
     [
         (REWRITTEN, "a=x&b=1", "a=x&b=1"),
         (REWRITTEN, "a=01", "a=1"),
-        (Reversed(REWRITTEN), "a=x", "a=x"),
-        (ParameterSequence((Renamed("a", "z"), REWRITTEN)), "z=x", "a=x"),
+        (inverse_parameter(REWRITTEN), "a=x", "a=x"),
+        (parameter_sequence(*(rename_parameter("a", "z"), REWRITTEN)), "z=x", "a=x"),
         (MONEY, "a=1.50", "a=1.50"),
         (MONEY, "a=1.50&c=EUR", "a=150&c=EUR"),
     ],
 )
 def test_a_parameter_stays(change: ParameterChange, older: str, newer: str) -> None:
-    up = kept_parameter(change).up(parse_query(older), QUERY)
+    up = change.keeping_unfit().up(parse_query(older), QUERY)
     assert write_query(up) == newer
 
 
 def test_parameters_on_the_way_back() -> None:
-    change = kept_parameter(REWRITTEN)
-    assert isinstance(change, KeptParameter)
+    change = REWRITTEN.keeping_unfit()
     for given_value, made in (("a=x", "a=x"), ("a=01", "a=1")):
         assert write_query(change.down(parse_query(given_value), QUERY)) == made
 
 
+def paging(page: PagingForm, offset: PagingForm, usual: int | None) -> ParameterChange:
+    """Return the change from a page to an offset that leaves what does not fit."""
+    return recombined(
+        offset.names,
+        page.names,
+        rewrite_pages(page, offset, usual),
+        rewrite_pages(offset, page, usual),
+        (move_unfit(page, offset), move_unfit(offset, page)),
+    ).keeping_unfit()
+
+
 def test_parameters_that_the_service_can_judge_come_to_their_places() -> None:
-    page, offset = PageForm("page", "size", usual=20), OffsetForm("offset", "limit")
-    change = kept_parameter(
-        Recombined(
-            offset.names,
-            page.names,
-            lambda values: offset.write(page.read(values)),
-            lambda values: page.write(offset.read(values)),
-            unfit(page, offset),
-            unfit(offset, page),
-        )
-    )
+    page, offset = PagingForm("page", "size", 1), PagingForm("offset", "limit")
+    change = paging(page, offset, 20)
     for older, newer in (
         ("page=2", "offset=20"),
         ("page=x&size=5", "offset=x&limit=5"),
@@ -357,53 +365,43 @@ def test_parameters_that_the_service_can_judge_come_to_their_places() -> None:
     assert write_query(change.down(parse_query("offset=y"), QUERY)) == "page=y"
     with pytest.raises(ConversionError):
         change.up(parse_query("size=1&size=2"), QUERY)
-    unsized = Recombined(
-        offset.names,
-        page.names,
-        lambda values: offset.write(PageForm("page", "size").read(values)),
-        dict,
-        unfit(page, offset),
-        unfit(offset, page),
-    )
     with pytest.raises(ConversionError, match="has no size of pages"):
-        kept_parameter(unsized).up(parse_query("page=2"), QUERY)
+        paging(page, offset, None).up(parse_query("page=2"), QUERY)
     with pytest.raises(ConversionError, match="begins within a page"):
         change.down(parse_query("offset=5&limit=20"), QUERY)
 
 
-@pytest.mark.parametrize("change", [Renamed("a", "b"), Recombined(("a",), ("b", "c"), dict, dict)])
+@pytest.mark.parametrize(
+    "change", [rename_parameter("a", "b"), recombined(("a",), ("b", "c"), dict, dict)]
+)
 def test_parameters_that_get_other_names_are_refused(change: ParameterChange) -> None:
-    assert kept_parameter(change) is change
-
-
-EXTRACT = Envelope((), BODY, ("data",))
-ROWS = Elements((), BODY, 1, Retype((), ELEMENT, Type.NUMBER, Type.TEXT))
+    assert change.keeping_unfit() is change
 
 
 @pytest.mark.parametrize(
-    ("change", "given", "expected"),
+    ("written", "given", "expected"),
     [
-        (EXTRACT, {"data": [1]}, [1]),
-        (EXTRACT, {"x": 1}, {"x": 1}),
-        (EXTRACT, [1], [1]),
-        (Wrap((), BODY, Several.REFUSE), [5], 5),
-        (Wrap((), BODY, Several.REFUSE), [5, 6], [5, 6]),
-        (Inverse(EXTRACT), [1], {"data": [1]}),
-        (ROWS, ["1"], [1]),
-        (ROWS, {"a": "1"}, {"a": "1"}),
+        ("envelope: { into: data }", {"data": [1]}, [1]),
+        ("envelope: { into: data }", {"x": 1}, {"x": 1}),
+        ("envelope: { into: data }", [1], [1]),
+        ("wrap: { many: refuse }", [5], 5),
+        ("wrap: { many: refuse }", [5, 6], [5, 6]),
+        ("extract: { key: data }", [1], {"data": [1]}),
+        ('type: { field: "[]", newer: number, older: text }', ["1"], [1]),
+        ('type: { field: "[]", newer: number, older: text }', {"a": "1"}, {"a": "1"}),
     ],
 )
 def test_a_document_of_a_stream_without_the_shape_of_the_whole_body_stays(
-    change: Change, given: Json, expected: Json
+    written: str, given: Json, expected: Json
 ) -> None:
-    link = VersionLink(Version(1), Version(2), (NAME, Whole(change)))
+    link = VersionLink(Version(1), Version(2), (NAME, change_of(written)))
     conversion = BodyConversion((link,), Direction.UP)
     assert conversion.of_documents.convert(given, PLAIN) == expected
     assert conversion.of_documents.of_documents is conversion.of_documents
 
 
 def test_other_changes_of_a_stream_are_those_of_the_body() -> None:
-    link = VersionLink(Version(1), Version(2), (NAME, Whole(NUMBER)))
+    link = VersionLink(Version(1), Version(2), (NAME, whole_body(NUMBER)))
     for one in (link, replace(link, changes=(NAME,))):
         conversion = BodyConversion((one,), Direction.UP)
         assert conversion.of_documents is conversion

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.case import CaseRewriting, KeyCase, WordCase
+from gateway.conversion.change import Change
+from gateway.conversion.changes.case import WordCase, key_case, rewrite_case
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN
 from gateway.conversion.field_path import Keys
@@ -15,10 +16,13 @@ from tests.gateway.world import LAW
 CAMEL, SNAKE = WordCase.CAMEL, WordCase.SNAKE
 
 
-def key_case(field: Keys | None = None, *but: str, keep: bool = False) -> KeyCase:
+def key_case_of(field: Keys | None = None, *but: str, keep: bool = False) -> Change:
     """Declare that keys are in camel case, and in snake case in the older version."""
-    to_newer, to_older = CaseRewriting(SNAKE, CAMEL, keep), CaseRewriting(CAMEL, SNAKE, keep)
-    return KeyCase((), field, to_newer, to_older, frozenset(but))
+    to_newer, to_older = (
+        rewrite_case(SNAKE, CAMEL, keep=keep),
+        rewrite_case(CAMEL, SNAKE, keep=keep),
+    )
+    return key_case((), field, to_newer, to_older, frozenset(but))
 
 
 NEWER = {"orderLines": [{"unitPrice": 1.50, "tagNames": ["aB"]}, [{"xY": None}], 1], "id": "aB"}
@@ -26,12 +30,12 @@ OLDER = {"order_lines": [{"unit_price": 1.5, "tag_names": ["aB"]}, [{"x_y": None
 
 
 def test_both_ways() -> None:
-    assert both(key_case(), NEWER, upwards=False) == OLDER
-    assert both(key_case(), OLDER, upwards=True) == NEWER
+    assert both(key_case_of(), NEWER, upwards=False) == OLDER
+    assert both(key_case_of(), OLDER, upwards=True) == NEWER
 
 
 def test_of_a_field() -> None:
-    change = key_case(("theBox", "f"))
+    change = key_case_of(("theBox", "f"))
     assert both(change, {"theBox": {"f": NEWER}}, upwards=False) == {"theBox": {"f": OLDER}}
     assert both(change, {"theBox": {"f": [OLDER]}}, upwards=True) == {"theBox": {"f": [NEWER]}}
     for document in ({}, {"theBox": None}, {"theBox": {"g_h": 1}}, {"theBox": {"f": 1}}):
@@ -39,7 +43,7 @@ def test_of_a_field() -> None:
 
 
 def test_keys_that_are_data_stay() -> None:
-    change = key_case(None, "metaData")
+    change = key_case_of(None, "metaData")
     newer, older = {"metaData": {"aB": 1, "a_b": 2}}, {"meta_data": {"aB": 1, "a_b": 2}}
     assert both(change, newer, upwards=False) == older
     assert both(change, older, upwards=True) == newer
@@ -48,14 +52,14 @@ def test_keys_that_are_data_stay() -> None:
 def test_a_key_in_the_other_case_is_refused() -> None:
     reason = "the key is no name: expected camel case, found snake case"
     with fails("/a/0/b_c", reason):
-        down(key_case(), {"a": [{"b_c": 1}]})
+        down(key_case_of(), {"a": [{"b_c": 1}]})
     with fails("/m/f/b_c", reason):
-        down(key_case(("m", "f")), {"m": {"f": {"b_c": 1}}})
+        down(key_case_of(("m", "f")), {"m": {"f": {"b_c": 1}}})
 
 
 def test_two_keys_that_become_one_are_refused() -> None:
     with fails("/bC", "becomes 'b_c', which is there already"):
-        down(key_case(keep=True), {"b_c": 1, "bC": 2})
+        down(key_case_of(keep=True), {"b_c": 1, "bC": 2})
 
 
 keys = st.sampled_from(["aB", "cDE", "a_b", "id", "x y", "line1", "line_1", "$ref"])
@@ -67,7 +71,7 @@ trees: st.SearchStrategy[Json] = st.recursive(
 @LAW
 @given(st.dictionaries(keys, trees, max_size=3))
 def test_there_and_back(document: Json) -> None:
-    change = key_case()
+    change = key_case_of()
     try:
         there = both(change, document, upwards=False)
     except ConversionError:
@@ -78,13 +82,13 @@ def test_there_and_back(document: Json) -> None:
 @pytest.mark.parametrize("upwards", [True, False])
 def test_the_order_of_keys_stays(upwards: bool) -> None:
     document = {"z": 1, "b": 2, "a": 3}
-    assert list(both(key_case(), document, upwards)) == ["z", "b", "a"]
+    assert list(both(key_case_of(), document, upwards)) == ["z", "b", "a"]
 
 
 def test_members_with_the_same_key_stay_together() -> None:
     older = object_of([("a_b", 1), ("c_d", 2), ("a_b", {"e_f": 3}), ("x", 4), ("x", 5)])
     fields = {**older}
-    key_case().up(fields, PLAIN)
+    key_case_of().up.step(fields, PLAIN)
     check_repeated(fields)
     assert [(str(key), value) for key, value in fields.items()] == [
         ("aB", RepeatedValue(1, 2)),
@@ -98,5 +102,5 @@ def test_members_with_the_same_key_stay_together() -> None:
 def test_a_value_without_such_keys_is_the_same_one() -> None:
     for value in ([1, [2]], {"a": [{"b": 1}]}):
         fields: dict[str, object] = {"value": value}
-        key_case().up(fields, PLAIN)
+        key_case_of().up.step(fields, PLAIN)
         assert fields["value"] is value

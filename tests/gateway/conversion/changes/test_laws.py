@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from gateway.base.mistakes import Mistakes
 from gateway.conversion.change import Change
-from gateway.conversion.changes.build_context import BodyContext, ParameterContext
-from gateway.conversion.changes.change_section import BodySection
+from gateway.conversion.changes.change_section import BodySection, BuildContext
 from gateway.conversion.changes.field_use import WHOLE
 from gateway.conversion.changes.registry import (
     CHANGES,
@@ -55,7 +54,7 @@ def section(written: str) -> BodySection:
 @cache
 def change_of(written: str) -> Change:
     change = section(written).body_change(
-        BodyContext((), Mistakes(), GROUPS, (Version(1), Version(2)))
+        BuildContext((), Mistakes(), GROUPS, (Version(1), Version(2)))
     )
     assert change is not None
     return change
@@ -213,7 +212,7 @@ def test_parameters_are_converted_like_the_fields_of_a_body(spelling: Spelling) 
         if None in sides or "[]" in written or keyword == "python":
             continue
         mistakes = Mistakes()
-        context = ParameterContext((), mistakes, header=spelling is FIELDS)
+        context = BuildContext((), mistakes, header=spelling is FIELDS)
         change = form.parameter_change(context)
         assert change is not None
         assert not mistakes.found

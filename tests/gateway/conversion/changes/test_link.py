@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.conversion.changes.link import Link
+from gateway.conversion.changes.link import map_link
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN
 from gateway.conversion.message import Message
 from tests.gateway.conversion.documents import down, up
 
-LINK = Link((), ("links", "self"))
+LINK = map_link((), ("links", "self"))
 FORM = replace(PLAIN, message=Message(link=lambda url: f"/v1{url}" if url == "/a" else url))
 
 
-@pytest.mark.parametrize("change", [LINK.up, LINK.down])
+@pytest.mark.parametrize("change", [LINK.up.step, LINK.down.step])
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -39,4 +39,4 @@ def test_without_a_request_nothing_is_mapped() -> None:
 
 def test_no_text() -> None:
     with pytest.raises(ConversionError, match="/links/self: expected a string, found a number"):
-        LINK.down({"links": {"self": 1}}, FORM)
+        LINK.down.step({"links": {"self": 1}}, FORM)

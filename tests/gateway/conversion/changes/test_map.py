@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.map import Map, Otherwise, Unknown
+from gateway.conversion.change import Change
+from gateway.conversion.changes.map import Otherwise, Unknown, map_words
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, JsonForm, JsonObject, Number
 from gateway.conversion.scalars import Scalar
@@ -26,10 +27,10 @@ from tests.gateway.world import LAW
 
 def mapped(
     older: Mapping[Scalar, Scalar], back: Otherwise = Unknown.REFUSE, **unknown: Otherwise
-) -> Map:
+) -> Change:
     """Declare a map of `m.f`, one to one."""
     newer = {word: known for known, word in older.items()}
-    return Map((), ("m", "f"), older, newer, unknown_back=back, **unknown)
+    return map_words((), ("m", "f"), older, newer, unknown_back=back, **unknown)
 
 
 WORDS = mapped({"OPEN": "open", "DONE": "done", "ODD": Number("1"), "YES": True})
@@ -100,13 +101,13 @@ TEXTS = replace(PLAIN, typed=False)
 @pytest.mark.parametrize(("newer", "older"), [("OPEN", "open"), ("ODD", "1"), ("YES", "true")])
 def test_in_a_form_every_word_is_a_text(newer: str, older: str) -> None:
     fields: JsonObject = {"m": {"f": older}}
-    WORDS.up(fields, TEXTS)
+    WORDS.up.step(fields, TEXTS)
     assert fields == {"m": {"f": newer}}
 
 
 def test_in_a_form_other_words_are_unknown() -> None:
     with pytest.raises(ConversionError, match="/m/f: a string that is not in the map"):
-        WORDS.up({"m": {"f": "false"}}, TEXTS)
+        WORDS.up.step({"m": {"f": "false"}}, TEXTS)
 
 
 @pytest.mark.parametrize("number", ["1e9999999999999999999", "7"])
@@ -117,9 +118,9 @@ def test_a_number_beyond_those_of_python_is_a_word(number: str) -> None:
     form = replace(PLAIN, open=lambda value: value)
     if number == "7":
         with pytest.raises(ConversionError, match="a number that is not in the map"):
-            change.up(fields, form)
+            change.up.step(fields, form)
     else:
-        change.up(fields, form)
+        change.up.step(fields, form)
         assert fields == {"m": {"f": "HUGE"}}
 
 
@@ -128,7 +129,7 @@ def test_a_large_map_costs_no_more(value: Json, form: JsonForm) -> None:
     """Of an unknown word: a body may have a million of them."""
 
     def cost(size: int) -> int:
-        change = replace(KEPT, newer={Number(f"1{i}"): str(i) for i in range(size)})
-        return calls(lambda: change.up({"m": {"f": value}}, form))
+        change = mapped({str(i): Number(f"1{i}") for i in range(size)}, Unknown.KEEP)
+        return calls(lambda: change.up.step({"m": {"f": value}}, form))
 
     assert cost(1000) == cost(1) > 0

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.money import PLACES, Money, MoneyByCurrency
+from gateway.conversion.changes.money import PLACES, money, money_by_currency
 from gateway.conversion.field_path import Members
 from gateway.conversion.scalars import Type
 from tests.gateway.conversion.documents import Json, both, down, fails, up
 from tests.gateway.world import LAW
 
-TEXTS = Money((), ("currency",), (), ("amount",), Type.TEXT)
-LINES = Money((("orders",),), ("m", "c"), (("lines",), ()), ("p", "a"), Type.TEXT)
+TEXTS = money((), ("currency",), (), ("amount",), Type.TEXT)
+LINES = money((("orders",),), ("m", "c"), (("lines",), ()), ("p", "a"), Type.TEXT)
 REFUSED = "its currency is absent, or not an alphabetic code of ISO 4217"
 
 
@@ -43,7 +43,7 @@ def test_a_currency_further_out() -> None:
 
 
 def test_the_amounts_of_free_keys() -> None:
-    change = Money((), ("c",), (Members(("prices",)),), ("a",), Type.TEXT)
+    change = money((), ("c",), (Members(("prices",)),), ("a",), Type.TEXT)
     newer = {"c": "EUR", "prices": {"net": {"a": 5}, "gross": {"a": 6}}}
     older = {"c": "EUR", "prices": {"net": {"a": "0.05"}, "gross": {"a": "0.06"}}}
     assert change.touches == (("c",), ("prices",))
@@ -51,7 +51,7 @@ def test_the_amounts_of_free_keys() -> None:
     assert both(change, older, upwards=True) == newer
 
 
-AMOUNTS = MoneyByCurrency((), ("a", "b"), Type.TEXT)
+AMOUNTS = money_by_currency((), ("a", "b"), Type.TEXT)
 
 
 def test_amounts_by_their_currencies() -> None:
@@ -61,7 +61,7 @@ def test_amounts_by_their_currencies() -> None:
     assert both(AMOUNTS, older, upwards=True) == newer
     for none in ({}, {"a": None}, {"a": {"b": None}}):
         assert both(AMOUNTS, none, upwards=True) == none
-    two = MoneyByCurrency((), ("a",), Type.NUMBER, 2)
+    two = money_by_currency((), ("a",), Type.NUMBER, 2)
     assert down(two, {"a": {"XAU": 5}}) == {"a": {"XAU": Decimal("0.05")}}
 
 
@@ -86,7 +86,7 @@ def test_an_unknown_currency(currency: Json) -> None:
     with fails("/amount", REFUSED):
         up(TEXTS, {"amount": "1", **currency})
     assert up(TEXTS, currency) == down(TEXTS, currency) == currency
-    two = Money((), ("currency",), (), ("amount",), Type.TEXT, 2)
+    two = money((), ("currency",), (), ("amount",), Type.TEXT, 2)
     assert down(two, {"amount": 1, **currency}) == {"amount": "0.01", **currency}
 
 
@@ -105,7 +105,7 @@ def test_codes() -> None:
 @LAW
 @given(st.integers(), st.sampled_from(sorted(PLACES)), st.sampled_from([Type.TEXT, Type.NUMBER]))
 def test_there_and_back(units: int, currency: str, older: Type) -> None:
-    change = Money((), ("c",), (), ("a",), older)
+    change = money((), ("c",), (), ("a",), older)
     document = {"a": units, "c": currency}
     changed = down(change, document)
     assert up(change, changed) == document

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.multiply import Multiply, Product, decimal_places
+from gateway.conversion.change import Change
+from gateway.conversion.changes.multiply import Product, decimal_places, multiply
 from gateway.conversion.conversion_error import ConversionError
 from tests.gateway.conversion.documents import Json, down, fails, spelt, up
 from tests.gateway.world import LAW
@@ -15,23 +16,23 @@ from tests.gateway.world import LAW
 EXACT = Context(3000, ROUND_HALF_UP)
 
 
-def multiply(by: str, newer: int | None = None, older: int | None = None) -> Multiply:
+def multiply_by(by: str, newer: int | None = None, older: int | None = None) -> Change:
     """Return the change whose older version has `by` times the number."""
     factor = Fraction(by)
-    return Multiply((), ("f",), Product(1 / factor, newer), Product(factor, older))
+    return multiply((), ("f",), Product(1 / factor, newer), Product(factor, older))
 
 
-MINUTES = multiply("60")
+MINUTES = multiply_by("60")
 
 
-def moved(by: str, plus: str) -> Multiply:
+def moved(by: str, plus: str) -> Change:
     """Return the change whose older version has `by` times the number, and `plus` beside it."""
     product = Product(Fraction(by), plus=Fraction(plus))
-    return Multiply((), ("f",), product.inverse(), product)
+    return multiply((), ("f",), product.inverse(), product)
 
 
 FAHRENHEIT = moved("1.8", "32")
-WHOLE = Multiply(
+WHOLE = multiply(
     (), ("f",), Product(Fraction(1, 60), 0, rounds=True), Product(Fraction(60), 1, rounds=True)
 )
 
@@ -43,15 +44,15 @@ WHOLE = Multiply(
         (MINUTES, "1.5", "90"),
         (MINUTES, "-1.05", "-63"),
         (MINUTES, "0", "0"),
-        (multiply("1000"), "0.0015", "1.5"),
-        (multiply("1000"), "12", "12000"),
-        (multiply("100"), "0.07", "7"),
-        (multiply("100"), "0.285", "28.5"),  # the binary fraction is 28.499999999999996
-        (multiply("0.3048"), "5", "1.524"),
-        (multiply("1/60"), "900", "15"),
-        (multiply("1/60"), "90", "1.5"),
-        (multiply("0.001"), "7" * 400, f"{'7' * 397}.777"),
-        (multiply("60", newer=2, older=0), "0.25", "15"),
+        (multiply_by("1000"), "0.0015", "1.5"),
+        (multiply_by("1000"), "12", "12000"),
+        (multiply_by("100"), "0.07", "7"),
+        (multiply_by("100"), "0.285", "28.5"),  # the binary fraction is 28.499999999999996
+        (multiply_by("0.3048"), "5", "1.524"),
+        (multiply_by("1/60"), "900", "15"),
+        (multiply_by("1/60"), "90", "1.5"),
+        (multiply_by("0.001"), "7" * 400, f"{'7' * 397}.777"),
+        (multiply_by("60", newer=2, older=0), "0.25", "15"),
         (FAHRENHEIT, "20", "68"),
         (FAHRENHEIT, "-40", "-40"),
         (FAHRENHEIT, "-17.5", "0.5"),
@@ -60,14 +61,14 @@ WHOLE = Multiply(
         (moved("1", "-273.15"), "0", "-273.15"),  # kelvins and degrees Celsius
         (moved("1", "-273.15"), "273.15", "0"),
         (moved("1/60", "1/3"), "40", "1"),
-        (multiply("-1"), "12.5", "-12.5"),
-        (multiply("-1"), "-7", "7"),
-        (multiply("-100"), "0.07", "-7"),
-        (multiply("-1", newer=2, older=2), "0", "0"),
+        (multiply_by("-1"), "12.5", "-12.5"),
+        (multiply_by("-1"), "-7", "7"),
+        (multiply_by("-100"), "0.07", "-7"),
+        (multiply_by("-1", newer=2, older=2), "0", "0"),
         (moved("-1", "20"), "7.5", "12.5"),
     ],
 )
-def test_exact_both_ways(change: Multiply, newer: str, older: str) -> None:
+def test_exact_both_ways(change: Change, newer: str, older: str) -> None:
     for quote in ("", '"'):
         assert spelt(change, f"{quote}{newer}{quote}", upwards=False) == f"{quote}{older}{quote}"
         assert spelt(change, f"{quote}{older}{quote}", upwards=True) == f"{quote}{newer}{quote}"
@@ -89,7 +90,7 @@ def test_the_shortest_form_is_written(newer: str, older: str) -> None:
 
 
 def test_the_opposite_keeps_its_digits() -> None:
-    opposite = multiply("-1")
+    opposite = multiply_by("-1")
     for newer, older in (("12.50", "-12.50"), ("-5.00", "5.00"), ("0.00", "0.00"), ("1e2", "-1e2")):
         assert spelt(opposite, newer, upwards=False) == older
         assert spelt(opposite, older, upwards=True) == newer
@@ -134,9 +135,9 @@ def test_places_without_end_are_refused() -> None:
 
 def test_more_places_than_declared_are_refused() -> None:
     with fails("/f", "the other version would have more than 0 decimal places"):
-        spelt(multiply("60", newer=0), "90", upwards=True)
+        spelt(multiply_by("60", newer=0), "90", upwards=True)
     with fails("/f", "the other version would have more than 1 decimal places"):
-        spelt(multiply("0.5", older=1), "0.5", upwards=False)
+        spelt(multiply_by("0.5", older=1), "0.5", upwards=False)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,7 @@ def test_what_is_no_number_is_refused() -> None:
 @pytest.mark.parametrize("document", [{}, {"m": None}, {"m": {}}, {"m": {"f": None}}])
 def test_what_is_absent_stays_absent(document: Json) -> None:
     one = Product(Fraction(2))
-    change = Multiply((), ("m", "f"), one, one)
+    change = multiply((), ("m", "f"), one, one)
     assert up(change, document) == down(change, document) == document
 
 
@@ -178,7 +179,7 @@ factors = st.decimals("0.000001", "100000", places=6).map(Fraction) | st.sampled
 @LAW
 @given(numbers, factors)
 def test_there_and_back_is_the_same_number(number: str, factor: Fraction) -> None:
-    change = Multiply((), ("f",), Product(1 / factor), Product(factor))
+    change = multiply((), ("f",), Product(1 / factor), Product(factor))
     try:
         older = spelt(change, number, upwards=False)
     except ConversionError:

@@ -5,12 +5,12 @@ from decimal import Decimal
 
 import pytest
 
-from gateway.conversion.changes.omit_null import OmitNull
+from gateway.conversion.changes.omit_null import omit_null
 from gateway.conversion.document import PLAIN
 from tests.gateway.conversion.documents import Json, down, up
 
-CHANGE = OmitNull((), ("m", "f"))
-ELEMENTS = OmitNull((("i",),), ("f",))
+CHANGE = omit_null((), ("m", "f"))
+ELEMENTS = omit_null((("i",),), ("f",))
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,10 @@ def test_a_patch_leaves_what_it_does_not_name() -> None:
 
 def test_a_form_has_no_null() -> None:
     fields: dict[str, object] = {"m": {}}
-    CHANGE.up(fields, replace(PLAIN, typed=False))
+    CHANGE.up.step(fields, replace(PLAIN, typed=False))
     assert fields == {"m": {}}
-    named = replace(CHANGE, value="none")
-    named.up(fields, replace(PLAIN, typed=False))
+    named = omit_null((), ("m", "f"), "none")
+    named.up.step(fields, replace(PLAIN, typed=False))
     assert fields == {"m": {"f": "none"}}
 
 
@@ -58,15 +58,15 @@ def test_a_form_has_no_null() -> None:
     [([], [], [0]), ({}, {}, []), ("", "", None), (0, Decimal("0.0"), False), (False, False, 0)],
 )
 def test_another_value_than_null(value: Json, same: Json, other: Json) -> None:
-    change = replace(CHANGE, value=value)
+    change = omit_null((), ("m", "f"), value)
     assert down(change, {"m": {"f": same, "x": 1}}) == {"m": {"x": 1}}
     assert down(change, {"m": {"f": other}}) == {"m": {"f": other}}
     assert up(change, {"m": {"x": 1}}) == {"m": {"f": value, "x": 1}}
 
 
 def test_each_document_gets_a_value_of_its_own() -> None:
-    change = replace(CHANGE, value=[])
-    one: dict[str, dict[str, list[int]]] = {"m": {}}
-    change.up(one, PLAIN)  # type: ignore[arg-type]
+    value: list[int] = []
+    one: Json = {"m": {}}
+    omit_null((), ("m", "f"), value).up.step(one, PLAIN)
     one["m"]["f"].append(1)
-    assert change.value == []
+    assert value == []

@@ -9,8 +9,8 @@ from urllib.parse import unquote
 import pytest
 
 from gateway.base.errors import FunctionError
-from gateway.conversion.change import Inverse
-from gateway.conversion.changes.python import PythonChange, PythonParameter, text_function
+from gateway.conversion.change import inverse
+from gateway.conversion.changes.python import call_for_parameter, call_python, text_function
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, Document, JsonForm
 from gateway.conversion.message import Message, MessageView, request_message
@@ -59,18 +59,18 @@ def keys(value: Any) -> Any:
 
 
 def test_a_field() -> None:
-    change = PythonChange((("i",),), ("m", "f"), double, half)
+    change = call_python((("i",),), ("m", "f"), double, half)
     older: Document = {"i": [{"m": {"f": "ab", "x": 1}}, {"m": None}, {}, {"m": {"f": [1]}}]}
     newer = {"i": [{"m": {"f": "abab", "x": 1}}, {"m": None}, {}, {"m": {"f": [1, 1]}}]}
     with untouched(older, newer):
         assert up(change, older) == newer
         assert down(change, newer) == older
-        assert down(Inverse(change), older) == newer
+        assert down(inverse(change), older) == newer
         assert unsealed(up(change, seal(older), SEALED)) == newer
 
 
 def test_the_whole_object() -> None:
-    change = PythonChange((), None, first, same)
+    change = call_python((), None, first, same)
     older = {"list": [1, 2], "x": None}
     with untouched(older):
         assert up(change, older) == {"list": [2], "x": None, "first": 1}
@@ -85,14 +85,14 @@ def test_null_and_fractions_are_given_as_they_are() -> None:
         seen.append(value)
         return value
 
-    change = PythonChange((), ("f",), look, look)
+    change = call_python((), ("f",), look, look)
     up(change, {"f": None})
     up(change, {"f": Decimal("1.50")})
     assert seen == [None, Decimal("1.50")]
 
 
 def test_null_stays_in_a_patch() -> None:
-    patched = PythonChange((), ("m", "f"), double, half).for_patch()
+    patched = call_python((), ("m", "f"), double, half).for_patch()
     for form in (PLAIN, SEALED):
         for older, newer in ((None, None), ("ab", "abab"), ([], [])):
             given: Document = {"m": {"f": older}}
@@ -100,22 +100,22 @@ def test_null_stays_in_a_patch() -> None:
             assert (made if form is PLAIN else unsealed(made)) == {"m": {"f": newer}}
     assert up(patched, {"m": {}}) == {"m": {}}
     for whole in (
-        PythonChange((), None, first, same),
-        PythonChange((("i",),), ("f",), double, half),
-        PythonChange((), BODY, double, half),
+        call_python((), None, first, same),
+        call_python((("i",),), ("f",), double, half),
+        call_python((), BODY, double, half),
     ):
         assert whole.for_patch() == whole
 
 
 def test_a_place_without_a_value_is_not_given() -> None:
-    change, form = PythonChange((("i",),), ("f",), double, half), replace(PLAIN, of_places=True)
+    change, form = call_python((("i",),), ("f",), double, half), replace(PLAIN, of_places=True)
     assert up(change, {"i": [{"f": None}]}, form) == {"i": [{"f": None}]}
     assert up(change, {"i": [{"f": "a"}]}, form) == {"i": [{"f": "aa"}]}
 
 
 def test_what_is_no_object_cannot_be_the_document() -> None:
     with fails("", "expected an object from the Python function, found an array"):
-        up(PythonChange((), None, keys, keys), {"a": 1})
+        up(call_python((), None, keys, keys), {"a": 1})
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_what_it_raises_is_for_the_log_alone(error: BaseException) -> None:
         raise error
 
     with pytest.raises(ConversionError) as caught:
-        up(PythonChange((("i",),), ("f",), broken, broken), {"i": [{"f": "x"}]})
+        up(call_python((("i",),), ("f",), broken, broken), {"i": [{"f": "x"}]})
     assert caught.value.pointer == "/i/0/f"
     assert caught.value.reason == "the Python function refuses it"
     assert caught.value.cause.startswith(f"{__name__}:test_what_it_raises_is_for_the_log_alone")
@@ -144,7 +144,7 @@ def test_a_failure_in_another_process_is_a_refusal() -> None:
         raise FunctionError(cause="ended its process")
 
     with pytest.raises(ConversionError) as caught:
-        up(PythonChange((), ("f",), remote, remote), {"f": "x"})
+        up(call_python((), ("f",), remote, remote), {"f": "x"})
     assert caught.value.reason == "the Python function refuses it"
     assert caught.value.cause.endswith("remote ended its process")
 
@@ -162,7 +162,7 @@ def test_what_python_cannot_hold_is_refused() -> None:
 
     form = JsonForm(PLAIN.open, PLAIN.close, PLAIN.digits, PLAIN.number, refused, PLAIN.take)
     with fails("/m/f", "too large"):
-        up(PythonChange((), ("m", "f"), double, double), {"m": {"f": 1}}, form)
+        up(call_python((), ("m", "f"), double, double), {"m": {"f": 1}}, form)
 
 
 @pytest.mark.parametrize("error", [ValueError, TypeError, RecursionError])
@@ -172,7 +172,7 @@ def test_what_is_no_json_is_refused(error: type[Exception]) -> None:
 
     form = JsonForm(PLAIN.open, PLAIN.close, PLAIN.digits, PLAIN.number, PLAIN.parse, refused)
     with pytest.raises(ConversionError) as caught:
-        up(PythonChange((), ("f",), double, double), {"f": 1}, form)
+        up(call_python((), ("f",), double, double), {"f": 1}, form)
     assert caught.value.reason == "the Python function returns no JSON value"
     assert caught.value.cause == f"{__name__}:double returned what JSON cannot hold: no JSON"
 
@@ -196,7 +196,7 @@ def seen(text: str, message: MessageView) -> str:
 
 
 def test_a_parameter_and_its_message() -> None:
-    change = PythonParameter("a", seen, str.upper)
+    change = call_for_parameter("a", seen, str.upper)
     message = Message("PUT", "/b", query=parse_query("a=1&c=2"))
     newer = rewrite_query("a=x&c=2", in_direction([change], upwards=True), message)
     assert newer is not None

@@ -2,10 +2,10 @@
 
 import pytest
 
-from gateway.conversion.changes.recombined import Recombined
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.parameter_change import (
     in_direction,
+    recombined,
     rewrite_fields,
     rewrite_query,
 )
@@ -14,7 +14,7 @@ from gateway.conversion.parameter_change import (
 class TestRecombined:
     """Several parameters that are others, or one, in the other version."""
 
-    CHANGE = Recombined(
+    CHANGE = recombined(
         ("a", "b"),
         ("c",),
         lambda found: dict(zip("ab", found["c"].split("-"), strict=True)),
@@ -55,5 +55,5 @@ class TestRecombined:
             rewrite_query("c=1-2-3", in_direction([self.CHANGE], upwards=True))
 
     def test_what_stays_the_same_keeps_its_bytes(self) -> None:
-        same = Recombined(("a",), ("a",), dict, dict)
+        same = recombined(("a",), ("a",), dict, dict)
         assert rewrite_query("a=%41+b", in_direction([same], upwards=False)) == "a=%41+b"

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.rename import Rename
+from gateway.conversion.change import Change
+from gateway.conversion.changes.rename import rename
 from gateway.conversion.document import PLAIN
 from gateway.conversion.field_path import parse_path
 from tests.gateway.conversion.documents import (
@@ -26,40 +27,40 @@ from tests.gateway.conversion.documents import (
 from tests.gateway.world import LAW
 
 
-def rename(newer: str, older: str) -> Rename:
+def rename_of(newer: str, older: str) -> Change:
     """Declare a rename."""
     one, other = parse_path(newer), parse_path(older)
     assert one.scopes == other.scopes
-    return Rename(one.scopes, one.keys, other.keys)
+    return rename(one.scopes, one.keys, other.keys)
 
 
 @pytest.mark.parametrize(
     ("change", "newer", "older"),
     [
-        (rename("b", "a"), {"x": 1, "b": 2, "y": 3}, {"x": 1, "a": 2, "y": 3}),
-        (rename("b", "a"), {"b": None}, {"a": None}),
-        (rename("b", "a"), {"x": 1}, {"x": 1}),
-        (rename("b", "a"), {}, {}),
-        (rename("m.b", "m.a"), {"m": {"b": 1, "x": 2}}, {"m": {"a": 1, "x": 2}}),
-        (rename("m.b", "m.a"), {"m": None}, {"m": None}),
-        (rename("m.b", "m.a"), {"x": 1}, {"x": 1}),
+        (rename_of("b", "a"), {"x": 1, "b": 2, "y": 3}, {"x": 1, "a": 2, "y": 3}),
+        (rename_of("b", "a"), {"b": None}, {"a": None}),
+        (rename_of("b", "a"), {"x": 1}, {"x": 1}),
+        (rename_of("b", "a"), {}, {}),
+        (rename_of("m.b", "m.a"), {"m": {"b": 1, "x": 2}}, {"m": {"a": 1, "x": 2}}),
+        (rename_of("m.b", "m.a"), {"m": None}, {"m": None}),
+        (rename_of("m.b", "m.a"), {"x": 1}, {"x": 1}),
         # nested, and hoisted
-        (rename("m.b", "b"), {"x": 1, "m": {"b": 2}, "y": 3}, {"x": 1, "b": 2, "y": 3}),
-        (rename("m.n.b", "a"), {"m": {"n": {"b": 2}}, "y": 3}, {"a": 2, "y": 3}),
-        (rename("a", "m.n.b"), {"a": 2, "y": 3}, {"m": {"n": {"b": 2}}, "y": 3}),
-        (rename("m.b", "b"), {"m": {"x": 1, "b": 2}}, {"m": {"x": 1}, "b": 2}),
-        (rename("m.b", "n.b"), {"m": {"x": 1, "b": 2}}, {"m": {"x": 1}, "n": {"b": 2}}),
-        (rename("m.b", "n.b"), {"m": {"b": 2}, "y": 3}, {"n": {"b": 2}, "y": 3}),
+        (rename_of("m.b", "b"), {"x": 1, "m": {"b": 2}, "y": 3}, {"x": 1, "b": 2, "y": 3}),
+        (rename_of("m.n.b", "a"), {"m": {"n": {"b": 2}}, "y": 3}, {"a": 2, "y": 3}),
+        (rename_of("a", "m.n.b"), {"a": 2, "y": 3}, {"m": {"n": {"b": 2}}, "y": 3}),
+        (rename_of("m.b", "b"), {"m": {"x": 1, "b": 2}}, {"m": {"x": 1}, "b": 2}),
+        (rename_of("m.b", "n.b"), {"m": {"x": 1, "b": 2}}, {"m": {"x": 1}, "n": {"b": 2}}),
+        (rename_of("m.b", "n.b"), {"m": {"b": 2}, "y": 3}, {"n": {"b": 2}, "y": 3}),
         # into what it was in, or was beside
-        (rename("m.b", "m"), {"x": 1, "m": {"b": 2}, "y": 3}, {"x": 1, "m": 2, "y": 3}),
-        (rename("p.m.b", "p.m"), {"p": {"m": {"b": 2}, "y": 3}}, {"p": {"m": 2, "y": 3}}),
-        (rename("i[].b", "i[].a"), {"i": [{"b": 1}, {"x": 2}]}, {"i": [{"a": 1}, {"x": 2}]}),
-        (rename("i[].m.b", "i[].b"), {"i": [{"m": {"b": 1}}]}, {"i": [{"b": 1}]}),
-        (rename("i[][].b", "i[][].a"), {"i": [[{"b": 1}], None]}, {"i": [[{"a": 1}], None]}),
+        (rename_of("m.b", "m"), {"x": 1, "m": {"b": 2}, "y": 3}, {"x": 1, "m": 2, "y": 3}),
+        (rename_of("p.m.b", "p.m"), {"p": {"m": {"b": 2}, "y": 3}}, {"p": {"m": 2, "y": 3}}),
+        (rename_of("i[].b", "i[].a"), {"i": [{"b": 1}, {"x": 2}]}, {"i": [{"a": 1}, {"x": 2}]}),
+        (rename_of("i[].m.b", "i[].b"), {"i": [{"m": {"b": 1}}]}, {"i": [{"b": 1}]}),
+        (rename_of("i[][].b", "i[][].a"), {"i": [[{"b": 1}], None]}, {"i": [[{"a": 1}], None]}),
     ],
 )
 @pytest.mark.parametrize("sealed", [False, True])
-def test_both_ways(change: Rename, newer: Json, older: Json, sealed: bool) -> None:
+def test_both_ways(change: Change, newer: Json, older: Json, sealed: bool) -> None:
     with untouched(newer, older):
         if sealed:
             assert json.dumps(unsealed(down(change, seal(newer), SEALED))) == json.dumps(older)
@@ -70,7 +71,7 @@ def test_both_ways(change: Rename, newer: Json, older: Json, sealed: bool) -> No
 
 
 def test_it_joins_a_container_that_is_there() -> None:
-    assert up(rename("m.b", "b"), {"b": 2, "m": {"x": 1}}) == {"m": {"x": 1, "b": 2}}
+    assert up(rename_of("m.b", "b"), {"b": 2, "m": {"x": 1}}) == {"m": {"x": 1, "b": 2}}
 
 
 @pytest.mark.parametrize(
@@ -86,44 +87,49 @@ def test_it_joins_a_container_that_is_there() -> None:
 )
 def test_where_it_stands(newer: str, older: str, given: str, becomes: str) -> None:
     """As docs/convert.md says: in the former place, or last."""
-    assert json.dumps(up(rename(newer, older), json.loads(given))) == becomes
+    assert json.dumps(up(rename_of(newer, older), json.loads(given))) == becomes
 
 
 @pytest.mark.parametrize(
     ("change", "older", "at", "reason"),
     [
-        (rename("b", "a"), {"a": 1, "b": 2}, "/b", "is there already, and /a is to become it"),
-        (rename("b", "a"), {"a": 1, "b": None}, "/b", "is there already, and /a is to become it"),
+        (rename_of("b", "a"), {"a": 1, "b": 2}, "/b", "is there already, and /a is to become it"),
         (
-            rename("m.b", "m.a"),
+            rename_of("b", "a"),
+            {"a": 1, "b": None},
+            "/b",
+            "is there already, and /a is to become it",
+        ),
+        (
+            rename_of("m.b", "m.a"),
             {"m": {"a": 1, "b": 2}},
             "/m/b",
             "is there already, and /m/a is to become it",
         ),
         (
-            rename("b", "m"),
+            rename_of("b", "m"),
             {"m": {"x": 1}, "b": 2},
             "/b",
             "is there already, and /m is to become it",
         ),
-        (rename("m.b", "b"), {"b": 1, "m": None}, "/m", "expected an object, found null"),
-        (rename("m.b", "b"), {"b": 1, "m": "x"}, "/m", "expected an object, found a string"),
-        (rename("m.b", "m.a"), {"m": []}, "/m", "expected an object, found an array"),
+        (rename_of("m.b", "b"), {"b": 1, "m": None}, "/m", "expected an object, found null"),
+        (rename_of("m.b", "b"), {"b": 1, "m": "x"}, "/m", "expected an object, found a string"),
+        (rename_of("m.b", "m.a"), {"m": []}, "/m", "expected an object, found an array"),
         (
-            rename("i[].b", "i[].m.n.b"),
+            rename_of("i[].b", "i[].m.n.b"),
             {"i": [{"m": {"n": 1}}]},
             "/i/0/m/n",
             "expected an object, found a number",
         ),
     ],
 )
-def test_nothing_is_lost(change: Rename, older: Json, at: str, reason: str) -> None:
+def test_nothing_is_lost(change: Change, older: Json, at: str, reason: str) -> None:
     with untouched(older), fails(at, reason):
         up(change, older)
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Rename, Json]:
+def cases(draw: st.DrawFn) -> tuple[Change, Json]:
     """A rename at any place, and a document of the older version that may have the field."""
     scopes = SCOPES[draw(st.sampled_from(sorted(SCOPES)))]
     places = [("new",), ("box", "new"), ("box", "in", "new")]
@@ -139,12 +145,12 @@ def cases(draw: st.DrawFn) -> tuple[Rename, Json]:
             value = {key: value}
         return draw(mixed(*(value.items() if draw(st.booleans()) else ())))
 
-    return Rename(scopes, newer, older), draw(documents(scopes, leaf()))
+    return rename(scopes, newer, older), draw(documents(scopes, leaf()))
 
 
 @LAW
 @given(cases())
-def test_the_way_and_back_restores_all_of_it_and_its_order(case: tuple[Rename, Json]) -> None:
+def test_the_way_and_back_restores_all_of_it_and_its_order(case: tuple[Change, Json]) -> None:
     change, older = case
     with untouched(older):
         newer = up(change, older)
@@ -155,5 +161,5 @@ def test_the_way_and_back_restores_all_of_it_and_its_order(case: tuple[Rename, J
 
 def test_what_is_not_in_its_container_stays_away() -> None:
     fields: dict[str, object] = {"a": {"c": 1}}
-    Rename((), ("b",), ("a", "x")).up(fields, PLAIN)
+    rename((), ("b",), ("a", "x")).up.step(fields, PLAIN)
     assert fields == {"a": {"c": 1}}

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.join_list import Repeated
+from gateway.conversion.changes.join_list import join_repeated
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.parameter_change import QUERY, in_direction, rewrite_query
 from tests.gateway.world import LAW
 
-LIST = Repeated("tag", ",")
+LIST = join_repeated("tag", ",")
 
 
 @pytest.mark.parametrize(

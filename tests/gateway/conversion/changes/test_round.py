@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.round import Round
+from gateway.conversion.change import Change
+from gateway.conversion.changes.round import round_down
 from tests.gateway.conversion.documents import Json, down, fails, spelt, up
 from tests.gateway.world import LAW
 
-CENTS = Round((), ("f",), 2)
-WHOLE = Round((), ("f",), 0)
+CENTS = round_down((), ("f",), 2)
+WHOLE = round_down((), ("f",), 0)
 EXACT = Context(1000, ROUND_HALF_UP)
 
 
@@ -37,7 +38,7 @@ EXACT = Context(1000, ROUND_HALF_UP)
         (WHOLE, "0.49", "0"),
     ],
 )
-def test_rounded(change: Round, newer: str, older: str) -> None:
+def test_rounded(change: Change, newer: str, older: str) -> None:
     assert spelt(change, newer, upwards=False) == older
     assert spelt(change, f'"{newer}"', upwards=False) == f'"{older}"'
 
@@ -55,7 +56,7 @@ def test_upwards_all_stays(value: str) -> None:
 
 @pytest.mark.parametrize("document", [{}, {"m": None}, {"m": {}}])
 def test_what_is_absent_stays_absent(document: Json) -> None:
-    change = Round((), ("m", "f"), 2)
+    change = round_down((), ("m", "f"), 2)
     assert up(change, document) == down(change, document) == document
 
 
@@ -80,7 +81,7 @@ numbers = st.from_regex(
 @LAW
 @given(numbers, st.integers(0, 18))
 def test_it_is_exact(number: str, digits: int) -> None:
-    rounded = Round((), ("f",), digits).rounded(number)
+    rounded = spelt(round_down((), ("f",), digits), number, upwards=False)
     exponent = Decimal(number).as_tuple().exponent
     assert isinstance(exponent, int)
     if exponent >= -digits:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.spread import Spread
+from gateway.conversion.change import Change
+from gateway.conversion.changes.spread import spread
 from gateway.conversion.field_path import Inside
 from tests.gateway.conversion.documents import (
     SEALED,
@@ -19,9 +20,9 @@ from tests.gateway.conversion.documents import (
 )
 from tests.gateway.world import LAW
 
-PRICE = Spread((), ("c",), (Inside(("p",)),), ("c",))
-COPY = Spread((), ("m", "c"), (("i",),), ("p", "c"))
-MOVE = Spread((("a",),), ("c",), (("i",),), ("c",), keep=False)
+PRICE = spread((), ("c",), (Inside(("p",)),), ("c",))
+COPY = spread((), ("m", "c"), (("i",),), ("p", "c"))
+MOVE = spread((("a",),), ("c",), (("i",),), ("c",), keep=False)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ MOVE = Spread((("a",),), ("c",), (("i",),), ("c",), keep=False)
         (MOVE, {"a": [{"i": [{}, {}], "c": 1}]}, {"a": [{"i": [{"c": 1}, {"c": 1}]}]}),
     ],
 )
-def test_both_ways(change: Spread, newer: Json, older: Json) -> None:
+def test_both_ways(change: Change, newer: Json, older: Json) -> None:
     with untouched(newer, older):
         assert down(change, newer) == older
         assert up(change, older) == newer

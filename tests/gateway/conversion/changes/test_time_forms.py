@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.time import MomentForm, UnixTime, parse_pattern, rfc_3339
-from gateway.conversion.changes.value_rewrite import FormRewriting, ValueRewrite
+from gateway.conversion.change import Change
+from gateway.conversion.changes.change_section import FormWays
+from gateway.conversion.changes.time import (
+    MomentForm,
+    UnixTime,
+    parse_pattern,
+    rewrite_moments,
+    rfc_3339,
+)
 from gateway.conversion.scalars import Type
 from tests.gateway.conversion.documents import Json, down, fails, spelt, up
 from tests.gateway.world import LAW
@@ -15,10 +22,10 @@ from tests.gateway.world import LAW
 RFC, SECONDS, MILLIS = rfc_3339(), UnixTime(), UnixTime(3)
 
 
-def time(newer: MomentForm, older: MomentForm) -> ValueRewrite:
+def time(newer: MomentForm, older: MomentForm) -> Change:
     """Declare the two forms of the field f."""
-    to_newer, to_older = FormRewriting(older, newer), FormRewriting(newer, older)
-    return ValueRewrite((), ("f",), to_newer, to_older, newer.type, older.type)
+    ways = rewrite_moments(older, newer), rewrite_moments(newer, older)
+    return FormWays(*ways, newer.type, older.type).change((), ("f",))
 
 
 @pytest.mark.parametrize(

@@ -4,17 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.change import Change
-from gateway.conversion.changes.rename import Rename
-from gateway.conversion.changes.use import GroupUse
+from gateway.conversion.change import Change, GroupUse
+from gateway.conversion.changes.rename import rename
 from gateway.conversion.field_path import parse_scopes
 from tests.gateway.conversion.documents import (
     SEALED,
     Json,
-    default,
+    default_at,
     down,
     fails,
-    join,
+    join_at,
     seal,
     unsealed,
     untouched,
@@ -22,17 +21,19 @@ from tests.gateway.conversion.documents import (
 )
 from tests.gateway.world import LAW
 
-GROUPS: dict[str, tuple[Change, ...]] = {"item": (join("first last", "name"), default("n.new", 1))}
+GROUPS: dict[str, tuple[Change, ...]] = {
+    "item": (join_at("first last", "name"), default_at("n.new", 1))
+}
 
 
-def use(group: str, *places: str) -> GroupUse:
+def use(group: str, *places: str) -> Change:
     """Use a group at places; without one, for the object itself."""
-    return GroupUse(group, tuple(map(parse_scopes, places)) or ((),), GROUPS)
+    return GroupUse(group, tuple(map(parse_scopes, places)) or ((),), GROUPS).compile()
 
 
 GROUPS["node"] = (
-    Rename((), ("title",), ("name",)),
-    Rename((), ("children",), ("kids",)),
+    rename((), ("title",), ("name",)),
+    rename((), ("children",), ("kids",)),
     use("node", "children[]", "next"),
 )
 NEWER: Json = {"first": "A", "last": "B", "n": {"new": 1}}
@@ -62,7 +63,9 @@ def test_at_places(places: list[str], newer: Json, older: Json) -> None:
 def test_where_it_looks() -> None:
     assert use("item").touches == ((),)
     assert use("item", "a.b[]", "c.*").touches == (("a", "b"), ("c",))
-    assert use("item").changes == GROUPS["item"]
+    group = use("item").group
+    assert group is not None
+    assert group.changes == GROUPS["item"]
 
 
 def nodes(title: str, children: str) -> st.SearchStrategy[Json]:

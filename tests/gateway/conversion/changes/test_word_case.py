@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversion.changes import case
-from gateway.conversion.changes.case import CaseRewriting, WordCase
+from gateway.conversion.changes.case import WordCase, rewrite_case
 from tests.gateway.world import LAW
 
 ROWS = [
@@ -22,25 +22,25 @@ ROWS = [
 @pytest.mark.parametrize("row", ROWS)
 def test_each_in_each(row: tuple[str, ...]) -> None:
     for (source, name), (target, expected) in permutations(zip(WordCase, row, strict=True), 2):
-        rewriting = CaseRewriting(source, target)
+        rewriting = rewrite_case(source, target)
         assert rewriting(name) == expected
         assert rewriting(name) == expected  # from memory
 
 
 @pytest.mark.parametrize("name", ["", "line_1", "_id", "$ref", "my key", "é", "a__b", "Http_x"])
 def test_what_is_in_neither_case_stays(name: str) -> None:
-    assert CaseRewriting(WordCase.SNAKE, WordCase.CAMEL)(name) == name
-    assert CaseRewriting(WordCase.CAMEL, WordCase.SNAKE)(name) == name
+    assert rewrite_case(WordCase.SNAKE, WordCase.CAMEL)(name) == name
+    assert rewrite_case(WordCase.CAMEL, WordCase.SNAKE)(name) == name
 
 
 def test_what_is_in_the_other_case_is_refused_or_kept() -> None:
     with pytest.raises(ValueError, match=r"^expected snake case, found camel case$"):
-        CaseRewriting(WordCase.SNAKE, WordCase.CAMEL)("orderLine")
-    assert CaseRewriting(WordCase.SNAKE, WordCase.CAMEL, keep=True)("orderLine") == "orderLine"
+        rewrite_case(WordCase.SNAKE, WordCase.CAMEL)("orderLine")
+    assert rewrite_case(WordCase.SNAKE, WordCase.CAMEL, keep=True)("orderLine") == "orderLine"
 
 
 def test_the_memory_is_bounded() -> None:
-    rewriting = CaseRewriting(WordCase.SNAKE, WordCase.CAMEL)
+    rewriting = rewrite_case(WordCase.SNAKE, WordCase.CAMEL)
     before = case._known.cache_info().currsize
     assert rewriting("a_" + "b" * 63) == "aB" + "b" * 62  # longer than what is remembered
     assert case._known.cache_info().currsize == before
@@ -56,7 +56,7 @@ names = st.text(st.sampled_from("abAB1_-"), max_size=6)
 @given(names, st.sampled_from(WordCase), st.sampled_from(WordCase))
 def test_there_and_back(name: str, source: WordCase, target: WordCase) -> None:
     try:
-        there = CaseRewriting(source, target)(name)
+        there = rewrite_case(source, target)(name)
     except ValueError:
         return
-    assert CaseRewriting(target, source)(there) == name
+    assert rewrite_case(target, source)(there) == name

@@ -9,7 +9,8 @@ import pytest
 
 from gateway.base.mistakes import ConfigError
 from gateway.conversion.changes import python
-from gateway.conversion.changes.kept import KeptParameter
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.parameter_change import QUERY, parse_query
 from gateway.conversion.scalars import Type
 from gateway.conversion.version_step import VersionLink
 from gateway.rules.load import check, load_file
@@ -83,7 +84,12 @@ def test_unfit_keeps_or_refuses_values(unfit: str, keeps: bool) -> None:
     query = "query: [ affix: { field: id, older: { prefix: E } } ]"
     declared = link("changes:", f"unfit: {unfit}\n        {query}\n        changes:")
     assert declared.keeps_unfit is keeps
-    assert isinstance(declared.query[0], KeptParameter) is keeps
+    change, misfit = declared.query[0], parse_query("id=12")
+    if keeps:
+        assert change.up(misfit, QUERY) == misfit
+    else:
+        with pytest.raises(ConversionError):
+            change.up(misfit, QUERY)
 
 
 LOSSES = [

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from gateway.conversion.chain import BodyConversion
-from gateway.conversion.change import ELEMENT, Change, Elements, Inverse, Whole
-from gateway.conversion.changes.default import Default
-from gateway.conversion.changes.envelope import Envelope
-from gateway.conversion.changes.map import Map
-from gateway.conversion.changes.omit_null import OmitNull
-from gateway.conversion.changes.python import PythonChange
-from gateway.conversion.changes.type import Retype
+from gateway.conversion.change import ELEMENT, Change, elements, inverse, whole_body
+from gateway.conversion.changes.default import default
+from gateway.conversion.changes.envelope import envelope
+from gateway.conversion.changes.map import map_words
+from gateway.conversion.changes.omit_null import omit_null
+from gateway.conversion.changes.python import call_python
+from gateway.conversion.changes.type import retype
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import Number
 from gateway.conversion.formats import json_body, large_json
@@ -45,7 +45,7 @@ def given(body: bytes) -> list[Any]:
         seen.append(value)
         return value
 
-    assert converted(body, Whole(PythonChange((), BODY, look, look))) == body
+    assert converted(body, whole_body(call_python((), BODY, look, look))) == body
     return seen
 
 
@@ -85,7 +85,7 @@ def test_a_body_for_a_function_that_is_not_json_is_refused_as_such(text: str) ->
 
 
 def test_what_a_function_returns_is_bounded() -> None:
-    change = PythonChange((), ("a",), lambda _: 10**500, lambda value: value)
+    change = call_python((), ("a",), lambda _: 10**500, lambda value: value)
     with pytest.raises(ConversionError) as caught:
         converted(b'{"a":1}', change)
     assert "more than 400 digits" in caught.value.cause
@@ -103,27 +103,27 @@ def test_what_a_function_returns_is_bounded() -> None:
 def test_a_whole_body_may_be_any_json(
     function: Callable[[Any], Any], body: bytes, after: bytes
 ) -> None:
-    assert converted(body, Whole(PythonChange((), BODY, function, function))) == after
+    assert converted(body, whole_body(call_python((), BODY, function, function))) == after
 
 
 FIELD = ("k",)
-MAPPED = Map((), FIELD, {"x": Number("15"), "y": Number("-1.5")}, {Number("15"): "x"})
+MAPPED = map_words((), FIELD, {"x": Number("15"), "y": Number("-1.5")}, {Number("15"): "x"})
 ADDED: list[object] = [15, -1.5, 1e300, [1.5, 2], {"a": 1.5}]
 
 
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (Inverse(MAPPED), MAPPED),
-        (Retype((), FIELD, Type.NUMBER, Type.TEXT), MAPPED),
-        (Retype((), FIELD, Type.NUMBER, Type.TEXT), Inverse(OmitNull((), FIELD, 15))),
+        (inverse(MAPPED), MAPPED),
+        (retype((), FIELD, Type.NUMBER, Type.TEXT), MAPPED),
+        (retype((), FIELD, Type.NUMBER, Type.TEXT), inverse(omit_null((), FIELD, 15))),
         *(
-            (Default((), FIELD, value), Retype((), FIELD, Type.TEXT, Type.NUMBER))
+            (default((), FIELD, value), retype((), FIELD, Type.TEXT, Type.NUMBER))
             for value in ADDED[:3]
         ),
-        (Default((), FIELD, ADDED[3]), Elements((), FIELD, 1, Retype((), ELEMENT, *TYPES))),
-        (Default((), FIELD, ADDED[4]), Retype((), ("k", "a"), *TYPES)),
-        (Default((), FIELD, 15), MAPPED),
+        (default((), FIELD, ADDED[3]), elements((), FIELD, 1, retype((), ELEMENT, *TYPES))),
+        (default((), FIELD, ADDED[4]), retype((), ("k", "a"), *TYPES)),
+        (default((), FIELD, 15), MAPPED),
     ],
 )
 @pytest.mark.parametrize("body", [b'{"k":"15"}', b'{"k":"x"}', b"{}"])
@@ -150,21 +150,21 @@ def test_the_next_version_reads_a_number_that_a_change_has_made(
 
 def test_a_number_beyond_all_exponents_is_another_one() -> None:
     body = b'{"k":1e99999999999999999999}'
-    assert converted(body, Inverse(OmitNull((), FIELD, 15))) == body
+    assert converted(body, inverse(omit_null((), FIELD, 15))) == body
     with pytest.raises(ConversionError, match="a number that is not in the map"):
-        converted(body, Inverse(MAPPED))
+        converted(body, inverse(MAPPED))
 
 
 @pytest.mark.parametrize("number", ["1", "0", "-0", "1.50", "1e999"])
 def test_blanks_around_a_number_are_no_part_of_it(number: str) -> None:
-    change = Whole(Retype((), BODY, Type.NUMBER, Type.TEXT))
+    change = whole_body(retype((), BODY, Type.NUMBER, Type.TEXT))
     link = VersionLink(Version(1), Version(2), (change,))
     body = f" {number}\r\n".encode()
     assert (
         json_body.convert(body, BodyConversion((link,), Direction.DOWN))
         == b'"%b"' % number.encode()
     )
-    kept = Whole(Envelope((), BODY, ("data",)))
+    kept = whole_body(envelope((), BODY, ("data",)))
     link = VersionLink(Version(1), Version(2), (kept,))
     made = json_body.convert(body, BodyConversion((link,), Direction.DOWN))
     assert made == b'{"data":%b}' % number.encode()

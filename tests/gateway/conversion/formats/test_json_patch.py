@@ -7,13 +7,13 @@ import pytest
 
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import Change
-from gateway.conversion.changes.default import Default
-from gateway.conversion.changes.entries import Entries
-from gateway.conversion.changes.flatten import Flatten
-from gateway.conversion.changes.map import Map
-from gateway.conversion.changes.omit_null import OmitNull
-from gateway.conversion.changes.python import PythonChange
-from gateway.conversion.changes.wrap import Wrap
+from gateway.conversion.changes.default import default
+from gateway.conversion.changes.entries import list_entries
+from gateway.conversion.changes.flatten import flatten
+from gateway.conversion.changes.map import map_words
+from gateway.conversion.changes.omit_null import omit_null
+from gateway.conversion.changes.python import call_python
+from gateway.conversion.changes.wrap import wrap
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats.json_patch import convert_patch
 from gateway.conversion.version_step import Direction, VersionLink
@@ -126,7 +126,7 @@ def test_a_patch_that_has_no_equal_is_refused(body: str, message: str) -> None:
 @pytest.mark.parametrize("path", ["/fees/0/amount", "/fees/-", "/fees/0"])
 def test_a_place_in_a_list_that_is_a_map_there(path: str) -> None:
     """The change knows a list as a whole; what it lacks of one is not said of the patch."""
-    link = VersionLink(Version(1), Version(2), (Entries((), ("fees",), "name", "amount"),))
+    link = VersionLink(Version(1), Version(2), (list_entries((), ("fees",), "name", "amount"),))
     patch = json.dumps([{"op": "replace", "path": path, "value": 5}]).encode()
     with pytest.raises(ConversionError) as caught:
         convert_patch(patch, BodyConversion((link,), Direction.UP))
@@ -140,7 +140,7 @@ def listed(value: Any) -> Any:
 
 
 def test_a_place_whose_value_a_function_makes() -> None:
-    link = VersionLink(Version(1), Version(2), (PythonChange((), ("size",), str.upper, str),))
+    link = VersionLink(Version(1), Version(2), (call_python((), ("size",), str.upper, str),))
     patch = '[{"op":"replace","path":"/size","value":"xl"},{"op":"remove","path":"/size"}]'
     made = convert_patch(patch.encode(), BodyConversion((link.for_patch(),), Direction.UP))
     assert made.decode() == patch.replace("xl", "XL")
@@ -152,7 +152,7 @@ A = {"amount": "A"}
 @pytest.mark.parametrize("kind", ["add", "copy"])
 def test_a_new_element_that_would_be_a_part_of_one_is_refused(kind: str) -> None:
     """A place within `-` is one within an element that is not there (RFC 6901, section 4)."""
-    change = PythonChange((), ("phones",), listed, listed)
+    change = call_python((), ("phones",), listed, listed)
     link = VersionLink(Version(1), Version(2), (change,))
     patch = {"op": kind, "from": "/phones/0", "path": "/phones/-", "value": "1"}
     body, numbers = json.dumps([patch]).encode(), BodyConversion((link,), Direction.UP)
@@ -168,8 +168,8 @@ def test_a_new_element_that_would_be_a_part_of_one_is_refused(kind: str) -> None
 )
 def test_places_without_an_equal_are_refused(path: str, value: str, pointer: str) -> None:
     changes = (
-        PythonChange((), ("phones",), lambda _: [None, None], str),
-        PythonChange((), ("ones",), lambda ones: [{"a": one} for one in ones if one is None], str),
+        call_python((), ("phones",), lambda _: [None, None], str),
+        call_python((), ("ones",), lambda ones: [{"a": one} for one in ones if one is None], str),
     )
     link = VersionLink(Version(1), Version(2), changes)
     patch = json.dumps([{"op": "replace", "path": path, "value": value}]).encode()
@@ -185,43 +185,43 @@ LINES = (("lines",),)
     ("change", "direction", "given", "expected"),
     [
         (
-            Map(LINES, ("on",), {None: "none", True: "yes"}, {"none": None, "yes": True}),
+            map_words(LINES, ("on",), {None: "none", True: "yes"}, {"none": None, "yes": True}),
             Direction.DOWN,
             {"path": "/lines/3/on", "value": True},
             {"path": "/lines/3/on", "value": "yes"},
         ),
         (
-            OmitNull(LINES, ("note",)),
+            omit_null(LINES, ("note",)),
             Direction.DOWN,
             {"path": "/lines/3/note", "value": "x"},
             {"path": "/lines/3/note", "value": "x"},
         ),
         (
-            OmitNull(LINES, ("note",)),
+            omit_null(LINES, ("note",)),
             Direction.UP,
             {"path": "/lines/3/price", "value": 5},
             {"path": "/lines/3/price", "value": 5},
         ),
         (
-            Default(LINES, ("note",), None),
+            default(LINES, ("note",), None),
             Direction.UP,
             {"path": "/lines/3/price", "value": 5},
             {"path": "/lines/3/price", "value": 5},
         ),
         (
-            Wrap(LINES, ("tags",)),
+            wrap(LINES, ("tags",)),
             Direction.DOWN,
             {"path": "/lines/3/tags", "value": "red"},
             {"path": "/lines/3/tags", "value": ["red"]},
         ),
         (
-            Flatten(LINES, ("look",), "look_", empty=None),
+            flatten(LINES, ("look",), "look_", empty=None),
             Direction.UP,
             {"path": "/lines/3/price", "value": 5},
             {"path": "/lines/3/price", "value": 5},
         ),
         (
-            Flatten(LINES, ("look",), "look_", empty=None),
+            flatten(LINES, ("look",), "look_", empty=None),
             Direction.UP,
             {"path": "/lines/3/look_size", "value": 5},
             {"path": "/lines/3/look/size", "value": 5},

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversion.chain import BodyConversion
-from gateway.conversion.changes.rename import Rename
+from gateway.conversion.changes.rename import rename
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats import json_body, large_json, original_text
 from gateway.conversion.message import Message
@@ -186,10 +186,10 @@ def test_a_body_is_the_same_as_without_white_space(text: str, changes: str, larg
 
 
 # A conversion that opens an object, and changes nothing in it.
-LINK = VersionLink(Version(1), Version(2), (Rename((), ("no such",), ("neither",)),))
+LINK = VersionLink(Version(1), Version(2), (rename((), ("no such",), ("neither",)),))
 OPENED = BodyConversion((LINK,), Direction.UP)
 RENAMED = BodyConversion(
-    (VersionLink(Version(1), Version(2), (Rename((), ("c",), ("b",)),)),), Direction.UP
+    (VersionLink(Version(1), Version(2), (rename((), ("c",), ("b",)),)),), Direction.UP
 )
 
 # Keys that hide colons, quotes and themselves behind escapes, and values that look like members.

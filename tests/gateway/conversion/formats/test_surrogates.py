@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import Change
-from gateway.conversion.changes.python import PythonChange
-from gateway.conversion.changes.rename import Rename
+from gateway.conversion.changes.python import call_python
+from gateway.conversion.changes.rename import rename
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats import json_body
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
 
-RENAME = Rename((), ("a",), ("b",))
-SAME = PythonChange((), ("a",), lambda value: value, lambda value: value)
+RENAME = rename((), ("a",), ("b",))
+SAME = call_python((), ("a",), lambda value: value, lambda value: value)
 
 
 def converted(body: bytes, change: Change = RENAME, direction: Direction = Direction.DOWN) -> bytes:

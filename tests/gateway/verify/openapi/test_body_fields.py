@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.conversion.changes.rename import Rename
+from gateway.conversion.changes.rename import rename
 from gateway.conversion.field_path import parse_path
 from gateway.conversion.schema import Schema
 from gateway.verify.openapi.body_fields import BodyFields, Presence, generalized
@@ -93,7 +93,7 @@ def test_an_array_of_itself_ends() -> None:
 
 def test_a_moved_field_has_all_that_is_in_it() -> None:
     fields = BodyFields(TREE)
-    fields.apply(Rename((), ("inner", "kids"), ("children",)), "", upwards=True)
+    fields.apply(rename((), ("inner", "kids"), ("children",)), "", upwards=True)
     for path, expected in (
         ("children[].name", F),
         ("inner.kids[].name", D),

@@ -1,0 +1,56 @@
+"""Sort: the order of a list by a sign, or by a word in a second parameter."""
+
+import pytest
+
+from gateway.conversion.changes.sort import SortWords
+
+WORDS = SortWords("sort", "order", "up", "down")
+
+
+@pytest.mark.parametrize(
+    ("sign", "word"),
+    [
+        ("-date", {"sort": "date", "order": "down"}),
+        ("date", {"sort": "date", "order": "up"}),
+        ("-date,name", {"sort": "date,name", "order": "down,up"}),
+        ("-a,-b", {"sort": "a,b", "order": "down"}),
+    ],
+)
+def test_a_sign_is_a_word_in_the_other_version(sign: str, word: dict[str, str]) -> None:
+    assert WORDS.from_signs({"sort": sign}) == word
+    assert WORDS.to_signs(word) == {"sort": sign}
+
+
+def test_an_order_without_a_word_is_ascending() -> None:
+    assert WORDS.to_signs({"sort": "a,b"}) == {"sort": "a,b"}
+
+
+@pytest.mark.parametrize(
+    ("default", "sign", "word"),
+    [
+        ("id", "-id", {"order": "down"}),
+        ("id", "id", {"order": "up"}),
+        ("id", "-a,id", {"sort": "a,id", "order": "down,up"}),
+        ("", "-", {"order": "down"}),
+    ],
+)
+def test_a_word_alone_is_of_the_default_field(
+    default: str, sign: str, word: dict[str, str]
+) -> None:
+    words = WORDS._replace(default=default)
+    assert words.to_signs(word) == {"sort": sign}
+    assert words.from_signs({"sort": sign}) == word
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ({"order": "up"}, "'sort' is absent, which it belongs to"),
+        ({"sort": "a", "order": "asc"}, "expected up or down"),
+        ({"sort": "a", "order": "up,down"}, "'order' has another number of words"),
+        ({"sort": "-a"}, "a field in 'sort' begins with a sign"),
+    ],
+)
+def test_an_order_that_does_not_fit_is_refused(word: dict[str, str], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        WORDS.to_signs(word)
