@@ -1,12 +1,14 @@
-"""Reloader: a changed gateway.yaml takes effect, or is reported and the former rules stay."""
+"""Reloader: loads a changed gateway.yaml, or reports its mistakes and keeps the former one."""
 
 import asyncio
 import gc
 import os
+import threading
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from functools import partial
+from math import inf
 from operator import attrgetter
 from pathlib import Path
 
@@ -25,7 +27,8 @@ _MAX_LOOKS = 100
 _GONE_LOOKS = 10
 # Seconds to load a configuration before it is rejected: a module that it names may hang.
 _LONGEST_LOAD = 120.0
-# Seconds until a check of the file is reported: its disk or network file system hangs.
+# Seconds until a check of the file is reported, within as many more: its disk or network file
+# system hangs.
 _LONGEST_LOOK = 10.0
 
 _Stamp = tuple[int, int, int] | None
@@ -42,11 +45,12 @@ class Reloader:
 
     The file is checked at an interval: unlike notifications, that finds an edit in place, an atomic
     rename, a symlink to another file (as in mounted volumes) and changes on a network file system.
-    A check is one `stat` in a thread, since a network file system may not answer for long.
+    A thread does that, since a network file system may not answer for long. It wakes the event loop
+    for a change only.
 
     Args:
         environment: the variables that it may use.
-        interval: between two looks, in seconds; None does not look.
+        interval: the seconds between two checks; None does not check the file.
         content: what to load in place of the file.
 
     Attributes:
@@ -72,9 +76,12 @@ class Reloader:
         self.folder = path.absolute().parent
         self.environment = environment
         self._interval = interval
-        self._requested = asyncio.Event()
         self._given = content
         self._unread = self._again = False
+        self._requested, self._handled = threading.Event(), threading.Event()
+        self._due = asyncio.Event()  # the file, or the given content, is to be loaded
+        self._watcher: threading.Thread | None = None
+        self._check_began = inf  # of a check under way, in monotonic seconds
         self._uncollected = 0
         self._collect_after = _RELOADS_A_COLLECTION + os.getpid() % _RELOADS_A_COLLECTION
         self._seen = self._stamp()
@@ -92,7 +99,10 @@ class Reloader:
     def reload(self, content: bytes | None = None) -> None:
         """Reload the file, changed or not, or load this content in its place."""
         self._given = content
-        self._requested.set()
+        if content is None:
+            self._requested.set()
+        else:
+            self._due.set()
 
     async def changes(self) -> AsyncIterator[Snapshot]:
         """Yield each new configuration; mistakes in the file are logged."""
@@ -159,43 +169,60 @@ class Reloader:
             log.event("config_rejected", "error", issue=issue)
 
     async def _wait(self) -> None:
-        while True:
+        """Wait until the file, or the given content, is to be loaded."""
+        if self._interval is not None and self._watcher is None:
+            call = partial(self._watch, self._interval, asyncio.get_running_loop())
+            self._watcher = threading.Thread(target=call, daemon=True)
+            self._watcher.start()
+        self._handled.set()
+        longest = None if self._watcher is None else _LONGEST_LOOK
+        while not self._due.is_set():
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._interval):
-                    await self._requested.wait()
-            asked = self._requested.is_set()
-            stamp = await self._look() if self._given is None else self._seen
-            self._again = not asked and stamp == self._seen
-            if self._again and not self._unread:  # a short failure of the disk is no change
-                continue
-            if self._given is None:
-                self._seen = await self._settled(stamp)
-            self._requested.clear()
-            return
+                async with asyncio.timeout(longest):
+                    await self._due.wait()
+            if time.monotonic() - self._check_began >= _LONGEST_LOOK:
+                self._report_hanging()
+                await self._due.wait()
+        self._due.clear()
 
-    async def _settled(self, stamp: _Stamp) -> _Stamp:
+    def _report_hanging(self) -> None:
+        reason = (
+            f"does not answer for {_LONGEST_LOOK:g} s, as a network file system that hangs;"
+            " it is read again once it does"
+        )
+        self._again, self._unread = False, True
+        self._reject(b"", ConfigError(str(self._path), [Issue(0, 0, "", reason)]))
+
+    def _watch(self, interval: float, loop: asyncio.AbstractEventLoop) -> None:
+        """Check the file as long as the event loop runs; called in a thread."""
+        while not loop.is_closed():
+            asked = self._requested.wait(interval)
+            stamp = self._check()
+            again = not asked and stamp == self._seen
+            if again and not self._unread:  # a short failure of the disk is no change
+                continue
+            self._again, self._seen = again, self._settled(stamp)
+            self._requested.clear()
+            self._handled.clear()
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._due.set)
+            while not self._handled.wait(1.0) and not loop.is_closed():
+                pass
+
+    def _settled(self, stamp: _Stamp) -> _Stamp:
         for look in range(1, _MAX_LOOKS + 1):
-            await asyncio.sleep(_SETTLED)
-            before, stamp = stamp, await self._look()
+            time.sleep(_SETTLED)
+            before, stamp = stamp, self._check()
             if stamp == before and (stamp is not None or look >= _GONE_LOOKS):
                 break
         return stamp
 
-    async def _look(self) -> _Stamp:
-        look = asyncio.create_task(in_daemon_thread(self._stamp))
+    def _check(self) -> _Stamp:
+        self._check_began = time.monotonic()
         try:
-            async with asyncio.timeout(_LONGEST_LOOK):
-                return await asyncio.shield(look)
-        except TimeoutError:
-            reason = (
-                f"does not answer for {_LONGEST_LOOK:g} s, as a network file system that hangs;"
-                " it is read again once it does"
-            )
-            self._again, self._unread = False, True
-            self._reject(b"", ConfigError(str(self._path), [Issue(0, 0, "", reason)]))
-            return await look
+            return self._stamp()
         finally:
-            look.cancel()
+            self._check_began = inf
 
     def _stamp(self) -> _Stamp:
         try:
