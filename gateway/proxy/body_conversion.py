@@ -153,7 +153,8 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
         FaultError: the body cannot be converted completely, or there is no room to convert it; no
             part of it may be sent.
     """
-    body_format, codings, encoding = described(response.fields, media_types)
+    kind = described(response.fields, media_types)
+    body_format, codings, encoding = kind
     is_json, maybe, unfit = body_format is _JSON, body_format in MAYBE_JSON, ""
     if body_format is BodyFormat.OTHER:
         return None, False
@@ -165,8 +166,8 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
     known = not applied or content_coding.known(applied)
     if not known:
         if not (is_json or unfit) and (maybe or body_format in STREAMS):
-            return None, False  # nobody can tell whether a change names any of it
-        codings, applied = [], []  # a name of no coding, such as UTF-8, changes no byte
+            return None, False  # it is unknown whether a change names any of it
+        kind, applied = (body_format, [], encoding), []  # a name like UTF-8 is no coding
     if not (is_json or unfit) and body_format in STREAMS:
         if applied:
             response = _DecodedResponse(response, applied, partial(failed, response))
@@ -179,7 +180,7 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
     raw: BytesIO | None = None
     if search is not None and applied:
         response = _DecodedResponse(response, applied, partial(failed, response), room.limit)
-        raw, codings = response.raw, []
+        raw, kind = response.raw, (body_format, [], encoding)
     if search is None or begun or conversion.needs_message or _is_sized(response):
         body = await response.read()
     else:
@@ -204,10 +205,47 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
         if isinstance(search, TextSearch) and not search.json:
             _give_back(response, body, room)
             return None, False
-    came = body if raw is None else raw.getvalue()
+    given = body, kind, conversion, room, message
+    made = await _converted_whole(response, *given, known=known)
+    if isinstance(made, AsyncIterator):
+        return made, True
+    if made is None:  # the fields and the query are converted separately
+        made, more = body, more or conversion.needs_message
+    if not more:
+        if made is not body:
+            return made, True
+        return body if raw is None else raw.getvalue(), False
+    if made is body:
+        _give_back(response, body, room)
+        return None, False
+    return _followed(response, made), True
+
+
+async def _converted_whole(
+    response: UpstreamHead,
+    body: bytes,
+    kind: BodyKind,
+    conversion: BodyConversion,
+    room: ConversionShare,
+    message: Message | None,
+    *,
+    known: bool,
+) -> bytes | AsyncIterator[bytes] | None:
+    """Return the body of a response converted: the same object if nothing alters it.
+
+    JSON of several documents is returned as an iterator. None is returned for a text that no change
+    names, as it is not JSON.
+
+    Args:
+        known: whether the content codings of the body are known.
+
+    Raises:
+        FaultError: the body cannot be converted completely.
+    """
+    body_format, codings, encoding = kind
     if not body:
-        made = _converted_nothing(response, conversion, message)
-        return (made, True) if made else (came, False)
+        return _converted_nothing(response, conversion, message) or body
+    is_json = body_format is _JSON
     convert = json_body.convert if is_json else _converter(body_format, room)
     assert convert is not None  # as it is of no other format
     if encoding is not None:
@@ -221,29 +259,23 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
         if len(converted) > _NO_TURN:
             await _hold_made(converted, room)
     except content_coding.ContentCodingError as error:
-        if not maybe:
+        if body_format not in MAYBE_JSON:
             raise failed(response, error) from None
-        converted = body
+        return body
     except ConversionError as error:
         text = body
         if isinstance(error, json_body.NotJsonError) and is_json:
             if codings:
+                applied = content_coding.codings(codings)
                 text = await asyncio.to_thread(content_coding.decode, body, applied, room.limit)
             with suppress(FaultError):
-                series = _series(response, text, conversion, room, message, more=False)
-                return await series, True
+                return await _series(response, text, conversion, room, message, more=False)
         if not isinstance(error, json_body.NotJsonError) or (
-            not maybe and known and _MAY_HAVE_FIELDS.match(text)
+            body_format not in MAYBE_JSON and known and _MAY_HAVE_FIELDS.match(text)
         ):
             raise failed(response, error, error.cause) from None
-        converted = body  # a text that no change names
-        more = more or conversion.needs_message  # what surrounds it is converted apart
-    if not more:
-        return (came, False) if converted is body else (converted, True)
-    if converted is body:
-        _give_back(response, body, room)
-        return None, False
-    return _followed(response, converted), True
+        return None
+    return converted
 
 
 def _give_back(response: UpstreamHead, body: bytes, room: ConversionShare) -> None:

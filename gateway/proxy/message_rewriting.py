@@ -249,8 +249,9 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
     fields, watched = filtered(response.fields, actions)
     kept = fields
     if converting is not None:
-        if conversion and not (converting.goes_beyond_bodies or bodiless(method, status)):
-            types = plan.endpoint.media_types  # most responses
+        bare = method == "HEAD" or status in (204, 304)  # `bodiless` without a call
+        if conversion and not (converting.goes_beyond_bodies or bare):  # most responses
+            types = plan.endpoint.media_types
             body, altered = await _convert_response_body(response, conversion, room, None, types)
         else:
             context = LiveContext(method, exchange, plan)

@@ -371,8 +371,8 @@ class Recorder:
         observed: list[Exchange] = []
         for exchange in ended:
             try:
-                write(request_line(exchange, time_text))
                 self.record(exchange)
+                write(request_line(exchange, time_text))
             except Exception:  # the response is sent even if it cannot be recorded
                 _log.exception("request %s could not be recorded", exchange.request_id)
             else:

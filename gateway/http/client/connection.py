@@ -279,8 +279,7 @@ class ClientConnection(RequestHandler):
         self._messages.append((message, content))
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
-        self._state = _ASKED
-        self._deadline.clear()
+        self._state = _ASKED  # the deadline may pass; see `_too_slow`
 
     def _bytes_came(self, data: bytes) -> None:
         if self._state is _TUNNEL or self._upgraded:
@@ -456,7 +455,6 @@ class ClientConnection(RequestHandler):
             self._waiter.set_result(None)
         if self._state in BETWEEN:
             self._state = _REQUEST[self._state]
-            self._deadline.clear()
         if len(self._messages) > 1 and not self._buffer_paused:
             self._pause_reading_for_buffer()  # further requests wait in the kernel
 
@@ -490,6 +488,10 @@ class ClientConnection(RequestHandler):
     # Timeouts, and the end of the connection.
 
     def _too_slow(self) -> None:
+        """Handle a deadline that passes.
+
+        That of a former state can pass while a request is answered, and has no effect then.
+        """
         if ClientState.HEAD < self._state < ClientState.TUNNEL:
             self._look_for_client()
         elif self._state is ClientState.HEAD:

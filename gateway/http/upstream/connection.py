@@ -516,6 +516,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         if not self._reading.active and (costly or self._reading.rest):
             self._reading.feed(data)
             return
+        begun = response.head
         try:
             if self._state < _BEGUN:  # perhaps behind empty lines
                 self._is_1_1 = data.startswith(b"HTTP/1.1 ")
@@ -530,7 +531,10 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         else:
             if response.complete:
                 self._finish()
-            elif not response.head or response.trailers:
+                return
+            if response.head and not begun:
+                self.deadline.clear()
+            if not response.head or response.trailers:
                 self._head_size += len(data)
                 if self._head_size >= MAX_HEAD:
                     what = "trailer section" if response.head else "response head"
@@ -611,7 +615,6 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         if keep_alive is not None:
             self.may_rest = jittered(granted(keep_alive))
         self._lines = response.trailers
-        self.deadline.clear()
         if parser.should_keep_alive():
             self._state = _FINAL_HEAD.get(self._state) or _FINAL_HEAD[self._state]
         elif coding or response.sized:
