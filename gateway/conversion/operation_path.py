@@ -92,25 +92,14 @@ def find_operation_path(
     substitute: Substitute | None = None
     for version_step in request.version_steps:
         before, added = lines, []
-        found = None
-        if version_step.table is not None:
-            found = _about(version_step.table, about or (method,), asked(version), lines)
-        target = None if found is None else found.operation.side(newer=upwards)
-        if version_step.lacked is not None and (found is None or target is not None):
-            foreign = _foreign(
-                version_step.lacked, version_step.target, method, asked, lines, found, target
-            )
-            if foreign is not None:
-                substitute = _of_another_version(
-                    foreign, version_step, asked(version), lines, found
-                )
-                break
-        if found is None:
+        found, target, substitute = _found(
+            version_step, about or (method,), method, asked, lines, newer=upwards
+        )
+        if substitute is not None:
+            break
+        if found is None or target is None:
             choice, after = version_step.choice(None, method), method
         else:
-            if target is None:
-                substitute = _lacking(version_step, found, asked(version), lines)
-                break
             lines = found.rest
             if about and target.method is not None:
                 choice, after, meant = version_step.choice(None, method), method, target.method
@@ -148,6 +137,37 @@ def find_operation_path(
         tuple(query_steps),
         meant,
     )
+
+
+def _found(
+    version_step: VersionStep,
+    methods: Iterable[str],
+    method: str,
+    asked: Callable[[Version], str],
+    lines: ParameterLines,
+    *,
+    newer: bool,
+) -> tuple[FoundOperation | None, OperationPattern | None, Substitute | None]:
+    """Return the operation of a request, its side in the next version, and what answers instead.
+
+    Args:
+        methods: The methods that the operation may have.
+        newer: Whether the next version is the newer one.
+    """
+    path, found, target = asked(version_step.source), None, None
+    if version_step.table is not None:
+        found = _about(version_step.table, methods, path, lines)
+    if found is not None:
+        target = found.operation.side(newer=newer)
+    if version_step.lacked is not None and (found is None or target is not None):
+        to = version_step.target
+        foreign = _foreign(version_step.lacked, to, method, asked, lines, found, target)
+        if foreign is not None:
+            substitute = _of_another_version(foreign, version_step, path, lines, found)
+            return found, target, substitute
+    if found is not None and target is None:
+        return found, None, _lacking(version_step, found, path, lines)
+    return found, target, None
 
 
 def _sent(version_steps: Sequence[QueryStep], place: ErrorPlace) -> ErrorPlace:

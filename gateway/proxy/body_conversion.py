@@ -80,10 +80,7 @@ async def convert_request_body(  # noqa: C901  # one walk in one frame, for spee
     None is returned for a body that stays as it is, since it is none that a change can name.
 
     Args:
-        body: the body.
         kind: its format, and the values of Content-Encoding; see `described`.
-        conversion: the conversion.
-        room: the room for the body.
         message: the message, which is converted as well where the conversion needs it; else None.
 
     Raises:
@@ -135,16 +132,12 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
 ) -> tuple[bytes | AsyncIterator[bytes] | None, bool]:
     """Return the body of a response converted to the client's version; see `convert_request_body`.
 
-    The second value is False if the body is unaltered and still has its content coding. A stream of
-    documents, or JSON of several documents, is returned as an iterator that converts each document
-    when it arrives, and raises FaultError for one that cannot be converted. None is returned for
-    a body that is not read and passes as it is. What is no JSON by its media type, or has no object
-    and no array, passes: no change names any of it, and the service has acted already.
+    The second value is False if the body is unaltered and still has its content coding. Several
+    documents are returned as an iterator that converts each document when it arrives, and raises
+    FaultError for one that cannot be converted. None is returned for a body that is not read and
+    passes. A body without an object or an array passes, as no change names any of it.
 
     Args:
-        response: the response.
-        conversion: the conversion.
-        room: the room for the body.
         message: the message, which is converted as well where the conversion needs it; else None.
         media_types: how media types are read; see `Endpoint.media_types`.
         begun: whether the client has the head of the response.
@@ -153,21 +146,12 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
         FaultError: the body cannot be converted completely, or there is no room to convert it; no
             part of it may be sent.
     """
-    kind = described(response.fields, media_types)
-    body_format, codings, encoding = kind
-    is_json, maybe, unfit = body_format is _JSON, body_format in MAYBE_JSON, ""
-    if body_format is BodyFormat.OTHER:
+    found = _kind_of(response, media_types)
+    if found is None:
         return None, False
-    if response.status == 206:
-        if maybe:
-            return None, False
-        unfit = "a part of a representation cannot be converted"
-    applied = content_coding.codings(codings) if codings else []
-    known = not applied or content_coding.known(applied)
-    if not known:
-        if not (is_json or unfit) and (maybe or body_format in STREAMS):
-            return None, False  # it is unknown whether a change names any of it
-        kind, applied = (body_format, [], encoding), []  # a name like UTF-8 is no coding
+    kind, applied, known, unfit = found
+    body_format, _, encoding = kind
+    is_json, maybe = body_format is _JSON, body_format in MAYBE_JSON
     if not (is_json or unfit) and body_format in STREAMS:
         if applied:
             response = _DecodedResponse(response, applied, partial(failed, response))
@@ -205,20 +189,45 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
         if isinstance(search, TextSearch) and not search.json:
             _give_back(response, body, room)
             return None, False
-    given = body, kind, conversion, room, message
-    made = await _converted_whole(response, *given, known=known)
+    made = await _converted_whole(response, body, kind, conversion, room, message, known=known)
     if isinstance(made, AsyncIterator):
         return made, True
     if made is None:  # the fields and the query are converted separately
         made, more = body, more or conversion.needs_message
     if not more:
-        if made is not body:
-            return made, True
-        return body if raw is None else raw.getvalue(), False
+        unaltered = body if raw is None else raw.getvalue()
+        return (unaltered, False) if made is body else (made, True)
     if made is body:
         _give_back(response, body, room)
         return None, False
     return _followed(response, made), True
+
+
+def _kind_of(
+    response: UpstreamHead, media_types: Mapping[str, str]
+) -> tuple[BodyKind, list[str], bool, str] | None:
+    """Return what the fields of a response state of its body; None if it passes as it is.
+
+    That is its kind, its content codings, whether they are known, and why a body of the response
+    cannot be converted; empty if it can.
+    """
+    kind = described(response.fields, media_types)
+    body_format, codings, encoding = kind
+    maybe, unfit = body_format in MAYBE_JSON, ""
+    if body_format is BodyFormat.OTHER:
+        return None
+    if response.status == 206:
+        if maybe:
+            return None
+        unfit = "a part of a representation cannot be converted"
+    if not codings:
+        return kind, [], True, unfit
+    applied = content_coding.codings(codings)
+    if content_coding.known(applied):
+        return kind, applied, True, unfit
+    if not (body_format is _JSON or unfit) and (maybe or body_format in STREAMS):
+        return None  # it is unknown whether a change names any of it
+    return (body_format, [], encoding), [], False, unfit  # a name like UTF-8 is no coding
 
 
 async def _converted_whole(

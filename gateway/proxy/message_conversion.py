@@ -231,13 +231,8 @@ async def convert_request(
     And the message that has its query, where that was converted together with the body; else None.
 
     Args:
-        context: the request to which the body belongs.
-        converting: the conversion of the request.
-        fields: its header fields.
-        kind: what they say of its body; see `described`.
-        body: its body, in pieces or whole; None for no body.
-        conversion: the conversion of the body.
-        room: the room for the body.
+        kind: what the header fields state of the body; see `described`.
+        body: the body, in pieces or whole; None for no body.
 
     Raises:
         FaultError: the request does not fit its version, or there is no room to convert it.
@@ -316,13 +311,8 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
     that are about its bytes hold.
 
     Args:
-        context: the request to which the body belongs.
-        converting: the conversion of the answer.
-        fields: the header fields of the answer.
         conversion: the conversion of the body; None for one that is not converted.
-        response: the answer of the service.
-        answered: the status of the answer to the client.
-        room: the room for the body.
+        answered: the status of the response to the client.
 
     Raises:
         FaultError: the answer cannot be converted completely; no part of it may be sent.
