@@ -190,10 +190,10 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
             _give_back(response, body, room)
             return None, False
     made = await _converted_whole(response, body, kind, conversion, room, message, known=known)
-    if isinstance(made, AsyncIterator):
-        return made, True
     if made is None:  # the fields and the query are converted separately
         made, more = body, more or conversion.needs_message
+    elif not isinstance(made, bytes):
+        return made, True
     if not more:
         unaltered = body if raw is None else raw.getvalue()
         return (unaltered, False) if made is body else (made, True)

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from email.utils import formatdate
 from functools import lru_cache
 from time import time
-from typing import Final, NamedTuple
+from typing import Final
 
 from aiohttp.http import HttpVersion11
 
@@ -235,7 +235,8 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
     """
     status, route, method = response.status, plan.route, exchange.method
     converting, actions = (plan.operation_path or route).response, route.passed
-    found, answered, altered = _UNCONVERTED, status, False
+    answered, altered = status, False
+    conversion, represented, declared, tag_key = _UNCONVERTED
     body: bytes | AsyncIterator[bytes] | None = None
     if converting is not None:
         if status == 404 and plan.operation_path is not None:
@@ -243,9 +244,8 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
         if converting.changes_status:
             answered = converting.status(method, status)
         found = _response_conversion(converting, plan, method, response)
-        represented, tagged = found.represented is not None, found.tag_key is not None
-        actions = _response_filter(route.overrules, represented, tagged)
-    conversion = found.body
+        conversion, represented, declared, tag_key = found
+        actions = _response_filter(route.overrules, represented is not None, tag_key is not None)
     fields, watched = filtered(response.fields, actions)
     kept = fields
     if converting is not None:
@@ -258,7 +258,7 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
             fields, body, altered = await convert_response(
                 context, converting, fields, conversion, response, answered, room
             )
-            altered = altered or (conversion is None and found.represented is not None)
+            altered = altered or (conversion is None and represented is not None)
         if altered and not _OF_UNALTERED.isdisjoint(watched):
             remaining = headers.end_to_end(fields, _OF_UNALTERED)
             kept = remaining if fields is kept else kept
@@ -280,15 +280,20 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
     if called is not None and not 300 <= answered <= 399:
         headers.retype(fields, called)
     fields.append(_VIA)
-    vary = plan.endpoint.vary
-    if plan.endpoint.client_vary:
-        vary = plan.endpoint.vary_of(route.version)
+    endpoint = plan.endpoint
+    vary = endpoint.vary_of(route.version) if endpoint.client_vary else endpoint.vary
     if converting is not None:
-        if found.tag_key is not None and b"etag" in watched:
-            fields = _tagged(exchange, found, fields, status)
+        if tag_key is not None and b"etag" in watched:
+            weak = declared is not None and declared.varies
+            fields = _tagged(exchange, tag_key, fields, status, weak=weak)
         if conversion is not None and method in SAFE:
             fields.append(_NO_RANGES)
-        if exchange.snapshot.compress and _varies_by_coding(found, method, status, fields, body):
+        # A 304 has the Vary of the response that it stands for (RFC 9110, section 15.4.5), of which
+        # it does not tell the media type. An empty body is the same in every coding.
+        if exchange.snapshot.compress and (
+            (conversion and (body != b"" if type(body) is bytes else _takes(method, fields, body)))
+            or (tag_key and status == 304 and declared)
+        ):
             vary = (*vary, "Accept-Encoding")
     fields = with_common_headers(exchange, fields, watched, vary)
     if exchange.fields:
@@ -301,28 +306,23 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
     return answered, fields, body, altered
 
 
-class _ResponseConversion(NamedTuple):
-    """How a response is converted.
+_ResponseConversion = tuple[
+    BodyConversion | None, BodyConversion | None, BodyConversion | None, bytes | None
+]
 
-    Attributes:
-        body: the conversion of its body; None if the body passes.
-        represented: that of the body which its fields describe: for a 304, of the 200.
-        declared: that of its status, or of the 200 whose tag it has, whatever its media type.
-        tag_key: the key of its entity tag; None if the tag passes or is dropped.
-    """
-
-    body: BodyConversion | None
-    represented: BodyConversion | None
-    declared: BodyConversion | None
-    tag_key: bytes | None
-
-
-_UNCONVERTED: Final = _ResponseConversion(None, None, None, None)
+_UNCONVERTED: _ResponseConversion = (None, None, None, None)
 
 
 def _response_conversion(
     converting: Conversion, plan: Plan, method: str, response: UpstreamHead
 ) -> _ResponseConversion:
+    """Return how a response is converted.
+
+    Returns:
+        The conversion of its body, None if the body passes; that of the body which its fields
+        describe, for a 304 of the 200; that of its status, or of the 200 whose tag it has, whatever
+        its media type; and the key of its entity tag, None if the tag passes or is dropped.
+    """
     status, types = response.status, plan.endpoint.media_types
     body = declared = converting.parts[method, status].body
     if (types or status >= 400) and passes(response.fields, types, status):
@@ -334,24 +334,7 @@ def _response_conversion(
         tag_key, declared = plan.route.tag_key, converting.parts[method, 200].body
         if status == 304:
             represented = body or declared
-    return _ResponseConversion(body, represented, declared, tag_key)
-
-
-def _varies_by_coding(
-    found: _ResponseConversion,
-    method: str,
-    status: int,
-    fields: HeaderFields,
-    body: bytes | AsyncIterator[bytes] | None,
-) -> bool:
-    """Return whether the response depends on Accept-Encoding.
-
-    A 304 has the Vary of the response that it stands for (RFC 9110, section 15.4.5), of which it
-    does not tell the media type. An empty body is the same in every coding.
-    """
-    if found.body is not None:
-        return body != b"" if type(body) is bytes else _takes(method, fields, body)
-    return status == 304 and found.tag_key is not None and found.declared is not None
+    return body, represented, declared, tag_key
 
 
 def with_common_headers(
@@ -429,12 +412,10 @@ def _response_filter(overruled: frozenset[bytes], converted: bool, tagged: bool)
 
 
 def _tagged(
-    exchange: Exchange, found: _ResponseConversion, fields: HeaderFields, status: int
+    exchange: Exchange, key: bytes, fields: HeaderFields, status: int, *, weak: bool
 ) -> HeaderFields:
     """Return the fields of a response with the tag for the client; a malformed tag is left out."""
-    key, coding = found.tag_key, coding_of(exchange)
-    assert key is not None
-    weak = found.declared is not None and found.declared.varies
+    coding = coding_of(exchange)
     kept: HeaderFields = []
     for line in fields:
         if len(line[0]) == _ETAG_LENGTH and line[0].lower() == b"etag":
