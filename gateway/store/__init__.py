@@ -1,7 +1,7 @@
-"""Store: where counts, history, overrides, cutovers and the audit log outlive a restart.
+"""The store: counts, history, overrides, cutovers and the audit log, which outlive a restart.
 
-A lone gateway (`local`) has its counts in memory, and writes what changed to an SQLite file if
-`state` names one. Of a fleet (`fleet`), each replica hands in what it counted to PostgreSQL, and
-the one that holds the leader's lease (`leader`) adds it up. Both use the same tables, decide by
-`gateway.rollout`, and look the same to operators: see `State`. No request waits for a store.
+A single gateway (`local`) has its counts in memory, and writes changes to an SQLite file if `state`
+names one. In a fleet (`fleet`), each replica writes its counts to PostgreSQL, and the replica with
+the leader's lease (`leader`) adds them up. Both use the same tables, decide by `gateway.rollout`,
+and have the same interface, `State`. No request waits for a store.
 """

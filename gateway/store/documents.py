@@ -1,7 +1,6 @@
 """Documents of a fleet: JSON values by name, changed by one transaction at a time.
 
-A transaction that changes them begins with a lock, and reads the documents that the one before it
-has written. Its changes are written with its commit, or not at all.
+A transaction that changes documents first takes a lock and reads them.
 """
 
 from collections.abc import Mapping
@@ -17,13 +16,13 @@ from gateway.store.replicas import DEPUTY
 from gateway.store.tables import documents, encoded, write_audit
 
 REVISION_NAME = "revision"
-"""The document with the number of the last change of the overrides."""
+"""The name of the document with the number of the last change of the overrides."""
 EVIDENCE = "evidence"
-"""The document with the evidence of all cutovers."""
+"""The name of the document with the evidence of all cutovers."""
 RESETS = "shadow_resets"
-"""The document with the number of deletions of the counts of each shadow."""
+"""The name of the document that counts, for each shadow, how often its counts were deleted."""
 SHARED = (OVERRIDES, CUTOVERS, EVIDENCE, RESETS, DEPUTY, REVISION_NAME)
-"""The documents that every replica reads with each heartbeat."""
+"""The documents that each replica reads with every heartbeat."""
 
 
 def select_shared() -> sa.Select[tuple[str, str]]:
@@ -52,13 +51,13 @@ async def lock(connection: PostgresConnection) -> None:
 
 
 async def open_draft(connection: PostgresConnection, now: float) -> Draft:
-    """Return a draft of the shared documents, which no other transaction changes from now on."""
+    """Lock the shared documents, and return a draft of them."""
     await lock(connection)
     return Draft(await read_shared(connection), now)
 
 
 async def write_draft(connection: PostgresConnection, draft: Draft) -> None:
-    """Write a draft, and notify other replicas if overrides changed."""
+    """Write a draft, and notify the other replicas if overrides changed."""
     if OVERRIDES in draft.changed:
         draft.put(REVISION_NAME, revision_of(draft.documents) + 1)
         await connection.execute(sa.text(NOTIFY))
@@ -86,5 +85,5 @@ async def write_document(connection: PostgresConnection, name: str, document: ob
 
 
 async def restart_counting(connection: PostgresConnection, now: float) -> None:
-    """Note that some of the counts before now are missing."""
+    """Record that counts before this time are incomplete."""
     await write_document(connection, "since", now)

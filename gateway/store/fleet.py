@@ -1,9 +1,9 @@
-"""FleetState: the state of a replica, which shares it with others in PostgreSQL.
+"""The state of a replica that shares it with other replicas in PostgreSQL.
 
-Each start of a replica has an id of its own. Once a second, a heartbeat reports the replica, hands
-in a batch of its counts, and reads the overrides; a notification brings the next one forward. No
-request waits for it: what cannot be handed in stays in the outbox, and the overrides that were read
-last stay in force.
+Each start of a replica has its own id. A heartbeat every second reports the replica, writes a batch
+of its counts, and reads the overrides. A notification of a change triggers the next heartbeat at
+once. No request waits for it: unwritten counts stay in the outbox, and the last overrides stay in
+force.
 """
 
 import asyncio
@@ -100,9 +100,9 @@ from gateway.store.tables import batches, documents, leases, replicas
 from gateway.usage.delta import Delta
 from gateway.usage.history import HistoryQuery, HistoryView, whole_history
 
-# Seconds between two heartbeats, two attempts to listen, and two rounds while batches wait.
+# Seconds between heartbeats, between attempts to listen, and between rounds while batches wait.
 _INTERVAL, _LISTEN_AGAIN, _CATCH_UP = 1.0, 5.0, 0.05
-# Times of counts are corrected if the clock was off by more seconds.
+# If the clock was wrong by more than these seconds, the times of counts are corrected.
 _TOLERATED = 1.0
 # The documents in the local cache.
 _CACHED = (OVERRIDES, CUTOVERS, REVISION_NAME)
@@ -128,15 +128,15 @@ async def send_heartbeat(
     heard: float = 0.0,
     before: StartRecord | None = None,
 ) -> HeartbeatReply:
-    """Report, hand in a batch, and read the shared documents; sets the clock.
+    """Report a replica, write a batch, read the shared documents, and set the clock.
 
     Args:
-        row: this start; its times and the number of the batch are set here.
-        heard: its last confirmed heartbeat, in seconds since 1970 by the database; 0 for none.
-        before: the start whose place it takes.
+        row: the row of this start, without its times and the batch number.
+        heard: the time of its last confirmed heartbeat, by the clock of the database; 0 for none.
+        before: the earlier start that this one replaces.
 
     Raises:
-        StateError: the batch may have arrived or not; it is handed in again.
+        StateError: the batch may be written or not; the next heartbeat repeats it.
     """
     asked = steady_seconds()
     async with database.transaction() as (connection, now):
@@ -145,7 +145,7 @@ async def send_heartbeat(
             outbox.shift(behind)
         batch = outbox.batch()
         row = row._replace(started=now, heard=now, sequence=outbox.sequence)
-        # The heartbeat of this start before; 0 for none.
+        # The previous heartbeat of this start; 0 for none.
         ((former,),) = await connection.fetch(_REPORT, of=row.start, **row._asdict())
         lacking = _LACKS if former < heard else _CLOCK_SET if clock.was_set else ""
         if before is not None:
@@ -165,7 +165,7 @@ async def send_heartbeat(
 
 
 async def _take_place(connection: PostgresConnection, before: StartRecord, now: float) -> str:
-    """Mark a start whose process has ended as gone; return why counts may be missing, or ""."""
+    """Mark an earlier, ended start as gone; return the reason if counts may be missing, or ""."""
     same = replicas.c.start == before.start
     row = await connection.execute(sa.select(replicas.c.heard).where(same))
     heard = row.scalar_one_or_none() or 0.0
@@ -174,7 +174,7 @@ async def _take_place(connection: PostgresConnection, before: StartRecord, now: 
     )
     if before.cut_off:
         return _CUT_OFF
-    # Rows of starts that left long ago are deleted.
+    # Rows of starts that are gone are deleted after KEEP_GONE.
     return _LACKS if heard < before.heard and before.heard > now - KEEP_GONE else ""
 
 
@@ -182,7 +182,7 @@ def _reporting() -> ReturningInsert[tuple[float]]:
     statement = insert(replicas)
     reported = ("version", "rules", "refused", "failing", "admin")
     changing = (*reported, "heard", "sequence", "applied", "gone")
-    # A query in RETURNING sees the table as it was before the statement.
+    # A subquery in RETURNING reads the table as it was before the statement.
     former = replicas.alias("former")
     heard = sa.select(former.c.heard).where(former.c.start == sa.bindparam("of"))
     return statement.on_conflict_do_update(
@@ -191,7 +191,7 @@ def _reporting() -> ReturningInsert[tuple[float]]:
 
 
 def _handing_in() -> sa.ClauseElement:
-    """Return the query that reads the reply, and first inserts a batch if there is one."""
+    """Return the statement that inserts a batch, if there is one, and reads the reply."""
     content = sa.bindparam("content", type_=sa.LargeBinary)
     number = sa.bindparam("number", type_=sa.BigInteger)
     batch = sa.select(sa.bindparam("of", type_=sa.Text), number, content).where(
@@ -205,14 +205,14 @@ def _handing_in() -> sa.ClauseElement:
     return reply.add_cte(handed.cte("handed"))
 
 
-# The name of the lease among the documents.
+# The name of the lease in the reply.
 _LEASE = "lease"
 _REPORT = Statement(_reporting())
 _HAND_IN = Statement(_handing_in())
 
 
 class FleetState(State):
-    """The state of one replica; `open` makes it."""
+    """The state of a replica; created by `open`."""
 
     def __init__(self, url: str, membership: Membership) -> None:
         self._database, self._clock = PostgresDatabase(url), FleetClock()
@@ -238,10 +238,10 @@ class FleetState(State):
     async def open(cls, url: str, membership: Membership) -> "FleetState":
         """Join the fleet of a database.
 
-        While it cannot be reached, the overrides in the local cache are in force.
+        If the database cannot be reached, the overrides in the local cache are used.
 
         Raises:
-            StateError: the database cannot be used, or not be reached and the cache is empty.
+            StateError: the database cannot be used, or it cannot be reached and the cache is empty.
         """
         state = cls(url, membership)
         try:
@@ -355,7 +355,7 @@ class FleetState(State):
             draft.record(request, "replica forgotten", (replica, ""), "lost", "forgotten")
 
     async def reset_shadow(self, key: VersionKey, request: ChangeRequest) -> None:
-        """Delete the counts of the shadow of a version; those under way may follow."""
+        """Delete the counts of a version's shadow, except those that are not written yet."""
         async with self._draft() as (draft, connection):
             await delete_shadow(connection, key)
             resets = shadow_resets(draft.documents)
@@ -382,7 +382,7 @@ class FleetState(State):
 
     @asynccontextmanager
     async def _draft(self) -> AsyncIterator[tuple[Draft, PostgresConnection]]:
-        """Yield a draft; write it, and put it in force here."""
+        """Yield a draft; then write it, and put it in force in this replica."""
         async with self._lock:
             try:
                 async with self._database.transaction() as (connection, now):
@@ -398,7 +398,7 @@ class FleetState(State):
     async def _join(self) -> None:
         await self._database.prepare()
         async with self._database.transaction() as (connection, now):
-            # Counting begins with the first replica of the fleet.
+            # Counting begins when the first replica of the fleet starts.
             since = insert(documents).on_conflict_do_nothing()
             await connection.execute(since, {"name": "since", "document": repr(now)})
         self._prepared = True
@@ -464,7 +464,7 @@ class FleetState(State):
         self._documents = found
 
     async def _adopt(self, found: Mapping[str, object]) -> None:
-        """Put overrides in force, if they differ; a backup may have others of the same number."""
+        """Put overrides in force if they changed; a restored database may repeat a revision."""
         former, before, revision = self.in_force, self._documents, revision_of(found)
         self._read(found)
         if revision != revision_of(before):

@@ -1,15 +1,13 @@
-"""The leader: the one replica that adds batches to the sums and decides cutovers, once a second.
+"""The leader: the only replica that adds batches to the sums and decides cutovers.
 
-Each round is one transaction. It takes a lock that one replica has at a time, acquires or renews
-the lease, adds the waiting batches to the sums, decides the cutovers by the counts since this
-replica is the leader, and writes the decisions. If any of it fails, all of it is rolled back, and
-the next round begins from what the database has.
-
-The lease needs no clock but the database's. A leader that was killed or suspended does not renew
-it; once it has expired, the first replica to ask becomes the leader, with the next token. A leader
-that was suspended and wakes changes nothing, since its lease has expired. Only the leader changes
-sums, so that no two transactions change the same row, and the cost of a round depends on the size
-of the batches, not on that of the sums.
+Each round, once a second, is one transaction. It takes an exclusive lock, acquires or renews the
+lease, adds the waiting batches to the sums, decides the cutovers by the counts since this replica
+became the leader, and writes the decisions. If a step fails, the whole round is rolled back. The
+lease uses only the clock of the database. A killed or suspended leader does not renew its lease.
+When the lease has expired, the first replica that asks becomes the leader, with the next token. A
+leader that resumes after a suspension changes nothing, since its lease has expired. Only the leader
+changes sums, so transactions do not conflict. The cost of a round depends on the size of the
+batches, not of the sums.
 """
 
 import time
@@ -81,9 +79,9 @@ _IntervalKey = tuple[str, str, str, int]
 
 
 class Merging:
-    """Merges totals; it remembers names and floors instead of reading them each time.
+    """Merges totals into the sums, with a cache of names and floors.
 
-    So a replica that becomes the leader again needs another Merging.
+    A replica that becomes the leader again needs a new one.
     """
 
     def __init__(self) -> None:
@@ -135,7 +133,7 @@ class Merging:
             )
             await connection.execute_each(_ADD_CALLED, latest)
         for key in totals.clients:
-            if rows[key] > 3 * ROWS_AFTER_CUT:  # an estimate: many of them were there before
+            if rows[key] > 3 * ROWS_AFTER_CUT:  # an upper bound: existing rows are counted again
                 clients = await _cut(connection, key, self._floors.get(key, 0))
                 rows[key], self._floors[key] = len(clients.rows), clients.floor
 
@@ -169,7 +167,7 @@ class Merging:
             known += [IntervalRow(*row) for row in found]
         merged = History(known, bounded=False)
         merged.add(rows)
-        # The intervals of this second are often those of the next.
+        # A cache: the next second usually has the same intervals.
         self._intervals = {row[:4]: row for row in merged.rows()}
         await connection.execute_each(
             _WRITE_HISTORY, (row._asdict() for row in self._intervals.values())
@@ -187,7 +185,7 @@ async def delete_shadow(connection: PostgresConnection, key: VersionKey) -> None
 
 
 def labels_begin(key: VersionKey) -> str:
-    """Return how the encoded labels of all counts of a version begin."""
+    """Return the common beginning of the encoded labels of a version's counts."""
     return encoded(key)[:-1]
 
 
@@ -196,7 +194,7 @@ def samples_name(place: tuple[str, str, str]) -> str:
 
 
 def samples_of(document: object) -> list[SampleDelta]:
-    """Return the samples of a document; none if another release wrote it."""
+    """Return the samples in a document; empty if another release wrote it differently."""
     try:
         return msgspec.convert(document or [], list[SampleDelta])
     except msgspec.ValidationError:
@@ -211,7 +209,7 @@ async def _raise_floor(connection: PostgresConnection, key: VersionKey, more: in
 
 
 async def _cut(connection: PostgresConnection, key: VersionKey, floor: int) -> TopClients:
-    """Keep the busiest clients of a version, and return them."""
+    """Reduce a version's rows to the busiest clients, and return these."""
     same = usage.c.api == key[0], usage.c.version == key[1]
     clients = TopClients(
         {
@@ -279,18 +277,18 @@ _READ_HISTORY = Statement(
 LEASE_SECONDS = 2.5
 """The duration of a lease that is not renewed."""
 KEEP_GONE = 90 * 86_400.0
-"""For this many seconds, the row of a start that is gone is kept."""
+"""The seconds until the row of a start that is gone is deleted."""
 _NAME = "judge"
 _Reset = tuple[str, str, int]
-# The bytes of batches added in one transaction, some thousand rows; the last batch may exceed them.
+# The maximum bytes of batches in one transaction, some thousand rows; the last batch may exceed it.
 _MAX_BYTES = 256 * 1024
-# The time-out of a round in seconds. A batch is large after a long time without the database.
+# The time-out of a round in seconds; batches are large after an outage of the database.
 _PATIENCE = 60.0
-# A replica reports another configuration within this many seconds.
+# The seconds within which a replica reports a new configuration.
 _REPORTED = 5.0
-# The number of entries of the audit log that are kept.
+# The maximum number of entries in the audit log.
 _KEEP_AUDIT = 10_000
-# Old rows are removed once in this many rounds.
+# The number of rounds between deletions of old rows.
 _TIDY = 600
 
 
@@ -298,10 +296,9 @@ class Lease(NamedTuple):
     """The lease of the leader.
 
     Attributes:
-        start: the start of the replica that leads; empty if there never was one.
-        token: the number of leaders until now.
-        renewed: when it was last renewed, in seconds since 1970 by the database; 0 if it was
-            given up.
+        start: the start of the leader; empty if there never was one.
+        token: the number of leaders so far.
+        renewed: the time of the last renewal, by the clock of the database; 0 if it was released.
     """
 
     start: str
@@ -309,14 +306,14 @@ class Lease(NamedTuple):
     renewed: float
 
     def is_free(self, now: float) -> bool:
-        """Return whether another replica may become the leader."""
+        """Return whether any replica may acquire the lease."""
         return not 0 <= now - self.renewed <= LEASE_SECONDS
 
     def acquired(self, start: str, now: float) -> "Lease | None":
         """Return the lease acquired or renewed by a start; None if another replica holds it.
 
-        A leader whose own lease is over acquires it with another token: what it has in memory may
-        be from before another leader.
+        After its lease expired, a leader acquires it with a new token, since another leader may
+        have changed the state meanwhile.
         """
         if self.is_free(now):
             return Lease(start, self.token + 1, now)
@@ -327,13 +324,13 @@ NO_LEASE = Lease("", 0, 0.0)
 
 
 def _waiting() -> sa.Select[tuple[str, int, float, str | None, int, bytes, int]]:
-    """Return the query for the lease with each waiting batch, or once if there is none."""
+    """Return the query for the lease and each waiting batch; one row if none waits."""
     order = batches.c.start, batches.c.sequence
     size = sa.func.octet_length(batches.c.content)
     before = (sa.func.sum(size).over(order_by=order) - size).label("before")
     sized = sa.select(*order, batches.c.content, before).subquery()
     first = sized.c.before < _MAX_BYTES
-    once = sa.select(sa.literal_column("1")).subquery()  # also before there ever was a leader
+    once = sa.select(sa.literal_column("1")).subquery()  # even if there never was a leader
     return (
         sa.select(*_LEASE, sized.c.start, sized.c.sequence, sized.c.content, replicas.c.merged)
         .select_from(once)
@@ -345,7 +342,7 @@ def _waiting() -> sa.Select[tuple[str, int, float, str | None, int, bytes, int]]
 
 
 def _done() -> Insert:
-    """Return the statement that writes the lease and deletes the merged batches."""
+    """Return the statement that writes the lease and deletes merged batches."""
     last = sa.func.unnest(
         sa.bindparam("starts", type_=ARRAY(sa.Text)),
         sa.bindparam("until", type_=ARRAY(sa.BigInteger)),
@@ -378,7 +375,7 @@ _DONE = Statement(_done())
 
 
 class _Waiting(NamedTuple):
-    """A batch that is not in the sums, or was sent again; `merged` is the last of its start."""
+    """A batch to merge, unless it is repeated; `merged` is the last merged one of its start."""
 
     start: str
     sequence: int
@@ -395,10 +392,10 @@ class _LeaderMemory(NamedTuple):
 
 
 class Leader:
-    """Runs the rounds of this replica while it holds the lease.
+    """Runs the leader's rounds while this replica holds the lease.
 
     Attributes:
-        behind: whether more batches wait than the last round added.
+        behind: whether batches are left after the last round.
     """
 
     def __init__(self, start: str, membership: Membership, clock: FleetClock) -> None:
@@ -410,13 +407,13 @@ class Leader:
         self.behind = False
 
     async def lead(self, database: PostgresDatabase) -> bool:
-        """Run a round; return False if another replica leads.
+        """Run a round; return False if another replica is the leader.
 
         Raises:
-            StateError: nothing was changed.
+            StateError: the round was rolled back.
         """
         try:
-            if self._memory is None:  # the leader before may be suspended, with its locks
+            if self._memory is None:  # a suspended leader may hold its locks
                 await database.end_silent()
             async with database.transaction(_PATIENCE) as transaction:
                 connection, now = transaction
@@ -442,7 +439,7 @@ class Leader:
         if memory is None or memory.token != lease.token:
             log.event("judge", token=lease.token)
             memory, is_new = _LeaderMemory(lease.token, Merging(), Totals(), Cutovers(), {}), True
-        # Merged before the lock for changes is taken, since merging may take a while.
+        # Merged before the lock for changes is taken, since merging may take long.
         await self._merge(connection, memory, waiting, now)
         draft = await open_draft(connection, now)
         self._memory = memory
@@ -461,7 +458,7 @@ class Leader:
             draft.record(BY_GATEWAY, "replica forgotten", (row.replica, ""), "lost", "forgotten")
         draft.put(DEPUTY, deputy(rows, self._start, now))
         await write_draft(connection, draft)
-        # After the lock for changes, like all transactions that change rows of replicas.
+        # All transactions change rows of replicas after they took the lock for changes.
         last = {each.start: each.sequence for each in waiting}  # they are in order
         ended = {"starts": [*last], "until": [*last.values()]}
         await connection.fetch(_DONE, **_values(lease), **ended)
@@ -473,7 +470,7 @@ class Leader:
     async def _to_forget(
         self, connection: PostgresConnection, rows: list[ReplicaRow], now: float
     ) -> list[ReplicaRow]:
-        """Return the rows of replicas that are lost for longer than `fleet.forget_after`."""
+        """Return the replicas that have been lost for longer than `fleet.forget_after`."""
         lost_for = self._membership.rules().forget_after
         over = [row for row in rows if row.is_expired(now, lost_for)]
         # If the clock was set, the next heartbeat restarts counting.
@@ -484,10 +481,11 @@ class Leader:
         return [row for row in over if row.is_expired(now, lost_for, began)]
 
     def _forget_after(self, rows: list[ReplicaRow]) -> float:
-        """Return the age from which on the state of a cutover that is not configured is forgotten.
+        """Return the age at which the state of an unconfigured cutover is deleted.
 
-        While another replica has another configuration, it may have that cutover, with its override
-        in force there. After a reload, it reports the new configuration with its next heartbeat.
+        It is infinite while replicas have different configurations, since another one may have that
+        cutover with its override in force. After a reload, a replica reports its configuration with
+        the next heartbeat.
         """
         own = self._membership.rules_hash()
         return _REPORTED if all(row.rules == own for row in rows) else inf
@@ -503,7 +501,7 @@ class Leader:
         marks: dict[str, int] = {}
         totals, outcomes = Totals(), list[CutoverDelta]()
         for start, sequence, content, merged in waiting:
-            # A batch is sent again after its confirmation was lost.
+            # A batch is repeated if its confirmation was lost.
             if sequence <= max(merged or 0, marks.get(start, 0)):
                 continue
             marks[start] = sequence
@@ -525,7 +523,7 @@ class Leader:
 
 
 def shadow_resets(documents: Mapping[str, object]) -> dict[VersionKey, int]:
-    """Return the number of deletions of the counts of the shadow of each version."""
+    """Return how often the counts of each version's shadow were deleted."""
     found = documents.get(RESETS, [])
     return {(api, version): times for api, version, times in msgspec.convert(found, list[_Reset])}
 
@@ -557,7 +555,7 @@ def _values(lease: Lease) -> dict[str, object]:
 
 
 async def read_replicas(connection: PostgresConnection) -> list[ReplicaRow]:
-    """Return the starts of replicas that have not gone."""
+    """Return the rows of replicas that are not gone."""
     return [ReplicaRow(*row) for row in await connection.fetch(_READ_REPLICAS)]
 
 

@@ -1,4 +1,4 @@
-"""LocalState: the state of a gateway that keeps it alone, in memory or also in a file."""
+"""The state of a single gateway, in memory and optionally in a file."""
 
 import asyncio
 import time
@@ -40,26 +40,25 @@ from gateway.usage.history import HistoryQuery, HistoryView, whole_history
 from gateway.usage.totals import StateRows, Totals
 
 if TYPE_CHECKING:
-    # Its SQLAlchemy takes memory that a gateway without a file does not need.
+    # Without a file, SQLAlchemy is not loaded, to save memory.
     from gateway.store.sqlite import SqliteFile
 
-# Seconds between two decisions, and between two writes: a killed gateway loses the counts
-# since its last write.
+# Seconds between decisions, and between writes; a killed gateway loses the counts since its last
+# write.
 _DECIDE, _WRITE = 1.0, 2.0
-# A write that takes longer, in seconds, counts as failed. SQLite waits less for another process
-# that has locked the file.
+# A write that takes longer, in seconds, counts as failed. SQLite's own time-out for a locked file
+# is shorter.
 _PATIENCE = 10.0
 
 
 class LocalState(State):
-    """The state in memory; what changed is written to the file beside the requests.
+    """The state in memory; changes are written to the file in the background.
 
-    A write that fails, because the disk is full for example, fails no request: it is logged once,
-    the changes stay in memory, and the next write includes them. A write that takes too long counts
-    as failed until it ends; nobody waits for it, and no other begins. A change of an operator is
-    stored before it is in force, and refused if that fails, so that nothing is in force that a
-    restart would undo. A decision of the gates is in force all the same: a rollback waits for no
-    disk.
+    A failed write, for example on a full disk, does not affect requests: it is logged once, the
+    changes stay in memory, and the next write includes them. A slow write counts as failed until it
+    ends, and no other write starts meanwhile. An operator's change is stored before it takes
+    effect, and refused if that fails; otherwise a restart would undo it. A decision of the gates
+    takes effect in any case, so that a rollback does not depend on the disk.
 
     Args:
         file: the state file; None keeps the state in memory.
@@ -81,7 +80,7 @@ class LocalState(State):
         self._cutovers = Cutovers()
         self._cutovers.load(self._documents, self._moment, report=report_lost_cutover)
         self._audit = deque((AuditEntry(*row) for row in rows.audit), maxlen=MAX_AUDIT)
-        # The names of documents and the entries of the audit log that are not written yet.
+        # The names of unwritten documents, and unwritten entries of the audit log.
         self._unwritten = {"since"}
         self._unwritten_entries: list[AuditEntry] = []
         self._changing, self._writing = asyncio.Lock(), asyncio.Lock()
@@ -100,10 +99,10 @@ class LocalState(State):
         return FailoverRank(0, 0)
 
     async def close(self) -> None:
-        """Write the last changes and release the file, unless the disk does not answer."""
+        """Write the last changes and release the file, unless the disk hangs."""
         await self._write()
         if self.stale_since is not None:
-            await self._write()  # of a file that was gone, the first one made an empty one
+            await self._write()  # if the file was removed, the first write only created it again
         if self._file is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(0 if self._hangs else _PATIENCE):
@@ -129,7 +128,7 @@ class LocalState(State):
         return VersionReading(view, *series, next(latest, None))
 
     async def history(self, query: HistoryQuery) -> HistoryView:
-        """Return the intervals of a query, including those that are not written yet."""
+        """Return the intervals of a query, including unwritten ones."""
         found, now = self.totals.history, time.time()
         if self._file is not None:
             if self._hangs:
@@ -165,7 +164,7 @@ class LocalState(State):
             draft = Draft(self._documents, time.time())
             draft.record(request, "shadow reset", key)
             await self._write(draft)
-            # Each process delivers its counts before it confirms overrides.
+            # Each process delivers its counts before it acknowledges overrides.
             await self._apply_overrides()
             self.totals.reset_shadow(key)
             self._cutovers.reset_shadow(key)
@@ -176,7 +175,7 @@ class LocalState(State):
         return self._documents.get(name), time.time()
 
     async def change_document(self, name: str, change: Callable[[object], object]) -> None:
-        """Replace a document by the result of a function; on return it is written, if possible."""
+        """Replace a document by the result of a function, and try to write it."""
         self._documents = {**self._documents, name: change(self._documents.get(name))}
         self._unwritten.add(name)
         await self._write()
@@ -195,7 +194,7 @@ class LocalState(State):
             finally:
                 if key is not None:
                     self._cutovers.load(self._documents, self._moment, {key})
-                    self.cutover(key)  # requests from now on are served at the new percentage
+                    self.cutover(key)  # starts the evidence of the new percentage
 
     async def _apply_overrides(self) -> None:
         if self._apply is not None:
@@ -236,7 +235,7 @@ class LocalState(State):
         self._audit.extend(draft.entries)
 
     def _check_clock(self) -> None:
-        """Restart counting if the clock was set, since earlier counts have other times."""
+        """Restart counting if the clock was set, since the times of earlier counts are wrong."""
         now = time.time()
         former, self._ahead = self._ahead, now - steady_seconds()
         if abs(self._ahead - former) > SET_TOLERANCE:
@@ -249,7 +248,7 @@ class LocalState(State):
             await self._write()
 
     async def _write(self, draft: Draft | None = None) -> None:
-        """Write what changed, and with it a draft, which is adopted.
+        """Write all changes, with a draft, which then takes effect.
 
         Raises:
             StateError: the draft is not stored.
@@ -263,7 +262,7 @@ class LocalState(State):
             if draft is not None:
                 raise StateError(self.stale_reason)
             return
-        # A task of its own: a write that is cancelled halfway would lose its changes.
+        # A separate task: a cancelled write would lose its changes.
         writing = asyncio.create_task(self._write_in_turn(file, draft))
         writing.add_done_callback(lambda done: done.cancelled() or done.exception())
         await asyncio.wait([writing], timeout=_PATIENCE)
@@ -297,7 +296,7 @@ class LocalState(State):
             rows.documents |= {name: draft.documents[name] for name in draft.changed}
             rows.audit += draft.entries
         try:
-            await file.write(rows)  # also without any: the file may be gone
+            await file.write(rows)  # even without changes, to detect that the file was removed
         except BaseException as error:
             self.totals.revert(rows)
             self._unwritten |= names

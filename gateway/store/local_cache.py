@@ -1,4 +1,4 @@
-"""The local cache: files that a replica of a fleet keeps on its own disk, for its next start."""
+"""The local cache: files on the disk of a replica, for its next start."""
 
 import asyncio
 import fcntl
@@ -15,9 +15,9 @@ from gateway.base.daemon_thread import in_daemon_thread
 from gateway.base.files import write_in_place, write_whole
 from gateway.observe import log
 
-# Seconds to wait for a write, less than a lease lasts; and until a write that hangs is reported.
+# The seconds to wait for a write, less than the lease; and until a hanging write is reported.
 _PATIENCE, _LONG = 1.0, 10.0
-# Seconds between two writes of the last heartbeat.
+# The seconds between writes of the last heartbeat.
 _NOTE_AGAIN = 60.0
 _MAX_BYTES = 1024 * 1024
 
@@ -25,11 +25,10 @@ _MAX_BYTES = 1024 * 1024
 class CacheFile:
     """A file that is written in a daemon thread, one write at a time.
 
-    Neither the heartbeats nor the end of a replica wait long for a disk that does not answer, as
-    one in a network may not.
+    So a hanging network disk blocks neither the heartbeats nor the shutdown of a replica.
 
     Args:
-        event: the event to log when it cannot be written, once until it can.
+        event: the name of the event to log when writes begin to fail.
     """
 
     def __init__(self, path: Path, event: str) -> None:
@@ -44,7 +43,7 @@ class CacheFile:
         return self._writing is not None and not self._writing.done()
 
     async def write(self, call: Callable[[], None]) -> bool:
-        """Call a function that writes, unless another write runs; return whether it is done."""
+        """Call a function, unless another write is running; return whether it has finished."""
         if self.busy:
             if time.monotonic() - self._began > _LONG:
                 self.report("the disk does not answer")
@@ -72,10 +71,10 @@ class _Cached(msgspec.Struct):
 
 
 class LastOverrides:
-    """A file with the overrides that were read last, for a start without the database.
+    """A file with the last overrides, for a start without the database.
 
     Args:
-        database: the name of the database; overrides of another one are not used.
+        database: the name of the database; overrides of another database are ignored.
     """
 
     def __init__(self, path: Path, database: str) -> None:
@@ -85,7 +84,7 @@ class LastOverrides:
         self._unwritten: dict[str, object] | None = None
 
     def read(self) -> dict[str, object] | None:
-        """Return the documents by name; None if there are none of this database."""
+        """Return the documents by name; None if the file has none of this database."""
         try:
             cached = msgspec.json.decode(self._path.read_bytes(), type=_Cached)
         except (OSError, msgspec.DecodeError):
@@ -93,7 +92,7 @@ class LastOverrides:
         return cached.documents if cached.database == self._database else None
 
     async def keep(self, documents: dict[str, object] | None = None) -> None:
-        """Write these documents, or those that could not be written yet."""
+        """Write documents, or those of the last failed write."""
         if documents is not None:
             self._unwritten = documents
         latest = self._unwritten
@@ -113,13 +112,12 @@ class LastOverrides:
 
 
 class StartRecord(msgspec.Struct, frozen=True):
-    """A record of the start before.
+    """A record of the previous start.
 
     Attributes:
-        start: the id of the last start that the database may have a row of.
-        heard: its last confirmed heartbeat that was noted, in seconds since 1970 by the database; 0
-            for none.
-        cut_off: whether the database may lack counts of it, or of a start after it.
+        start: the id of the last start that may have a row in the database.
+        heard: the time of its last recorded heartbeat, by the clock of the database; 0 for none.
+        cut_off: whether the database may lack counts of this start or of a later one.
     """
 
     database: str
@@ -129,19 +127,18 @@ class StartRecord(msgspec.Struct, frozen=True):
 
 
 class LastStart:
-    """A file with a StartRecord, locked until it is closed.
+    """A file with a StartRecord, locked while its process runs.
 
-    The database cannot know whether a lost replica is dead or cut off, even if another of the same
-    name is heard. The file is locked while its process runs: a start that gets the lock takes the
-    place of the one before.
+    In the database, a dead replica and one without a network look the same, even if another one of
+    the same name sends heartbeats. If a new start gets the lock, the process of the previous start
+    has ended, and the new start replaces it.
 
     Args:
-        database: the name of the database; the place of a start with another is not taken.
+        database: the name of the database; a record of another database is ignored.
 
     Attributes:
-        before: the start before, whose process has ended; None if none is known, or once this one
-            took its place.
-        unheard: the file that a worker makes while its counts are not taken.
+        before: the previous start, whose process has ended; None if unknown or already replaced.
+        unheard: the file that a worker creates while its counts cannot be delivered.
     """
 
     def __init__(self, path: Path, database: str, start: str) -> None:
@@ -157,22 +154,22 @@ class LastStart:
         self.before = self._take()
 
     async def note(self, heard: float, *, cut_off: bool, last: bool = False) -> None:
-        """Write the record of this start if it has changed.
+        """Write the record of this start if it changed.
 
         Args:
-            heard: the last confirmed heartbeat; written now and then.
+            heard: the time of the last confirmed heartbeat, which is written at intervals.
             cut_off: whether the database may lack counts of this start.
         """
         if last or heard - self._heard > _NOTE_AGAIN:
             self._heard = heard
-        # A start without a confirmed heartbeat may have no row in the database.
+        # The previous start stays in the record until this one has a row in the database.
         former = self.before or StartRecord(self._database, self._start, self._heard, cut_off)
         record = msgspec.structs.replace(former, cut_off=cut_off)
         if self._descriptor is not None and record != self._written:
             await self._file.write(partial(self._write, self._descriptor, record))
 
     def take_place(self) -> None:
-        """Note that this start took the place of the one before."""
+        """Record that this start has replaced the previous one."""
         self.before = None
         if self._missing:
             with suppress(OSError):
@@ -180,7 +177,7 @@ class LastStart:
             self._missing = False
 
     def close(self) -> None:
-        """Release the file; if it is being written, the end of the process releases it."""
+        """Release the file; during a write, only the exit of the process releases it."""
         if self._descriptor is not None and not self._file.busy:
             os.close(self._descriptor)
             self._descriptor = None

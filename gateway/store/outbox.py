@@ -1,8 +1,8 @@
-"""Outbox: the counts of a replica that the database does not have yet, in numbered batches.
+"""The outbox: counts of a replica that are not in the database yet, in numbered batches.
 
-A batch is frozen when it is first sent, and sent under the same number until the database has
-confirmed it. The database takes each number of a start once, so that a batch whose confirmation was
-lost is not counted twice. Meanwhile, further counts wait in Totals, which are bounded.
+A batch is frozen when it is first sent, and repeated with the same number until the database
+confirms it. The database accepts each number of a start once, so no batch is counted twice. Further
+counts wait in Totals, which are bounded.
 """
 
 from collections import deque
@@ -15,19 +15,19 @@ from gateway.usage.delta import CutoverDelta, Delta, SampleDelta
 from gateway.usage.history import IntervalRow, Resolution
 from gateway.usage.totals import CountRow, StateRows, Totals, UsageRow
 
-# The deltas whose outcomes of cutovers are kept; gates use the latest.
+# The maximum number of deltas whose cutover outcomes are stored; gates need the latest.
 _MAX_OUTCOMES = 600
 
 
 class Batch(NamedTuple):
-    """A numbered batch of a start, encoded by `encode`."""
+    """A batch, encoded by `encode`, with its number within a start."""
 
     sequence: int
     content: bytes
 
 
 class BatchContent(NamedTuple):
-    """Sums, the outcomes of cutovers, and whether earlier counts are lost."""
+    """The counts, the outcomes of cutovers, and whether earlier counts were lost."""
 
     totals: Totals
     outcomes: list[CutoverDelta]
@@ -38,10 +38,10 @@ class Outbox:
     """Collects deltas into batches.
 
     Args:
-        clock: returns the time of the database, in seconds since 1970.
+        clock: returns the time of the database in seconds since 1970.
 
     Attributes:
-        sequence: the number of the last batch that was frozen.
+        sequence: the number of the last frozen batch.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -53,24 +53,24 @@ class Outbox:
         self.sequence = 0
 
     def absorb(self, delta: Delta) -> None:
-        """Add the counts of a process, at the current time of the database."""
+        """Add the counts of a process, with the current time of the database."""
         self._waiting.absorb(msgspec.structs.replace(delta, at=self._clock(), outcomes=[]))
         self._lost |= delta.lost
         if delta.outcomes:
             self._outcomes.append(delta.outcomes)
 
     def shift(self, seconds: float) -> None:
-        """Correct the times of counts in no batch yet, by the seconds that the clock was behind."""
+        """Add seconds, the error of the clock, to the times of counts that are in no batch."""
         former, self._waiting = self._waiting, Totals()
         rows = former.changes()
 
         def later(*times: float) -> tuple[float, ...]:
-            return tuple(at and at + seconds for at in times)  # 0 is never
+            return tuple(at and at + seconds for at in times)  # 0 means never
 
         usage = [(*row[:-3], *later(*row[-3:])) for row in rows.usage]
         counts = [(*row[:-2], *later(*row[-2:])) for row in rows.counts]
         history = [
-            row._replace(start=by.start(row.start + by.seconds / 2 + seconds))  # from its middle
+            row._replace(start=by.start(row.start + by.seconds / 2 + seconds))  # by its middle
             for row in rows.history
             for by in (Resolution(row.by),)
         ]
@@ -85,7 +85,7 @@ class Outbox:
                 self._waiting.sample(sample)
 
     def batch(self) -> Batch | None:
-        """Return the batch to send now: the unconfirmed one, or a new one if there is anything."""
+        """Return the batch to send: the unconfirmed one, or a new one; None without counts."""
         if self._sent is None:
             outcomes = [each for several in self._outcomes for each in several]
             content = encode(self._waiting, outcomes, lost=self._lost)
@@ -99,7 +99,7 @@ class Outbox:
         return self._sent
 
     def confirm(self, sequence: int) -> None:
-        """Forget the batch of this number, which the database has."""
+        """Delete the batch with this number, which the database has stored."""
         if self._sent is not None and self._sent.sequence == sequence:
             self._sent = None
 
@@ -115,7 +115,7 @@ class _Encoded(msgspec.Struct, array_like=True, frozen=True):
 
 
 def encode(totals: Totals, outcomes: list[CutoverDelta], *, lost: bool = False) -> bytes | None:
-    """Return counts as bytes; None if there are none."""
+    """Encode counts; return None if there are none."""
     rows = totals.changes()
     samples = [sample for kept in totals.samples.values() for sample in kept]
     if not (rows or samples or outcomes or lost):
@@ -126,7 +126,7 @@ def encode(totals: Totals, outcomes: list[CutoverDelta], *, lost: bool = False) 
 
 
 def decode(content: bytes) -> BatchContent:
-    """Return the counts of `encode`.
+    """Decode the counts of `encode`.
 
     Raises:
         msgspec.DecodeError: another release encodes batches differently.

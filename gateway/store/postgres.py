@@ -1,9 +1,8 @@
-"""PostgresDatabase: the connections of a gateway to its state in PostgreSQL, and their errors.
+"""The connections of a gateway to its state in PostgreSQL, and their errors.
 
-The gateway has a schema of its own, so that other programs may share the database. Connections keep
-the statements prepared that run every second, unless a pooler that gives each transaction another
-connection makes that fail. Errors of the server, the driver and the system become StateErrors
-with a remedy.
+The gateway uses its own schema, so other programs can share the database. Frequent statements stay
+prepared, unless a pooler between gateway and database makes that impossible. Errors of the server,
+the driver and the system become StateErrors with a remedy.
 """
 
 import asyncio
@@ -31,11 +30,10 @@ from sqlalchemy.util import greenlet_spawn
 from gateway.store.state import StateError, StateUnreachableError, StateUnsureError
 from gateway.store.tables import OLDEST, REVISION, create_tables, upgrade_tables
 
-# Transient SQLSTATEs: the server starts, stops, is a read-only standby, or has no connection or
-# space left.
+# Transient SQLSTATEs: the server is starting or stopping, is a read-only standby, or has no
+# connections or space left.
 _PASSING = ("08", "53", "57", "58", "25006", "25P03", "40", "55P03")
-# PgBouncer uses the SQLSTATE of a protocol violation for all refusals, and for a server that it
-# cannot reach, which is transient.
+# PgBouncer uses the SQLSTATE of a protocol violation for all errors, including transient ones.
 _POOLER = "08P01"
 _REFUSED = "28P01"
 _POOLER_SAYS = {
@@ -60,7 +58,7 @@ REASONS = {
 """The reason and the remedy of an unusable database, by SQLSTATE."""
 # The values of sslmode: https://www.postgresql.org/docs/current/libpq-ssl.html
 _MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
-# Parameters of a URL with a password or a file of passwords, and those that name files.
+# URL parameters with a password, and URL parameters with a file name.
 _PASSWORDS = ("password", "passfile")
 _FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl", "passfile")
 
@@ -71,7 +69,7 @@ def translated(name: str, url: str, error: Exception) -> StateError:
     Args:
         name: the database, without user and password.
         url: the URL of the database; errors quote only file names from it.
-        error: of SQLAlchemy, of the driver, or of the system.
+        error: an error of SQLAlchemy, the driver or the system.
     """
     original = (error.orig if isinstance(error, DBAPIError) else None) or error
     said = str(original).strip().partition("\n")[0] or "no answer in time"
@@ -94,7 +92,7 @@ def translated(name: str, url: str, error: Exception) -> StateError:
         return StateError(f"{name}: TLS with the server failed: {said}; {_tls_advice(original)}")
     if isinstance(original, OSError):
         return _unreachable(name, url, original)
-    # The driver's error of a wrong parameter is a ValueError; it may quote the URL.
+    # The driver raises ValueError for a wrong parameter; its text may quote the URL.
     if "root certificate file" in said:
         return StateError(
             f"{name}: the authority of the server's certificate is not known; name it with"
@@ -146,31 +144,31 @@ def _unreachable(name: str, url: str, error: OSError) -> StateError:
 def _lower(error: OSError) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    if "connection_lost" in str(error) or not str(error):  # so the driver and asyncio say it
+    if "connection_lost" in str(error) or not str(error):  # as in the driver and asyncio
         return "the connection broke off"
-    # asyncio prepends the failed call, and joins the errors of several addresses.
+    # asyncio adds the failed call, and joins the errors of several addresses.
     number = re.search(r"\[Errno ([0-9]+)\]", str(error))
     said = os.strerror(int(number[1])) if number else error.strerror or str(error)
     return said[:1].lower() + said[1:]
 
 
 T = TypeVar("T")
-_DIALECT = dialect()  # type: ignore[no-untyped-call]  # it leaves them out
+_DIALECT = dialect()  # type: ignore[no-untyped-call]  # an untyped class
 SCHEMA = "gateway"
-# Advisory locks are numbers that all programs of a database share: "vgw", and which lock.
+# Advisory locks are numbers that all programs of a database share: "vgw" and an index.
 _LOCK_MIGRATION = 0x76677701
 LOCK_LEADER = 0x76677702
 LOCK_CHANGE = 0x76677703
 _CHANNEL = "gateway_overrides"
 NOTIFY = f"SELECT pg_notify('{_CHANNEL}', '')"
-"""The statement that makes other replicas read the overrides after the commit."""
-# Time-outs in seconds: to connect, of a statement, and of an idle transaction, after which the
-# database ends it and releases its locks.
+"""The statement that notifies other replicas of changed overrides, after the commit."""
+# Time-outs in seconds: of connecting, of a statement, and of an idle transaction, which the
+# database then ends.
 _CONNECT = 3.0
 _STATEMENT = 3.0
 _IDLE = 2.0
-# The idle time-out only applies between two statements. A gateway that is suspended or cut off
-# between preparing and executing a statement would hold its locks until it comes back.
+# The idle time-out does not apply while a prepared statement is not executed yet. A gateway that is
+# suspended at that moment would hold its locks until it resumes.
 _END_SILENT = sa.text(
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE usename = current_user AND datname = current_database() AND state = 'active'"
@@ -179,7 +177,7 @@ _END_SILENT = sa.text(
     " WHERE c.relnamespace = CAST(:of AS regnamespace) AND l.mode <> 'AccessShareLock'"
     " OR l.locktype = 'advisory' AND l.objid IN (:judge, :change))"
 )
-# Seconds between two checks of a connection that only listens.
+# The seconds between checks of the listening connection.
 _LISTEN = 10.0
 _BEGIN = (
     f"BEGIN{{mode}}; SET LOCAL search_path TO {SCHEMA};"
@@ -187,40 +185,40 @@ _BEGIN = (
     " SET LOCAL idle_in_transaction_session_timeout = '{idle:g}s'"
 )
 _WRITER = _BEGIN.format(mode="", idle=_IDLE)
-# A reader holds no lock, and a busy gateway may pause between its statements.
+# A reader holds no lock, so pauses between its statements are allowed.
 _READER = _BEGIN.format(mode=" ISOLATION LEVEL REPEATABLE READ, READ ONLY", idle=30)
-# Errors of a server that lost a prepared statement, or has another under its name.
+# Errors for a missing or different prepared statement.
 _FORGOTTEN = (
     asyncpg.InvalidSQLStatementNameError,
     asyncpg.DuplicatePreparedStatementError,
     asyncpg.InvalidCachedStatementError,
 )
-# Errors of the driver: from the server, from the connection, and from a broken protocol.
+# Errors of the driver: from the server, from the connection, and of the protocol.
 _DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 _MAY_ADD_TO_AUDIT = sa.text(
     f"SELECT has_sequence_privilege(pg_get_serial_sequence('{SCHEMA}.audit', 'id'), 'USAGE')"
 )
-# The number of rows that take about a millisecond.
+# The number of rows that are processed in about a millisecond.
 _PART = 500
 
 
 class StatementsForgottenError(StateUnreachableError):
-    """A prepared statement is missing; none are kept from then on, and the next attempt works."""
+    """A prepared statement is missing; the next attempt uses none and succeeds."""
 
 
 class Statement:
-    """A statement that is compiled once, and that connections keep prepared.
+    """A statement that is compiled once, and that connections can keep prepared.
 
     Attributes:
-        name: the name of the prepared statement. It depends on the text, so that it never stands
-            for another statement, whoever prepared it.
+        name: the name of the prepared statement, a hash of its text, so that equal names are equal
+            statements.
     """
 
     __slots__ = ("_fixed", "_names", "name", "text")
 
     def __init__(self, statement: sa.ClauseElement) -> None:
         compiled = statement.compile(dialect=_DIALECT)
-        assert isinstance(compiled, SQLCompiler)  # no statement that makes a table
+        assert isinstance(compiled, SQLCompiler)  # it creates no table
         self.text = str(compiled)
         digest = blake2b(self.text.encode(), digest_size=16).hexdigest()
         self.name = f"gateway_{digest}"
@@ -229,7 +227,7 @@ class Statement:
         self._fixed = {name: bind.value for name, bind in binds if not bind.required}
 
     def arguments(self, values: Mapping[str, object]) -> list[object]:
-        """Return the arguments in their order; raises KeyError if one is missing."""
+        """Return the arguments in the order of placeholders; raises KeyError for a missing one."""
         fixed = self._fixed
         return [values[name] if name in values else fixed[name] for name in self._names]
 
@@ -240,12 +238,12 @@ _NOW = Statement(sa.text("SELECT CAST(extract(epoch FROM clock_timestamp()) AS d
 class PostgresConnection:
     """A connection in a transaction; each method raises SQLAlchemyError.
 
-    Those that take a Statement use the driver directly, at a third of the cost, and raise its
+    Methods with a Statement use the driver directly, which takes a third of the time, and raise its
     errors: asyncpg.PostgresError and OSError.
 
     Args:
-        connection: which leaves transactions to this class.
-        keeps: whether statements stay prepared until the connection ends.
+        connection: a connection with automatic commits.
+        keeps: whether statements stay prepared.
     """
 
     def __init__(self, connection: sa.Connection, *, keeps: bool) -> None:
@@ -260,7 +258,7 @@ class PostgresConnection:
         return await greenlet_spawn(self._connection.execute, statement, parameters)
 
     async def run(self, script: str) -> None:
-        """Execute statements without parameters and results, at once."""
+        """Execute statements without parameters and results in one round trip."""
         await self._run(self._driver.execute(script))
 
     async def roll_back(self) -> None:
@@ -289,11 +287,10 @@ class PostgresConnection:
     async def parts(
         self, statement: Statement, at_once: int | None, **values: object
     ) -> AsyncIterator[list[Sequence[Any]]]:
-        """Yield the rows of a query in parts, between which other tasks run.
+        """Yield the rows of a query in parts; other tasks run in between.
 
         Args:
-            at_once: the number of rows that are fetched at a time; None for all, if they are
-                bounded.
+            at_once: the number of rows per fetch; None to fetch all, for bounded results.
         """
         prepared, arguments = await self._prepare(statement), statement.arguments(values)
         if prepared is None:
@@ -324,12 +321,13 @@ class PostgresConnection:
         try:
             return await work
         except BaseException as error:
-            # Like SQLAlchemy with its own errors: a connection that broke off, or on which an
-            # answer is still to come, is never used again.
+            # A closed connection, or one with an outstanding response, is never used again, as in
+            # SQLAlchemy.
             closed = self._driver.is_closed()
             if closed or not isinstance(error, asyncpg.PostgresError):
                 self._connection.invalidate()
-            # InternalClientError: the server announced its shutdown, and has not closed yet.
+            # InternalClientError: the server announced its shutdown and has not closed the
+            # connection yet.
             ended = closed and isinstance(error, asyncpg.InterfaceError)
             if ended or isinstance(error, asyncpg.InternalClientError):
                 raise ConnectionError("the connection broke off") from None
@@ -337,17 +335,17 @@ class PostgresConnection:
 
 
 class Transaction(NamedTuple):
-    """A transaction, and the time of the database at its begin, in seconds since 1970."""
+    """A transaction, and the time of the database at its beginning, in seconds since 1970."""
 
     connection: PostgresConnection
     now: float
 
 
 class PostgresDatabase:
-    """The database of a URL; it connects when it is used.
+    """A database; it connects on first use.
 
     Args:
-        keeps: whether connections keep statements prepared, for a gateway that asks every second.
+        keeps: whether connections keep statements prepared.
 
     Attributes:
         name: the URL without user and password.
@@ -366,26 +364,26 @@ class PostgresDatabase:
                 "prepared_statement_cache_size": 0,
                 "prepared_statement_name_func": str,  # no name: ""
             },
-            pool_size=2,  # the heartbeat, and the leader beside it
-            max_overflow=3,  # an operator who changes something, and two who read
+            pool_size=2,  # the heartbeat and the leader
+            max_overflow=3,  # a change of an operator, and two readers
             pool_timeout=_CONNECT,
             hide_parameters=True,
-            isolation_level="AUTOCOMMIT",  # transactions are begun and ended here
+            isolation_level="AUTOCOMMIT",  # this module begins and ends transactions
         )
         sa.event.listen(self._engine, "checkout", _refuse_closed)
         self._keeps = keeps
 
     async def prepare(self) -> None:
-        """Create the schema or upgrade it, once for all replicas that start together."""
+        """Create or upgrade the schema, once for all replicas that start at the same time."""
         async with self.transaction() as (connection, _):
             revision = await self._revision(connection)
             if revision >= REVISION:
                 await self._check_newer(connection, revision)
-                # Refused at the start rather than with the first change or rollback.
+                # A missing right is an error at the start, not at the first change or rollback.
                 if not (await connection.execute(_MAY_ADD_TO_AUDIT)).scalar_one():
                     raise StateError(f"{self.name}: {REASONS[NO_RIGHTS]}")
                 return
-        # Changes of the schema may wait for other replicas, and take longer than other statements.
+        # Schema changes may wait for other replicas, and take longer than other statements.
         async with self.transaction(60.0) as (connection, _):
             await connection.execute(sa.text("SET LOCAL statement_timeout = '60s'"))
             await connection.execute(
@@ -400,7 +398,7 @@ class PostgresDatabase:
             await connection.run_sync(upgrade_tables if revision else create_tables)
 
     async def check(self) -> None:
-        """Raise StateError if no state is there, or one that cannot be read; change nothing."""
+        """Raise StateError if there is no readable state; change nothing."""
         async with self.transaction() as (connection, _):
             revision = await self._revision(connection)
             if not revision:
@@ -411,14 +409,14 @@ class PostgresDatabase:
     async def transaction(
         self, seconds: float = _STATEMENT * 2, *, snapshot: bool = False
     ) -> AsyncIterator[Transaction]:
-        """Begin a transaction; commit it unless an error is raised.
+        """Open a transaction; it is committed unless an error is raised.
 
         Args:
-            snapshot: whether all statements only read, and see the database at one moment.
+            snapshot: whether all statements only read, from one snapshot of the database.
 
         Raises:
-            StateUnsureError: the database was lost with the commit, which may have succeeded.
-            StatementsForgottenError: a pooler forgets statements; nothing was done.
+            StateUnsureError: the connection broke during the commit, which may have succeeded.
+            StatementsForgottenError: a pooler lost prepared statements; nothing was done.
             StateUnreachableError: the database cannot be reached; nothing was done.
             StateError: nothing was done.
         """
@@ -457,17 +455,17 @@ class PostgresDatabase:
         try:
             yield PostgresConnection(connection, keeps=self._keeps)
         finally:
-            # Shielded: if this task is cancelled, the pool would lose a connection.
+            # Shielded: a cancelled task would leak the connection.
             await asyncio.shield(asyncio.ensure_future(greenlet_spawn(connection.close)))
 
     async def end_silent(self) -> None:
-        """End transactions of gateways suspended within a statement; raises StateError."""
+        """End transactions of gateways that are suspended within a statement."""
         locks = {"judge": LOCK_LEADER, "change": LOCK_CHANGE}
         async with self.transaction() as (connection, _):
             await connection.execute(_END_SILENT, {"silent": _IDLE, "of": SCHEMA, **locks})
 
     async def listen(self, notified: Callable[[], None]) -> None:
-        """Call a function with each notification of an override; return when none can come.
+        """Call a function for each notification of overrides, until the connection ends.
 
         Raises:
             StateError: the database cannot be reached or used.
@@ -498,12 +496,12 @@ class PostgresDatabase:
             await greenlet_spawn(self._engine.dispose)
 
     async def _revision(self, connection: PostgresConnection) -> str:
-        # By a query: to_regclass may answer from before another replica made the table.
+        # to_regclass may not see a table that another replica has just created.
         query = "SELECT 1 FROM pg_tables WHERE schemaname = :of AND tablename = 'alembic_version'"
         there = await connection.execute(sa.text(query), {"of": SCHEMA})
         if there.one_or_none() is None:
             return ""
-        # By its full name: without USAGE on the schema, the search path does not find it.
+        # With the schema: the search path skips schemas without the USAGE right.
         version = sa.select(sa.column("version_num", sa.Text)).select_from(
             sa.table("alembic_version", schema=SCHEMA)
         )
@@ -518,7 +516,7 @@ class PostgresDatabase:
     async def _check_newer(self, connection: PostgresConnection, revision: str) -> None:
         if revision == REVISION:
             return
-        # A newer gateway stores the revision from which on gateways can use its schema.
+        # A newer gateway stores the oldest revision whose gateways can use its schema.
         document = await connection.execute(
             sa.text("SELECT document FROM documents WHERE name = 'serves'")
         )
@@ -531,7 +529,7 @@ class PostgresDatabase:
 
 
 def _refuse_closed(connection: sa.AdaptedConnection, *_: object) -> None:
-    """Make the pool reconnect instead of returning a connection that broke off while idle."""
+    """Make the pool replace a connection that was closed while it was idle."""
     if connection.driver_connection.is_closed():
         raise InvalidatePoolError
 

@@ -1,4 +1,4 @@
-"""Reading the sums of a fleet, waiting batches included, as any replica and `--state` do."""
+"""Reading of the sums of a fleet, including waiting batches."""
 
 from collections.abc import Mapping
 from math import ceil
@@ -29,7 +29,7 @@ from gateway.store.tables import (
 from gateway.usage.history import History, HistoryQuery, HistoryView, Resolution, whole_history
 from gateway.usage.totals import ClientUsage, Occurrences, RowKey, StateRows, Totals
 
-# Rows fetched at a time from unbounded tables, some MB.
+# The number of rows per fetch from large tables, some MB.
 _ROWS = 5000
 # The time-out for reading the sums of all versions, in seconds.
 _PATIENCE = 30.0
@@ -38,7 +38,7 @@ _PATIENCE = 30.0
 async def read_fleet(
     database: PostgresDatabase, key: VersionKey | None, *, clients: bool = True
 ) -> StateView:
-    """Return the sums for a version, or for all; for `clients`, see `State.view`.
+    """Return the sums of a version, or of all; for `clients`, see `State.view`.
 
     Raises:
         StateError: the database cannot be reached or used.
@@ -48,11 +48,11 @@ async def read_fleet(
 
 
 async def read_version(database: PostgresDatabase, key: VersionKey) -> VersionReading:
-    """Return all data of a version at one moment; raises StateError."""
+    """Return all data of a version from one snapshot; raises StateError."""
     by_day, by_minute = whole_history(key)
     async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
         view = await _read(connection, now, key)
-        # Batches that wait to be merged have history, too.
+        # Waiting batches have history as well.
         found = History(view.totals.history.rows(), bounded=False)
         since = {"days": ceil(by_day.since(now)), "minutes": ceil(by_minute.since(now))}
         of = {"api": key[0], "label": key[1]}
@@ -81,13 +81,13 @@ async def read_audit(connection: PostgresConnection) -> list[AuditEntry]:
 async def read_stored_fleet(
     url: str, query: HistoryQuery | None
 ) -> tuple[StateView, Mapping[str, object], HistoryView | None]:
-    """Return the content of the database of a fleet, without being one of its replicas.
+    """Return the content of a fleet's database, for the option `--state`.
 
     Returns:
         The sums, the document with the overrides, and the history.
 
     Raises:
-        StateError: it cannot be read.
+        StateError: the database cannot be read.
     """
     database = PostgresDatabase(url, keeps=False)
     try:
@@ -113,7 +113,7 @@ async def _read(
         try:
             counted = decode(content)
         except msgspec.DecodeError:
-            totals.since = now  # the leader reports it
+            totals.since = now  # the leader logs it
             continue
         totals.merge(counted.totals)
         if counted.lost:
@@ -144,7 +144,7 @@ async def _add_clients(
         if rows:
             found = totals.clients_of(name, version)
             found.rows = rows
-            # Lists are faster than generators here.
+            # Lists are faster here than generators.
             found.last = max([row.last for row in rows.values()])
             found.served = max([row.served for row in rows.values()])
 
@@ -155,7 +155,7 @@ async def _add_counts(
     if key is None:
         parts = connection.parts(_COUNTS if clients else _VIOLATIONS, _ROWS)
     else:
-        # The labels of a version end with a quotation mark, and # is the next character.
+        # The prefix ends with a quotation mark; # is the next character.
         first = labels_begin(key)
         parts = connection.parts(_COUNTS_OF, None, first=first, end=f"{first[:-1]}#")
     async for part in parts:
@@ -165,7 +165,7 @@ async def _add_counts(
 
 
 def _of_version(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
-    """Return the condition that a row belongs to an API and a version; null matches all."""
+    """Return the conditions for rows of an API and a version; null matches all."""
     api, label = sa.bindparam("api", type_=sa.Text), sa.bindparam("label", type_=sa.Text)
     columns = table.columns
     return sa.or_(api.is_(None), columns.api == api), sa.or_(
@@ -174,7 +174,7 @@ def _of_version(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _since(name: str) -> sa.ColumnElement[bool]:
-    # With the type of the column, so that the index is used.
+    # With the column's type, so that the index is used.
     return history.c.start >= sa.bindparam(name, type_=sa.BigInteger)
 
 
@@ -187,7 +187,7 @@ _VERSIONS = Statement(sa.select(*_KEY).distinct())
 _CALLED = Statement(sa.select(called).where(*_of_version(called)))
 _COUNTS = Statement(sa.select(counts))
 _VIOLATIONS = Statement(sa.select(counts).where(counts.c.kind == "violations"))
-# Compared by bytes, as in the index; comparison in the collation of the database does not use it.
+# Compared by bytes, since the index does not support the collation of the database.
 _FIRST, _END = (
     counts.c.labels.bool_op(compared)(sa.bindparam(name, type_=sa.Text))
     for compared, name in (("~>=~", "first"), ("~<~", "end"))
@@ -206,7 +206,7 @@ _HISTORY = Statement(
         *ALL_BUT_CALLERS, sa.case((_since("callers"), history.c.callers), else_=_NO_CALLERS)
     ).where(history.c.by == sa.bindparam("by"), _since("since"), *_of_version(history))
 )
-# Without the callers of minutes, which are not needed and half of the data.
+# Without the callers of minutes, which are half of the data and not needed.
 _OF_VERSION = Statement(
     sa.union_all(
         *(

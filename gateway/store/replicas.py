@@ -1,4 +1,4 @@
-"""Replicas: their presence, their clock, and their connection to the database."""
+"""Replicas of a fleet: their presence and their common clock."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -27,24 +27,23 @@ from gateway.store.state import (
 from gateway.usage.totals import Totals
 
 DEPUTY = "deputy"
-"""The document with the start of the replica that acts if leader and database are gone together."""
-# The maximum number of services with failing targets that a replica reports.
+"""The name of the document with the start of the replica that acts if leader and database fail."""
+# The maximum number of reported services with failing targets.
 _FAILING = 100
-# A difference between the clocks of machine and database of more seconds is reported.
+# A larger difference between the clocks of machine and database, in seconds, is logged.
 _SKEW = 5.0
-# Smaller differences, in seconds, do not change the dates of requests: they come from the delay of
-# a response.
+# Smaller changes of the difference, in seconds, are ignored, since they come from response delays.
 _APART = 0.5
 
 
 class ReplicaRow(NamedTuple):
-    """A row of the table `replicas`: one start of a replica; see also `ReplicaView`.
+    """A row of the table `replicas`, one start of a replica; see also `ReplicaView`.
 
     Attributes:
-        sequence: the number of the last batch that it handed in.
-        merged: the number of the last batch that is in the sums.
-        applied: the revision of the overrides that are in force there.
-        gone: when it left, was forgotten, or its next start took its place; None before.
+        sequence: the number of its last written batch.
+        merged: the number of its last batch in the sums.
+        applied: the revision of the overrides in force.
+        gone: the time at which it left, was forgotten or was replaced by its next start, or None.
     """
 
     start: str
@@ -62,24 +61,25 @@ class ReplicaRow(NamedTuple):
     failing: str = ""
 
     def is_lost(self, now: float) -> bool:
-        """Return whether a replica that has not gone sends no heartbeats.
+        """Return whether the replica sends no heartbeats.
 
-        Another one of the same name does not matter: this one may be cut off, and serve.
+        It may still serve without a network to the database, even if another one of the same name
+        sends heartbeats.
         """
-        # A heartbeat in the future means that the clock of the database was set back.
+        # A future heartbeat means that the clock of the database was set back.
         return not -SILENT_SECONDS <= now - self.heard <= SILENT_SECONDS
 
     def is_expired(self, now: float, lost_for: float, since: float = -inf) -> bool:
-        """Return whether this replica has been lost for a number of seconds.
+        """Return whether the replica has been lost for a number of seconds.
 
-        `since` is when counting began, as it does anew if the clock of the database is set: the
-        time between the two clocks has not passed.
+        Time before `since`, the start of counting, does not count: counting restarts when the clock
+        of the database is set.
         """
         return self.is_lost(now) and now - max(self.heard, since) > lost_for
 
 
 def row_of(state: State, start: str, started: float, applied: int = 0) -> ReplicaRow:
-    """Return the row of this gateway, with nothing handed in; `heard` is its start."""
+    """Return the row of this gateway at its start, without batches."""
     membership, failing = state.membership, encode_failing(state.failing())
     reported = membership.replica, __version__, membership.rules_hash(), state.admin
     counted = 0, 0, applied, None
@@ -87,7 +87,7 @@ def row_of(state: State, start: str, started: float, applied: int = 0) -> Replic
 
 
 def present(rows: Iterable[ReplicaRow]) -> list[ReplicaRow]:
-    """Return the replicas that have not gone, by name."""
+    """Return the replicas that are not gone, by name."""
     return sorted([row for row in rows if row.gone is None], key=attrgetter("replica", "started"))
 
 
@@ -101,13 +101,13 @@ def _heard(rows: Iterable[ReplicaRow], now: float) -> list[ReplicaRow]:
 
 
 def deputy(rows: Sequence[ReplicaRow], leader: str, now: float) -> str:
-    """Return the start of the oldest replica that is heard beside the leader; empty for none."""
+    """Return the oldest start with heartbeats other than the leader; empty for none."""
     heard = sorted(_heard(rows, now), key=lambda row: row.started)
     return next((row.start for row in heard if row.start != leader), "")
 
 
 def state_view(totals: Totals, rows: Iterable[ReplicaRow], now: float) -> StateView:
-    """Return the sums of a fleet, complete up to the earliest heartbeat, lost replicas excepted."""
+    """Return the sums of a fleet; they are complete up to the earliest heartbeat."""
     lost = lost_replicas(rows, now)
     until = min([now, *[row.heard for row in present(rows) if row not in lost]])
     gaps = tuple(DataGap(row.replica, row.heard) for row in lost)
@@ -121,9 +121,9 @@ def fleet_view(
 
     Args:
         now: the time of the database, in seconds since 1970.
-        leader: its start; empty if there is none.
+        leader: the leader's start; empty for none.
         revision: the number of the last change of the overrides.
-        changed: the time of that change, in seconds since 1970.
+        changed: the time of that change in seconds since 1970.
     """
     views = [
         ReplicaView(
@@ -171,7 +171,7 @@ def warnings(rows: Sequence[ReplicaRow], now: float, revision: int, changed: flo
 
 
 def not_here(replica: str, fleet: FleetView, here: str) -> str:
-    """Return the reason why the replica `here` cannot answer for another one."""
+    """Return the error text of a request to the replica `here` about another replica."""
     known = {each.replica: each for each in fleet.replicas}
     if replica in known:
         return f"{replica} answers for itself, at {known[replica].admin}; here is {here}"
@@ -182,7 +182,7 @@ def lost(replica: str, rows: Sequence[ReplicaRow], now: float) -> list[ReplicaRo
     """Return the rows of a lost replica.
 
     Raises:
-        UnknownReplicaError: it is not lost, or there is none of that name.
+        UnknownReplicaError: the replica is not lost or unknown.
     """
     known = lost_replicas(rows, now)
     if found := [row for row in known if row.replica == replica]:
@@ -194,7 +194,7 @@ def lost(replica: str, rows: Sequence[ReplicaRow], now: float) -> list[ReplicaRo
 
 
 def encode_failing(services: Sequence[FailingService]) -> str:
-    """Return services with failing targets as JSON; of many, the first ones."""
+    """Return services with failing targets as JSON, up to the maximum."""
     return msgspec.json.encode(services[:_FAILING]).decode() if services else ""
 
 
@@ -204,14 +204,14 @@ def decode_failing(encoded: str) -> list[FailingService]:
 
 
 class FleetClock:
-    """The clock of the database, so that replicas with wrong clocks agree.
+    """The clock of the database, which all replicas use.
 
-    It continues from the last answer of the database; before the first one, from the clock of this
-    machine.
+    It continues from the last response of the database, and before the first response from the
+    clock of this machine.
 
     Attributes:
-        was_set: whether the clock of the database was set since its first answer. Earlier counts
-            have times of the former clock.
+        was_set: whether the clock of the database was set since the first response, so that the
+            times of earlier counts are wrong.
     """
 
     def __init__(self) -> None:
@@ -223,27 +223,27 @@ class FleetClock:
         self.was_set = False
 
     def follow(self, set_ahead: SetAhead) -> None:
-        """Set the function that takes the seconds by which this machine's clock is behind."""
+        """Set the function that gets the seconds by which this machine's clock is behind."""
         self._set_ahead = set_ahead
         set_ahead(self._passed_on)
         self.pass_on()
 
     def pass_on(self) -> None:
-        """Call that function if the difference changed."""
+        """Call the function of `follow` if the difference changed."""
         ahead = self.ahead
         if self._set_ahead is not None and abs(ahead - self._passed_on) > _APART:
             self._passed_on = ahead
             self._set_ahead(ahead)
 
     def set(self, date: float, asked: float) -> float:
-        """Set the clock to the answer of the database.
+        """Set the clock by a response of the database.
 
         Args:
-            date: the answer, in seconds since 1970.
-            asked: when the database was asked, by `passed`.
+            date: the time in the response, in seconds since 1970.
+            asked: the time of the query, by `steady_seconds`.
 
         Returns:
-            By how many seconds the clock was behind.
+            The seconds by which the clock was behind.
         """
         former, self._ahead = self._ahead, date - (asked + steady_seconds()) / 2
         skew = self.ahead
@@ -256,7 +256,7 @@ class FleetClock:
         return behind
 
     def differs(self, date: float) -> bool:
-        """Return whether the clock of the database, at this time, was set since its last answer."""
+        """Return whether the clock of the database was set since the last response."""
         return abs(date - self.now()) > SET_TOLERANCE
 
     @property

@@ -1,4 +1,4 @@
-"""SqliteFile: the state in one SQLite file, which one gateway at a time may write."""
+"""The state in an SQLite file, which one gateway at a time may write."""
 
 import asyncio
 import errno
@@ -40,13 +40,13 @@ T = TypeVar("T")
 
 # PRAGMA application_id: "vgws", the state of a version gateway.
 _APPLICATION = 0x76677773
-# PRAGMA user_version of files with Alembic's table of revisions; earlier ones have 1 to 3, and a
-# gateway of that time refuses this one as newer than itself.
+# PRAGMA user_version of files with Alembic's table of revisions. Earlier files have 1 to 3, and
+# earlier gateways refuse this number as too new.
 _ALEMBIC = 4
 _MODE = 0o600
-# The document with the number of writes.
+# The name of the document with the number of writes.
 _WRITES = "writes"
-# The write-ahead log of SQLite and its index; if one is removed, writes are lost.
+# SQLite's write-ahead log and its index; without them, writes are lost.
 _BESIDE = ("-wal", "-shm")
 # Exceptions raised by corrupt rows.
 _UNREADABLE = (
@@ -54,8 +54,8 @@ _UNREADABLE = (
     *(ValueError, TypeError, LookupError),
 )
 _ANOTHER = "move it away, or name another file in 'state'"
-# Files of schemas 1 to 3: the statements from each to the next, and the columns of their tables. A
-# client of NULL was the sum of all others.
+# The upgrade of schemas 1 to 3: the statements to the next schema, and the columns of each table. A
+# NULL client was the sum of all others.
 _STEPS = {
     1: (
         "ALTER TABLE usage ADD COLUMN served REAL NOT NULL DEFAULT 0",
@@ -77,13 +77,13 @@ class SqliteFile:
     """An open state file.
 
     Args:
-        read_only: whether another process may be writing to it.
+        read_only: whether only to read; another process may write.
 
     Attributes:
-        unheard: the file that a worker makes while its counts are not taken.
+        unheard: the file that a worker creates while its counts cannot be delivered.
 
     Raises:
-        StateError: it cannot be used.
+        StateError: the file cannot be used.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -99,10 +99,10 @@ class SqliteFile:
         self._writes = 0
 
     async def read(self) -> StateRows:
-        """Return all rows but the history; if some are lost, counting begins now.
+        """Return all rows except the history; if rows are lost, counting restarts now.
 
         Raises:
-            StateError: they cannot be read.
+            StateError: the file cannot be read.
         """
         rows = await self._in_thread(lambda: self._read(read_rows))
         writes = rows.documents.pop(_WRITES, 0)
@@ -114,10 +114,10 @@ class SqliteFile:
         return rows
 
     async def write(self, changes: StateRows) -> None:
-        """Store changes, all or none of them; without any, check that the file is there.
+        """Store changes in one transaction; without changes, only check that the file exists.
 
         Raises:
-            StateLostError: the file was removed and is empty; all rows have to be written.
+            StateLostError: the file was removed and created again; all rows must be written.
             StateError: nothing was stored.
         """
         await self._in_thread(lambda: self._write(changes))
@@ -128,27 +128,27 @@ class SqliteFile:
         )
 
     async def close(self) -> None:
-        """Merge the write-ahead log into the file, write its mark, and release it."""
+        """Merge the write-ahead log, write the mark, and release the file."""
         await self._in_thread(self._close)
         if not self._read_only:
             self._mark.close(self._writes)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Return the result of a function, called in a daemon thread, one at a time.
+        """Call a function in a daemon thread, one at a time, and return its result.
 
-        A disk that does not answer blocks that thread for ever, and must not block the process.
+        A hanging disk blocks the thread, but not the process.
         """
 
         async def take_turn() -> T:
             async with self._turn:
                 try:
                     return await in_daemon_thread(work)
-                except RuntimeError as error:  # no thread can be started
+                except RuntimeError as error:  # no thread could be started
                     raise StateError(
                         f"{self.name}: the state cannot be used now: {error}"
                     ) from None
 
-        # Shielded: if the caller is cancelled, the thread keeps its turn until it is done.
+        # Shielded: the thread continues if the caller is cancelled, and others must wait for it.
         return await asyncio.shield(take_turn())
 
     def _read(self, read: Callable[[Connection], T]) -> T:
@@ -178,8 +178,8 @@ class SqliteFile:
         self._mark.note(self._writes, unwritten=False)
 
     def _check_file(self) -> None:
-        # SQLite would go on writing to a file that was removed, replaced or emptied.
-        if self._lock is None:  # it was removed, and could not be created again
+        # SQLite would continue to write to a removed, replaced or emptied file.
+        if self._lock is None:  # an earlier attempt to create it again failed
             raise self._recreated("removed")
         try:
             found = self._path.stat()
@@ -198,7 +198,7 @@ class SqliteFile:
             self._path.unlink()
             raise self._recreated("emptied")
         if self._beside not in (None, self._files_beside()):
-            # Closing moves the content of the open log to the file.
+            # Closing the engine merges the open log into the file.
             raise self._recreated("left by the files beside it")
 
     def _files_beside(self) -> list[int | None]:
@@ -223,7 +223,8 @@ class SqliteFile:
                     self._check_schema(connection)
                 if not self._read_only:
                     with closing(engine.raw_connection().cursor()) as cursor:
-                        # A commit is on the disk with the next checkpoint, and whole after a crash.
+                        # A commit survives a crash of the process; after a power failure, the last
+                        # ones may be missing.
                         cursor.execute("PRAGMA journal_mode = WAL")
                         cursor.execute("PRAGMA synchronous = NORMAL")
             except BaseException:
@@ -237,7 +238,7 @@ class SqliteFile:
         return engine
 
     def _close(self) -> None:
-        with suppress(SQLAlchemyError):  # the log beside the file is read at the next start
+        with suppress(SQLAlchemyError):  # the next start reads the write-ahead log
             self._engine.dispose()
         self._release()
 
@@ -247,7 +248,7 @@ class SqliteFile:
             self._lock = None
 
     def _check_readable(self) -> None:
-        """Raise StateError with the reason from the system, since SQLite hides it."""
+        """Raise StateError with the system's reason, which SQLite does not report."""
         try:
             with open_regular(self._path):
                 pass
@@ -257,7 +258,7 @@ class SqliteFile:
             ) from None
 
     def _check_schema(self, connection: Connection) -> None:
-        """Accept the file as it is, or bring its schema to the newest revision."""
+        """Check the schema of the file, and upgrade it if necessary."""
         application, schema, tables = (
             connection.exec_driver_sql(query).scalar_one()
             for query in (
@@ -289,7 +290,7 @@ class SqliteFile:
             _create(connection, schema)
         elif revision < REVISION:
             upgrade_tables(connection)
-        # A file that cannot be written is refused now, not at the first write.
+        # A file that cannot be written is an error now, not at the first write.
         with connection.begin_nested() as probe:
             write_rows(connection, StateRows(documents={"probe": None}))
             probe.rollback()
@@ -309,7 +310,7 @@ class SqliteFile:
         elif not isinstance(original, sqlite3.OperationalError):
             return self._foreign()
         elif self._read_only:
-            # SQLite creates -shm to read a file, and uses any -wal beside it.
+            # To read a file, SQLite creates -shm, and uses -wal if it exists.
             reason = (
                 f"the state cannot be read: {original}; copy it with the -wal and -shm that are"
                 " beside it, or alone where there are none, to an empty folder that can be written,"
@@ -327,7 +328,8 @@ def _engine(path: Path, *, read_only: bool) -> Engine:
     where = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rw'}"
 
     def connect() -> sqlite3.Connection:
-        # No isolation level: the driver would begin no transaction for a change of the schema.
+        # Without an isolation level, since the driver does not begin transactions for schema
+        # changes.
         return sqlite3.connect(where, uri=True, check_same_thread=False, isolation_level=None)
 
     engine = create_engine("sqlite://", creator=connect, poolclass=StaticPool)
@@ -337,10 +339,10 @@ def _engine(path: Path, *, read_only: bool) -> Engine:
 
 
 def _lock(path: Path) -> int:
-    """Lock a file for this process; return the descriptor that has to stay open as long.
+    """Lock a file for this process while the returned descriptor is open.
 
     Two gateways would overwrite each other's totals. SQLite's own locks are POSIX locks, which end
-    when any descriptor of the file is closed; this one lasts.
+    when any descriptor of the file is closed.
     """
     try:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
@@ -358,13 +360,13 @@ def _lock(path: Path) -> int:
         raise StateError(
             f"{path}: the state of another gateway that runs; name another file in 'state'"
         ) from None
-    with suppress(PermissionError):  # a file of another user, which that user has to protect
-        os.fchmod(lock, _MODE)  # names of clients are in it
+    with suppress(PermissionError):  # the file belongs to another user
+        os.fchmod(lock, _MODE)  # it contains client names
     return lock
 
 
 def _create(connection: Connection, schema: int) -> None:
-    """Create the tables, with the content of those of schemas 1 to 3 if there are any."""
+    """Create the tables, with the content of the tables of schemas 1 to 3 if there are any."""
     former = _FORMER_COLUMNS if schema in _STEPS else {}
     for step in range(schema, _ALEMBIC) if former else ():
         for statement in _STEPS[step]:
@@ -373,7 +375,7 @@ def _create(connection: Connection, schema: int) -> None:
         connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO former_{table}")
     create_tables(connection)
     for table, columns in former.items():
-        connection.exec_driver_sql(f"INSERT INTO {table} SELECT {columns} FROM former_{table}")  # noqa: S608  # names from above
+        connection.exec_driver_sql(f"INSERT INTO {table} SELECT {columns} FROM former_{table}")  # noqa: S608  # constants
         connection.exec_driver_sql(f"DROP TABLE former_{table}")
     connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION}")
     connection.exec_driver_sql(f"PRAGMA user_version = {_ALEMBIC}")
@@ -388,18 +390,17 @@ class _Mark(msgspec.Struct, frozen=True):
     unwritten: bool
 
 
-# The mark is written once in this many writes.
+# The number of writes between updates of the mark.
 _NOTE_AFTER = 30
 
 
 class WrittenMark:
-    """A file beside a state file with the number of writes, and whether the last one failed.
+    """A file next to a state file with the number of writes, and whether the last one failed.
 
-    The state file itself does not show that it is an old copy, nor what was lost with a gateway
-    that could not write it any more.
+    It detects a state file that is an old copy, and a gateway that ended with unwritten counts.
 
     Attributes:
-        unheard: the file that a worker makes while its counts are not taken.
+        unheard: the file that a worker creates while its counts cannot be delivered.
     """
 
     def __init__(self, path: Path) -> None:
@@ -412,7 +413,7 @@ class WrittenMark:
             self._noted = msgspec.json.decode(self._path.read_bytes(), type=_Mark)
 
     def loss(self, writes: int) -> str:
-        """Return the reason why a state file of this many writes lacks counts; empty if none."""
+        """Return the reason why a state file with this number of writes lacks counts, or ""."""
         if self._missing:
             return "the gateway ended while what its workers counted was not taken"
         if self._noted is not None and self._noted.unwritten:
@@ -422,11 +423,11 @@ class WrittenMark:
         return ""
 
     def note(self, writes: int, *, unwritten: bool) -> None:
-        """Note the number of writes now and then, and a failed write at once.
+        """Record the number of writes at intervals, and a failed write at once.
 
-        That works on a full disk, too: the file has its place there from the first write on.
+        It works on a full disk, since the file already exists.
         """
-        if self._missing and not unwritten:  # the new beginning of counting is stored by now
+        if self._missing and not unwritten:  # the restart of counting is stored
             with suppress(OSError):
                 self.unheard.unlink()
             self._missing = False
@@ -447,7 +448,7 @@ class WrittenMark:
         try:
             write_whole(self._path, content)
         except OSError as error:
-            try:  # a full disk has room for the former mark alone
+            try:  # a full disk has no room for a second file
                 with self._path.open("r+b") as file:
                     write_in_place(file.fileno(), content)
             except OSError:

@@ -1,4 +1,4 @@
-"""State: what operators read and change, of one gateway or of a whole fleet."""
+"""The interface of the state of one gateway or of a fleet."""
 
 import asyncio
 import time
@@ -23,13 +23,13 @@ from gateway.usage.totals import Totals
 Apply = Callable[[Overrides], Awaitable[None]]
 SetAhead = Callable[[float], None]
 Change = Callable[[Draft, Cutovers, ClockTime], None]
-"""A change of a draft, by the states of the cutovers at a moment."""
+"""A function that changes a draft, given the states of the cutovers and the time."""
 SILENT_SECONDS = 5.0
-"""A replica without a heartbeat for this long is lost."""
+"""The seconds without a heartbeat after which a replica is lost."""
 LAG_SECONDS = 2.0
-"""The maximum delay between a request and its count in the sums: processes report once a second."""
+"""The maximum seconds between a request and its count in the sums."""
 IN_FORCE_SECONDS = 2.0
-"""The maximum delay until a change is in force on every replica that sends heartbeats."""
+"""The maximum seconds until a change is in force on every replica that sends heartbeats."""
 
 
 class StateError(Exception):
@@ -41,26 +41,26 @@ class StateUnreachableError(StateError):
 
 
 class StateUnsureError(StateUnreachableError):
-    """The connection broke during a commit, so the change may be stored or not."""
+    """The connection broke during a commit; the change may be stored or not."""
 
 
 class StateBusyError(StateError):
-    """All places for readers were taken for too long."""
+    """Too many readers for too long."""
 
 
 class StateLostError(StateError):
-    """The file was removed while the gateway ran, and was created again, empty."""
+    """The file was removed while the gateway was running, and created again, empty."""
 
 
 class UnknownReplicaError(LookupError):
-    """There is no such replica here; the text names the known ones."""
+    """An unknown replica; the text names the known ones."""
 
 
 class DataGap(NamedTuple):
     """A reason why the sums may lack counts.
 
     Attributes:
-        replica: the replica without heartbeats; None if the database is away.
+        replica: the replica without heartbeats; None if the database cannot be reached.
     """
 
     replica: str | None
@@ -73,7 +73,7 @@ class StateView(NamedTuple):
     Attributes:
         now: the time in seconds since 1970, by the clock of the store.
         counted: the time up to which the sums are complete.
-        replica: the name of the replica if these are its own counts; None for those of all.
+        replica: the name of the replica if these are only its counts; None for all.
     """
 
     totals: Totals
@@ -84,12 +84,12 @@ class StateView(NamedTuple):
 
 
 class VersionReading(NamedTuple):
-    """All data of one version at a time.
+    """All data of a version from one snapshot.
 
     Attributes:
-        days: its history by the day, by the start of each, in seconds since 1970.
-        minutes: its history by the minute, likewise; callers may be missing.
-        latest: its latest change in the audit log; None if there is none, or it is not known.
+        days: the intervals of its daily history by their start, in seconds since 1970.
+        minutes: the intervals of its history by the minute; callers may be missing.
+        latest: its latest change in the audit log; None if there is none or it is unknown.
     """
 
     view: StateView
@@ -105,9 +105,9 @@ class ReplicaView(NamedTuple):
         presence: `heard`, or `lost`.
         leads: whether it is the leader.
         rules: the hash of the configuration in force.
-        lag: the age of that heartbeat, in seconds.
-        behind: the number of its batches that are not in the sums yet.
-        refused: the reason why its configuration on disk is not in force; empty if it is.
+        lag: the age of the last heartbeat in seconds.
+        behind: the number of its batches that are not in the sums.
+        refused: the reason if its configuration on disk is not in force; empty otherwise.
     """
 
     replica: str
@@ -132,12 +132,12 @@ class FleetView(NamedTuple):
 
 
 class FailoverRank(NamedTuple):
-    """When a replica acts for all while the store is away.
+    """The rank of a replica that may act for all while the store cannot be reached.
 
     Attributes:
         rank: 0 for the last leader, 1 for its deputy, 2 for all others. A replica that has not
-            reached the store since its start cannot know the leader, and acts for itself: 0.
-        term: the token of the last leader, which all replicas know; 0 for none.
+            reached the store since its start has rank 0, since the leader is unknown to it.
+        term: the token of the last leader; 0 for none.
     """
 
     rank: int
@@ -145,12 +145,12 @@ class FailoverRank(NamedTuple):
 
 
 class Membership(NamedTuple):
-    """A gateway as the store sees it.
+    """The name of this gateway, and functions that return its configuration.
 
     Attributes:
-        rules_hash: returns the hash of its text.
-        refused: returns the reason why the configuration on disk is not in force; empty if it is.
-        overrides_file: the file for the overrides that a replica of a fleet read last.
+        rules_hash: returns the hash of the configuration's text.
+        refused: returns the reason if the configuration on disk is not in force; empty otherwise.
+        overrides_file: the file for the last overrides of a replica.
     """
 
     replica: str
@@ -160,20 +160,20 @@ class Membership(NamedTuple):
     overrides_file: Path = Path()
 
 
-# The maximum number of operators that read at a time, as heartbeats and rounds of the leader need
-# connections, too; and for how many seconds others wait.
+# The maximum number of concurrent readers, since heartbeats and the leader need connections as
+# well; and the maximum wait of other readers in seconds.
 _READERS = 2
 _PATIENCE = 10.0
 
 
 class StoreHealth:
-    """Whether the store is reached, by those who write and those who read.
+    """Whether the store can be reached, and the limit of concurrent readers.
 
     Attributes:
-        heard: the last confirmed heartbeat or write; 0 for none.
-        stale_since: since when the store has not been reached, in seconds since 1970; None if it is
-            reached.
-        behind: whether it may lack more than the counts since the last one.
+        heard: the time of the last confirmed heartbeat or write; 0 for none.
+        stale_since: the time since which the store cannot be reached, in seconds since 1970; None
+            if it can.
+        behind: whether the store may lack more than the counts since the last write.
     """
 
     def __init__(self, name: str, clock: Callable[[], float]) -> None:
@@ -187,29 +187,29 @@ class StoreHealth:
         self.behind = False
 
     def reached(self, now: float) -> None:
-        """Note a heartbeat or a write that was confirmed at that time."""
-        self.behind = self.stale_since is not None  # the next one has what was added meanwhile
+        """Record a heartbeat or write that was confirmed at a time."""
+        self.behind = self.stale_since is not None  # the next write has the counts of the outage
         if self.behind:
             log.event("state_written", store=self._name)
         self.stale_since, self._missed, self.stale_reason = None, None, ""
         self.heard = now
 
     def missed(self, error: StateError) -> float:
-        """Note a failure; return since when the store has not been reached."""
+        """Record a failure; return the time since which the store cannot be reached."""
         if self.stale_since is None:
             log.event("state_unwritten", "error", reason=str(error))
             self.stale_since = self.heard or self._clock()
         self.behind, self.stale_reason = True, str(error)
-        self._missed = partial(StateUnreachableError, str(error))  # without its traceback
+        self._missed = partial(StateUnreachableError, str(error))  # without the traceback
         return self.stale_since
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[None]:
-        """Wait until fewer than the maximum number of readers read.
+        """Wait until there are fewer readers than the maximum.
 
         Raises:
-            StateBusyError: there was none in time.
-            StateUnreachableError: the store is away; nobody waits for it a second time.
+            StateBusyError: the wait took too long.
+            StateUnreachableError: the store could not be reached before.
         """
         try:
             async with asyncio.timeout(_PATIENCE):
@@ -230,21 +230,23 @@ class StoreHealth:
 class State(ABC):
     """The state of a gateway.
 
-    Each method that changes something returns when the change is in force in this gateway.
+    A method that changes the state returns when the change is in force in this gateway.
 
     Args:
         store: the name of the store, for log lines.
-        clock: returns the time of the store, in seconds since 1970.
+        clock: returns the time of the store in seconds since 1970.
 
     Attributes:
         in_force: the overrides in force.
         failing: returns the services with failing targets in this gateway.
-        unheard: the file that a worker makes while its counts are not taken; None without a disk.
-        tasks: coroutines that have to run while the gateway serves, by name.
+        unheard: the file that a worker creates while its counts cannot be delivered; None without a
+            file.
+        tasks: the background tasks by name.
 
     Raises:
-        StateError: by each method, the store cannot be reached; nothing was changed.
-        TimeoutError: by each method that changes something, a worker has not confirmed it in time.
+        StateError: by each method: the store cannot be reached; nothing was changed.
+        TimeoutError: by each method that changes the state: a worker did not acknowledge it in
+            time.
     """
 
     unheard: Path | None
@@ -265,16 +267,16 @@ class State(ABC):
     @property
     @abstractmethod
     def leads(self) -> bool:
-        """Whether this gateway acts for all replicas now."""
+        """Whether this gateway is the leader."""
 
     @property
     @abstractmethod
     def failover(self) -> FailoverRank:
-        """When this gateway acts for all replicas while the store is away."""
+        """The rank of this gateway while the store cannot be reached."""
 
     @property
     def stale_since(self) -> float | None:
-        """Since when the store has not been reached, in seconds since 1970; None if it is."""
+        """The time since which the store cannot be reached, or None; in seconds since 1970."""
         return self._health.stale_since
 
     @property
@@ -287,11 +289,11 @@ class State(ABC):
         return self._date()
 
     def follow(self, apply: Apply, set_ahead: SetAhead) -> None:
-        """Set the functions that take changes to every process of this gateway.
+        """Set the functions that pass changes to every process of this gateway.
 
         Args:
-            set_ahead: takes by how many seconds the clock of the store is ahead of this machine's;
-                called at once, and whenever that changes.
+            set_ahead: gets the seconds by which the clock of the store is ahead of this machine's;
+                called at once and after each change.
         """
         self._apply = apply
 
@@ -301,7 +303,7 @@ class State(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Store what is left, and release the store."""
+        """Write unwritten data, and release the store."""
 
     @abstractmethod
     async def view(
@@ -310,33 +312,33 @@ class State(ABC):
         """Return the sums of all replicas, or of one.
 
         Args:
-            replica: the name of the only replica; None for all.
-            clients: whether the rows of clients and all counts are needed, which are many. Without
-                them, the view has the last call of each version, and violations alone.
+            replica: the name of a replica; None for all.
+            clients: whether to read the many rows of clients and all counts. Without them, the view
+                has only the last call of each version, and violations.
 
         Raises:
-            UnknownReplicaError: that replica is another one.
+            UnknownReplicaError: the replica is not this one.
         """
 
     @abstractmethod
     async def version(self, key: VersionKey) -> VersionReading:
-        """Return all data of one version at one moment."""
+        """Return all data of a version from one snapshot."""
 
     @abstractmethod
     async def history(self, query: HistoryQuery) -> HistoryView:
-        """Return the intervals of a query."""
+        pass
 
     @abstractmethod
     def cutover(self, key: VersionKey) -> CurrentCutover:
-        """Return a cutover for operators."""
+        pass
 
     @abstractmethod
     async def audit(self) -> list[AuditEntry]:
-        """Return the latest changes, the latest last."""
+        """Return the latest entries in ascending order of time."""
 
     @abstractmethod
     async def fleet(self) -> FleetView:
-        """Return the replicas."""
+        pass
 
     @abstractmethod
     async def forget(self, replica: str, request: ChangeRequest) -> None:
@@ -348,7 +350,7 @@ class State(ABC):
 
     @abstractmethod
     async def reset_shadow(self, key: VersionKey, request: ChangeRequest) -> None:
-        """Delete the counts of the shadow of a version."""
+        """Delete the counts of a version's shadow."""
 
     @abstractmethod
     async def read_document(self, name: str) -> tuple[object, float]:
@@ -369,9 +371,9 @@ class State(ABC):
     async def set_percent(
         self, key: VersionKey, percent: float | None, request: ChangeRequest
     ) -> None:
-        """Set the percentage of a cutover, or with None fix it; raises ChangedMeanwhileError.
+        """Set the percentage of a cutover; None fixes the current one.
 
-        No gate changes it until it is cleared.
+        Gates do not change it until it is cleared. Raises ChangedMeanwhileError.
         """
         await self._order(key, PercentCommand.STAY if percent is None else percent, request)
 
@@ -380,7 +382,7 @@ class State(ABC):
         await self._order(key, PercentCommand.CLEAR, request)
 
     async def record(self, request: ChangeRequest, what: str, about: str) -> None:
-        """Add an act to the audit log that changes nothing in the state."""
+        """Add an entry to the audit log without a change of the state."""
         note = (about, "")
         await self._change(lambda draft, *_: draft.record(request, what, note), applies=False)
 
@@ -388,10 +390,10 @@ class State(ABC):
     async def _change(
         self, change: Change, key: VersionKey | None = None, *, applies: bool = True
     ) -> None:
-        """Store a change as a whole, then put it in force.
+        """Store a change in one transaction, then put it in force.
 
         Args:
-            key: the version whose cutover changes.
+            key: the version of the changed cutover.
             applies: whether overrides may have changed.
         """
 
@@ -413,7 +415,7 @@ class State(ABC):
 
 
 def log_events(events: Sequence[Event]) -> None:
-    """Log the events of a change that is stored."""
+    """Log the events of a stored change."""
     for event in events:
         log.event(event.name, event.level, **event.fields)
 

@@ -7,7 +7,7 @@ from gateway.base.mistakes import Mistakes
 from gateway.base.model import SectionModel, UnitText, matching
 
 POSTGRESQL = ("postgresql", "postgres")
-"""The schemes of URLs of a database that several gateways share."""
+"""The URL schemes of a database that several gateways share."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 LongDuration = Annotated[
@@ -29,7 +29,7 @@ class Fleet(SectionModel):
 
 
 def parse_state(text: str | None, mistakes: Mistakes) -> str | None:
-    """Return the path of the file of the state, or the URL of its database; None for neither."""
+    """Return the path of the state file or the URL of the database; None for memory."""
     if not text or not text.strip():
         return None
     if text.endswith(":memory:"):
@@ -42,7 +42,7 @@ def parse_state(text: str | None, mistakes: Mistakes) -> str | None:
         return unquote(rest[1:])
     if scheme in POSTGRESQL and _has_host(text):
         return text
-    # The URL itself may hold a password, so it is not repeated.
+    # Without the URL, which may contain a password.
     mistakes.add(
         "not a location of state; write a path, sqlite:///PATH, or"
         " postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for an @ in the password, %2F for"
@@ -55,8 +55,8 @@ def parse_state(text: str | None, mistakes: Mistakes) -> str | None:
 def _has_host(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        # Of two @, drivers do not agree which ends the password. After a slash in the password, its
-        # end would be taken for the name of the database, and shown.
+        # Drivers parse a second @ differently. A slash in the password would make its rest part of
+        # the database name, which is displayed.
         whole = parts.netloc.count("@") < 2 and "@" not in parts.path
         return whole and bool(parts.hostname) and parts.port != 0 and len(parts.path) > 1
     except ValueError:

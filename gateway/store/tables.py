@@ -1,7 +1,6 @@
-"""The tables of the state, and the statements that both engines share.
+"""The tables of the state, and the statements for both databases.
 
-The functions take a connection in a transaction, so that a synchronous and an asynchronous engine
-can run them alike; each raises SQLAlchemyError.
+The functions take a connection with an open transaction, and raise SQLAlchemyError.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +21,7 @@ T = TypeVar("T")
 REVISION = "0006"
 """The newest revision of the schema; see `gateway.store.migrations`."""
 OLDEST = "0006"
-"""The oldest revision that is upgraded; no release has stored an earlier one."""
+"""The oldest revision that can be upgraded; no release has an earlier one."""
 # The oldest revision whose gateways can use the newest schema.
 _SERVES = "0002"
 
@@ -42,9 +41,9 @@ usage = sa.Table(
     "usage",
     metadata,
     *_keys("api", "version", "endpoint", "client"),  # no client: requests that name none
-    sa.Column("others", sa.Boolean, primary_key=True),  # the sum of all clients that have no row
+    sa.Column("others", sa.Boolean, primary_key=True),  # the sum of all clients without a row
     *_columns(_COUNT, "count", "refused", "failed"),
-    *_columns(_COUNT, "slack"),  # the true count is at most this much higher
+    *_columns(_COUNT, "slack"),  # the true count is at most this number higher
     *_columns(_MOMENT, "first", "last"),
     *_columns(_MOMENT, "served"),  # the last request that was not refused; 0 for none
 )
@@ -55,7 +54,7 @@ counts = sa.Table(
     *_keys("kind", "labels"),  # labels: a JSON array
     *_columns(_COUNT, "count"),
     *_columns(_MOMENT, "first", "last"),
-    # For the counts of one version, whose labels have a common prefix.
+    # For the counts of a version, whose labels have a common prefix.
     sa.Index("counts_by_labels", "labels", postgresql_ops={"labels": "text_pattern_ops"}),
 )
 documents = sa.Table("documents", metadata, *_keys("name"), *_columns(_TEXT, "document"))  # JSON
@@ -74,12 +73,12 @@ history = sa.Table(
     *_columns(_COUNT, "requests", "errors", "refused"),
     *_columns(_MOMENT, "seconds"),
     *_columns(sa.LargeBinary(), "buckets"),  # the number of requests by duration
-    *_columns(sa.LargeBinary(), "callers"),  # the content of a Distinct
-    # For the latest days of all versions, which are few rows.
+    *_columns(sa.LargeBinary(), "callers"),  # the content of a DistinctSketch
+    # For the latest days of all versions.
     sa.Index("history_by_start", "by", "start"),
 )
-# The tables of a fleet; a gateway that keeps its state alone leaves them empty.
-# The last call of each version, to avoid reading its thousands of rows of usage.
+# The tables of a fleet; they are empty for a single gateway. `called` has the last call of each
+# version, to avoid reading thousands of rows of usage.
 called = sa.Table(
     "called", metadata, *_keys("api", "version"), *_columns(_MOMENT, "last", "served")
 )
@@ -90,8 +89,8 @@ replicas = sa.Table(
     *_columns(_TEXT, "replica", "version", "rules", "admin"),
     *_columns(_MOMENT, "started", "heard"),
     *_columns(_COUNT, "sequence", "merged", "applied"),
-    sa.Column("gone", _MOMENT),  # when it left or was forgotten
-    # Former releases do not write these columns.
+    sa.Column("gone", _MOMENT),  # the time at which it left or was forgotten
+    # Earlier releases do not write these columns.
     sa.Column("refused", sa.Text, nullable=False, server_default=""),
     sa.Column("failing", sa.Text, nullable=False, server_default=""),
 )
@@ -110,7 +109,7 @@ leases = sa.Table(
     *_columns(_COUNT, "token"),
     *_columns(_MOMENT, "renewed"),
 )
-# As Alembic creates it.
+# Equal to the table that Alembic creates.
 _revisions = sa.Table(
     "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True)
 )
@@ -118,7 +117,7 @@ _AUDIT = [column for column in audit.columns if column is not audit.c.id]
 LATEST_AUDIT = sa.select(*_AUDIT).order_by(audit.c.id.desc()).limit(MAX_AUDIT)
 """The query for the latest entries of the audit log, the latest first."""
 ALL_BUT_CALLERS = [each for each in history.columns if each is not history.c.callers]
-# As text, since it runs every two seconds; see `replace_rows`.
+# A text for speed; see `replace_rows`.
 _KNOWN_INTERVAL = (
     "SELECT api, version, by, start, requests, errors, refused, seconds, buckets, callers"
     " FROM history WHERE api = ? AND version = ? AND by = ? AND start = ?"
@@ -126,27 +125,27 @@ _KNOWN_INTERVAL = (
 
 
 def create_tables(connection: sa.Connection) -> None:
-    """Create the tables of a new database, without Alembic, which would take 10 MB."""
+    """Create the tables of a new database, without Alembic, which takes 10 MB."""
     metadata.create_all(connection, checkfirst=False)
     _revisions.create(connection)
     connection.execute(sa.insert(_revisions), {"version_num": REVISION})
-    if connection.dialect.name == "postgresql":  # which several gateways share
+    if connection.dialect.name == "postgresql":  # shared by several gateways
         connection.execute(sa.insert(documents), {"name": "serves", "document": encoded(_SERVES)})
 
 
 def upgrade_tables(connection: sa.Connection) -> None:
-    # Alembic takes 10 MB, and few starts need it.
+    # Imported here since Alembic takes 10 MB, and few starts need it.
     from gateway.store.migrations import upgrade
 
     upgrade(connection)
 
 
 def read_rows(connection: sa.Connection) -> StateRows:
-    """Return all rows but the history.
+    """Return all rows except the history.
 
     Raises:
-        ValidationError: a value has a wrong type, as SQLite does not check types.
-        DecodeError: a document is no JSON.
+        ValidationError: a value has a wrong type; SQLite does not check types.
+        DecodeError: a document is not JSON.
     """
 
     def rows(table: sa.Table, query: sa.Select[Any], kind: type[T]) -> T:
@@ -176,7 +175,7 @@ def read_rows(connection: sa.Connection) -> StateRows:
 
 
 def write_rows(connection: sa.Connection, changes: StateRows) -> None:
-    """Replace the rows that changed and delete those that are gone, the history excepted."""
+    """Replace changed rows and delete removed ones, except in the history."""
     _remove(connection, usage, [_usage_key(key) for key in changes.gone])
     replace_rows(connection, usage, [(*_usage_key(row[:4]), *row[4:]) for row in changes.usage])
     replace_rows(connection, floors, [(*key, floor) for key, floor in changes.floors.items()])
@@ -208,7 +207,7 @@ def read_history(connection: sa.Connection, query: HistoryQuery, now: float) -> 
 
 
 def write_history(connection: sa.Connection, rows: Sequence[IntervalRow]) -> None:
-    """Add to the intervals of an SQLite file, and cut each series."""
+    """Add to the intervals in an SQLite file, and delete the oldest ones beyond the maximum."""
     found = (connection.exec_driver_sql(_KNOWN_INTERVAL, row[:4]).one_or_none() for row in rows)
     known = [tuple(row) for row in found if row is not None]
     merged = History(known, bounded=False)
@@ -218,7 +217,7 @@ def write_history(connection: sa.Connection, rows: Sequence[IntervalRow]) -> Non
 
 
 def cut_history(connection: sa.Connection, series: Iterable[tuple[str, str, str]]) -> None:
-    """Delete all but the latest intervals of these series."""
+    """Delete the oldest intervals of series beyond the maximum."""
     for key in series:
         same = sa.tuple_(history.c.api, history.c.version, history.c.by) == key
         first = (
@@ -238,7 +237,7 @@ def replace_rows(
     if not rows:
         return
     if connection.dialect.name == "sqlite":
-        # As text, since it runs every two seconds, and compiling it takes longer than running it.
+        # As a text: compiling the statement, every two seconds, takes longer than running it.
         names = ", ".join(f'"{column.name}"' for column in table.columns)
         values = ", ".join("?" for _ in table.columns)
         statement = f"INSERT OR REPLACE INTO {table.name} ({names}) VALUES ({values})"  # noqa: S608  # ours
@@ -254,7 +253,7 @@ def encoded(document: object) -> str:
 
 
 def _remove(connection: sa.Connection, table: sa.Table, gone: Sequence[tuple[object, ...]]) -> None:
-    """Delete the rows with the same keys."""
+    """Delete the rows with these keys."""
     if not gone:
         return
     keys = list(table.primary_key)

@@ -1,9 +1,9 @@
 """The revisions of the schema, run by Alembic.
 
-A released revision is never changed; a new one is a new file in `versions` that names its
-predecessor. Gateways of one release and of the next share a database while a fleet is updated, so a
-revision only adds (expand), and removes what is superfluous one release later (contract). It sets
-the document `serves` to the oldest revision whose gateways can use the schema.
+Released revisions are never changed; a new revision is a new file in `versions` with its
+predecessor. During an update of a fleet, two releases share a database. So a revision only adds
+columns or tables (expand), and removes unused ones a release later (contract). It sets the document
+`serves` to the oldest revision whose gateways can use the schema.
 """
 
 from pathlib import Path
@@ -14,9 +14,9 @@ from sqlalchemy import Connection
 
 
 def upgrade(connection: Connection) -> None:
-    """Bring a database to the newest revision, in the transaction of the connection."""
+    """Upgrade a database to the newest revision, in the transaction of the connection."""
     config = Config()
-    # In a value of the configuration, % begins a placeholder.
+    # In Alembic's configuration, % begins a placeholder.
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     config.attributes["connection"] = connection
     command.upgrade(config, "head")

@@ -1,4 +1,4 @@
-"""The script that Alembic executes to run revisions, on the connection given to `upgrade`."""
+"""The script that Alembic executes to run revisions, on the connection of `upgrade`."""
 
 from alembic import context
 

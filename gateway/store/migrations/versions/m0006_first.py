@@ -1,8 +1,8 @@
-"""The first revision that a release has stored; `create_tables` makes it."""
+"""The first released revision; `create_tables` creates it."""
 
 revision = "0006"
 down_revision = None
 
 
 def upgrade() -> None:
-    """Nothing: each database that Alembic upgrades has this revision or a later one."""
+    """Do nothing: every database that Alembic upgrades has at least this revision."""
