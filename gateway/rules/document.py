@@ -1,7 +1,7 @@
 """gateway.yaml as a document: its values, with variables replaced, and the position of each part.
 
-`compose` turns the text into nodes with positions; `read` turns the nodes into values of YAML 1.2.
-Positions are looked up in the nodes when a message needs them.
+`compose` parses the text into nodes with positions; `read` converts nodes to values of YAML 1.2.
+Positions are looked up only for messages.
 """
 
 import re
@@ -12,7 +12,7 @@ from math import isfinite
 from typing import NamedTuple, NoReturn, Protocol, TypeVar
 
 # PyYAML: libyaml's events have positions, and its C scanner reads 10,000 endpoints in a second.
-# ruamel.yaml and yamlium scan in Python, and take ten times as long.
+# ruamel.yaml and yamlium scan in Python, which takes ten times as long.
 import yaml
 from yaml.reader import ReaderError
 
@@ -21,15 +21,15 @@ from gateway.rules.variables import UnsetVariablesError, fill, hide, hide_values
 
 MAX_DEPTH = 64
 MAX_NODES = 500_000
-"""The maximum number of keys and values of a file; one with 10,000 routes has a fifth of that."""
-# Aliases may share nodes and contain themselves, so the number of unfolded nodes is bounded.
+"""The maximum number of keys and values of a file; 10,000 routes have a fifth of it."""
+# The maximum number of values with aliases expanded; aliases can multiply and contain themselves.
 _MAX_UNFOLDED = 250_000
 Position = tuple[int, int]
 """Line and column, both from 1; (0, 0) where libyaml gives none."""
 Data = dict[str, "Data"] | list["Data"] | str | int | float | bool | None
 """A mapping, a list or a scalar of the document."""
 
-# The remedies, by a part of the message of libyaml.
+# The remedies, by a part of libyaml's message.
 _REMEDIES = {
     "cannot start any token": "indent with spaces, and quote a text that begins so",
     "expected ',' or": "close the bracket, and quote a text that holds brackets or braces",
@@ -46,7 +46,7 @@ _REMEDIES = {
 
 
 class ScalarNode(NamedTuple):
-    """A text; `plain` is true for a text without quotes, which may be a number."""
+    """A text; `plain` is whether it has no quotes, so that it may be a number."""
 
     position: Position
     tag: str | None
@@ -61,7 +61,7 @@ class SequenceNode(NamedTuple):
 
 
 class MappingNode(NamedTuple):
-    """Keys with values, in the order of the file; a key may occur twice."""
+    """Keys with values in the order of the file; a key may occur twice."""
 
     position: Position
     tag: str | None
@@ -69,12 +69,12 @@ class MappingNode(NamedTuple):
 
 
 Node = ScalarNode | SequenceNode | MappingNode
-"""A node; its tag is None where the file has none. Aliases share nodes, even with themselves."""
+"""A node; its tag is None if the file has none. Aliases share nodes and may contain themselves."""
 AnyNode = TypeVar("AnyNode", ScalarNode, SequenceNode, MappingNode)
 
 
 class YamlError(Exception):
-    """A file that cannot be parsed, with the one issue that is the reason."""
+    """A file that cannot be parsed, with the reason as an issue."""
 
     def __init__(self, position: Position, text: str) -> None:
         self.issue = Issue(*position, "", text)
@@ -82,10 +82,10 @@ class YamlError(Exception):
 
 
 def compose(content: bytes) -> Node | None:
-    """Return the root of the one document in a file, or None if it is empty.
+    """Return the root of the document in a file, or None if the file is empty.
 
     Raises:
-        YamlError: the file is not UTF-8, not YAML, or nested too deep.
+        YamlError: the file is not UTF-8, not YAML, or nested too deeply.
     """
     try:
         return _Composer(yaml.parse(content.decode(), Loader=yaml.CSafeLoader)).document()
@@ -101,9 +101,9 @@ def compose(content: bytes) -> Node | None:
 
 
 def extents(content: bytes) -> dict[Position, tuple[int, int]]:
-    """Return the begin and the end of each scalar of a file that can be parsed, by its position.
+    """Return the start and end of each scalar in a valid file, by its position.
 
-    They are in characters of the text without a byte order mark; the end is behind the last one.
+    Both are indexes into the text without a byte order mark.
     """
     found = {}
     for event in yaml.parse(content.decode("utf-8-sig"), Loader=yaml.CSafeLoader):
@@ -114,8 +114,8 @@ def extents(content: bytes) -> dict[Position, tuple[int, int]]:
 
 
 class _Composer:
-    # The composer in C recurses, so that a file nested too deep ends the process; the one in Python
-    # takes 40 % more time and memory, and both refuse an anchor that is used twice.
+    # PyYAML's composer in C recurses, so deep nesting crashes the process. Its composer in Python
+    # takes 40 % more time and memory. Both refuse repeated anchors.
 
     def __init__(self, events: Iterator[yaml.Event]) -> None:
         self._events = events
@@ -123,11 +123,11 @@ class _Composer:
         self._nodes_left = MAX_NODES
 
     def document(self) -> Node | None:
-        next(self._events)  # the stream begins
+        next(self._events)  # the stream start
         if isinstance(next(self._events), yaml.StreamEndEvent):
             return None
         root = self._node(next(self._events), 0)
-        next(self._events)  # the document ends
+        next(self._events)  # the document end
         event = next(self._events)
         if not isinstance(event, yaml.StreamEndEvent):
             _refuse(event, "a second document begins; keep one, with no --- between")
@@ -137,7 +137,7 @@ class _Composer:
         if depth > MAX_DEPTH:
             _refuse(event, f"nested more than {MAX_DEPTH} levels deep")
         self._nodes_left -= 1
-        if self._nodes_left < 0:  # each takes many times the memory of its text
+        if self._nodes_left < 0:  # a node takes much more memory than its text
             _refuse(event, f"more than {MAX_NODES} keys and values")
         position = _position(event.start_mark)
         node: Node
@@ -149,7 +149,7 @@ class _Composer:
             case yaml.ScalarEvent(tag=tag, value=text, style=style):
                 node = self._anchored(event, ScalarNode(position, tag, text, plain=not style))
             case yaml.SequenceStartEvent(tag=tag):
-                # Stored before its elements are read, since one of them may be an alias to it.
+                # Stored before its elements, since one of them may be an alias of it.
                 node = self._anchored(event, SequenceNode(position, tag, []))
                 node.items.extend(self._nodes(depth + 1))
             case _:
@@ -170,7 +170,7 @@ class _Composer:
 
 
 class _Mark(Protocol):
-    # PyYAML has two classes of marks.
+    # The common interface of PyYAML's two classes of marks.
     @property
     def line(self) -> int: ...
 
@@ -191,7 +191,7 @@ def _at(content: bytes, offset: int) -> Position:
 
 
 def _integer(text: str) -> Data:
-    if len(text) > 18:  # 64 bits, which JSON can be trusted to carry
+    if len(text) > 18:  # at most 64 bits, for other JSON parsers
         raise ValueError("too large a number; write it in quotes if it is a text")
     return int(text)
 
@@ -200,15 +200,14 @@ def _float(text: str) -> Data:
     number = float(text)
     if not isfinite(number):
         raise ValueError("too large a number; write it in quotes if it is a text")
-    if Decimal(text) != Decimal(repr(number)):  # bodies would be given another one
+    if Decimal(text) != Decimal(repr(number)):  # otherwise bodies would get another number
         raise ValueError(
             "a number of more digits than are kept; write it in quotes if it is a text"
         )
     return number
 
 
-# The core schema of YAML 1.2 (section 10.3.2): `no` is a text, a date is a text, `0o17` and
-# `.inf` have no use here.
+# The core schema of YAML 1.2 (section 10.3.2), without `0o17` and `.inf`. `no` and dates are texts.
 _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Data]], ...] = (
     (re.compile(r"(?:null|Null|NULL|~|)\Z"), lambda _: None),
     (re.compile(r"(?:true|True|TRUE)\Z"), lambda _: True),
@@ -216,7 +215,7 @@ _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Data]], ...] = (
     (re.compile(r"[-+]?[0-9]+\Z", re.ASCII), _integer),
     (re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z", re.ASCII), _float),
 )
-# The tags that change nothing.
+# The tags that have no effect.
 _STANDARD = "tag:yaml.org,2002:"
 _TAGS = (None, f"{_STANDARD}map", f"{_STANDARD}seq", f"{_STANDARD}str")
 
@@ -225,12 +224,12 @@ _Entries = dict[str, tuple[ScalarNode, Node]]
 
 @dataclass(slots=True)
 class YamlDocument:
-    """The data of a configuration; its issues have positions, and show no value of a variable.
+    """The data of a configuration. Its issues have positions, and contain no values of variables.
 
     Attributes:
-        texts: for each text with variables, the text with their values and the text in the file.
-        values: the value of each variable, with the name of the variable.
-        content: the file. Its nodes are composed again for positions, as few files need one.
+        texts: for each text with variables, the text with values and the text in the file.
+        values: the variables by their values.
+        content: the file. Its nodes are composed again for positions, which few files need.
     """
 
     data: Data
@@ -240,7 +239,7 @@ class YamlDocument:
     _nodes: "tuple[Node | None, _Reader] | None" = None
 
     def position(self, location: Location) -> Position:
-        """Return the position of the key or element at a location, or of the part around it."""
+        """Return the position of the key or element at a location, or of the nearest container."""
         return self._find(location)[1]
 
     def issue(self, location: Location, text: str) -> Issue:
@@ -248,7 +247,7 @@ class YamlDocument:
         known, position = self._find(location)
         if known in self.texts:
             text = hide(text, *self.texts[known])
-        # A message may quote a value from elsewhere, such as a name that is known there.
+        # A message may also quote values from other locations.
         return Issue(*position, place(location), hide_values(text, self.values))
 
     def _find(self, location: Location) -> tuple[Location, Position]:
@@ -273,7 +272,7 @@ class YamlDocument:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads the data from nodes, and collects what is wrong with keys, tags and variables."""
+    """Reads the data from nodes, and collects mistakes in keys, tags and variables."""
 
     environment: Mapping[str, str]
     texts: dict[Location, tuple[str, str]] = field(default_factory=dict)
@@ -305,7 +304,7 @@ class _Reader:
         if id(node) in self._entries:
             return self._entries[id(node)]
         self._check_depth(node, location)
-        # Stored before it is complete, since an alias can merge a mapping into itself.
+        # Stored before it is complete, since a mapping may be merged into itself.
         entries = self._entries[id(node)] = {}
         merged: list[MappingNode] = []
         for key_node, value_node in node.pairs:
@@ -342,7 +341,7 @@ class _Reader:
         try:
             if "$" in text:
                 text = fill(text, self.environment)
-                if names([node.text]):  # `$$` and other dollar signs are none
+                if names([node.text]):  # not for `$$` and other dollar signs
                     self.texts[location] = text, node.text
             if node.plain and node.tag is None:
                 for pattern, value in _PLAIN:
@@ -366,10 +365,10 @@ class _Reader:
 def read(content: bytes, source: str, environment: Mapping[str, str]) -> YamlDocument:
     """Return the document in a file.
 
-    Variables are replaced after parsing, so that a value can never become structure.
+    Variables are replaced after parsing, so their values cannot change the structure.
 
     Raises:
-        ConfigError: the file is not YAML, has a key twice, or has a variable that is not set.
+        ConfigError: the file is not YAML, has a repeated key, or has an unset variable.
     """
     reader = _Reader(environment)
     try:

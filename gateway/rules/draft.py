@@ -1,7 +1,7 @@
-"""Draft: rules that somebody considers, checked as the file would be, without any effect.
+"""Drafts: configurations that are checked like the file, without effect.
 
-A draft may come from whoever can see the page, so it runs no code: the functions that it names have
-to be named by the rules in force, whose modules are imported already.
+Anyone who can read the page may send a draft, so a draft runs no new code: it may name only
+functions that the configuration in force names.
 """
 
 import asyncio
@@ -22,15 +22,15 @@ from gateway.rules.load import check
 
 SOURCE = "draft"
 MAX_BYTES = 256 * 1024
-"""The size of the largest draft; a larger file is for the command `check`."""
+"""The maximum size of a draft; larger files need the command `check`."""
 
 
 class DraftReport(NamedTuple):
-    """What was found in a draft.
+    """The result of checking a draft.
 
     Attributes:
-        warnings: what is worth a look, such as a lossy conversion.
-        summary: what it has, in a few words; empty if it cannot be used.
+        warnings: the warnings, such as of a lossy conversion.
+        summary: a short summary of its content; empty if it has mistakes.
     """
 
     mistakes: list[Issue]
@@ -41,7 +41,6 @@ class DraftReport(NamedTuple):
 def check_draft(
     content: bytes, in_force: bytes, environment: Mapping[str, str], folder: Path
 ) -> DraftReport:
-    """Return what is wrong with a draft."""
     if len(content) > MAX_BYTES:
         text = f"is larger than {MAX_BYTES // 1024} KiB; check the file with the command `check`"
         return DraftReport([Issue(0, 0, "", text)], [])
@@ -66,7 +65,7 @@ def check_draft(
 
 
 def _functions(data: Data, at: Location) -> Iterator[tuple[Location, str]]:
-    """Yield the names of functions, as `python_section.py` has them, each with its place."""
+    """Yield the names of Python functions with their locations."""
     if isinstance(data, dict):
         for key, value in data.items():
             if at[-1:] == ("python",) and key in ("up", "down") and isinstance(value, str):
@@ -79,9 +78,9 @@ def _functions(data: Data, at: Location) -> Iterator[tuple[Location, str]]:
 
 
 SECONDS = 10
-"""The longest time that a draft is checked for."""
+"""The maximum seconds of a check."""
 _MEMORY = 512 * 2**20
-# The most mistakes, and the most warnings, that a reader can use.
+# The maximum number of mistakes and of warnings in a report.
 _MOST_ISSUES = 100
 
 
@@ -95,14 +94,14 @@ class _Draft(msgspec.Struct, frozen=True):
 async def check_apart(
     content: bytes, in_force: bytes, environment: Mapping[str, str], folder: Path
 ) -> DraftReport:
-    """Return what is wrong with a draft, as `check_draft` does; to take too much is wrong, too."""
+    """Return the result of `check_draft` in a child process with limits of time and memory."""
     draft = _Draft(content, in_force, dict(environment), str(folder))
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     try:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", __name__), stdin=pipe, stdout=pipe, stderr=nothing
         )
-    except OSError as error:  # no descriptor, no memory or no process to be had
+    except OSError as error:  # no descriptor, memory or process is available
         return _refused(f"cannot be checked now: {(error.strerror or str(error)).lower()}")
     try:
         async with asyncio.timeout(SECONDS):
@@ -127,10 +126,10 @@ def _refused(text: str) -> DraftReport:
 
 def _main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    # One whose gateway has ended is not killed by it, and may wait rather than work.
+    # If the gateway has ended, the alarm ends this process.
     signal.alarm(SECONDS)
     answer = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what modules of others print is no answer
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # for output of modules
     draft = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Draft)
     report = check_draft(draft.content, draft.in_force, draft.environment, Path(draft.folder))
     mistakes, warnings = report.mistakes[:_MOST_ISSUES], report.warnings[:_MOST_ISSUES]

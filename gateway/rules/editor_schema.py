@@ -20,8 +20,8 @@ _ANNOTATIONS = ("title", "description", "default")
 def json_schema() -> dict[str, object]:
     """Return the JSON Schema (draft 2020-12) of gateway.yaml.
 
-    Editors read the file before its variables are replaced. So where the models expect a number,
-    or a text that matches a pattern, the schema accepts a variable as well.
+    Editors read the file before variables are replaced. So the schema accepts a variable in place
+    of a number or of a text with a pattern.
     """
     described = Config.model_json_schema()
     models = {model.__name__: model for model in _models(SectionModel)}
@@ -31,7 +31,7 @@ def json_schema() -> dict[str, object]:
         properties = definition.get("properties", {})
         for one in properties.values():
             if any("$ref" in part for part in one.get("anyOf", ())):
-                one.pop("title", None)  # the model has its own
+                one.pop("title", None)  # the model has a title
         for key, description in descriptions(models[name]) if properties else ():
             properties[key] = dict(sorted({**properties[key], "description": description}.items()))
     schema = _for_editors(described)
@@ -50,7 +50,7 @@ def _models(base: type[SectionModel]) -> Iterator[type]:
 
 
 def _dataclasses(model: type[SectionModel]) -> Iterator[type]:
-    """Yield the dataclasses that the fields of a model hold."""
+    """Yield the dataclasses in the fields of a model."""
     for field in model.model_fields.values():
         for one in (field.annotation, *get_args(field.annotation)):
             if isinstance(one, type) and is_dataclass(one):
@@ -60,14 +60,14 @@ def _dataclasses(model: type[SectionModel]) -> Iterator[type]:
 def descriptions(model: type) -> Iterator[tuple[str, str]]:
     """Yield the keys of a model with the docstrings of its fields.
 
-    pydantic can read them when a model is defined. That would take time and memory of every
-    process that serves, and nothing but this schema needs them.
+    pydantic could read them at the definition of models, but that takes time and memory in every
+    process, and only this schema needs them.
     """
     for part in reversed(model.__mro__):
         if part is BaseModel or not (issubclass(part, BaseModel) or is_dataclass(part)):
             continue
         definition = _classes(part.__module__).get(part.__name__)
-        if definition is None:  # it is made of a table, which describes its fields
+        if definition is None:  # the model is created from a table with its descriptions
             continue
         for field, text in zip(definition.body, definition.body[1:], strict=False):
             match field, text:
@@ -96,7 +96,7 @@ def _for_editors(schema: Any) -> Any:
     if isinstance(schema.get("description"), str):
         schema["description"] = " ".join(schema["description"].split())
     if "patternProperties" in schema:
-        schema["additionalProperties"] = False  # a name of another form is a mistake
+        schema["additionalProperties"] = False  # names of any other form are mistakes
     if "pattern" in schema or schema.get("type") in ("integer", "number"):
         about = {key: schema.pop(key) for key in _ANNOTATIONS if key in schema}
         return {**about, "anyOf": [schema, {"$ref": "#/$defs/Variable"}]}

@@ -1,4 +1,4 @@
-"""Load: from a file to a Snapshot, for the start, a reload, `check` and `explain` alike."""
+"""Loading: from a file to a Snapshot, for the start, reloads and commands."""
 
 import json
 import time
@@ -18,16 +18,16 @@ from gateway.verify.schema_files import check_documents
 
 
 def load_file(path: Path, environment: Mapping[str, str]) -> Snapshot:
-    """Return the Snapshot that a file describes.
+    """Return the Snapshot of a file.
 
     Raises:
-        ConfigError: the file cannot be read or used; it has every mistake with its line.
+        ConfigError: the file cannot be read or used; the error has every mistake with its line.
     """
     return load(read_rules(path), str(path), environment, path.absolute().parent)
 
 
 def check_file(path: Path, environment: Mapping[str, str]) -> tuple[Snapshot, list[Issue]]:
-    """Return the Snapshot that a file describes, and the warnings about it; raises ConfigError."""
+    """Return the Snapshot of a file, and the warnings; raises ConfigError."""
     return check(read_rules(path), str(path), environment, path.absolute().parent)
 
 
@@ -35,7 +35,7 @@ def read_rules(path: Path) -> bytes:
     """Return the content of a configuration file.
 
     Raises:
-        ConfigError: it cannot be read, is not a regular file, or is too large.
+        ConfigError: the file cannot be read, is no regular file, or is too large.
     """
     try:
         return read_regular(path)
@@ -52,16 +52,15 @@ def load(
     *,
     documents: bool = True,
 ) -> Snapshot:
-    """Return the Snapshot that the content of a file describes.
+    """Return the Snapshot of a file's content.
 
     Args:
         source: the name of the file in reports.
-        folder: the folder that relative paths of files start from; without it, files are not
-            checked.
+        folder: the folder that relative paths start from; without it, files are not checked.
         documents: whether the OpenAPI documents of versions are checked.
 
     Raises:
-        ConfigError: the content cannot be used; it has every mistake with its line.
+        ConfigError: the content cannot be used; the error has every mistake with its line.
     """
     return _compile(content, source, environment, folder, documents=documents)[0]
 
@@ -69,7 +68,7 @@ def load(
 def check(
     content: bytes, source: str, environment: Mapping[str, str], folder: Path | None = None
 ) -> tuple[Snapshot, list[Issue]]:
-    """Return the Snapshot as `load` does, and the warnings, such as of a lossy conversion."""
+    """Return the Snapshot of a file's content, and the warnings; raises ConfigError."""
     snapshot, document, mistakes = _compile(content, source, environment, folder)
     warnings = (document.issue(warning.location, warning.text) for warning in mistakes.warnings)
     return snapshot, in_order(warnings)
@@ -87,7 +86,7 @@ def _compile(
         look_in(folder)
     document = read(content, source, environment)
     try:
-        # Through JSON, so that strict models accept a list for a tuple, as the schema does.
+        # By JSON, so that strict models accept a list for a tuple.
         config = Config.model_validate_json(json.dumps(document.data))
     except ValidationError as error:
         raise ConfigError(source, explain(document, error)) from None

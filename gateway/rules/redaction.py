@@ -1,4 +1,4 @@
-"""Redaction: the text of a file of rules without the secrets that stand in it."""
+"""Redaction: the text of a configuration file without its secrets."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,11 +18,11 @@ from gateway.rules.document import (
 from gateway.rules.variables import UnsetVariablesError, fill
 
 _HIDDEN = "(hidden)"
-# The keys whose text is a secret, and those below which every text is one.
+# Keys whose text is a secret, and keys below which every text is a secret.
 _SECRET = frozenset({"hash", "key", "password", "secret", "token"})
 _SECRETS = frozenset({"keys"})
-# Places whose keys have another meaning: who knows the URL of a webhook can send it messages, the
-# key of TLS is a path, and that of a change the name of a field.
+# Sections where keys have another meaning: the URL of a webhook is a secret, `key` in TLS is a
+# path, and `key` of a change is the name of a field.
 _WEBHOOKS, _TLS, _CHANGES = "webhooks", "tls", "changes"
 _API, _ELSEWHERE = "api", "elsewhere"
 _PLACES = {
@@ -33,26 +33,25 @@ _PLACES = {
     (_API, "groups"): _CHANGES,
     (_CHANGES, "examples"): _ELSEWHERE,
 }
-# What is hidden in one place is hidden elsewhere; a shorter text would stand there by chance.
+# A secret is hidden everywhere in the file, unless it is shorter than this.
 _SHORTEST = 4
 _VARIABLE = re.compile(r"\$\{[A-Za-z0-9_]+\}\Z")
-# What stands before the @ of a URL, but for a password of the environment, and a user of a database
-# without any. A password of a database may have a slash, a quote or a blank by mistake.
+# The user and password before the @ of a URL, unless the password is a variable, or a database has
+# only a user. A database password may contain a slash, a quote or a blank by mistake.
 _USER = re.compile(
     r"(?<=://)(?!(?:[^/\s:]*:)?\$\{[A-Za-z0-9_]+\}@)"
     r"(?:(?<=sql://)(?=[^@\n]{0,999}:)(?:(?! #).){1,999}|(?<!sql://)[^/\s\"']+)(?=@)"
 )
 _QUERY = re.compile(r"(?i)([?&](?:api_?key|key|password|secret|sig|token)=)[^&\s\"'#]+")
-# A key in a line that was made a comment; from the first # of the line, or many of them take long.
+# A key in a commented-out line; matched from the first #, so that many # take linear time.
 _COMMENT = re.compile(r"(?m)(^[^#\n]*#.*?\b(?:hash|keys?|password|secret|token|url)[\"']?:\s+)\S.*")
 _LINE = re.compile(r"(?m)^([ \t]*)\S.*$")
 
 
 def redacted(content: bytes) -> str | None:
-    """Return the text of rules with `(hidden)` for each secret that is written out.
+    """Return the text with `(hidden)` for each literal secret; None if the text is not YAML.
 
-    A variable such as `${NAME}` stays, since it is no secret. None if the text is not YAML, in
-    which nobody can tell what is one.
+    A variable such as `${NAME}` is no secret.
     """
     try:
         text = _without(content)
@@ -65,7 +64,8 @@ def _without(content: bytes) -> str:
     root = compose(content)
     found = [] if root is None else [*_secrets(root)]
     text, places = content.decode("utf-8-sig"), extents(content)
-    # By its place, since a text in quotes may be written in many ways; the last one first.
+    # By position, since quoted texts may contain escapes; from the end, so that positions stay
+    # valid.
     for begin, end in sorted({places[node.position] for node in found}, reverse=True):
         text = text[:begin] + _masked(text[begin:end]) + text[end:]
     parts = {part.strip() for node in found for part in node.text.splitlines()}
@@ -76,7 +76,7 @@ def _without(content: bytes) -> str:
 
 
 def _masked(written: str) -> str:
-    """Return a hidden scalar, with its lines, its quotes and the sign of a block."""
+    """Return a scalar with hidden text, and its quotes, block indicator and line ends."""
     if written.startswith(("|", ">")):
         sign, _, lines = written.partition("\n")
         return f"{sign}\n" + _LINE.sub(rf"\1{_HIDDEN}", lines)
@@ -89,7 +89,7 @@ def _secrets(root: Node) -> Iterator[ScalarNode]:
     waiting: list[tuple[Node, bool, str]] = [(root, False, "")]
     while waiting:
         node, inside, section = waiting.pop()
-        # Aliases share nodes, also with themselves: each is looked at once in the same place.
+        # Aliases share nodes and may contain themselves, so each node is visited once per section.
         if (id(node), inside, section) in seen:
             continue
         seen.add((id(node), inside, section))
@@ -110,7 +110,7 @@ def _secrets(root: Node) -> Iterator[ScalarNode]:
 
 
 def _place(section: str, name: str) -> str:
-    """Return what a key leads to. Names that users give, as of a token, lead to no other place."""
+    """Return the section below a key. Names that users choose do not change the section."""
     if section == "apis":
         return _API
     if name == _WEBHOOKS and section != _CHANGES:
@@ -119,11 +119,11 @@ def _place(section: str, name: str) -> str:
     return _PLACES.get((section, name), kept)
 
 
-# The keyword for what nobody should read (JSON Schema Validation 2020-12, section 9.4).
+# The keyword that marks secrets (JSON Schema Validation 2020-12, section 9.4).
 _WRITE_ONLY = "writeOnly"
-# A password in a URL, or a token in place of the user; the user of a database alone is none.
+# A URL with a password, or with a token in place of the user; a database user is no secret.
 _LOGIN = re.compile(r"://(?:[^/\s@:]*:[^\s@]+|(?<!sql://)[^/\s@:]+)@")
-# A parameter of a URL that is not a capture.
+# A secret URL parameter, unless its value is a capture.
 _QUERY_SECRET = re.compile(r"(?i)[?&](?:api_?key|key|password|secret|sig|token)=(?!\{)[^&\s\"'#]")
 _KEY = re.compile(r"\b(?:hash|keys?|password|secret|token|url)[\"']?:\s+\S")
 _TOLD = _KEY, _LOGIN, _QUERY_SECRET
@@ -133,16 +133,16 @@ _Schema = Mapping[str, Any]
 
 
 def secret_lines(document: YamlDocument, schema: _Schema) -> list[int]:
-    """Return the numbers of the lines, from 1, in which secrets are written out.
+    """Return the numbers, from 1, of the lines with literal secrets.
 
-    What comes from a variable is not written out, but a default of it is.
+    A variable is no literal secret, but its default is.
     """
     written = _written(document, document.data, (), [schema], schema)
     return sorted({document.position(at)[0] for at in written})
 
 
 def comment_lines(content: str) -> list[int]:
-    """Return the numbers of the lines whose comment may hold a secret, which nobody can tell."""
+    """Return the numbers of the lines with a comment that may contain a secret."""
     comments = (line.partition("#")[2] for line in content.split("\n"))
     return [at for at, text in enumerate(comments, 1) if any(one.search(text) for one in _TOLD)]
 
@@ -183,7 +183,7 @@ def _member(option: _Schema, key: str) -> _Schema:
 
 
 def _literal(text: str) -> str:
-    """Return a text with nothing in place of its variables, but with their defaults."""
+    """Return a text with each variable replaced by its default or by nothing."""
     try:
         return fill(text, {})
     except UnsetVariablesError as error:

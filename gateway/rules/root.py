@@ -1,7 +1,7 @@
-"""The root model of gateway.yaml, which compiles to the Snapshot that requests are served by.
+"""The root model of gateway.yaml, which compiles to the Snapshot.
 
-The JSON Schema for editors is made from this model, and both accept the same files. `compile` finds
-the mistakes that involve several sections, such as the name of a service that does not exist.
+The JSON Schema for editors is generated from this model. `compile` finds mistakes that involve
+several sections, such as an unknown service.
 """
 
 from collections import Counter
@@ -83,9 +83,9 @@ class Config(SectionModel):
         """Return the Snapshot of the configuration; it must not be used if there are mistakes.
 
         Args:
-            now: the time, in seconds since 1970; it decides which versions have ended. A Snapshot
-                without mistakes at one time has none at a later time.
-            folder: the folder that relative paths of files start from.
+            now: the time in seconds since 1970; it determines which versions have ended. A
+                configuration without mistakes has none at any later time.
+            folder: the folder that relative paths start from.
         """
         told = {name for api in self.apis.values() for name in api.services_told_versions()}
         spoken = Counter(
@@ -142,7 +142,7 @@ class Config(SectionModel):
 
 
 def _request_fields(endpoints: Iterable[Endpoint]) -> set[str]:
-    """Return the request headers that name versions."""
+    """Return the request header fields that name versions."""
     selectors = (endpoint.selector for endpoint in endpoints)
     return {
         name
@@ -173,7 +173,7 @@ def _warn_of_lost_cutovers(
 def _naming_by_address(
     cutovers: Mapping[VersionKey, VersionCutover], trusted: tuple[Network, ...], mistakes: Mistakes
 ) -> ClientNaming | None:
-    """Return a naming by address if a cutover is sticky by client, for clients without names."""
+    """Return a naming by address, if a cutover moves clients but clients have no names."""
     sticky = [key for key, cutover in cutovers.items() if cutover.sticky is StickyBy.CLIENT]
     for api, label in sticky:
         mistakes.warn(

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterable, Mapping
 
-# A default may hold pairs of braces, such as `/v{version}` or other variables.
+# A default may contain pairs of braces, such as `/v{version}` or other variables.
 _BALANCED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*"
 _NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
-# A shorter value is no secret, and may stand in any message by chance.
+# Shorter values are no secrets, and occur in messages by chance.
 _SHORTEST_SECRET = 4
 _VARIABLE = re.compile(
     rf"\$(?:(?P<dollar>\$)"
@@ -35,8 +35,8 @@ def fill(text: str, environment: Mapping[str, str]) -> str:
     or empty, `${NAME-default}` only if it is unset. `$$` is a dollar sign. Values are not parsed.
 
     Raises:
-        UnsetVariablesError: variables are not set; the error has all of them.
-        ValueError: a variable is not well formed; the message is for the operator.
+        UnsetVariablesError: variables are not set; the error has all their names.
+        ValueError: a variable is malformed; the message is for the operator.
     """
     unset: list[str] = []
 
@@ -69,7 +69,7 @@ def fill(text: str, environment: Mapping[str, str]) -> str:
 
 
 def names(texts: Iterable[str]) -> dict[str, bool]:
-    """Return the names of the variables in texts, in order, with whether each may be unset."""
+    """Return the names of the variables in texts, in order, and whether each may be unset."""
     found: dict[str, bool] = {}
     for text in texts:
         for match in _VARIABLE.finditer(text):
@@ -82,11 +82,8 @@ def names(texts: Iterable[str]) -> dict[str, bool]:
 
 
 def hide(message: str, filled: str, written: str) -> str:
-    """Return a message whose quotes have the names of variables instead of their values.
-
-    Values may be secrets, and messages go to logs.
-    """
-    if "'" in filled:  # the end of the quote is ambiguous
+    """Return a message with variables instead of their values, which may be secrets, in quotes."""
+    if "'" in filled:  # the closing quote is ambiguous
         return re.sub(r"'.*'", lambda _: f"'{written}'", message, flags=re.DOTALL)
 
     def one(match: re.Match[str]) -> str:
@@ -97,7 +94,7 @@ def hide(message: str, filled: str, written: str) -> str:
 
 
 def secrets(texts: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of the variables in texts, each with the variable as it is written."""
+    """Return the variables in texts by their values, such as `${NAME}`."""
     names = {name for text in texts for name in _NAME.findall(text)}
     return {
         environment[name]: f"${{{name}}}"
@@ -122,14 +119,14 @@ _MEANINGS = {"n": "\n", **{letter: letter for letter in '"\\$`'}}
 
 
 class EnvironmentFileError(ValueError):
-    """A file that is no environment file; the message has its line and shows no value."""
+    """An invalid environment file; the message has the line but no value."""
 
 
 def parse_environment(content: bytes, source: str) -> dict[str, str]:
-    """Return the variables of an environment file; the last one of a name counts.
+    """Return the variables of an environment file; the last value of a name counts.
 
     Raises:
-        EnvironmentFileError: a line is neither a variable nor a comment, or not UTF-8.
+        EnvironmentFileError: a line is neither a variable nor a comment, or is not UTF-8.
     """
     found: dict[str, str] = {}
     for number, raw in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):

@@ -1,4 +1,4 @@
-"""Mistakes that pydantic finds: each becomes an issue with its line and its remedy."""
+"""Mistakes found by pydantic, as issues with a line and a remedy."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -12,7 +12,7 @@ from gateway.base.model import PATTERN_MESSAGES
 from gateway.rules.document import Data, YamlDocument
 from gateway.rules.root import Config
 
-# A report shows fewer, and to suggest what would be right takes time for each.
+# The maximum number of explained mistakes, since each explanation takes time.
 _MAX_EXPLAINED = 1_000
 
 
@@ -21,7 +21,7 @@ def explain(document: YamlDocument, error: ValidationError) -> list[Issue]:
     if error.error_count() > _MAX_EXPLAINED:
         many = f"{error.error_count()} values are wrong; the first {_MAX_EXPLAINED} are explained"
         issues.append(Issue(0, 0, "", many))
-    # The document has the values already: each mistake would refer to one more copy.
+    # Without inputs: each error would contain a copy of its value.
     for detail in error.errors(include_url=False, include_input=False)[:_MAX_EXPLAINED]:
         location, value = _in_document(document.data, detail["loc"])
         if detail["type"] == "union_tag_invalid":
@@ -35,7 +35,7 @@ def explain(document: YamlDocument, error: ValidationError) -> list[Issue]:
 def _in_document(data: Data, location: Location) -> tuple[Location, Data]:
     """Return the part of a pydantic location that is in the document, and the value there.
 
-    pydantic puts the names of union members into its locations; the document has no such steps.
+    A pydantic location also has the names of union members.
     """
     known: list[str | int] = []
     for step in location:
@@ -52,11 +52,11 @@ def _in_document(data: Data, location: Location) -> tuple[Location, Data]:
 _REMOVED: dict[tuple[int | str, ...], str] = {
     ("bypass",): "was removed, as requests that bypass the gateway cannot be counted; delete it"
 }
-"""The messages for keys that earlier releases had."""
+"""The messages for keys of earlier releases."""
 _RENAMED: dict[int | str, str] = {
     "unconverted": "is media_types now; write media_types: { TYPE: pass } for each of these types"
 }
-"""The messages for keys of APIs and endpoints that have another name."""
+"""The messages for renamed keys of APIs and endpoints."""
 
 
 def _text(error: ErrorDetails, value: Data) -> str | None:
@@ -74,7 +74,7 @@ def _text(error: ErrorDetails, value: Data) -> str | None:
         case "too_long":
             return f"expected {context['max_length']} elements"
         case "too_short" if isinstance(value, dict | list) and len(value) >= context["min_length"]:
-            return None  # its elements are wrong, and reported on their own
+            return None  # its elements have mistakes of their own
         case "too_short" | "string_too_short" if context["min_length"] == 1:
             return "must not be empty"
         case "too_short":
@@ -123,7 +123,7 @@ def _schema() -> dict[str, Any]:
 
 
 def _schemas(location: Location) -> list[dict[str, Any]]:
-    """Return the JSON Schema at a pydantic location: one schema, or those of a union's members."""
+    """Return the JSON Schema at a pydantic location: one schema, or one per member of a union."""
     schemas = list(_members(_schema()))
     for step in location:
         inner = [
@@ -132,7 +132,7 @@ def _schemas(location: Location) -> list[dict[str, Any]]:
             for part in _inside(schema, step)
             for member in _members(part)
         ]
-        schemas = inner or schemas  # the name of a union's member leads nowhere
+        schemas = inner or schemas  # names of union members are no schema steps
     return schemas
 
 

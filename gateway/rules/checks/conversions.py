@@ -1,4 +1,4 @@
-"""What `check` finds in conversions beyond the rules: fields that no document has, and examples."""
+"""The checks of conversions by `check`: fields that no document has, lost data, and examples."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,11 +36,11 @@ from gateway.versions.version import Version
 def check_conversions(
     path: Path, environment: Mapping[str, str], snapshot: Snapshot
 ) -> list[Issue]:
-    """Return warnings about the conversions of a file; documents at URLs are not asked for.
+    """Return the warnings about the conversions of a file; documents at URLs are not fetched.
 
     Raises:
-        ConfigError: a change names a field that the document forbids, or an example is converted
-            to another body.
+        ConfigError: a change names a field that a document forbids, or the conversion of an example
+            has another result.
     """
     rules = read(path.read_bytes(), str(path), environment)
     config = Config.model_validate_json(json.dumps(rules.data))
@@ -69,7 +69,7 @@ def _look_up_fields(
 
 
 def _warn_of_large(snapshot: Snapshot, documents: DocumentFolder, mistakes: Mistakes) -> None:
-    """Warn of documents by which a gateway would validate live messages if they were smaller."""
+    """Warn of documents that are too large for the validation of live messages."""
     for api in snapshot.apis:
         used = set()
         for version in api.versions.values():
@@ -123,11 +123,11 @@ def _prove(api: Api, part: Part, example: ExampleConfig, at: Location, mistakes:
 
 
 class _Applied(NamedTuple):
-    """The conversions that apply to an example.
+    """The conversions of an example.
 
     Attributes:
-        conversion: All of them, towards the newer version.
-        method: The method in the newer version; None applies all changes.
+        conversion: The upgrade.
+        method: The method in the newer version; None for all changes.
         status: The status in the newer version; None for a request.
     """
 
@@ -168,7 +168,7 @@ def _applied(
             return template.fill({**captures, "version": str(version)})
 
         asked = find_operation_path(up, down, method, path, None)
-        if not any(asked.operations):  # it may be named as the newer version has it
+        if not any(asked.operations):  # the example may name the newer operation
             asked = find_operation_path(down, up, method, path, None)
         method = method if asked.request.direction is Direction.DOWN else asked.method
         links = asked.request.links
@@ -183,7 +183,7 @@ def _applied(
 
 
 def _complaint(example: ExampleConfig, applied: _Applied, direction: Direction) -> str | None:
-    """Return the smallest difference between a converted example and the wanted one."""
+    """Return the first difference between a converted example and the expected one, or None."""
     given, wanted = (example.older, example.older_message), (example.newer, example.newer_message)
     if direction is Direction.DOWN:
         given, wanted = wanted, given
@@ -212,7 +212,7 @@ def _fields(given: ExampleMessageConfig) -> ParameterLines:
 
 
 def _beside(message: Message, wanted: ExampleMessageConfig) -> str | None:
-    """Return how the converted header fields and the query differ from the wanted ones."""
+    """Return the first difference of header fields or the query from the expected ones, or None."""
     named = {line.key: line.value for line in _fields(wanted)}
     found = {line.key: line.value for line in message.headers}
     for name in {**named, **found}:
@@ -227,7 +227,7 @@ def _beside(message: Message, wanted: ExampleMessageConfig) -> str | None:
 
 
 def _different(body: bytes, wanted: object) -> str | None:
-    """Return the smallest difference between a converted body and the wanted one."""
+    """Return the first difference between a converted body and the expected one, or None."""
     found, expected = (
         ComparedAnswer(200, {}, json_body.parse(one)) for one in (body, msgspec.json.encode(wanted))
     )

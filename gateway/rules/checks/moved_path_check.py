@@ -1,7 +1,6 @@
-"""Operations of a version's OpenAPI document that the rules leave out of those that moved.
+"""A check for operations with a changed path that `operations` does not declare.
 
-Where operations have another path in the next version, one that is declared nowhere is asked there
-at the path that it had, at which the next version has nothing.
+Such an operation is requested at its old path, which the next version does not have.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ def warn_of_left_out(
     documents: Mapping[Version, Sequence[LocatedOperation]],
     mistakes: Mistakes,
 ) -> None:
-    """Warn of operations that are declared nowhere, at paths that others have left."""
+    """Warn of undeclared operations at paths whose other operations were moved."""
     for older, (link, *_) in api.links.items():
         for version, other in ((older, link.newer), (link.newer, older)):
             # Clients of a newer version are rarely served by an older one.
@@ -81,7 +80,7 @@ def _remedy(
     other: Version,
     theirs: Sequence[LocatedOperation] | None,
 ) -> str:
-    """Return how to declare an operation with a method: as moved too, or as one that is lacking."""
+    """Return the declaration of an operation: moved as well, or missing in the other version."""
     own, their = (side._replace(method=method).text for side in (here, there))
     keys = ("older", "newer") if version < other else ("newer", "older")
     moves = f"{{ {keys[0]}: {_quoted(own)}, {keys[1]}: {_quoted(their)} }}"
@@ -94,14 +93,14 @@ def _remedy(
 
 
 def _quoted(operation: str) -> str:
-    """Return an operation as YAML in braces takes it."""
+    """Return an operation for a YAML flow mapping, in quotes if necessary."""
     return f'"{operation}"' if "{" in operation else operation
 
 
 def _way(
     operation: MappedOperation | None, *, newer: bool
 ) -> tuple[OperationPattern, OperationPattern] | None:
-    """Return an operation as a version has it and as the other one has it, if it has moved."""
+    """Return an operation in both versions, or None if its path is unchanged."""
     if operation is None:
         return None
     here, there = operation.side(newer=newer), operation.side(newer=not newer)

@@ -1,7 +1,7 @@
-"""Writes that destroy what they cannot see.
+"""A check for writes that lose data.
 
-A client reads a document of another version, in which a change has left something out, and writes
-it back by PUT or PATCH. The service replaces its document by what the client could see of it.
+If a conversion removes data from a response, a client that writes the document back by PUT or PATCH
+does not have that data. The service then stores the document without it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from gateway.verify.openapi.body_fields import BodyFields, Presence
 from gateway.versions.version import Version
 
 _OVERWRITING = ("PUT", "PATCH")
-# The number of losses that a warning lists.
+# The maximum number of losses in a warning.
 _LISTED = 5
 
 
@@ -31,11 +31,11 @@ def warn_of_overwriting(
     described: Mapping[Version, Sequence[LocatedOperation]],
     mistakes: Mistakes,
 ) -> None:
-    """Warn of each endpoint where a version's PUT or PATCH destroys data of another version.
+    """Warn of endpoints where a version's PUT or PATCH loses data of another version.
 
     Args:
-        described: the operations of the documents that are at hand, by their versions; they show
-            which writes exist, and which fields the bodies have.
+        described: the operations of the available documents by version; they have the writes and
+            the fields of bodies.
     """
     for index, endpoint in enumerate(api.endpoints):
         for client, service in _pairs(endpoint):
@@ -57,7 +57,7 @@ def warn_of_overwriting(
 
 
 def _pairs(endpoint: Endpoint) -> Iterable[tuple[Version, Version]]:
-    """Return the versions of clients, each with that of a service which answers them here."""
+    """Return pairs of a client's version and the version of the service at this endpoint."""
     found: dict[tuple[Version, Version], None] = {}
     for route in endpoint.routes.values():
         for one in (route, *([] if route.cutover is None else [route.cutover.route])):
@@ -67,7 +67,7 @@ def _pairs(endpoint: Endpoint) -> Iterable[tuple[Version, Version]]:
 
 
 class _Check(NamedTuple):
-    """One endpoint, for clients of one version whom the service of another version answers."""
+    """An endpoint, for clients of one version and a service of another."""
 
     api: Api
     endpoint: Endpoint
@@ -77,7 +77,7 @@ class _Check(NamedTuple):
     described: Mapping[Version, Sequence[LocatedOperation]]
 
     def losses(self, method: str) -> dict[str, list[str]]:
-        """Return what the service loses by a method, as texts, by path; nothing it cannot lose."""
+        """Return the data that a method can lose, as texts by path."""
         if self.endpoint.methods is not None and method not in self.endpoint.methods:
             return {}
         here = self.endpoint.template
@@ -90,14 +90,14 @@ class _Check(NamedTuple):
             theirs = [(here.text, None)]
         found: dict[str, list[str]] = {}
         for path, schema in theirs:
-            # An endpoint for all that follows may be of many operations.
+            # An endpoint with a tail capture may have many operations.
             lost = found.setdefault(path if here.segments[-1].tail else here.text, [])
             lost += [text for text in self._lost(parts, schema) if text not in lost]
         return {path: lost for path, lost in found.items() if lost}
 
     @property
     def _between(self) -> list[Part]:
-        """The parts of the way from the service to the client, in the order of that way."""
+        """The parts of the conversion from the service to the client, in order."""
         low, high = sorted((self.client, self.service))
         found = [part for part in self.parts if low <= part.link.older < high]
         found.sort(key=lambda part: part.link.older)
@@ -108,7 +108,7 @@ class _Check(NamedTuple):
         return self.client > self.service
 
     def _bodies(self, version: Version, method: str) -> list[tuple[str, Schema | None]] | None:
-        """Return the paths and schemas of bodies that a version takes; None without a document."""
+        """Return the paths and schemas of request bodies in a version; None without a document."""
         if version not in self.described:
             return None
         return [
@@ -120,7 +120,7 @@ class _Check(NamedTuple):
         ]
 
     def _sent(self, link: VersionLink, method: str) -> str:
-        """Return the method that the service is asked by, if a link applies here; else nothing."""
+        """Return the method of the request to the service; "" if a link does not apply here."""
         if link.paths is not None and self.endpoint.template.text not in link.paths:
             return ""
         if link.operations is None:
@@ -144,9 +144,9 @@ class _Check(NamedTuple):
             changes = list(part.changes())
             for change in changes if self._upwards else reversed(changes):
                 use = change.field_use
-                # The fields of the service's version.
+                # The fields in the service's version.
                 fields = use.takes if self._upwards else use.makes
-                # A PATCH leaves what it does not name, and replaces arrays (RFC 7396).
+                # A PATCH keeps members that it does not name, and replaces arrays (RFC 7396).
                 in_array = any("[]" in name for name in fields)
                 if body is None or _is_there(use, body, upwards=self._upwards):
                     for loss in change.section.overwritten():
@@ -158,6 +158,6 @@ class _Check(NamedTuple):
 
 
 def _is_there(use: FieldUse, body: BodyFields, *, upwards: bool) -> bool:
-    """Return whether bodies may have one of the fields that a change looks for."""
+    """Return whether bodies may have one of the fields that a change reads."""
     fields = list(sought(use, upwards=upwards))
     return not fields or any(presence_of(one, body) in (None, Presence.DECLARED) for one in fields)
