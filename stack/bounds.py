@@ -1,7 +1,11 @@
 """The table of bounds; `make generate` writes docs/bounds.md and docs/bounds-services.md."""
 
+# ruff: noqa: E501  rows of a table are long
+
+import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
 
 class Bound(NamedTuple):
@@ -10,7 +14,8 @@ class Bound(NamedTuple):
     Attributes:
         what: the resource.
         key: the key of gateway.yaml or the variable that sets it; "fixed" if nothing does.
-        default: the limit without that key.
+        default: the limit without that key; a value such as `{size http.limits:Limits.target}` is
+            read from the constant, or from the default of the field.
         effect: what happens at the limit.
         metric: the metric or log event that shows it, or why neither is needed.
     """
@@ -21,6 +26,28 @@ class Bound(NamedTuple):
     effect: str
     metric: str
 
+    def row(self) -> tuple[str, ...]:
+        """Return the cells of the row, with the values of the default."""
+        return self._replace(default=_VALUE.sub(_value, self.default))
+
+
+_VALUE = re.compile(r"\{(count|size|seconds) ([\w.]+):(\w+)(?:\.(\w+))?\}")
+_UNITS = {
+    "count": ((1, ""),),
+    "size": ((2**20, " MiB"), (2**10, " KiB")),
+    "seconds": ((3600, " h"), (120, " min"), (1, " s")),
+}
+
+
+def _value(found: re.Match[str]) -> str:
+    kind, module, name, field = found.groups()
+    number: Any = getattr(import_module(f"gateway.{module}"), name)
+    if field is not None:
+        fields = getattr(number, "model_fields", None)
+        number = getattr(number(), field) if fields is None else fields[field].default
+    size, unit = next(each for each in _UNITS[kind] if number >= each[0])
+    return f"{number / (60 if unit == ' min' else size):,.12g}{unit}"
+
 
 CLIENTS: Mapping[str, Sequence[Bound]] = {
     "Connections and requests": (
@@ -28,84 +55,84 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
             "connections to a worker",
             "`limits.connections`, and half of the file descriptors without those of the "
             "admin port and 64 more",
-            "10,000",
+            "{count http.limits:Limits.connections}",
             "503 `overloaded` with Retry-After, then closed",
             "`gateway_refusals_total`",
         ),
         Bound(
             "connections that wait to be accepted",
             "per worker",
-            "1,024",
+            "{count process.listening:BACKLOG}",
             "the kernel delays them",
             "none: the kernel counts them as `ListenOverflows`",
         ),
         Bound(
             "connections accepted in a turn",
             "fixed",
-            "8",
+            "{count process.listening:_A_TURN}",
             "further ones wait for the next turn",
             "none: nothing is lost",
         ),
         Bound(
             "time without a request",
             "`limits.idle_seconds`",
-            "75 s",
+            "{seconds http.limits:Limits.idle_seconds}",
             "closed",
             "none: nothing is lost",
         ),
         Bound(
             "time for header fields",
             "`limits.header_seconds`",
-            "10 s",
+            "{seconds http.limits:Limits.header_seconds}",
             "408 `request_timeout`, then closed",
             "`gateway_client_bounds_total`, `gateway_refusals_total`",
         ),
         Bound(
             "path and query",
             "`limits.target`",
-            "8 KiB",
+            "{size http.limits:Limits.target}",
             "414 `uri_too_long`",
             "`gateway_refusals_total`",
         ),
         Bound(
             "bytes of the header fields",
             "`limits.header_bytes`",
-            "64 KiB",
+            "{size http.limits:Limits.header_bytes}",
             "431 `headers_too_large`",
             "`gateway_client_bounds_total`, `gateway_refusals_total`",
         ),
         Bound(
             "number of header fields",
             "`limits.header_fields`",
-            "128",
+            "{count http.limits:Limits.header_fields}",
             "431 `headers_too_large`",
             "`gateway_refusals_total`",
         ),
         Bound(
             "bytes of `If-Match`, `If-None-Match` and `If-Range`, if responses are converted",
             "fixed",
-            "8 KiB in all",
+            "{size conversion.entity_tags:_MOST} in all",
             "431 `headers_too_large`",
             "`gateway_refusals_total`",
         ),
         Bound(
             "characters read of Accept-Encoding, if responses are converted",
             "fixed",
-            "1,024",
+            "{count http.content_coding:LONGEST_ACCEPT_ENCODING}",
             "the response has no content coding",
             "none: nothing is lost",
         ),
         Bound(
             "header fields in a preflight, if their names differ between versions",
             "`limits.header_fields`",
-            "128",
+            "{count http.limits:Limits.header_fields}",
             "431 `headers_too_large`",
             "`gateway_refusals_total`",
         ),
         Bound(
             "versions tried for a preflight, which names none",
             "fixed",
-            "8 different ones",
+            "{count routing.options:_MOST_PLANS} different ones",
             "the version of the default or pin, or the newest, responds",
             "none: the response has the error",
         ),
@@ -126,14 +153,14 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "unread rest of a request body; bytes after the last response until the client closes",
             "fixed",
-            "5 s each; a shutdown does not wait for a client that sends nothing",
+            "{seconds http.client.connection:_LINGER} each; a shutdown does not wait for a client that sends nothing",
             "closed",
             "none: the request already had its response",
         ),
         Bound(
             "work of a service for a client that has left",
             "fixed",
-            "none; 1 s while the client is not read, because of pipelined requests or a "
+            "none; {seconds http.client.connection:LOOK_AFTER} while the client is not read, because of pipelined requests or a "
             "waiting upload",
             "the connection to the service is cut",
             "the log: `request`, with aborted",
@@ -157,28 +184,28 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "time for a part of a request body",
             "`limits.stall_seconds`, `limits.min_rate`",
-            "60 s for 14,400 bytes",
+            "{seconds http.limits:Limits.stall_seconds} for 14,400 bytes",
             "408 `request_timeout`",
             "`gateway_refusals_total`",
         ),
         Bound(
             "time in which the client reads a part of a response",
             "`limits.stall_seconds`, `limits.min_rate`",
-            "60 s for 14,400 bytes",
+            "{seconds http.limits:Limits.stall_seconds} for 14,400 bytes",
             "cut",
             "`gateway_client_bounds_total`",
         ),
         Bound(
             "a body that arrives with its head and is sent or converted as a whole",
             "fixed",
-            "16 KiB for each service request",
+            "{size http.client.message:_SMALL} for each service request",
             "streamed",
             "none: nothing is lost",
         ),
         Bound(
             "small request bodies that are read before a busy service is called",
             "fixed",
-            "64 KiB each, 16 MiB in all",
+            "{size http.upstream.body_ahead:_ONE} each, {size http.upstream.body_ahead:_ALL} in all",
             "streamed, with a place of the service; the slowest upload gets 503 `overloaded`",
             "`gateway_refusals_total`",
         ),
@@ -201,14 +228,14 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "bytes and chunks of a body parsed in a turn",
             "fixed",
-            "32 KiB, 128 chunks",
+            "32 KiB, {count http.client.connection:_CHUNKS_A_TURN} chunks",
             "the parser continues in the next turn",
             "none: nothing is lost",
         ),
         Bound(
             "writes to clients and services that are sent at the end of a turn",
             "fixed",
-            "64, of up to 64 KiB each",
+            "{count http.transport:_MOST}, of up to {size http.transport:_LARGE} each",
             "they are sent at once",
             "none: nothing is lost",
         ),
@@ -217,7 +244,7 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "bytes of a converted body, encoded and decoded; of each line or event of a stream",
             "`limits.convert`",
-            "16 MiB",
+            "{size http.limits:Limits.convert}",
             "413 `body_too_large`; 502 `conversion_failed` of a response; a started stream is cut",
             "`gateway_refusals_total`, `gateway_upstream_errors_total`",
         ),
@@ -225,7 +252,7 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
             "elements of a converted body, line or event above 64 KiB; fields of a form "
             "above 16 KiB; lines of an event; elements and lines of a compressed stream",
             "`limits.elements`",
-            "1,000,000",
+            "{count http.limits:Limits.elements}",
             "as above",
             "as above",
         ),
@@ -253,14 +280,14 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "bodies in Python functions with a `timeout`, or waiting 5 s for them",
             "fixed, for each process",
-            "16",
+            "{count proxy.timed_conversion:_MOST}",
             "503 `overloaded` with Retry-After",
             "`gateway_refusals_total`",
         ),
         Bound(
             "processes that run these functions, of about 10 MB and their imports",
             "fixed, for each process",
-            "4",
+            "{count base.function_process:_MAX_PROCESSES}",
             "killed after the timeout and replaced",
             "`gateway_refusals_total`",
         ),
@@ -268,8 +295,9 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
             "bytes of all converted bodies, from the first byte until they are sent, "
             "without those that arrived with their head",
             "fixed, or `limits.convert` if that is more",
-            "64 MiB; 16 MiB more for networks that hold up to 8 MiB, and 16 MiB for bodies "
-            "up to 64 KiB",
+            "{size proxy.conversion_budget:_ALL}; {size proxy.conversion_budget:_SPARE} more for "
+            "networks that hold up to {size proxy.conversion_budget:_LITTLE}, and "
+            "{size proxy.conversion_budget:_SMALL} for bodies up to {size proxy.conversion_budget:AT_ONCE}",
             "waits 5 s, the network with the fewest bytes first; then 503 `overloaded` with "
             "Retry-After",
             "`gateway_refusals_total`",
@@ -286,7 +314,7 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "content codings; members of one",
             "fixed",
-            "8; 256",
+            "{count http.content_coding:_MOST_CODINGS}; {count http.content_coding:_MOST_MEMBERS}",
             "415 `unsupported_media_type`; 502 of a response",
             "as above",
         ),
@@ -300,7 +328,7 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "names and indexes of a path in a JSON Patch",
             "fixed",
-            "64",
+            "{count conversion.formats.json_patch:_DEEPEST}",
             "400 `unconvertible_request`",
             "`gateway_refusals_total`",
         ),
@@ -341,14 +369,14 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "tunnels of a worker",
             "`limits.tunnels`",
-            "1,000",
+            "{count http.limits:Limits.tunnels}",
             "503 `overloaded` with Retry-After",
             "`gateway_client_bounds_total`",
         ),
         Bound(
             "time without a byte",
             "`limits.tunnel_seconds`",
-            "1 h",
+            "{seconds http.limits:Limits.tunnel_seconds}",
             "cut",
             "`gateway_client_bounds_total`",
         ),
@@ -362,7 +390,7 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "waiting bytes of all tunnels",
             "fixed",
-            "32 MiB; the allocator may take as much again",
+            "{size http.bounds:_MOST}; the allocator may take as much again",
             "the tunnel with the oldest waiting bytes is cut",
             "`gateway_client_bounds_total`",
         ),
@@ -371,49 +399,49 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "the name of a client",
             "fixed",
-            "64 characters",
+            "{count base.client_names:LONGEST} characters",
             "replaced by a hash",
             "none: `usage` shows the hash",
         ),
         Bound(
             "a token",
             "fixed",
-            "8,192 characters",
+            "{count access.jwt:_MAX_LENGTH} characters",
             "names no client",
             "none: `usage` shows requests without a client",
         ),
         Bound(
             "clients with their own row, per version",
             "fixed",
-            "2,048",
+            "{count usage.totals:ROWS_AFTER_CUT}",
             "added up in `(others)`",
             "`gateway_usage_clients`",
         ),
         Bound(
             "operations that the gates of a version judge separately",
             "fixed",
-            "64",
+            "{count rollout.failing_operations:MAX_OPERATIONS}",
             "judged together",
             "none: all requests still count",
         ),
         Bound(
             "operations with a sample of a hundredth of the clients, between two deltas",
             "fixed, for each process",
-            "256",
+            "{count proxy.cutover_counts:_MOST_OPERATIONS}",
             "not judged by operation",
             "none: all requests still count",
         ),
         Bound(
             "clients, endings and labels counted between two deltas",
             "fixed",
-            "4,096",
+            "{count proxy.record:_MOST_MET}",
             "the delta is sent early",
             "none: nothing is lost",
         ),
         Bound(
             "cached tokens, client names, hosts, Accept fields; names in another case",
             "fixed",
-            "1,024 of each, 4,096 names, short ones only",
+            "{count base.headers:_MOST_NAMES} of each, 4,096 names, short ones only",
             "the oldest is dropped",
             "none: it costs only time",
         ),
@@ -427,28 +455,30 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "series of requests by method, status and error",
             "fixed",
-            "100 for each version at an endpoint, and at a target",
+            "{count usage.totals:MAX_ENDINGS} for each version at an endpoint, and at a target",
             "added up in one, `otel_metric_overflow`",
             "`http_server_request_duration_seconds`",
         ),
         Bound(
             "a label `field`",
             "fixed",
-            "200 characters; 32 fields a response; 256 in all",
+            "{count rollout.differences:_LONGEST_FIELD} characters; "
+            "{count rollout.differences:_MOST_FIELDS} fields a response; "
+            "{count usage.totals:MAX_NAMES} in all",
             "`more fields`; `(others)`",
             "`gateway_differences_total`",
         ),
         Bound(
             "samples of one delta",
             "fixed",
-            "16",
+            "{count proxy.record:_MOST_SAMPLES}",
             "dropped",
             "none: they are only examples",
         ),
         Bound(
             "ended requests that are recorded at the end of a turn",
             "fixed",
-            "64",
+            "{count proxy.record:_MOST_QUEUED}",
             "recorded at once",
             "none: nothing is lost",
         ),
@@ -463,7 +493,8 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "log lines that no reader or a full disk does not accept",
             "fixed",
-            "the size of the pipe and 1 MiB a process, with 64 KiB more for events",
+            "the size of the pipe and {size observe.log:_MOST_WAITING} a process, with "
+            "{size observe.log:_RESERVED} more for events",
             "dropped; `log_dropped` in the log",
             "`gateway_log_dropped_total`",
         ),
@@ -501,14 +532,15 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "requests in flight to a service",
             "`capacity.in_flight`",
-            "1,000",
+            "{count http.upstream.service:Capacity.in_flight}",
             "the next one waits",
             "`gateway_in_flight_waits_total`",
         ),
         Bound(
             "requests that wait for a service",
             "`capacity.queue`, `capacity.patience`",
-            "1,000, 5 s",
+            "{count http.upstream.service:Capacity.queue}, "
+            "{seconds http.upstream.service:Capacity.patience}",
             "503 `overloaded` with Retry-After for the last request of the network with the "
             "most waiting requests, or with the most waits for a connection; networks take "
             "turns",
@@ -517,14 +549,14 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "time to connect",
             "`timeouts.connect`",
-            "5 s",
+            "{seconds http.upstream.service:Timeouts.connect}",
             "the next target; finally 504 `upstream_timeout`",
             "`gateway_upstream_errors_total`",
         ),
         Bound(
             "time to the head of a response",
             "`timeouts.first_byte`",
-            "30 s",
+            "{seconds http.upstream.service:Timeouts.first_byte}",
             "504 `upstream_timeout`",
             "`gateway_upstream_errors_total`",
         ),
@@ -532,7 +564,7 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
             "time between two bytes; time in which the service reads nothing of a request "
             "body or a tunnel",
             "`timeouts.between_bytes`",
-            "60 s",
+            "{seconds http.upstream.service:Timeouts.between_bytes}",
             "504, or cut if the response has begun",
             "`gateway_upstream_errors_total`",
         ),
@@ -546,7 +578,7 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "connections that are opened to a target in parallel",
             "fixed",
-            "16",
+            "{count http.upstream.pool:_MOST_OPENING}",
             "further requests wait for a free or new connection; networks take turns",
             "`gateway_connection_waits_total`",
         ),
@@ -568,21 +600,24 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "requests to a failing target",
             "`ejection.failures`, `ejection.seconds`, `ejection.longest`",
-            "5 in a row: 5 s, doubled up to 60 s",
+            "{count http.upstream.service:Ejection.failures} in a row: "
+            "{seconds http.upstream.service:Ejection.seconds}, doubled up to "
+            "{seconds http.upstream.service:Ejection.longest}",
             "it gets none while other targets are well",
             "`gateway_target_failing`, the log: `target_ejected`",
         ),
         Bound(
             "bytes of a response head; of its trailers",
             "fixed",
-            "256 KiB, and up to 4 KiB more of a head; 256 KiB",
+            "{size http.upstream.connection:MAX_HEAD}, and up to {size http.transport:SLICE} more "
+            "of a head; {size http.upstream.connection:MAX_HEAD}",
             "502 `upstream_protocol`, or cut if the response has begun",
             "`gateway_upstream_errors_total`",
         ),
         Bound(
             "fields of a response head, of its trailers",
             "fixed",
-            "2,048 each",
+            "{count http.upstream.connection:MOST_FIELDS} each",
             "502 `upstream_protocol`, or cut if the response has begun",
             "`gateway_upstream_errors_total`",
         ),
@@ -597,7 +632,7 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "links in the header fields of a response, with the parameters of links and cookies",
             "fixed",
-            "2,000",
+            "{count proxy.links:_MOST_PARTS}",
             "502 `upstream_protocol`",
             "`gateway_upstream_errors_total`",
         ),
@@ -611,14 +646,14 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "bytes of a response that the client has not read",
             "fixed",
-            "512 KiB, 32 MiB in all, and the last read of each, about 300 KiB at most",
+            "{size proxy.response_buffer:_ONE}, {size proxy.response_buffer:_ALL} in all, and the last read of each, about 300 KiB at most",
             "the service waits and keeps its place in `in_flight`, until the slow client is cut",
             "`gateway_in_flight_waits_total`, if other requests wait",
         ),
         Bound(
             "bytes of all responses that slow clients have not read and the system does not buffer",
             "fixed",
-            "96 MiB; the process may take three times as much, since pieces are kept whole",
+            "{size http.client.connection:_ALL_WAITING}; the process may take three times as much, since pieces are kept whole",
             "the client that has read nothing for the longest time is cut",
             "`gateway_client_bounds_total`",
         ),
@@ -632,7 +667,7 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "an idle connection",
             "`Keep-Alive: timeout` of the service, less a second, 30 s at most",
-            "4 s",
+            "{seconds http.upstream.connection:_USUAL}",
             "closed, some a quarter earlier",
             "none: nothing is lost",
         ),
@@ -641,14 +676,15 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "parallel shadows, waiting ones, time of waiting",
             "fixed",
-            "16, 128, 2 s",
+            "{count proxy.shadows:_AT_ONCE}, {count proxy.shadows:_LINE}, "
+            "{seconds proxy.shadows:_PATIENCE}",
             "not compared",
             "`gateway_shed_total`",
         ),
         Bound(
             "time of one shadow, from its first request to the end of the comparison",
             "fixed",
-            "60 s",
+            "{seconds proxy.shadows:_LONGEST}",
             "its requests are cut; not compared",
             "`gateway_shed_total`",
         ),
@@ -662,14 +698,14 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "bytes stored for shadows",
             "fixed",
-            "16 MiB",
+            "{size proxy.shadows:_MEMORY}",
             "not compared",
             "`gateway_shed_total`",
         ),
         Bound(
             "bytes of one body stored for a shadow",
             "`shadow.body`",
-            "64 KiB",
+            "{size rollout.shadow:Shadow.body}",
             "not compared",
             "`gateway_shed_total`",
         ),
@@ -690,28 +726,31 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "durations of shadows",
             "fixed",
-            "150 buckets a version and service",
+            "{count usage.delta:LATENCY_BUCKETS} buckets a version and service",
             "counted in the last bucket",
             "none: it costs only precision",
         ),
         Bound(
             "responses validated for the gates of a cutover",
             "fixed, for each process",
-            "50 reads and 50 writes a second, on both routes together; 1 MiB a second of all",
+            "{count verify.live.sampling:_ANSWERS_A_SECOND} reads and as many writes a second, on "
+            "both routes together; {size verify.live.sampling:_BYTES_A_SECOND} a second of all",
             "not validated",
             "none: they are samples",
         ),
         Bound(
             "bytes of streamed responses copied for validation",
             "fixed",
-            "256 KiB each, 4 MiB in all",
+            "{size proxy.response_buffer:_ONE_COPIED} each, "
+            "{size proxy.response_buffer:_ALL_COPIED} in all",
             "not validated",
             "none: they are samples",
         ),
         Bound(
             "responses that wait for validation",
             "fixed",
-            "64; 1 MiB; 256 KiB each",
+            "{count verify.live.sampling:_QUEUE}; {size verify.live.sampling:_BYTES}; "
+            "{size verify.live.sampling:_LARGEST} each",
             "not validated",
             "`gateway_unchecked_total`",
         ),
@@ -726,14 +765,15 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "an OpenAPI document that `verify` or `check` loads: its bytes, values, depth",
             "fixed",
-            "16 MiB, 1,000,000, 500",
+            "{size base.files:MAX_BYTES}, {count verify.openapi.document_source:_MOST}, "
+            "{count verify.openapi.document_source:_DEEPEST}",
             "refused",
             "none: the command prints it",
         ),
         Bound(
             "points of the curve of a gate",
             "fixed",
-            "60",
+            "{count findings.gate_curves:POINTS}",
             "the oldest is dropped",
             "none: it costs only history",
         ),
@@ -742,42 +782,42 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "requests that are traced because of their callers",
             "fixed",
-            "500 a second and worker",
+            "{count proxy.request_trace:_MOST} a second and worker",
             "not traced; the trace context still passes",
             "`gateway_spans_dropped_total`",
         ),
         Bound(
             "spans that wait for the supervisor; for the collector",
             "fixed",
-            "4 MiB; 8,192",
+            "{size process.channel:_MAX_BEFORE_SPANS}; {count observe.tracing:MOST}",
             "dropped",
             "`gateway_spans_dropped_total`",
         ),
         Bound(
             "time for the head of the collector's response, with interim responses (1xx); its body",
             "fixed",
-            "10 s; it is not read",
+            "{seconds observe.otlp_sender:_LONGEST}; it is not read",
             "its connection is cut and its spans are dropped",
             "`gateway_spans_dropped_total`",
         ),
         Bound(
             "stored notifications, attempts to send one",
             "fixed",
-            "100, and 8 over 28 h",
+            "{count findings.notifications:_MAX_ITEMS}, and 8 over 28 h",
             "the oldest are dropped; given up",
             "`gateway_notifications_total`",
         ),
         Bound(
             "time for the response of a webhook; its bytes, with interim responses (1xx)",
             "fixed",
-            "15 s, 64 KiB",
+            "{seconds findings.webhook_client:_SECONDS}, {size findings.webhook_client:_BYTES}",
             "the attempt has failed",
             "`gateway_notifications_total`, the log: `notify_failed`",
         ),
         Bound(
             "parallel messages to one webhook",
             "fixed",
-            "10, the first of them alone; other webhooks and the search for events wait 2 s "
+            "{count findings.notifier:_BATCH}, the first of them alone; other webhooks and the search for events wait 2 s "
             "for them",
             "further ones are sent next",
             "none: nothing is lost",
@@ -787,63 +827,66 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "connections, TLS handshakes",
             "fixed, and a sixteenth of the file descriptors",
-            "256 each",
+            "{count base.descriptors:_MOST_ADMIN} each",
             "a new one closes the oldest connection of the address with the most",
             "`gateway_admin_bounds_total`",
         ),
         Bound(
             "time for a TLS handshake, for a first request; from a response to the next request",
             "fixed",
-            "10 s each; 30 s",
+            "{seconds admin.access.connections:REQUEST_SECONDS} each; "
+            "{seconds admin.access.connections:IDLE_SECONDS}",
             "closed",
             "none: no request had begun",
         ),
         Bound(
             "a body that anyone may send; a body that needs a right",
             "fixed",
-            "16 KiB; 1 MiB; without the right nothing is read",
+            "{size admin.access.middlewares:_SMALL}; 1 MiB; without the right nothing is read",
             "413; 401 or 403 before the body",
             "`gateway_admin_refusals_total`",
         ),
         Bound(
             "bodies above 16 KiB without a response; time for a body",
             "fixed",
-            "4; 10 s",
+            "{count admin.access.middlewares:_LARGE_BODIES}; "
+            "{seconds admin.access.connections:REQUEST_SECONDS}",
             "a new one cuts the oldest of the address with the most; 408",
             "`gateway_admin_bounds_total`, `gateway_admin_refusals_total`",
         ),
         Bound(
             "bytes parsed in a turn of the event loop; unparsed bytes of a connection",
             "fixed",
-            "2 KiB of all connections; 16 KiB, and as much in the system",
+            "{size admin.access.connections:_BYTES_A_TURN} of all connections; 16 KiB, and as much in the system",
             "the parser continues in the next turn",
             "none: nothing is lost",
         ),
         Bound(
             "time in which the client reads nothing of a response",
             "fixed",
-            "60 s",
+            "{seconds admin.access.connections:STALL_SECONDS}",
             "closed",
             "`gateway_admin_bounds_total`",
         ),
         Bound(
             "wrong tokens of one address",
             "fixed",
-            "20, then one every 3 s; 1,024 addresses",
+            "{count admin.access.authentication:_ATTEMPTS}, then one every 3 s; "
+            "{count admin.access.authentication:_MOST_ADDRESSES} addresses",
             "429 with Retry-After; right tokens work",
             "`gateway_admin_refusals_total`",
         ),
         Bound(
             "parallel readers of the sums of a fleet, time of waiting",
             "fixed",
-            "2, 10 s",
+            "{count store.state:_READERS}, {seconds store.state:_PATIENCE}",
             "503 `state_busy` with Retry-After",
             "none: the response shows it",
         ),
         Bound(
             "event streams of the page",
             "fixed",
-            "32",
+            "{count admin.page.live_updates:MOST_STREAMS}",
             "a new one ends the oldest of the address with the most; a page that lost its "
             "stream retries after 30 s",
             "none: the page shows it",
@@ -858,14 +901,14 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "drafts checked in parallel, bytes of one",
             "fixed",
-            "1, 256 KiB",
+            "1, {size rules.draft:MAX_BYTES}",
             "the next waits; a mistake",
             "none: the draft shows it",
         ),
         Bound(
             "time and memory for the check of a draft, in its own process",
             "fixed",
-            "10 s, 512 MiB",
+            "{seconds rules.draft:SECONDS}, {size rules.draft:_MEMORY}",
             "its process is killed; a mistake",
             "none: the draft shows it",
         ),
@@ -874,7 +917,7 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "time of a look at the configuration file, outside the event loop",
             "fixed",
-            "10 s",
+            "{seconds process.reloader:_LONGEST_LOOK}",
             "reported; the configuration in force stays, and the file is read when the disk "
             "responds; no second look starts",
             "the log: `config_rejected`, `gateway_reloads_total`",
@@ -882,7 +925,7 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "time to load an edited configuration",
             "fixed",
-            "2 min",
+            "{seconds process.reloader:_LONGEST_LOAD}",
             "rejected; the configuration in force stays",
             "the log: `config_rejected`, `gateway_reloads_total`",
         ),
@@ -896,7 +939,7 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "counts that wait for the supervisor",
             "fixed",
-            "16 MiB",
+            "{size process.channel:_MAX_WAITING}",
             "dropped, and counting starts again",
             "the log: `delta_lost`",
         ),

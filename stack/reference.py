@@ -179,7 +179,7 @@ def services_bounds_page() -> str:
 def _bounds(sections: Mapping[str, Sequence[bounds.Bound]]) -> str:
     head = "| Resource | Bound | Default | At the bound | Metric |\n| --- | --- | --- | --- | --- |"
     return "\n\n".join(
-        "\n".join([f"## {title}\n\n{head}", *(f"| {' | '.join(row)} |" for row in rows)])
+        "\n".join([f"## {title}\n\n{head}", *(f"| {' | '.join(row.row())} |" for row in rows)])
         for title, rows in sections.items()
     )
 
