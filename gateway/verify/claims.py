@@ -7,6 +7,7 @@ sender's document must conform to the recipient's document after the conversion.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Literal
 
 from gateway.conversion.chain import BodyConversion, Conversion, compose
 from gateway.conversion.change import Change
@@ -78,84 +79,38 @@ class Claim:
     named: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """An ability of the client's version that the service's document lacks."""
-
-    api: str
-    client: Version
-    service: Version
-    operation: str
-    reason: str
-
-    @property
-    def holds(self) -> bool:
-        return False
+UnprovedKind = Literal["gap", "unchecked", "undocumented", "unmatched"]
 
 
 @dataclass(frozen=True, slots=True)
-class Unchecked:
-    """An operation, or its responses of one status, that cannot be checked.
+class Unproved:
+    """An operation, or its responses of one status, without a claim.
 
-    `status` is empty for the whole operation.
+    Attributes:
+        kind: `gap` is an ability of the client's version that the service's document lacks;
+            `unchecked` is an operation that cannot be checked; `undocumented` are all operations of
+            a version without a document; `unmatched` is an operation of the service's document that
+            the client's document lacks.
+        status: the key of a response in the document; empty for the whole operation.
+        reason: a sentence for operators.
     """
 
+    kind: UnprovedKind
     api: str
     client: Version
     service: Version
     operation: str
-    status: str
     reason: str
-
-    @property
-    def holds(self) -> bool:
-        """Whether nothing was found wrong, as of a proof: nothing was looked at."""
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class Undocumented:
-    """All operations of a pair of versions; the version `lacking` has no OpenAPI document."""
-
-    api: str
-    client: Version
-    service: Version
-    lacking: Version
-    operation: str = "all operations"
     status: str = ""
 
     @property
     def holds(self) -> bool:
-        """Whether nothing was found wrong, as of a proof: nothing was looked at."""
-        return True
-
-    @property
-    def reason(self) -> str:
-        return (
-            f"version {self.lacking} has no OpenAPI document; name one:"
-            f' "{self.lacking}": {{ ..., schema: FILE or URL }}'
-        )
+        """Whether nothing is wrong, as far as known."""
+        return self.kind != "gap"
 
 
-@dataclass(frozen=True, slots=True)
-class Unmatched:
-    """An operation of the service's document that the client's document lacks."""
-
-    api: str
-    client: Version
-    service: Version
-    operation: str
-
-    @property
-    def holds(self) -> bool:
-        return True
-
-    @property
-    def reason(self) -> str:
-        return f"version {self.client} has no such operation"
-
-
-Outcome = Claim | Gap | Unchecked | Unmatched
+Outcome = Claim | Unproved
+DocumentedVersion = tuple[Version, Description]
 
 
 _About = tuple[str, Version, Version, str]
@@ -168,14 +123,6 @@ _OVERWRITING = ("PUT", "PATCH")
 _NO_BODY: Schema = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentedVersion:
-    """A version and its OpenAPI document."""
-
-    version: Version
-    description: Description
-
-
 def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> Iterator[Outcome]:
     """Yield every claim about a service of one version that answers clients of another.
 
@@ -183,16 +130,16 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
     or with the reason why there is none.
     """
     ladder = tuple(api.versions.values())
-    up = compose(ladder, api.links, client.version, service.version)
-    down = compose(ladder, api.links, service.version, client.version)
-    theirs = locate(api.endpoints, service.version, service.description)
-    own_operations = locate(api.endpoints, client.version, client.description)
+    up = compose(ladder, api.links, client[0], service[0])
+    down = compose(ladder, api.links, service[0], client[0])
+    theirs = locate(api.endpoints, service[0], service[1])
+    own_operations = locate(api.endpoints, client[0], client[1])
     listed: set[object] = set()
     for ours in own_operations:
-        about = (api.name, client.version, service.version)
+        about = (api.name, client[0], service[0])
         if ours.reason:
             listed.add(_alike(ours))
-            yield Unchecked(*about, ours.name, "", ours.reason)
+            yield Unproved("unchecked", *about, ours.name, ours.reason)
             continue
         paired: list[object] = []
         for path in ours.captures:
@@ -200,7 +147,9 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
             operation_path = find_operation(ours, asking, answering)
             if operation_path is not None and operation_path.substitute is not None:
                 paired.append(path)
-                yield Unchecked(*about, ours.name, "", _substituted(operation_path.substitute))
+                yield Unproved(
+                    "unchecked", *about, ours.name, _substituted(operation_path.substitute)
+                )
                 break
             if operation_path is not None:
                 asking, answering = operation_path.request, operation_path.response
@@ -215,13 +164,15 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
                     reading = _reading(ours, own_operations, (up.at(path), down.at(path)), path)
                     yield from _round_trip(pair, own, their, asking, reading or answering)
         if not paired:
-            yield Gap(*about, ours.name, "has no such operation")
+            yield Unproved("gap", *about, ours.name, "has no such operation")
     for other in theirs:
-        about = (api.name, client.version, service.version)
+        about = (api.name, client[0], service[0])
         if not other.reason and id(other) not in listed:
-            yield Unmatched(*about, other.name)
+            yield Unproved(
+                "unmatched", *about, other.name, f"version {client[0]} has no such operation"
+            )
         elif other.reason and _alike(other) not in listed:
-            yield Unchecked(*about, other.name, "", other.reason)
+            yield Unproved("unchecked", *about, other.name, other.reason)
 
 
 def _reading(
@@ -243,7 +194,7 @@ def _reading(
 
 def _round_trip(
     about: _About, operation: Operation, other: Operation, asking: Conversion, reading: Conversion
-) -> Iterator[Claim | Unchecked]:
+) -> Iterator[Outcome]:
     """Yield the claim that a client changes nothing if it writes back what it read."""
     if operation.method not in _OVERWRITING or operation.request is None or other.request is None:
         return
@@ -252,7 +203,7 @@ def _round_trip(
         return
     if any(each is not None and each.needs_message for each in (down, up)):
         why = "whether its writes keep what it cannot see: changes need more than the body"
-        yield Unchecked(*about, "", why)
+        yield Unproved("unchecked", *about, why)
         return
     convert = convert_round_trip(down, up, is_patch=other.method == "PATCH")
     yield Claim(*about, MessagePart.ROUND_TRIP, "", other.request, other.request, convert)
@@ -314,7 +265,7 @@ def _claims(
         *_requests(about, operation, other, asking),
         *_responses(about, operation, other, answering),
     ]
-    yield from found or [Unchecked(*about, "", "it has no JSON body and no parameter")]
+    yield from found or [Unproved("unchecked", *about, "it has no JSON body and no parameter")]
 
 
 def _requests(
@@ -328,7 +279,7 @@ def _requests(
         yield from _form(about, operation, other, asking, together=together)
     stream = None if operation.request is not None else _stream(operation.request_types)
     if stream is not None:
-        yield Unchecked(*about, "", f"version {about[1]} sends {stream}")
+        yield Unproved("unchecked", *about, f"version {about[1]} sends {stream}")
     if operation.request is None and (operation.form is not None or stream is not None):
         return
     if together:
@@ -340,13 +291,13 @@ def _requests(
     made = asking.made(other.method)
     given, wanted = operation.request or _NO_BODY, other.request or _NO_BODY
     if operation.request is not None and other.request is None and not asking.drops_body:
-        yield Gap(*about, "takes no JSON body")
+        yield Unproved("gap", *about, "takes no JSON body")
     elif operation.request is not None or (other.request is not None and made is not None):
         conversion = whole if operation.request is not None else made
         convert_part = None if conversion is None else ConvertedBody(conversion)
         yield Claim(*about, MessagePart.REQUEST, "", given, wanted, convert_part)
     elif other.body_required and not operation.body_required:
-        yield Gap(*about, "requires a body, and this version has none")
+        yield Unproved("gap", *about, "requires a body, and this version has none")
 
 
 def _parameters(
@@ -364,7 +315,7 @@ def _parameters(
 
 def _form(
     about: _About, operation: Operation, other: Operation, asking: Conversion, *, together: bool
-) -> Iterator[Claim | Gap]:
+) -> Iterator[Outcome]:
     """Yield the claims about the forms of an operation."""
     assert operation.form is not None
     whole = asking.for_request(other.method)
@@ -374,7 +325,7 @@ def _form(
         wanted = _NO_BODY
     if wanted is None:
         known = "" if as_json or other.request is None else ", but JSON; name them in forms:"
-        yield Gap(*about, "takes no JSON body" if as_json else f"takes no form{known}")
+        yield Unproved("gap", *about, "takes no JSON body" if as_json else f"takes no form{known}")
     elif together:
         all_of_it, wanted = message_schema(operation, given), message_schema(other, wanted)
         method = operation.method
@@ -393,7 +344,9 @@ def _responses(
         if schema is None and key not in _BODILESS:
             expected = operation.response(statuses_of(key)[0]) is not None
             ours = f", and version {client} expects one" if expected else ""
-            yield Unchecked(*about, key, f"version {service} {_other_body(other, key)}{ours}")
+            yield Unproved(
+                "unchecked", *about, f"version {service} {_other_body(other, key)}{ours}", key
+            )
     for key, status, given, conversion in _answers(other, answering):
         status = answering.status(operation.method, status)
         wanted = operation.response(status)
@@ -404,10 +357,10 @@ def _responses(
             else:
                 yield Claim(*to, ConvertedBody(conversion), _named(conversion))
         elif operation.key(status) is None:
-            yield Gap(*about, f"answers {key}, of which this version does not know")
+            yield Unproved("gap", *about, f"answers {key}, of which this version does not know")
         else:
             declared = _other_body(operation, str(operation.key(status)))
-            yield Unchecked(*about, key, f"version {client} {declared}")
+            yield Unproved("unchecked", *about, f"version {client} {declared}", key)
 
 
 def _other_body(operation: Operation, key: str) -> str:

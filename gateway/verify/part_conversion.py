@@ -5,9 +5,9 @@ Schema can describe them.
 """
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
@@ -35,12 +35,8 @@ _NOTHING = b"{}"
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)\Z", re.ASCII)
 
 
-class PartConversion(Protocol):
-    """Converts one part of a message from one version to another."""
-
-    def __call__(self, document: object, /) -> object:
-        """Return the converted part; raises ConversionError."""
-        ...
+PartConversion = Callable[[object], object]
+"""Converts one part of a message from one version to another; raises ConversionError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from gateway.base.mistakes import printable
-from gateway.verify.claims import Claim, Gap, MessagePart, Unchecked, Undocumented, Unmatched
+from gateway.verify.claims import Claim, MessagePart, Unproved
 from gateway.verify.openapi.excerpt import excerpt, values_at
 from gateway.verify.proof import ClaimProof, Finding, Unproven
 
-VerificationResult = ClaimProof | Unproven | Gap | Unchecked | Undocumented | Unmatched
+VerificationResult = ClaimProof | Unproven | Unproved
 
 
 def text(results: Iterable[VerificationResult]) -> Iterator[str]:
@@ -22,11 +22,11 @@ def text(results: Iterable[VerificationResult]) -> Iterator[str]:
         if versions != (versions := (about.api, about.client, about.service)):
             yield f"{about.api}: version {about.client}, served by version {about.service}"
         match result:
-            case Unchecked() | Undocumented():
+            case Unproved(kind="unchecked" | "undocumented"):
                 counts["not checked"] += 1
                 part = f"{MessagePart.RESPONSE.value} {result.status}" if result.status else ""
                 yield _line("-", result.operation, part, f"not checked: {result.reason}")
-            case Unmatched():
+            case Unproved(kind="unmatched"):
                 counts["without counterpart"] += 1
                 yield _line("-", result.operation, "", f"without counterpart: {result.reason}")
             case Unproven():
@@ -38,7 +38,7 @@ def text(results: Iterable[VerificationResult]) -> Iterator[str]:
                     _part(result.claim),
                     f"not proven: {printable(result.reason)}",
                 )
-            case Gap():
+            case Unproved():
                 counts["claims"] += 1
                 counts["gaps"] += 1
                 yield _line("GAP", about.operation, "", f"version {about.service} {result.reason}")
@@ -77,10 +77,16 @@ def json(results: Iterable[VerificationResult]) -> Iterator[str]:
     given = list(results)
     listed = [_object(result) for result in given]
     # null means unknown, as for a single claim.
-    whole = None if any(isinstance(one, Unproven | Undocumented) for one in given) else True
+    whole = None if any(is_incomplete(one) for one in given) else True
     holds = whole if all(one.holds for one in given) else False
     report = {"holds": holds, "claims": listed}
     yield msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+
+
+def is_incomplete(result: VerificationResult) -> bool:
+    return isinstance(result, Unproven) or (
+        isinstance(result, Unproved) and result.kind == "undocumented"
+    )
 
 
 def _line(verdict: str, operation: str, part: str, text: str) -> str:
@@ -118,18 +124,13 @@ def _object(result: VerificationResult) -> dict[str, object]:
         "operation": claim.operation,
     }
     match result:
-        case Gap():
+        case Unproved(kind="gap"):
             return {**about, "holds": False, "reason": result.reason}
-        case Unchecked() | Undocumented():
-            status = result.status or None
-            return {**about, "status": status, "holds": None, "reason": result.reason}
-        case Unmatched():
-            return {
-                **about,
-                "status": None,
-                "holds": None,
-                "reason": f"without counterpart: {result.reason}",
-            }
+        case Unproved(kind=kind):
+            reason = (
+                f"without counterpart: {result.reason}" if kind == "unmatched" else result.reason
+            )
+            return {**about, "status": result.status or None, "holds": None, "reason": reason}
         case Unproven():
             reason = f"not proven: {result.reason}"
             return {**about, **_place(result.claim), "holds": None, "reason": reason}

@@ -7,14 +7,7 @@ from pathlib import Path
 
 from gateway.base.mistakes import suggest
 from gateway.routing.snapshot import Api, Snapshot
-from gateway.verify.claims import (
-    Claim,
-    DocumentedVersion,
-    MessagePart,
-    Unchecked,
-    Undocumented,
-    claims,
-)
+from gateway.verify.claims import Claim, MessagePart, Unproved, claims
 from gateway.verify.located_operation import NO_ENDPOINT
 from gateway.verify.openapi.document_source import fetch
 from gateway.verify.openapi.examples import Examples, NoExamplesError
@@ -52,11 +45,16 @@ class VersionPair:
     service: Version
 
     @property
-    def undocumented(self) -> Undocumented | None:
+    def undocumented(self) -> Unproved | None:
         """The outcome if one of the two versions has no document; else None."""
         for version in (self.client, self.service):
             if version not in self.api.schemas:
-                return Undocumented(self.api.name, self.client, self.service, version)
+                reason = (
+                    f"version {version} has no OpenAPI document; name one:"
+                    f' "{version}": {{ ..., schema: FILE or URL }}'
+                )
+                versions = self.client, self.service
+                return Unproved("undocumented", self.api.name, *versions, "all operations", reason)
         return None
 
 
@@ -64,20 +62,15 @@ class VerifyError(Exception):
     """Nothing can be verified; the text has the reason and the remedy."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The claim that is tested next, with its number among the claims of a version pair."""
-
-    claim: Claim
-    number: int
-    count: int
+Begins = Callable[[Claim, int, int], object]
+"""Called before a claim is tested, with its number and the number of claims of a version pair."""
 
 
 def verify(
     snapshot: Snapshot,
     folder: Path,
     options: VerifyOptions,
-    begins: Callable[[Progress], object] = lambda _: None,
+    begins: Begins = lambda *_: None,
 ) -> Iterator[VerificationResult]:
     """Yield the results of all claims, one by one.
 
@@ -109,22 +102,22 @@ def verify(
             yield pair.undocumented
             continue
         client, service = (
-            DocumentedVersion(version, documents[pair.api.schemas[version]])
+            (version, documents[pair.api.schemas[version]])
             for version in (pair.client, pair.service)
         )
         found = list(claims(pair.api, client, service))
-        if all(isinstance(one, Unchecked) and one.reason == NO_ENDPOINT for one in found):
+        if all(isinstance(one, Unproved) and one.reason == NO_ENDPOINT for one in found):
             raise VerifyError(
-                f"{pair.api.name}: {client.description.source} has none of the operations that its"
+                f"{pair.api.name}: {client[1].source} has none of the operations that its"
                 " endpoints lead to; are upstream_path and servers right?"
             )
         count, number = sum(isinstance(one, Claim) for one in found), 0
         for claim in found:
             if isinstance(claim, Claim):
                 number += 1
-                begins(Progress(claim, number, count))
+                begins(claim, number, count)
                 sender = client if claim.part is not MessagePart.RESPONSE else service
-                yield _proven(claim, sender.description.source, examples, limit)
+                yield _proven(claim, sender[1].source, examples, limit)
             else:
                 yield claim
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from gateway.routing.snapshot import Snapshot
 from gateway.verify import verification_report
-from gateway.verify.claims import Unchecked, Undocumented, Unmatched
+from gateway.verify.claims import Claim, Unproved
 from gateway.verify.openapi.openapi import DocumentError
-from gateway.verify.proof import Unproven
 from gateway.verify.verification_report import VerificationResult
-from gateway.verify.verify import Progress, VerifyError, VerifyOptions, verify
+from gateway.verify.verify import VerifyError, VerifyOptions, verify
 
 # The line must not wrap, or it could not be replaced.
 _WIDTH = 79
@@ -47,9 +46,9 @@ def verify_and_print(snapshot: Snapshot, path: Path, arguments: Namespace) -> in
         return 2
     if not all(result.holds for result in results):
         return 1
-    if any(isinstance(result, Unproven | Undocumented) for result in results):
+    if any(verification_report.is_incomplete(result) for result in results):
         return 2
-    return 2 if all(isinstance(result, Unchecked | Unmatched) for result in results) else 0
+    return 2 if all(isinstance(result, Unproved) for result in results) else 0
 
 
 class _ProgressLine:
@@ -58,9 +57,9 @@ class _ProgressLine:
     def __init__(self) -> None:
         self._shows = sys.stderr.isatty()
 
-    def show(self, progress: Progress) -> None:
+    def show(self, claim: Claim, number: int, count: int) -> None:
         if self._shows:
-            text = f"{progress.number} of {progress.count}: {progress.claim.operation}"
+            text = f"{number} of {count}: {claim.operation}"
             sys.stderr.write(f"\r\x1b[K{text[:_WIDTH]}")
             sys.stderr.flush()
 

@@ -7,11 +7,7 @@ from gateway.rules.load import load
 from gateway.verify import verification_report
 from gateway.verify.claims import (
     Claim,
-    DocumentedVersion,
-    Gap,
     Outcome,
-    Unchecked,
-    Unmatched,
     claims,
 )
 from gateway.verify.openapi.examples import Examples
@@ -33,26 +29,30 @@ NEWER = document(
 )
 
 
+def kind(outcome: Outcome) -> str:
+    return "claim" if isinstance(outcome, Claim) else outcome.kind
+
+
 def test_each_operation_once(tmp_path: Path) -> None:
     _, snapshot = written(tmp_path, OLDER, NEWER)
     (api,) = snapshot.apis
     sides = (
-        DocumentedVersion(version, Description(data, name))
+        (version, Description(data, name))
         for version, data, name in zip(
             api.versions.values(), (OLDER, NEWER), ("v1", "v2"), strict=True
         )
     )
-    found = [(type(one), one.operation) for one in claims(api, *sides)]
+    found = [(kind(one), one.operation) for one in claims(api, *sides)]
     assert found == [
-        (Claim, "GET /loans -> /lendings"),
-        (Gap, "POST /loans"),
-        (Claim, "GET /loans/overdue -> /lendings/late"),
-        (Claim, "GET /loans/{id} -> /lendings/{id}"),
-        (Claim, "PUT /loans/{id} -> /lendings/{id}"),
-        (Unchecked, "DELETE /loans/{id}"),
-        (Gap, "GET /loans/archive"),
-        (Unchecked, "GET /livez"),
-        (Unmatched, "GET /lendings/new"),
+        ("claim", "GET /loans -> /lendings"),
+        ("gap", "POST /loans"),
+        ("claim", "GET /loans/overdue -> /lendings/late"),
+        ("claim", "GET /loans/{id} -> /lendings/{id}"),
+        ("claim", "PUT /loans/{id} -> /lendings/{id}"),
+        ("unchecked", "DELETE /loans/{id}"),
+        ("gap", "GET /loans/archive"),
+        ("unchecked", "GET /livez"),
+        ("unmatched", "GET /lendings/new"),
     ]
 
 
@@ -113,7 +113,7 @@ apis:
 def outcomes(conversions: str, older: Description, newer: Description) -> list[Outcome]:
     """Return what is claimed of an API with these conversions."""
     api = load((RULES + conversions).encode(), "gateway.yaml", {}).apis[0]
-    sides = DocumentedVersion(Version(1), older), DocumentedVersion(Version(2), newer)
+    sides = (Version(1), older), (Version(2), newer)
     return [*claims(api, *sides)]
 
 
@@ -210,15 +210,15 @@ def test_operations_that_differ_are_paired_as_they_are_declared() -> None:
     )
     newer = described("v2", {"/payments/{id}": ("patch", "201"), "/same": ("get", "200")})
     found = [
-        (type(one).__name__, one.operation, getattr(one, "reason", ""))
+        (kind(one), one.operation, getattr(one, "reason", ""))
         for one in outcomes(OPERATIONS, older, newer)
     ]
     assert found == [
-        ("Claim", "PUT /pay/{id} -> PATCH /payments/{id}", ""),
-        ("Unchecked", "POST /fax", "it is refused with status 410"),
-        ("Unchecked", "POST /telex", "the service new answers it"),
-        ("Gap", "GET /lost", "has no such operation"),
-        ("Claim", "GET /same", ""),
+        ("claim", "PUT /pay/{id} -> PATCH /payments/{id}", ""),
+        ("unchecked", "POST /fax", "it is refused with status 410"),
+        ("unchecked", "POST /telex", "the service new answers it"),
+        ("gap", "GET /lost", "has no such operation"),
+        ("claim", "GET /same", ""),
     ]
 
 
@@ -335,7 +335,7 @@ def test_forms() -> None:
             fields = [finding.field for finding in prove(outcome, Examples(20, 0)).findings]
             found.append((outcome.operation, outcome.part.value, fields))
         else:
-            assert isinstance(outcome, Gap)
+            assert outcome.kind == "gap"
             found.append((outcome.operation, outcome.reason, []))
     assert found == [
         ("POST /kept", "form", []),

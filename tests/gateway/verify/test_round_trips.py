@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.rules.load import load_file
-from gateway.verify.claims import MessagePart, Unchecked
+from gateway.verify.claims import MessagePart, Unproved
 from gateway.verify.proof import ClaimProof
 from gateway.verify.verification_report import text
 from gateway.verify.verify import VerifyOptions, verify
@@ -137,7 +137,7 @@ def test_it_is_not_checked_where_changes_need_more_than_the_body(tmp_path: Path)
     change = "to_header: { field: channel, header: X-Channel }"
     documents = described("put", id=TEXT), described("put", id=TEXT, channel=CHANNEL)
     found = results(tmp_path, f"changes: [ {change} ]", *documents)
-    reasons = [each.reason for each in found if isinstance(each, Unchecked)]
+    reasons = [each.reason for each in found if isinstance(each, Unproved)]
     assert reasons == [
         "whether its writes keep what it cannot see: changes need more than the body"
     ]

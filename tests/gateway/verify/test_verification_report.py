@@ -3,7 +3,7 @@
 import json
 
 from gateway.verify import verification_report
-from gateway.verify.claims import Claim, Gap, MessagePart, Unchecked, Unmatched
+from gateway.verify.claims import Claim, MessagePart, Unproved
 from gateway.verify.proof import ClaimProof, Finding
 from gateway.versions.version import Version
 
@@ -20,9 +20,9 @@ RESULTS = (
     ClaimProof(claim("200"), 10, 0, ()),
     ClaimProof(claim("404"), 10, 3, (FINDING, Finding("", "lost", "never arrives"))),
     ClaimProof(claim("201"), 0, 0, (), proved=True),
-    Gap(*ABOUT, "PUT /a", "has no such operation"),
-    Unchecked(*ABOUT, "GET /b", "204", "nothing there"),
-    Unmatched(*ABOUT, "GET /c"),
+    Unproved("gap", *ABOUT, "PUT /a", "has no such operation"),
+    Unproved("unchecked", *ABOUT, "GET /b", "nothing there", "204"),
+    Unproved("unmatched", *ABOUT, "GET /c", "version 1 has no such operation"),
 )
 
 

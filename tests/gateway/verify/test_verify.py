@@ -9,10 +9,10 @@ import pytest
 
 from gateway.rules.load import load
 from gateway.verify import verification_report
-from gateway.verify.claims import Gap
+from gateway.verify.claims import Claim, Unproved
 from gateway.verify.proof import ClaimProof, Finding, Unproven
 from gateway.verify.verification_report import VerificationResult
-from gateway.verify.verify import Progress, VerifyError, VerifyOptions, verify
+from gateway.verify.verify import Begins, VerifyError, VerifyOptions, verify
 
 RULES = """
 services: {{ s: {{ targets: ["http://127.0.0.1:1"] }} }}
@@ -55,7 +55,7 @@ def outcomes(
     newer: Mapping[str, object],
     changes: str = "",
     seconds: float | None = None,
-    begins: Callable[[Progress], object] = lambda _: None,
+    begins: Begins = lambda *_: None,
 ) -> list[VerificationResult]:
     """Return what is found between two documents."""
     (folder / "v1.json").write_text(json.dumps(older))
@@ -344,7 +344,7 @@ def test_gaps(
 ) -> None:
     found = outcomes(tmp_path, document(thing(), **older), document(thing(), **newer))
     (gap,) = (outcome for outcome in found if not outcome.holds)
-    assert isinstance(gap, Gap)
+    assert isinstance(gap, Unproved)
     assert (gap.operation, gap.reason, gap.holds) == (operation, reason, False)
 
 
@@ -394,9 +394,13 @@ def test_a_time_limit(tmp_path: Path) -> None:
 def test_each_claim_is_announced(tmp_path: Path) -> None:
     responses = {"200": body(thing(a=TEXT)), "202": body(thing(a=TEXT))}
     both = document(thing(a=TEXT), get={"responses": responses})
-    begun: list[Progress] = []
-    outcomes(tmp_path, both, both, begins=begun.append)
-    assert [(one.claim.status, one.number, one.count) for one in begun] == [
+    begun: list[tuple[str, int, int]] = []
+
+    def begins(claim: Claim, number: int, count: int) -> None:
+        begun.append((claim.status, number, count))
+
+    outcomes(tmp_path, both, both, begins=begins)
+    assert begun == [
         ("200", 1, 3),
         ("202", 2, 3),
         ("200", 3, 3),
