@@ -71,22 +71,6 @@ class PercentCommand(Enum):
     CLEAR = "return to the configured percentage, with no evidence"
 
 
-class Decision(NamedTuple):
-    """The next state of a cutover, and the events to log."""
-
-    state: CutoverState
-    events: tuple[Event, ...] = ()
-
-    def override(self, cutover: VersionCutover) -> float | None:
-        """The percentage to store as an override; None if it is the configured one."""
-        configured = self.state.decided_by is DecidedBy.RULES
-        return (
-            None
-            if configured and self.state.percent == first_percent(cutover)
-            else self.state.percent
-        )
-
-
 def decide(
     cutover: VersionCutover,
     state: CutoverState | None,
@@ -94,8 +78,8 @@ def decide(
     order: float | PercentCommand | None,
     now: float,
     results: tuple[GateResult, ...] | None = None,
-) -> Decision:
-    """Decide the next state of a cutover.
+) -> tuple[CutoverState, tuple[Event, ...]]:
+    """Return the next state of a cutover, and the events to log.
 
     Args:
         order: an operator's percentage or command; None if the gates decide.
@@ -103,17 +87,16 @@ def decide(
         results: those of `judge`, if the evidence was judged before.
     """
     if order is PercentCommand.CLEAR:
-        return Decision(advance(cutover, None, GateEvidence(), now))
+        return advance(cutover, None, GateEvidence(), now), ()
     if order is not None:
         current = state or advance(cutover, None, GateEvidence(), now)
-        return Decision(
-            ordered(current.percent if isinstance(order, PercentCommand) else order, now)
-        )
+        percent = current.percent if isinstance(order, PercentCommand) else order
+        return ordered(percent, now), ()
     after = advance(cutover, state, evidence, now, results)
     if state in (None, after) or after.decided_by is not DecidedBy.HELD:
-        return Decision(after)
+        return after, ()
     named = {"api": cutover.key[0], "version": cutover.key[1], "reason": after.why}
-    return Decision(after, (Event("cutover_held", "info", named),))
+    return after, (Event("cutover_held", "info", named),)
 
 
 def ordered(percent: float, now: float) -> CutoverState:
@@ -355,14 +338,14 @@ class Cutovers:
             if before is None or before.decided_by is not DecidedBy.ROLLED_BACK:
                 results = judge(cutover.gates, evidence)
                 draft.events += self._newly_exceeded(cutover, results)
-            decision = decide(cutover, before, evidence, None, at.seconds, results)
-            if decision.state != before:
+            state, events = decide(cutover, before, evidence, None, at.seconds, results)
+            if state != before:
                 stale = True
-                self._states[key] = decision.state
-                if before is None or before.since != decision.state.since:
+                self._states[key] = state
+                if before is None or before.since != state.since:
                     self.evidence(cutover, counted, at)  # starts the evidence of the new state
-            draft.events += decision.events
-            _override(draft, cutover, decision)
+            draft.events += events
+            _override(draft, cutover, state)
         absent = self._states.keys() - cutovers.keys()
         for key in {
             each for each in absent if at.seconds - self._states[each].since >= forget_after
@@ -394,10 +377,10 @@ class Cutovers:
         state = self._state(cutover, at)
         text = f"The cutover now stands at {state.percent:g}%: {state.why}."
         request.check_seen(state.revision, text)
-        decision = decide(cutover, state, GateEvidence(), order, at.seconds)
-        states = self._states | {cutover.key: decision.state}
+        after, _ = decide(cutover, state, GateEvidence(), order, at.seconds)
+        states = self._states | {cutover.key: after}
         draft.put(CUTOVERS, self._document(states, at))
-        _override(draft, cutover, decision, request)
+        _override(draft, cutover, after, request)
 
     def current(
         self, cutover: VersionCutover, evidence: GateEvidence, at: ClockTime
@@ -469,12 +452,13 @@ def published_evidence(document: object) -> dict[VersionKey, GateEvidence]:
 
 
 def _override(
-    draft: Draft, cutover: VersionCutover, decision: Decision, request: ChangeRequest = BY_GATEWAY
+    draft: Draft, cutover: VersionCutover, state: CutoverState, request: ChangeRequest = BY_GATEWAY
 ) -> None:
     # The configured percentage gets no override, so that a later change of it has effect.
-    percent, key = decision.override(cutover), cutover.key
+    configured = state.decided_by is DecidedBy.RULES and state.percent == first_percent(cutover)
+    percent, key = None if configured else state.percent, cutover.key
     if draft.overrides.percents.get(key) != percent:
-        draft.set_percent(key, percent, decision.state.why, request, first_percent(cutover))
+        draft.set_percent(key, percent, state.why, request, first_percent(cutover))
 
 
 def _exceeded_event(cutover: VersionCutover, result: GateResult) -> Event:

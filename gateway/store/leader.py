@@ -506,15 +506,15 @@ class Leader:
                 continue
             marks[start] = sequence
             try:
-                counted = decode(content)
+                counted, ended, lost = decode(content)
             except msgspec.DecodeError as error:
                 log.event("batch_lost", "error", start=start, sequence=sequence, reason=str(error))
                 await restart_counting(connection, now)
                 continue
-            if counted.lost:
+            if lost:
                 await restart_counting(connection, now)
-            totals.merge(counted.totals)
-            outcomes += counted.outcomes
+            totals.merge(counted)
+            outcomes += ended
         if waiting:
             await memory.merging.merge(connection, totals)
         for (kind, labels), times in totals.counts.items():

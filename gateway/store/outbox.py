@@ -26,14 +26,6 @@ class Batch(NamedTuple):
     content: bytes
 
 
-class BatchContent(NamedTuple):
-    """The counts, the outcomes of cutovers, and whether earlier counts were lost."""
-
-    totals: Totals
-    outcomes: list[CutoverDelta]
-    lost: bool
-
-
 class Outbox:
     """Collects deltas into batches.
 
@@ -125,8 +117,8 @@ def encode(totals: Totals, outcomes: list[CutoverDelta], *, lost: bool = False) 
     return msgspec.msgpack.encode(_Encoded(*counted, lost))
 
 
-def decode(content: bytes) -> BatchContent:
-    """Decode the counts of `encode`.
+def decode(content: bytes) -> tuple[Totals, list[CutoverDelta], bool]:
+    """Return the counts, the outcomes of cutovers, and whether earlier counts were lost.
 
     Raises:
         msgspec.DecodeError: another release encodes batches differently.
@@ -136,4 +128,4 @@ def decode(content: bytes) -> BatchContent:
     totals = Totals(StateRows(found.usage, [], floors, found.counts, history=found.history))
     for sample in found.samples:
         totals.sample(sample)
-    return BatchContent(totals, found.outcomes, found.lost)
+    return totals, found.outcomes, found.lost

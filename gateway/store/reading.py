@@ -111,12 +111,12 @@ async def _read(
     await _add_counts(connection, totals, key, clients=clients)
     async for ((content,),) in connection.parts(_WAITING, 1):
         try:
-            counted = decode(content)
+            counted, _, lost = decode(content)
         except msgspec.DecodeError:
             totals.since = now  # the leader logs it
             continue
-        totals.merge(counted.totals)
-        if counted.lost:
+        totals.merge(counted)
+        if lost:
             totals.since = now
     for sample in samples_of(documents.get(samples)):
         totals.sample(sample)
