@@ -111,7 +111,7 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "bytes of `If-Match`, `If-None-Match` and `If-Range`, if responses are converted",
             "fixed",
-            "{size conversion.entity_tags:_MOST} in all",
+            "{size proxy.message_rewriting:_MOST_CONDITIONS} in all",
             "431 `headers_too_large`",
             "`gateway_refusals_total`",
         ),

@@ -16,7 +16,7 @@ def parse_date(text: str) -> float:
     try:
         date = datetime.fromisoformat(text.upper())
     except ValueError:
-        raise ValueError(f"there is no date {text}; write one like 2026-12-31") from None
+        raise ValueError(f"'{text}' is no date; write one like 2026-12-31") from None
     if len(text) == len("2026-12-31"):
         date = date.replace(tzinfo=UTC)
     if date.tzinfo is None:

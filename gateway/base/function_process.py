@@ -132,7 +132,7 @@ class FunctionProcess:
             raise FunctionError(cause="ended its process") from None
         except Exception as error:  # unpickling may run foreign code
             self.kill()
-            cause = f"returned what JSON cannot hold: {type(error).__name__}"
+            cause = f"returned a value that is not JSON: {type(error).__name__}"
             raise FunctionError("the Python function returns no JSON value", cause) from None
         finally:
             self.calling = ""

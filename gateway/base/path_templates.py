@@ -127,7 +127,7 @@ def parse_template(text: str) -> Template:
     parts = text[1:].split("/")
     if parts[-1] == "" and text.endswith("*}/"):
         raise ValueError(
-            f"'{parts[-2]}' takes paths with and without a slash at their end; leave out the slash"
+            f"'{parts[-2]}' matches paths with and without a final slash; remove the slash"
             " behind it"
         )
     segments = tuple(
@@ -136,14 +136,14 @@ def parse_template(text: str) -> Template:
     captures = tuple(part.capture for part in segments if part.capture is not None)
     for name in captures:
         if captures.count(name) > 1:
-            raise ValueError(f"'{{{name}}}' stands twice; every capture needs a name of its own")
+            raise ValueError(f"'{{{name}}}' occurs twice; every capture needs a different name")
     return Template(text, segments, captures)
 
 
 def _segment(text: str, *, last: bool) -> Segment:
     captures = list(_CAPTURE.finditer(text))
     if len(captures) > 1:
-        raise ValueError(f"segment '{text}' has several captures; a segment can hold one")
+        raise ValueError(f"segment '{text}' has several captures; a segment can have one")
     if not captures:
         _check_literal(text, text)
         if _DOTS.match(text):
@@ -155,14 +155,16 @@ def _segment(text: str, *, last: bool) -> Segment:
     _check_literal(suffix, text)
     tail = bool(capture.group(2))
     if tail and (prefix or suffix or not last):
-        raise ValueError(f"'{text}' takes the rest of the path; it must be the whole last segment")
+        raise ValueError(
+            f"'{text}' captures the rest of the path; it must be the whole last segment"
+        )
     return Segment(prefix, capture.group(1), suffix, tail)
 
 
 def _check_literal(literal: str, segment: str) -> None:
     if not _LITERAL.match(literal):
         raise ValueError(
-            f"segment '{segment}' has a character that a path cannot hold (RFC 3986, section 3.3);"
+            f"segment '{segment}' has a character that is invalid in a path (RFC 3986, 3.3);"
             " percent-encode it, and write captures as '{name}'"
         )
 

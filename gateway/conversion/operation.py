@@ -148,7 +148,7 @@ def parse_operation(text: str) -> OperationPattern:
     names = [*template.captures, *(part.capture for part in parts if part.capture is not None)]
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"'{{{name}}}' stands twice; every capture needs a name of its own")
+            raise ValueError(f"'{{{name}}}' occurs twice; every capture needs a different name")
     return OperationPattern(method, template, tuple(parts))
 
 

@@ -395,7 +395,7 @@ def compile_exemptions(
     An end up to the sunset is a mistake, and so is any exemption where clients have no names.
     """
     if exemptions and naming is None:
-        mistakes.add("nothing names the clients; add clients: { by: [ ... ] } at the top")
+        mistakes.add("clients have no names; add clients: { by: [ ... ] } at the top")
     ends: dict[str, float] = {}
     for index, exemption in enumerate(exemptions):
         until = inf
@@ -410,6 +410,6 @@ def compile_exemptions(
             )
         client = exemption.client if naming is None else naming.known_as(exemption.client)
         if client in ends:
-            mistakes.add("is exempt already; keep one of the two", index, "client")
+            mistakes.add("has two exemptions; remove one of them", index, "client")
         ends[client] = until
     return ends

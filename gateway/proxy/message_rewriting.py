@@ -75,7 +75,7 @@ _ETAG = frozenset({b"etag"})
 _PREFIX = b"x-forwarded-prefix"
 _RANGE = frozenset({b"content-range"})
 _ETAG_LENGTH = len(b"etag")
-# A part of a converted body cannot be had (RFC 9110, section 14.3).
+# A part of a converted body cannot be loaded (RFC 9110, section 14.3).
 _NO_RANGES = (b"Accept-Ranges", b"none")
 _takes = compression.takes
 _convert_response_body = body_conversion.convert_response_body

@@ -68,8 +68,7 @@ class DryRun(SectionModel):
             and self.header.lower().encode() in RESERVED_FIELDS | GATEWAY_FIELDS
         ):
             mistakes.add(
-                "has a meaning of its own; name the header that the service expects, such as"
-                " Prefer",
+                "is reserved; name the header that the service expects, such as Prefer",
                 *(*at, "header"),
             )
         return DryRunMark(

@@ -32,14 +32,14 @@ Data = dict[str, "Data"] | list["Data"] | str | int | float | bool | None
 # The remedies, by a part of libyaml's message.
 _REMEDIES = {
     "cannot start any token": "indent with spaces, and quote a text that begins so",
-    "expected ',' or": "close the bracket, and quote a text that holds brackets or braces",
+    "expected ',' or": "close the bracket, and quote a text with brackets or braces",
     "mapping values are not allowed": (
-        "indent alike what belongs together, end a key with a colon, quote a text with ': '"
+        "indent the lines of a block equally, end a key with a colon, quote a text with ': '"
     ),
-    "expected key": "indent alike what belongs together",
-    "expected '-'": "indent alike what belongs together",
-    "block sequence entries": "begin the list on a line of its own",
-    "expected ':'": "put a colon and a space behind the key",
+    "expected key": "indent the lines of a block equally",
+    "expected '-'": "indent the lines of a block equally",
+    "block sequence entries": "begin the list on a separate line",
+    "expected ':'": "put a colon and a space after the key",
     "unexpected end of stream": "close the quote",
     "escape character": "double the backslash, or use single quotes",
 }
@@ -130,7 +130,7 @@ class _Composer:
         next(self._events)  # the document end
         event = next(self._events)
         if not isinstance(event, yaml.StreamEndEvent):
-            _refuse(event, "a second document begins; keep one, with no --- between")
+            _refuse(event, "the file has a second document; keep one, without ---")
         return root
 
     def _node(self, event: yaml.Event, depth: int) -> Node:
@@ -192,18 +192,16 @@ def _at(content: bytes, offset: int) -> Position:
 
 def _integer(text: str) -> Data:
     if len(text) > 18:  # at most 64 bits, for other JSON parsers
-        raise ValueError("too large a number; write it in quotes if it is a text")
+        raise ValueError("the number is too large; write it in quotes if it is a text")
     return int(text)
 
 
 def _float(text: str) -> Data:
     number = float(text)
     if not isfinite(number):
-        raise ValueError("too large a number; write it in quotes if it is a text")
+        raise ValueError("the number is too large; write it in quotes if it is a text")
     if Decimal(text) != Decimal(repr(number)):  # otherwise bodies would get another number
-        raise ValueError(
-            "a number of more digits than are kept; write it in quotes if it is a text"
-        )
+        raise ValueError("the number has too many digits; write it in quotes if it is a text")
     return number
 
 
@@ -285,11 +283,11 @@ class _Reader:
         self._unfolded += 1
         if self._unfolded > _MAX_UNFOLDED:
             raise YamlError(
-                node.position, f"its aliases unfold to more than {_MAX_UNFOLDED} values"
+                node.position, f"its aliases expand to more than {_MAX_UNFOLDED} values"
             )
         if node.tag not in _TAGS:
             tag = node.tag.replace(_STANDARD, "!!")
-            self._complain(node, location, f"the tag {tag} has no meaning here; remove it")
+            self._complain(node, location, f"the tag {tag} is not supported; remove it")
         if isinstance(node, ScalarNode):
             return self._scalar(node, location)
         if isinstance(node, SequenceNode):
@@ -320,7 +318,7 @@ class _Reader:
             elif key in entries:
                 line, _ = entries[key][0].position
                 self._complain(
-                    key_node, here, f"stands twice, first in line {line}; keep one of the two"
+                    key_node, here, f"occurs twice, first in line {line}; remove one of the two"
                 )
             else:
                 entries[key] = (key_node, value_node)
@@ -356,7 +354,7 @@ class _Reader:
 
     def _check_depth(self, node: Node, location: Location) -> None:
         if len(location) > MAX_DEPTH:
-            raise YamlError(node.position, "unfolds without end; does an alias hold itself?")
+            raise YamlError(node.position, "expands without end; does an alias contain itself?")
 
     def _complain(self, node: Node, location: Location, text: str) -> None:
         self.issues.append(Issue(*node.position, place(location), text))

@@ -164,7 +164,7 @@ def _warn_of_lost_cutovers(
 ) -> None:
     for api, label in cutovers:
         mistakes.warn(
-            "warning: how far it is would be forgotten at a restart; keep it in a file, with state:"
+            "warning: a restart would forget its percentage; store it in a file, with state:"
             " FILE at the top",
             *("apis", api, "versions", label, "cutover"),
         )

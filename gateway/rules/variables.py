@@ -146,7 +146,7 @@ def parse_environment(content: bytes, source: str) -> dict[str, str]:
 
 def _variable(line: str) -> tuple[str, str]:
     if "\0" in line:
-        raise ValueError("has a null character, which no variable can hold; remove it")
+        raise ValueError("has a null character, which is invalid in a variable; remove it")
     found = _LINE.match(line)
     if found is None:
         raise ValueError("not a variable; write NAME=value, or # before a comment")

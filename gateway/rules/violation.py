@@ -50,7 +50,7 @@ def _in_document(data: Data, location: Location) -> tuple[Location, Data]:
 
 
 _REMOVED: dict[tuple[int | str, ...], str] = {
-    ("bypass",): "was removed, as requests that bypass the gateway cannot be counted; delete it"
+    ("bypass",): "was removed: requests that bypass the gateway cannot be counted; delete it"
 }
 """The messages for keys of earlier releases."""
 _RENAMED: dict[int | str, str] = {

@@ -107,9 +107,9 @@ _TOLERATED = 1.0
 # The documents in the local cache.
 _CACHED = (OVERRIDES, CUTOVERS, REVISION_NAME)
 # Reasons to restart counting.
-_LACKS = "the database lacks what it had confirmed, as one from a backup does"
+_LACKS = "the database lacks confirmed counts, as after a restore from a backup"
 _CLOCK_SET = "the clock of the database was set"
-_CUT_OFF = "this replica ended while it was cut off, with what it had counted"
+_CUT_OFF = "this replica ended with unwritten counts while it could not reach the database"
 
 
 class HeartbeatReply(NamedTuple):

@@ -119,7 +119,7 @@ def _has_password(url: str) -> bool:
 def _no_tls(url: str) -> str:
     if "sslmode" in parse_qs(urlsplit(url).query) or "PGSSLMODE" in os.environ:
         return "the server refuses TLS; set it up there, or leave sslmode out of the URL in 'state'"
-    return "what answers there is no PostgreSQL server; correct the address in 'state'"
+    return "the server there is not PostgreSQL; correct the address in 'state'"
 
 
 def _tls_advice(error: ssl.SSLError) -> str:

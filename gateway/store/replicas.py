@@ -188,7 +188,7 @@ def lost(replica: str, rows: Sequence[ReplicaRow], now: float) -> list[ReplicaRo
     if found := [row for row in known if row.replica == replica]:
         return found
     if any(row.replica == replica for row in present(rows)):
-        raise UnknownReplicaError(f"{replica} is heard; stop it, and it leaves by itself")
+        raise UnknownReplicaError(f"{replica} sends heartbeats; stop it, and it leaves")
     names = ", ".join(row.replica for row in known) or "none"
     raise UnknownReplicaError(f"no replica is called '{replica}'; lost: {names}")
 

@@ -199,7 +199,7 @@ class SqliteFile:
             raise self._recreated("emptied")
         if self._beside not in (None, self._files_beside()):
             # Closing the engine merges the open log into the file.
-            raise self._recreated("left by the files beside it")
+            raise self._recreated("separated from its -wal and -shm files")
 
     def _files_beside(self) -> list[int | None]:
         paths = [Path(f"{self._path}{end}") for end in _BESIDE]
@@ -415,11 +415,11 @@ class WrittenMark:
     def loss(self, writes: int) -> str:
         """Return the reason why a state file with this number of writes lacks counts, or ""."""
         if self._missing:
-            return "the gateway ended while what its workers counted was not taken"
+            return "the gateway ended while counts of its workers were not delivered"
         if self._noted is not None and self._noted.unwritten:
             return "the gateway ended while the state could not be written"
         if self._noted is not None and writes < self._noted.writes:
-            return "the state file lacks what was written, as a copy that was put back does"
+            return "the state file lacks written counts, as after a restore of an old copy"
         return ""
 
     def note(self, writes: int, *, unwritten: bool) -> None:

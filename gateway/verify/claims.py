@@ -202,7 +202,7 @@ def _round_trip(
     if down is None and up is None:
         return
     if any(each is not None and each.needs_message for each in (down, up)):
-        why = "whether its writes keep what it cannot see: changes need more than the body"
+        why = "whether its writes keep unseen data: changes need more than the body"
         yield Unproved("unchecked", *about, why)
         return
     convert = convert_round_trip(down, up, is_patch=other.method == "PATCH")
@@ -357,7 +357,7 @@ def _responses(
             else:
                 yield Claim(*to, ConvertedBody(conversion), _named(conversion))
         elif operation.key(status) is None:
-            yield Unproved("gap", *about, f"answers {key}, of which this version does not know")
+            yield Unproved("gap", *about, f"answers {key}, which this version does not declare")
         else:
             declared = _other_body(operation, str(operation.key(status)))
             yield Unproved("unchecked", *about, f"version {client} {declared}", key)

@@ -78,7 +78,7 @@ class Matching:
         """Return the valid forms besides labels, for error messages; empty if there are none."""
         text = ""
         if self.nearest_lower and _newest(self.ladder) in versions:
-            text += ", or a later one, which stands for the newest before it"
+            text += ", or a later one, which selects the newest before it"
         offered = [each for each in self.ladder if each in versions] if self.ranges else []
         newest = _newest(offered) if offered else None
         if newest is not None and self.find(f"{newest}+") == newest:  # not a version that has ended

@@ -141,7 +141,7 @@ class VersionChoice(SectionModel):
     ) -> dict[str, Version]:
         if self.pins and naming is None:
             mistakes.add(
-                "nothing names clients, so that none can be pinned; add what does, at the top:"
+                "clients have no names, so none can be pinned; add their source at the top:"
                 " clients: { by: [ { header: X-Client } ] }",
                 "pins",
             )

@@ -262,7 +262,7 @@ def _made(code: PythonFunction, value: Document, keys: Keys, form: JsonForm) -> 
     try:
         return form.take(made)
     except BaseException as error:  # also of methods of the object
-        cause = f"{_name(code)} returned what JSON cannot hold: {error}"
+        cause = f"{_name(code)} returned a value that is not JSON: {error}"
         raise ConversionError("the Python function returns no JSON value", keys, cause) from error
 
 

@@ -66,7 +66,7 @@ def _left_out(
             (*at, "operations"),
             (
                 f"version {version} has {one.name} too, which is not among these: version {other}"
-                f" is asked for it at the same path, where {here.text} is {there.text};"
+                f" gets requests for it at the same path, where {here.text} is {there.text};"
                 f" declare {_remedy(one.operation.method, here, there, version, other, theirs)}"
             ),
         )

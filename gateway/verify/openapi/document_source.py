@@ -271,7 +271,7 @@ async def _text(
                     )
             return bytes(content)
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-        raise DocumentError(f"{location}: cannot be had ({_cause(error)}); is it up?") from None
+        raise DocumentError(f"{location}: cannot be loaded ({_cause(error)}); is it up?") from None
 
 
 def _cause(error: Exception) -> str:

@@ -109,7 +109,7 @@ class SchemaBundler:
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, Mapping):
-            raise ValueError(f"a schema is an object, and there is {kind(schema)}")
+            raise ValueError(f"a schema is an object, found {kind(schema)}")
         if self._nullable and "$ref" in schema:
             return {"$ref": self._reference(schema["$ref"])}  # siblings of $ref are ignored in 3.0
         if isinstance(schema.get("$id"), str) and schema is not self._resource:

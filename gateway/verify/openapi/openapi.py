@@ -244,16 +244,18 @@ class Description:
             if not (isinstance(value, dict) and isinstance(value.get("$ref"), str)):
                 return value
             value = self._resolve(value["$ref"])
-        raise ValueError("its references lead round in a circle")
+        raise ValueError("its references form a cycle")
 
     def _resolve(self, reference: str, schema: object = None) -> object:
         """Return the target of a reference in the document, or in a schema of it."""
         if not reference.startswith("#"):
-            raise ValueError(f"'{reference}' leads out of the document; bundle it into one file")
+            raise ValueError(f"'{reference}' refers to another document; bundle both into one file")
         if reference == "#" and schema is not None:
             return schema
         if not reference.startswith("#/"):
-            raise ValueError(f"'{reference}' is no place; write one such as #/components/schemas/A")
+            raise ValueError(
+                f"'{reference}' is no JSON Pointer; write one such as #/components/schemas/A"
+            )
         value: object = self._data if schema is None else schema
         for step in unquote(reference[1:]).split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
@@ -262,7 +264,7 @@ class Description:
             elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
                 value = value[int(key)]
             else:
-                raise ValueError(f"'{reference}' leads nowhere; is its name right?")
+                raise ValueError(f"'{reference}' has no target; is the name right?")
         return value
 
     def _base(self) -> str:

@@ -51,7 +51,7 @@ class HeaderReader(Reader):
         return [*fields, (name, label.encode())]
 
 
-RESERVED_NAME = "has a meaning of its own already; choose another, like X-API-Version"
+RESERVED_NAME = "is reserved; choose another header, like X-API-Version"
 
 
 class HeaderVersion(OptionalMechanism):

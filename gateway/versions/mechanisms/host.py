@@ -85,8 +85,8 @@ class HostVersion(OptionalMechanism):
         for label in versions:
             if not _IN_LABEL.match(label):
                 mistakes.add(
-                    f"a label of a host name has lower-case letters, digits and '-', so that"
-                    f" '{label}' would never be found there; read such versions elsewhere",
+                    f"a label of a host name has lower-case letters, digits and '-', so '{label}'"
+                    " is never found there; read such versions elsewhere",
                     "name",
                 )
         return HostReader(match[1], match[2])

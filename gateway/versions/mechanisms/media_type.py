@@ -29,7 +29,7 @@ def parse_media_type(
     for label in labels:
         if label != label.lower():
             mistakes.add(
-                f"media types are read in lower case, so that '{label}' would never be found"
+                f"media types are read in lower case, so '{label}' is never found"
                 " there; write the version in lower case",
             )
     return match[1], match[2]

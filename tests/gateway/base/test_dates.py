@@ -26,7 +26,7 @@ def test_a_date_is_a_day_or_a_time_with_its_offset(text: str, seconds: int) -> N
 
 @pytest.mark.parametrize("text", ["2026-02-29", "2026-00-01", "2026-01-01T25:00Z", "0000-01-01"])
 def test_there_is_no_such_date(text: str) -> None:
-    with pytest.raises(ValueError, match=f"^there is no date {text}; write one like 2026-12-31$"):
+    with pytest.raises(ValueError, match=f"^'{text}' is no date; write one like 2026-12-31$"):
         parse_date(text)
 
 

@@ -318,21 +318,18 @@ class TestBuilding:
         [
             ("", "a path starts with a slash; write '/'"),
             ("users", "a path starts with a slash; write '/users'"),
-            ("/{x}{y}", "segment '{x}{y}' has several captures; a segment can hold one"),
-            ("/{x}/{x}", "'{x}' stands twice; every capture needs a name of its own"),
+            ("/{x}{y}", "segment '{x}{y}' has several captures; a segment can have one"),
+            ("/{x}/{x}", "'{x}' occurs twice; every capture needs a different name"),
             ("/.", "dot segments never match; remove them"),
             ("/a/../b", "dot segments never match; remove them"),
             ("/%2e%2E", "dot segments never match; remove them"),
-            ("/{x*}/b", "'{x*}' takes the rest of the path; it must be the whole last segment"),
+            ("/{x*}/b", "'{x*}' captures the rest of the path; it must be the whole last segment"),
             (
                 "/a/{x*}/",
-                (
-                    "'{x*}' takes paths with and without a slash at their end; leave out the slash"
-                    " behind it"
-                ),
+                ("'{x*}' matches paths with and without a final slash; remove the slash behind it"),
             ),
-            ("/a{x*}", "'a{x*}' takes the rest of the path; it must be the whole last segment"),
-            ("/{x*}b", "'{x*}b' takes the rest of the path; it must be the whole last segment"),
+            ("/a{x*}", "'a{x*}' captures the rest of the path; it must be the whole last segment"),
+            ("/{x*}b", "'{x*}b' captures the rest of the path; it must be the whole last segment"),
         ],
     )
     def test_a_template_that_is_of_no_use_is_refused(self, text: str, message: str) -> None:
@@ -348,7 +345,7 @@ class TestBuilding:
     )
     def test_what_a_path_cannot_hold_is_refused(self, segment: str) -> None:
         told = (
-            f"segment '{segment}' has a character that a path cannot hold (RFC 3986, section 3.3);"
+            f"segment '{segment}' has a character that is invalid in a path (RFC 3986, 3.3);"
             " percent-encode it, and write captures as '{name}'"
         )
         with pytest.raises(ValueError, match=rf"^{re.escape(told)}$"):

@@ -305,12 +305,12 @@ def test_asked_for_what_is_not_there(
         (
             "schema: v1.yaml",
             'schema: "http://127.0.0.1:1/v1"',
-            "http://127.0.0.1:1/v1: cannot be had (connection refused); is it up?",
+            "http://127.0.0.1:1/v1: cannot be loaded (connection refused); is it up?",
         ),
         (
             ", schema: v2.yaml",
             "",
-            "http://127.0.0.1:1/openapi.json: cannot be had (connection refused); is it up?",
+            "http://127.0.0.1:1/openapi.json: cannot be loaded (connection refused); is it up?",
         ),
         (
             ", schema: v1.yaml",

@@ -156,7 +156,7 @@ def test_a_link_is_of_get_by_default() -> None:
         ("GET /a /b", "'GET /a /b' is not an operation; "),
         ("GET /pay?id", "'id' is no parameter; write name={capture} or name=value"),
         ("GET /pay?=1", "'=1' is no parameter; "),
-        ("GET /{id}?id={id}", "'{id}' stands twice; every capture needs a name of its own"),
+        ("GET /{id}?id={id}", "'{id}' occurs twice; every capture needs a different name"),
         ("GET /a?b={c", "'b={c' has no capture; write one, as in name={id} or name=C-{id}"),
         ("GET /a?b={c}{d}", "'b={c}{d}' has no capture; "),
         ("GET /{a}{b}", "segment '{a}{b}' has several captures"),

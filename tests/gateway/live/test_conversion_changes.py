@@ -114,8 +114,8 @@ def test_a_number_that_no_function_can_be_given(house: House) -> None:
         ("EXIT", "raised SystemExit at house_code.py:"),
         ("CANCEL", "raised CancelledError at house_code.py:"),
         ("TOO MUCH", "raised ValueError at house_code.py:"),
-        ("ODD", "returned what JSON cannot hold: nan is no JSON number"),
-        ("ODDER", "returned what JSON cannot hold: Encoding objects of type object"),
+        ("ODD", "returned a value that is not JSON: nan is no JSON number"),
+        ("ODDER", "returned a value that is not JSON: Encoding objects of type object"),
     ],
 )
 def test_a_function_that_fails(house: House, note: str, cause: str) -> None:

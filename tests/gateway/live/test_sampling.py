@@ -85,7 +85,9 @@ async def test_a_document_that_cannot_be_had_is_said_once(
     assert (await get(program, PERSON)).body == b'{"name":"x"}'
     await soon(lambda: len(program.log("request")) == 4)
     (said,) = program.log("check_failed")
-    assert said["reason"] == "http://127.0.0.1:1/v1: cannot be had (connection refused); is it up?"
+    assert (
+        said["reason"] == "http://127.0.0.1:1/v1: cannot be loaded (connection refused); is it up?"
+    )
 
 
 async def test_a_large_document_is_not_loaded_and_its_answers_count_as_unchecked(

@@ -66,7 +66,7 @@ def test_what_is_lost_with_it_is_known(start: Start) -> None:
     again = start()
     (entry,) = again.log("state_went_back")
     assert entry["reason"].endswith(
-        "the gateway ended while what its workers counted was not taken"
+        "the gateway ended while counts of its workers were not delivered"
     )
     assert admin(again, "GET", "/usage")[1]["since"] > since
     wait_for(lambda: not start.mark.exists())

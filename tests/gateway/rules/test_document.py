@@ -34,13 +34,13 @@ from tests.gateway.rules.rules import RULES, edited, loaded, report
         pytest.param(
             edited('"/v{version}/person"', "/v{version}/person"),
             "8:19: not YAML: while parsing a flow mapping, did not find expected ',' or '}';"
-            " close the bracket, and quote a text that holds brackets or braces",
+            " close the bracket, and quote a text with brackets or braces",
             id="braces without quotes",
         ),
         pytest.param(
             edited("[POST]", "[POST"),
             "22:40: not YAML: while parsing a flow sequence, did not find expected ',' or ']';"
-            " close the bracket, and quote a text that holds brackets or braces",
+            " close the bracket, and quote a text with brackets or braces",
             id="a bracket left open",
         ),
         pytest.param(
@@ -58,7 +58,7 @@ from tests.gateway.rules.rules import RULES, edited, loaded, report
         pytest.param(
             "a: b: c\n",
             "1:5: not YAML: mapping values are not allowed in this context;"
-            " indent alike what belongs together, end a key with a colon, quote a text with ': '",
+            " indent the lines of a block equally, end a key with a colon, quote a text with ': '",
             id="a colon in a text",
         ),
         pytest.param(
@@ -66,37 +66,37 @@ from tests.gateway.rules.rules import RULES, edited, loaded, report
                 "    endpoints:\n      - { path: /users", "     endpoints:\n      - { path: /users"
             ),
             "21:15: not YAML: mapping values are not allowed in this context;"
-            " indent alike what belongs together, end a key with a colon, quote a text with ': '",
+            " indent the lines of a block equally, end a key with a colon, quote a text with ': '",
             id="a key indented too far",
         ),
         pytest.param(
             edited("    service: old\n", "   service: old\n"),
             "21:14: not YAML: mapping values are not allowed in this context;"
-            " indent alike what belongs together, end a key with a colon, quote a text with ': '",
+            " indent the lines of a block equally, end a key with a colon, quote a text with ': '",
             id="a key indented too little",
         ),
         pytest.param(
             edited("    versions:\n", "  - versions:\n"),
             "12:3: not YAML: while parsing a block mapping, did not find expected key;"
-            " indent alike what belongs together",
+            " indent the lines of a block equally",
             id="a list between keys",
         ),
         pytest.param(
             "a: - b\n",
             "1:4: not YAML: block sequence entries are not allowed in this context;"
-            " begin the list on a line of its own",
+            " begin the list on a separate line",
             id="a list behind a key",
         ),
         pytest.param(
             "a:\n  - b\n  c: d\n",
             "3:3: not YAML: while parsing a block collection, did not find expected '-' indicator;"
-            " indent alike what belongs together",
+            " indent the lines of a block equally",
             id="a key between elements",
         ),
         pytest.param(
             "services:\n  old\n  new: {}\n",
             "3:6: not YAML: mapping values are not allowed in this context;"
-            " indent alike what belongs together, end a key with a colon, quote a text with ': '",
+            " indent the lines of a block equally, end a key with a colon, quote a text with ': '",
             id="a key without a colon",
         ),
         pytest.param(
@@ -104,13 +104,13 @@ from tests.gateway.rules.rules import RULES, edited, loaded, report
         ),
         pytest.param(
             "a: 1\n---\na: 2\n",
-            "2:1: a second document begins; keep one, with no --- between",
+            "2:1: the file has a second document; keep one, without ---",
             id="two documents",
         ),
         pytest.param(
             "a: 1\nb\n",
             "3:1: not YAML: while scanning a simple key, could not find expected ':';"
-            " put a colon and a space behind the key",
+            " put a colon and a space after the key",
             id="a key without anything",
         ),
         pytest.param(
@@ -230,7 +230,7 @@ def test_a_scalar_is_one_of_yaml_1_2(written: str, value: object) -> None:
 @pytest.mark.parametrize("number", ["1234567890123456789", "-123456789012345678", "1e999"])
 def test_a_number_too_large(number: str) -> None:
     assert report(f"key: {number}") == [
-        "1:6: key: too large a number; write it in quotes if it is a text"
+        "1:6: key: the number is too large; write it in quotes if it is a text"
     ]
 
 
@@ -331,15 +331,15 @@ def test_a_service_like_another() -> None:
         ),
         pytest.param(
             "a: &x {k: 1, k: 2}\nb: *x\nc: {<<: *x}",
-            ["1:14: a.k: stands twice, first in line 1; keep one of the two"],
+            ["1:14: a.k: occurs twice, first in line 1; remove one of the two"],
             id="a mistake that is shared is told once",
         ),
         pytest.param(
-            "a: &x [*x]", ["1:4: unfolds without end; does an alias hold itself?"], id="itself"
+            "a: &x [*x]", ["1:4: expands without end; does an alias contain itself?"], id="itself"
         ),
         pytest.param(
             "a: &x {b: {c: *x}}",
-            ["1:4: unfolds without end; does an alias hold itself?"],
+            ["1:4: expands without end; does an alias contain itself?"],
             id="itself, further in",
         ),
         pytest.param(
@@ -348,14 +348,14 @@ def test_a_service_like_another() -> None:
                 f"{new}: &{new} [{','.join([f'*{old}'] * 10)}]\n"
                 for old, new in zip("abcdefgh", "bcdefghi", strict=True)
             ),
-            ["1:22: its aliases unfold to more than 250000 values"],
+            ["1:22: its aliases expand to more than 250000 values"],
             id="a bomb",
         ),
         pytest.param(
             "? &m0 {k: 0}\n: 1\n"
             + "".join(f"? &m{n} {{<<: *m{n - 1}}}\n: 1\n" for n in range(1, 2000))
             + "y: {<<: *m1999}",
-            ["3873:3: unfolds without end; does an alias hold itself?"],
+            ["3873:3: expands without end; does an alias contain itself?"],
             id="a chain of merges",
         ),
     ],
@@ -367,8 +367,8 @@ def test_alias_gone_wrong(text: str, lines: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
-        ("a: 1\nb: 2\na: 3", ["3:1: a: stands twice, first in line 1; keep one of the two"]),
-        ("a: 1\n'a': 2", ["2:1: a: stands twice, first in line 1; keep one of the two"]),
+        ("a: 1\nb: 2\na: 3", ["3:1: a: occurs twice, first in line 1; remove one of the two"]),
+        ("a: 1\n'a': 2", ["2:1: a: occurs twice, first in line 1; remove one of the two"]),
         ("1: a", ['1:1: 1: a key is a text; write it in quotes: "1"']),
         ("1.0: a", ['1:1: 1.0: a key is a text; write it in quotes: "1.0"']),
         ("~: a", ['1:1: ~: a key is a text; write it in quotes: "~"']),

@@ -209,7 +209,7 @@ def test_a_file() -> None:
         (b"A='hush'hush", "f:1: the value of A begins with a quote"),
         (b'A="hush\\"', "f:1: the value of A begins with a quote"),
         (b"A=hush\xff", "f:1: not UTF-8; save the file as UTF-8"),
-        (b"A=hush\0", "f:1: has a null character, which no variable can hold; remove it"),
+        (b"A=hush\0", "f:1: has a null character, which is invalid in a variable; remove it"),
     ],
 )
 def test_mistakes_have_their_line_and_show_no_value(content: bytes, said: str) -> None:

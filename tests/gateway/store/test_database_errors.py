@@ -18,7 +18,7 @@ ASKED_FOR = (
     " postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 )
 NO_DATABASE = "there is no such database; create it, or name another in 'state'"
-NO_SERVER = "what answers there is no PostgreSQL server; correct the address in 'state'"
+NO_SERVER = "the server there is not PostgreSQL; correct the address in 'state'"
 NO_TLS = "the server refuses TLS; set it up there, or leave sslmode out of the URL in 'state'"
 NO_TLS_SAID = ConnectionError('PostgreSQL server at "db:5432" rejected SSL upgrade')
 NO_AUTHORITY = "name the authority of its certificate with sslrootcert=FILE in the URL"

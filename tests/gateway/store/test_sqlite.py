@@ -574,7 +574,7 @@ async def test_an_old_copy_is_noticed_once(tmp_path: Path, reasons: list[str]) -
     anew = await count(path)
     assert anew > BEGAN
     assert reasons == [
-        f"{path}: the state file lacks what was written, as a copy that was put back does"
+        f"{path}: the state file lacks written counts, as after a restore of an old copy"
     ]
     assert await count(path) == anew
     assert len(reasons) == 1

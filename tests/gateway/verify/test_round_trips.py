@@ -138,9 +138,7 @@ def test_it_is_not_checked_where_changes_need_more_than_the_body(tmp_path: Path)
     documents = described("put", id=TEXT), described("put", id=TEXT, channel=CHANNEL)
     found = results(tmp_path, f"changes: [ {change} ]", *documents)
     reasons = [each.reason for each in found if isinstance(each, Unproved)]
-    assert reasons == [
-        "whether its writes keep what it cannot see: changes need more than the body"
-    ]
+    assert reasons == ["whether its writes keep unseen data: changes need more than the body"]
     proofs = [each for each in found if isinstance(each, ClaimProof)]
     assert MessagePart.ROUND_TRIP not in {each.claim.part for each in proofs}
 

@@ -331,7 +331,7 @@ def test_every_field_that_is_wrong_is_found(tmp_path: Path) -> None:
             {"post": {}},
             {"post": {"responses": {"202": body(TEXT)}}},
             "POST /thing",
-            "answers 202, of which this version does not know",
+            "answers 202, which this version does not declare",
         ),
     ],
 )

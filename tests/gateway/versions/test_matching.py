@@ -141,7 +141,7 @@ def test_what_has_the_form_of_a_version(matching: Matching, raw: str, reads: boo
 def test_the_forms_are_said() -> None:
     assert EXACT.forms(()) == ""
     nearest = NEAREST[Format.DATE]
-    later = ", or a later one, which stands for the newest before it"
+    later = ", or a later one, which selects the newest before it"
     assert nearest.forms(nearest.ladder) == later
     assert nearest.forms(nearest.ladder[:1]) == ""  # a later one is refused as well
     such = ", or a range such as {}"

@@ -309,7 +309,7 @@ class TestMatching:
         assert isinstance(fault, Fault)
         assert (fault.code, fault.status) == (code, STATUS[reader])
         assert fault.detail.endswith(
-            "; use 2024-01-01 or 2025-01-01, or a later one, which stands for the newest before it."
+            "; use 2024-01-01 or 2025-01-01, or a later one, which selects the newest before it."
         )
         assert fault.supported == ("2024-01-01", "2025-01-01")
 

@@ -174,7 +174,7 @@ def test_what_is_no_json_is_refused(error: type[Exception]) -> None:
     with pytest.raises(ConversionError) as caught:
         up(call_python((), ("f",), double, double), {"f": 1}, form)
     assert caught.value.reason == "the Python function returns no JSON value"
-    assert caught.value.cause == f"{__name__}:double returned what JSON cannot hold: no JSON"
+    assert caught.value.cause == f"{__name__}:double returned a value that is not JSON: no JSON"
 
 
 def test_the_text_of_a_parameter() -> None:

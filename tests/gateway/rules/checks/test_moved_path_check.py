@@ -47,7 +47,7 @@ def said(folder: Path, versions: str, **documents: str) -> list[str]:
 
 
 AT = "apis.pay.conversions[0].operations: warning:"
-TO_2 = "which is not among these: version 2 is asked for it at the same path, where"
+TO_2 = "which is not among these: version 2 gets requests for it at the same path, where"
 
 
 @pytest.mark.parametrize(

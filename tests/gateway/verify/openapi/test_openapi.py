@@ -122,14 +122,14 @@ def test_no_document(data: object, report: str) -> None:
 @pytest.mark.parametrize(
     ("operation", "report"),
     [
-        ({"requestBody": body({"$ref": "#/no"})}, "'#/no' leads nowhere; is its name right?"),
+        ({"requestBody": body({"$ref": "#/no"})}, "'#/no' has no target; is the name right?"),
         (
             {"requestBody": body({"$ref": "#anchor"})},
-            "'#anchor' is no place; write one such as #/components/schemas/A",
+            "'#anchor' is no JSON Pointer; write one such as #/components/schemas/A",
         ),
         (
             {"requestBody": body({"$ref": "other.yaml#/A"})},
-            "'other.yaml#/A' leads out of the document; bundle it into one file",
+            "'other.yaml#/A' refers to another document; bundle both into one file",
         ),
         ({"requestBody": body("text")}, "a schema is an object, and there is a string"),
         (
@@ -141,7 +141,7 @@ def test_no_document(data: object, report: str) -> None:
         ({"parameters": {}}, "parameters: expected an array, found an object"),
         (
             {"requestBody": {"$ref": "#/paths/~1a~1%7Bid%7D/post/requestBody"}},
-            "its references lead round in a circle",
+            "its references form a cycle",
         ),
     ],
 )

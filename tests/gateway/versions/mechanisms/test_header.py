@@ -54,6 +54,6 @@ def test_a_header_compiles_to_its_reader() -> None:
 def test_a_header_that_means_something_else(name: str) -> None:
     (line,) = report(edited("X-API-VERSION }", f"{name} }}"))
     assert line.endswith(
-        "apis.person.endpoints[2].version.name: has a meaning of its own already;"
-        " choose another, like X-API-Version"
+        "apis.person.endpoints[2].version.name: is reserved; choose another header,"
+        " like X-API-Version"
     )

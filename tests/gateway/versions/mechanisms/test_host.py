@@ -167,7 +167,7 @@ def test_a_version_that_no_label_can_hold() -> None:
     text = text.replace('"1"', '"1.0.0"').replace('"2"', '"2.0.0"')
     assert report(text) == [
         "10:46: apis.person.endpoints[1].version.name: a label of a host name has lower-case"
-        f" letters, digits and '-', so that '{label}' would never be found there; read such"
+        f" letters, digits and '-', so '{label}' is never found there; read such"
         " versions elsewhere"
         for label in ("1.0.0", "2.0.0")
     ]
