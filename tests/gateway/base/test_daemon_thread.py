@@ -8,12 +8,12 @@ import pytest
 from gateway.base.daemon_thread import in_daemon_thread
 
 
-async def test_what_is_returned() -> None:
+async def test_the_result_is_returned_from_a_daemon_thread() -> None:
     assert (await in_daemon_thread(current_thread)).daemon
 
 
 @pytest.mark.parametrize("error", [ValueError("a mistake"), MemoryError(), TimeoutError()])
-async def test_what_is_raised(error: Exception) -> None:
+async def test_exceptions_are_raised_unchanged(error: Exception) -> None:
     def fail() -> None:
         raise error
 
@@ -23,7 +23,7 @@ async def test_what_is_raised(error: Exception) -> None:
 
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit, StopIteration])
-async def test_what_would_end_more_than_the_call(kind: type[BaseException]) -> None:
+async def test_a_base_exception_becomes_a_runtime_error(kind: type[BaseException]) -> None:
     def fail() -> None:
         raise kind
 
@@ -31,7 +31,7 @@ async def test_what_would_end_more_than_the_call(kind: type[BaseException]) -> N
         await in_daemon_thread(fail)
 
 
-async def test_a_result_that_nobody_waits_for() -> None:
+async def test_a_late_result_is_ignored() -> None:
     go, done = Event(), Event()
 
     def late() -> None:

@@ -25,7 +25,7 @@ def test_a_date_is_a_day_or_a_time_with_its_offset(text: str, seconds: int) -> N
 
 
 @pytest.mark.parametrize("text", ["2026-02-29", "2026-00-01", "2026-01-01T25:00Z", "0000-01-01"])
-def test_there_is_no_such_date(text: str) -> None:
+def test_an_invalid_date_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=f"^'{text}' is no date; write one like 2026-12-31$"):
         parse_date(text)
 
@@ -37,7 +37,7 @@ def test_a_time_needs_its_offset() -> None:
 
 @LAW
 @given(st.integers(0, 4_000_000_000))
-def test_what_is_shown_is_the_same_date(seconds: int) -> None:
+def test_a_formatted_date_is_parsed_back(seconds: int) -> None:
     assert parse_date(format_date(seconds)) == seconds
 
 

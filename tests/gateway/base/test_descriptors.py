@@ -18,14 +18,14 @@ from tests.gateway.kit import DEADLINE, ROOT, held_port, rules, wait_for
     ("soft", "clients", "admin"),
     [(1_000_000, 499_712, 256), (1024, 416, 64), (256, 80, 16), (66, 1, 4), (10, 1, 1)],
 )
-def test_each_has_a_share(
+def test_clients_and_admin_connections_have_shares_of_the_limit(
     monkeypatch: pytest.MonkeyPatch, soft: int, clients: int, admin: int
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, 4096))
     assert (descriptors.max_clients(), descriptors.max_admin_connections()) == (clients, admin)
 
 
-def test_the_limit_is_raised_as_far_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_is_raised_to_the_hard_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     limits: dict[int, tuple[int, int]] = {}
     monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 4096))
     monkeypatch.setattr(resource, "setrlimit", limits.__setitem__)
@@ -34,7 +34,7 @@ def test_the_limit_is_raised_as_far_as_it_may(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_gateway_without_standard_streams(workers: str, tmp_path: Path) -> None:
+def test_a_gateway_starts_without_standard_streams(workers: str, tmp_path: Path) -> None:
     """No socket gets their numbers, which libuv does not close; nor does the log go into one."""
     config = tmp_path / "gateway.yaml"
     config.write_text(rules(9))

@@ -59,7 +59,7 @@ def test_a_problem_is_made_of_json_types_alone() -> None:
         ("127.0.0.1:1 refused", "upstream_unreachable: 127.0.0.1:1 refused"),
     ],
 )
-def test_failing_carries_a_fault_and_tells_the_log_more(cause: str, message: str) -> None:
+def test_a_fault_error_has_the_fault_and_the_cause(cause: str, message: str) -> None:
     fault = Fault(FaultCode.UPSTREAM_UNREACHABLE, "No answer.")
     failed = FaultError(fault, cause)
     assert (failed.fault, failed.cause, str(failed)) == (fault, cause, message)
@@ -70,7 +70,7 @@ def test_a_fault_cannot_be_changed() -> None:
         Fault(FaultCode.INTERNAL, "detail").detail = "other"  # type: ignore[misc]
 
 
-def test_what_is_refused_before_the_version_is_known() -> None:
+def test_faults_before_the_version_is_known_are_listed() -> None:
     """Nothing about one version: a retired one and one that is browned out are known."""
     about = {code for code in BEFORE_VERSION if code.startswith("version_")}
     assert about == {code for code in FaultCode if code.startswith("version_")} - {
@@ -80,7 +80,7 @@ def test_what_is_refused_before_the_version_is_known() -> None:
     assert all(code.blame is Blame.CLIENT for code in BEFORE_VERSION)
 
 
-def test_what_cannot_be_converted() -> None:
+def test_faults_of_conversions_have_their_status_and_detail() -> None:
     request, answer = unconvertible("/a: no", {"field": "a"}), conversion_failed("/b: no")
     assert (request.misfit, answer.misfit) == ({"field": "a"}, None)
     assert (request.status, answer.status) == (400, 502)
@@ -103,7 +103,7 @@ def test_what_cannot_be_converted() -> None:
         ((405, "Gone.", "No.", "M", ("PUT",)), "method_not_allowed", "No.", (b"PUT",)),
     ],
 )
-def test_what_is_not_offered(
+def test_a_missing_operation_has_the_configured_fault(
     given: tuple[Any, ...], code: str, detail: str, fields: tuple[bytes, ...]
 ) -> None:
     """A 405 has Allow, which may be empty (RFC 9110, sections 10.2.1 and 15.5.6)."""

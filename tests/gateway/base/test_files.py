@@ -27,7 +27,7 @@ def test_a_regular_file_is_read(tmp_path: Path) -> None:
     assert read_regular(path) == read_regular(tmp_path / "link") == b"a\nb"
 
 
-def test_what_is_none(tmp_path: Path) -> None:
+def test_files_that_are_not_regular_are_refused(tmp_path: Path) -> None:
     for path, reason in (
         (Path("/dev/zero"), "not a regular file"),
         (pipe(tmp_path / "pipe"), "not a regular file"),
@@ -52,7 +52,9 @@ def stop(error: BaseException) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize("former", [None, b"a former, longer content"])
-def test_it_is_replaced_and_only_its_owner_reads_it(tmp_path: Path, former: bytes | None) -> None:
+def test_a_written_file_is_replaced_and_readable_by_its_owner_only(
+    tmp_path: Path, former: bytes | None
+) -> None:
     path = tmp_path / "file"
     if former is not None:
         path.write_bytes(former)
@@ -63,7 +65,7 @@ def test_it_is_replaced_and_only_its_owner_reads_it(tmp_path: Path, former: byte
 
 
 @pytest.mark.parametrize(("where", "call"), [(os, "open"), (os, "fsync"), (Path, "replace")])
-def test_what_ends_amid_it_leaves_the_former_content(
+def test_a_failed_write_leaves_the_old_content(
     where: object, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "file"

@@ -43,7 +43,7 @@ class TestEndToEnd:
         fields = lines("A: 1", f"{name}: x", "B: 2", f"{name.upper()}: y")
         assert end_to_end(fields, frozenset()) == lines("A: 1", "B: 2")
 
-    def test_all_else_is_kept_in_order_case_and_number(self) -> None:
+    def test_other_fields_keep_order_case_and_number(self) -> None:
         fields = lines("b: 1", "A: ", "B: \xe9", "b: 1", "Cookie: x", "Close: 1", "X-Te: 2", ": ")
         assert end_to_end(fields, frozenset()) == fields
 
@@ -60,14 +60,14 @@ class TestEndToEnd:
             (["x-"], ["X-A", "X-B", "Close"]),
         ],
     )
-    def test_what_connection_names_is_dropped_wherever_it_stands(
+    def test_fields_named_by_connection_are_dropped(
         self, connection: list[str], kept: list[str]
     ) -> None:
         fields = lines("X-A: 1", *(f"Connection: {value}" for value in connection), "X-B: 2")
         fields += lines("Close: 3")
         assert [name.decode() for name, _ in end_to_end(fields, frozenset())] == kept
 
-    def test_what_is_asked_to_be_dropped_is(self) -> None:
+    def test_listed_fields_are_dropped(self) -> None:
         fields = lines("Host: a", "HOST: b", "Hosts: c", "Connection: X-A", "x-a: 1")
         assert end_to_end(fields, frozenset({b"host"})) == lines("Hosts: c")
 
@@ -75,7 +75,7 @@ class TestEndToEnd:
         fields = lines("Connection: Content-Length, A", "content-length: 1", "A: 2")
         assert end_to_end(fields, frozenset()) == lines("content-length: 1")
 
-    def test_any_iterable_will_do(self) -> None:
+    def test_fields_may_be_any_iterable(self) -> None:
         fields = lines("A: 1", "Connection: A", "B: 2")
         assert end_to_end(iter(fields), frozenset()) == lines("B: 2")
 
@@ -91,7 +91,7 @@ class TestEndToEnd:
         "name",
         ["Accept-Ranges", "Content-Length", "Content-Digest", "Repr-Digest", "Content-Encoding"],
     )
-    def test_what_is_said_of_the_bytes_that_came_is_not_said_of_others(self, name: str) -> None:
+    def test_fields_about_the_bytes_are_dropped(self, name: str) -> None:
         assert end_to_end(lines(f"{name}: x", "A: 1"), headers.BYTE_FIELDS) == lines("A: 1")
 
 
@@ -103,7 +103,9 @@ values = st.sampled_from([b"a", b"A, b", b"close", b"host ,", b"", b"connection,
 @given(
     st.lists(st.tuples(names, values), max_size=6), st.frozensets(st.sampled_from([b"a", b"host"]))
 )
-def test_passing_on_is_as_the_rule_says(fields: HeaderFields, drop: frozenset[bytes]) -> None:
+def test_forwarded_fields_follow_the_rules_of_http(
+    fields: HeaderFields, drop: frozenset[bytes]
+) -> None:
     options = {
         option.strip(b" \t").lower()
         for name, value in fields
@@ -128,7 +130,7 @@ class TestFiltered:
         for _ in range(2):
             assert filtered(fields, actions) == (kept, [b"vary", b"date", b"connection"])
 
-    def test_all_fields_that_hold_links_are_watched_as_one(self) -> None:
+    def test_fields_with_links_are_watched_by_one_name(self) -> None:
         fields = lines("Location: /a", "content-location: /b", "Link: </c>")
         assert filtered(fields, watching_filter(frozenset())) == (fields, [headers.LINK] * 3)
 
@@ -136,18 +138,18 @@ class TestFiltered:
         fields = lines("Connection: close", "connection: keep-alive", "Connection: Keep-Alive")
         assert filtered(fields, watching_filter(frozenset())) == ([], [])
 
-    def test_names_are_looked_into_once(self) -> None:
+    def test_each_name_is_examined_once(self) -> None:
         actions = watching_filter(frozenset({b"a"}))
         filtered(lines("A: 1", "b: 2", "TE: 3", "Vary: 4"), actions)
         assert actions.known == {b"A": b"", b"b": None, b"TE": b"", b"Vary": b"vary"}
 
-    def test_long_names_are_not_remembered(self) -> None:
+    def test_long_names_are_not_cached(self) -> None:
         actions = watching_filter(frozenset())
         fields = lines(f"{'a' * 64}: 1", f"{'a' * 65}: 2")
         assert filtered(fields, actions)[0] == fields
         assert list(actions.known) == [b"a" * 64]
 
-    def test_the_memo_is_bounded(self) -> None:
+    def test_the_cache_of_names_is_bounded(self) -> None:
         actions = watching_filter(frozenset({b"x-1999"}))
         fields = lines(*(f"X-{number}: 1" for number in range(2000)))
         assert filtered(fields, actions)[0] == fields[:-1]
@@ -164,7 +166,7 @@ class TestForwarding:
     def test_an_ipv6_node_is_in_brackets_and_quotes(self, address: str, node: bytes) -> None:
         assert forwarded_node(address) == node
 
-    def test_a_client_that_nobody_vouches_for(self) -> None:
+    def test_an_untrusted_peer_is_the_client(self) -> None:
         assert forwarding("192.0.2.1", "api.example:8080", ()) == (
             (b"Forwarded", b'for=192.0.2.1;host="api.example:8080";proto=http'),
             (b"X-Forwarded-For", b"192.0.2.1"),
@@ -184,7 +186,7 @@ class TestForwarding:
         (_, value), *_ = forwarding("192.0.2.1", 'a";for=x\\', ())
         assert value == b'for=192.0.2.1;host="a\\";for=x\\\\";proto=http'
 
-    def test_what_a_trusted_proxy_said_is_passed_on_and_added_to(self) -> None:
+    def test_fields_of_a_trusted_proxy_are_extended(self) -> None:
         inherited = lines(
             "FORWARDED: for=203.0.113.7;proto=https",
             "x-forwarded-for: 203.0.113.7",
@@ -212,13 +214,13 @@ class TestForwarding:
         assert said[b"X-Forwarded-For"] == (b"203.0.113.7, 198.51.100.1, 198.51.100.2, 10.0.0.1")
         assert said[b"Forwarded"] == b'for=a, for=b, for=c, for=10.0.0.1;host="g";proto=http'
 
-    def test_an_empty_word_counts_for_nothing(self) -> None:
+    def test_empty_forwarding_fields_are_ignored(self) -> None:
         inherited = lines(
             "X-Forwarded-For: ", "Forwarded: ", "X-Forwarded-Host: ", "X-Forwarded-Proto: "
         )
         assert forwarding("10.0.0.1", "g", tuple(inherited)) == forwarding("10.0.0.1", "g", ())
 
-    def test_other_words_of_a_trusted_proxy_are_passed_on_as_they_came(self) -> None:
+    def test_other_forwarding_fields_of_a_trusted_proxy_are_forwarded(self) -> None:
         inherited = lines("X-Forwarded-Prefix: /shop", "x-forwarded-PORT: 443")
         said = forwarding("10.0.0.1", "g", tuple(inherited))
         assert said == (*forwarding("10.0.0.1", "g", ()), *inherited)
@@ -244,12 +246,12 @@ class TestVary:
             (["Vary: Origin"], (), ["Vary: Origin"]),
         ],
     )
-    def test_what_selects_is_listed_once(
+    def test_vary_lists_each_name_once(
         self, before: list[str], names: tuple[str, ...], after: list[str]
     ) -> None:
         assert with_vary(lines(*before), names) == lines(*after)
 
-    def test_the_argument_is_left_alone(self) -> None:
+    def test_the_given_fields_are_not_changed(self) -> None:
         fields = lines("Vary: Origin")
         with_vary(fields, ("Accept",))
         assert fields == lines("Vary: Origin")
@@ -271,7 +273,7 @@ class TestRetype:
             ),
         ],
     )
-    def test_json_is_called_what_the_client_asked_for(self, given: str) -> None:
+    def test_json_gets_the_requested_media_type(self, given: str) -> None:
         fields = lines("A: 1", f"content-TYPE: {given}", "B: 2")
         retype(fields, self.VENDOR)
         assert fields == lines("A: 1", f"content-TYPE: {self.VENDOR}", "B: 2")
@@ -283,18 +285,18 @@ class TestRetype:
             *("application/jsonp", "application/octet-stream", "", "application/x; a=b+json"),
         ],
     )
-    def test_what_is_not_json_keeps_its_name(self, given: str) -> None:
+    def test_other_media_types_are_unchanged(self, given: str) -> None:
         fields = lines(f"Content-Type: {given}")
         retype(fields, self.VENDOR)
         assert fields == lines(f"Content-Type: {given}")
 
-    def test_no_type_is_made_up(self) -> None:
+    def test_a_missing_content_type_is_not_added(self) -> None:
         fields = lines("A: application/json")
         retype(fields, self.VENDOR)
         assert fields == lines("A: application/json")
 
 
-def test_upgrade_says_only_what_is_switched_to() -> None:
+def test_an_upgrade_has_only_connection_and_upgrade() -> None:
     fields = [(b"Connection", b"upgrade"), (b"UPGRADE", b"websocket"), (b"X", b"y")]
     assert headers.upgrade(fields) == [(b"Connection", b"Upgrade"), (b"UPGRADE", b"websocket")]
 
@@ -314,12 +316,12 @@ class TestTrailers:
     def test_te_does_not_accept_trailers(self, values: list[str]) -> None:
         assert not headers.accepts_trailers(values)
 
-    def test_what_would_be_looked_at_too_late_stays_behind(self) -> None:
+    def test_forbidden_trailer_fields_are_dropped(self) -> None:
         fields = lines("X-A: 1", "content-LENGTH: 2", "Set-Cookie: c", "TE: x", "X-A: 2")
         assert headers.trailer_fields(fields) == lines("X-A: 1", "X-A: 2")
 
 
-def test_lookalikes_are_all_that_cgi_calls_the_same() -> None:
+def test_lookalikes_are_the_names_that_cgi_maps_to_one_variable() -> None:
     assert lookalikes(frozenset({b"a-b_c", b"d"})) == {b"a-b-c", b"a_b-c", b"a_b_c"}
     assert lookalikes(frozenset({b"a-b", b"a_b"})) == set()
 
@@ -331,7 +333,7 @@ def test_lookalikes_of_a_name_that_is_all_dashes() -> None:
     assert len(found) <= 1025
 
 
-def test_what_is_read_is_passed_on_but_nothing_like_it() -> None:
+def test_read_fields_are_forwarded_but_not_their_lookalikes() -> None:
     assert unforwarded_names(["X-Api-Version"]) - unforwarded_names() == {
         b"x_api_version",
         b"x_api-version",
@@ -357,7 +359,7 @@ def test_what_is_read_is_passed_on_but_nothing_like_it() -> None:
         ([b"publicly"], b"private, publicly"),
     ],
 )
-def test_no_shared_cache_may_store_what_is_unshared(given: list[bytes], left: bytes) -> None:
+def test_a_response_without_shared_caching_is_private(given: list[bytes], left: bytes) -> None:
     own = [(b"ETag", b'"1"')]
     others = [
         (b"Vary", b"Accept"),
@@ -374,7 +376,7 @@ def test_no_shared_cache_may_store_what_is_unshared(given: list[bytes], left: by
     ]
 
 
-def test_any_case_of_a_name_is_found() -> None:
+def test_field_names_are_case_insensitive() -> None:
     names = FieldNames({b"content-length"})
     for _ in range(2):
         assert names.examine(b"Content-Length") == b"content-length"
@@ -387,7 +389,7 @@ def test_any_case_of_a_name_is_found() -> None:
     }
 
 
-def test_memory_is_bounded() -> None:
+def test_the_cache_is_bounded() -> None:
     names = FieldNames({b"a"})
     for number in range(5000):
         assert names.examine(b"x-%d" % number) is None
@@ -403,7 +405,7 @@ def header_lines(*values: str) -> HeaderFields:
 
 
 @pytest.mark.parametrize("values", [("0",), ("000",)])
-def test_the_last_forward(values: tuple[str, ...]) -> None:
+def test_max_forwards_of_zero_ends_the_forwarding(values: tuple[str, ...]) -> None:
     assert is_final_recipient(head("/", *(("max-forwards", value) for value in values)).fields)
 
 
@@ -411,7 +413,7 @@ ODD = [(), ("",), ("-1",), ("+0",), ("0.0",), ("0, 0",), ("0", "0"), ("x",), ("\
 
 
 @pytest.mark.parametrize("values", ODD)
-def test_what_is_no_number_passes(values: tuple[str, ...]) -> None:
+def test_an_invalid_max_forwards_is_unchanged(values: tuple[str, ...]) -> None:
     assert not is_final_recipient(head("/", *(("Max-Forwards", value) for value in values)).fields)
     assert with_fewer_forwards(header_lines(*values)) == header_lines(*values)
 
@@ -427,5 +429,5 @@ def test_a_number_of_many_digits_is_not_read() -> None:
     assert with_fewer_forwards(header_lines("9" * 100_000)) == header_lines(str(10**9))
 
 
-def test_nothing_is_below_zero() -> None:
+def test_max_forwards_is_never_negative() -> None:
     assert with_fewer_forwards(header_lines("0")) == header_lines("0")

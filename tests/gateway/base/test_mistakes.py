@@ -32,7 +32,7 @@ def test_a_line_for_each_issue_in_the_order_of_the_file() -> None:
     ]
 
 
-def test_what_is_lossy_comes_last() -> None:
+def test_warnings_about_lossy_conversions_come_last() -> None:
     lossy = [Issue(line, 1, "", f"warning: lossy towards version {line}") for line in (1, 2, 3)]
     others = [Issue(9, 1, "", "warning: is odd"), Issue(2, 1, "", "is wrong")]
     expected = (*reversed(others), *lossy)
@@ -45,7 +45,7 @@ def test_the_same_issue_is_reported_once() -> None:
     assert ConfigError("x", [issue, issue]).issues == (issue,)
 
 
-def test_an_issue_is_one_line_whatever_it_quotes() -> None:
+def test_an_issue_is_one_printable_line() -> None:
     error = ConfigError("gateway.yaml", [Issue(1, 2, "apis.a\nb", "'\x1b[2J\u2028é' is bad")])
     assert str(error) == r"gateway.yaml:1:2: apis.a\nb: '\x1b[2J\u2028é' is bad"
 

@@ -31,7 +31,7 @@ def test_webhooks_are_read_with_their_events_and_keys() -> None:
     assert (ops.key(), chat.key()) == (b64decode(KEY.removeprefix("whsec_")), None)
 
 
-def test_no_mistake_has_the_secret() -> None:
+def test_mistakes_do_not_contain_secrets() -> None:
     found = report(NOTIFY + RULES, URL="ftp://secret.example", HOOK="whsec_secret")
     assert len(found) == 2
     assert not any("secret.example" in line or "whsec_secret" in line for line in found)

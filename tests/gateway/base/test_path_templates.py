@@ -17,7 +17,7 @@ def router(*texts: str) -> Router[str]:
     return Router((parse_template(text), text) for text in texts)
 
 
-def test_how_much_text_a_template_has() -> None:
+def test_the_literal_length_of_a_template_is_counted() -> None:
     assert [parse_template(text).literal for text in ("/a/{b}", "/a/{b*}", "/ab/x{c}:y")] == [
         1,
         1,
@@ -86,7 +86,7 @@ class TestExactPaths:
         assert router(*SHIPPED).find(path) is None
 
     @pytest.mark.parametrize("text", ["/", "/a/", "/a//b", "/a//{x}", "/{x}/"])
-    def test_a_slash_in_a_template_stands_for_itself(self, text: str) -> None:
+    def test_a_final_slash_matches_itself_only(self, text: str) -> None:
         path = text.replace("{x}", "7")
         found = router(text).find(path)
         assert found is not None
@@ -121,7 +121,9 @@ class TestCaptures:
             ("/{_x1}", "/1", {"_x1": "1"}),
         ],
     )
-    def test_in_a_segment(self, text: str, path: str, captures: dict[str, str] | None) -> None:
+    def test_a_capture_matches_within_its_segment(
+        self, text: str, path: str, captures: dict[str, str] | None
+    ) -> None:
         assert router(text).find(path) == (None if captures is None else (text, captures))
 
     @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ class TestCaptures:
             ("/Files/a", None),
         ],
     )
-    def test_of_the_rest(self, path: str, rest: str | None) -> None:
+    def test_a_tail_capture_matches_the_rest_of_the_path(self, path: str, rest: str | None) -> None:
         expected = None if rest is None else ("/files/{rest*}", {"rest": rest})
         assert router("/files/{rest*}").find(path) == expected
 
@@ -163,7 +165,7 @@ class TestCaptures:
             ("/a/{id}/b", "/a/../b"),
         ],
     )
-    def test_never_take_a_dot_segment(self, text: str, path: str) -> None:
+    def test_captures_never_match_a_dot_segment(self, text: str, path: str) -> None:
         """Wherever they are filled in, they would walk out of the folder there."""
         assert router(text).find(path) is None
 
@@ -215,7 +217,7 @@ class TestCaptures:
             "..%23x",
         ],
     )
-    def test_never_take_an_encoded_one(self, text: str, climbing: str) -> None:
+    def test_captures_never_match_an_encoded_dot_segment(self, text: str, climbing: str) -> None:
         """A service that decodes what it captures would walk out of the folder there."""
         assert router(text).find(f"/users/{climbing}") is None
         assert router(text).find(f"/users/a/{climbing}") is None
@@ -238,7 +240,7 @@ class TestCaptures:
             "%2525252e%2e",
         ],
     )
-    def test_take_what_only_looks_like_one(self, plain: str) -> None:
+    def test_captures_match_texts_with_harmless_dots(self, plain: str) -> None:
         assert router("/users/{id}").find(f"/users/{plain}") == ("/users/{id}", {"id": plain})
 
 
@@ -268,7 +270,9 @@ class TestPrecedence:
             (("/u/{id}/{what}", "/u/{uid}/me"), "/u/5/you", "/u/{id}/{what}"),
         ],
     )
-    def test_of_templates(self, texts: tuple[str, ...], path: str, winner: str) -> None:
+    def test_the_template_with_more_literal_text_wins(
+        self, texts: tuple[str, ...], path: str, winner: str
+    ) -> None:
         for order in (texts, texts[::-1]):
             found = router(*order).find(path)
             assert found is not None
@@ -280,7 +284,7 @@ class TestPrecedence:
         assert routes.find("/u/5/me") == ("/u/{uid}/me", {"uid": "5"})
         assert routes.find("/u/5/it") == ("/u/{user}/{what}", {"user": "5", "what": "it"})
 
-    def test_what_a_blind_alley_captured_is_forgotten(self) -> None:
+    def test_captures_of_a_failed_branch_are_dropped(self) -> None:
         assert router("/v{x}/{y}/z", "/{a}/{b}/c").find("/v1/2/c") == (
             "/{a}/{b}/c",
             {"a": "v1", "b": "2"},
@@ -306,7 +310,7 @@ class TestBuilding:
             router(*texts)
 
     @pytest.mark.parametrize("texts", [("/{x}", "/{x*}"), ("/a{x}", "/{x}a"), ("/a", "/{x}")])
-    def test_two_templates_of_different_shape_live_together(self, texts: tuple[str, ...]) -> None:
+    def test_templates_of_different_shapes_are_accepted(self, texts: tuple[str, ...]) -> None:
         assert len(router(*texts)) == 2
 
     def test_a_router_without_routes_finds_nothing(self) -> None:
@@ -332,7 +336,7 @@ class TestBuilding:
             ("/{x*}b", "'{x*}b' captures the rest of the path; it must be the whole last segment"),
         ],
     )
-    def test_a_template_that_is_of_no_use_is_refused(self, text: str, message: str) -> None:
+    def test_an_unusable_template_is_refused(self, text: str, message: str) -> None:
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             parse_template(text)
 
@@ -343,7 +347,7 @@ class TestBuilding:
             *("{", "}", "{}", "{1a}", "{a b}", "{a**}", "{*}", "{a}}", "{{a}", "{é}", "a%{x}20"),
         ],
     )
-    def test_what_a_path_cannot_hold_is_refused(self, segment: str) -> None:
+    def test_invalid_characters_in_a_template_are_refused(self, segment: str) -> None:
         told = (
             f"segment '{segment}' has a character that is invalid in a path (RFC 3986, 3.3);"
             " percent-encode it, and write captures as '{name}'"
@@ -378,10 +382,12 @@ class TestFilling:
             ("/b//{x}", {"x": "a"}, "/b//a"),
         ],
     )
-    def test_puts_captures_in_raw(self, text: str, captures: dict[str, str], path: str) -> None:
+    def test_captures_are_filled_in_raw(
+        self, text: str, captures: dict[str, str], path: str
+    ) -> None:
         assert parse_template(text).fill(captures) == path
 
-    def test_needs_every_capture(self) -> None:
+    def test_a_missing_capture_is_an_error(self) -> None:
         with pytest.raises(KeyError, match="id"):
             parse_template("/users/{id}").fill({"version": "1"})
 
@@ -429,7 +435,7 @@ def filled(draw: st.DrawFn) -> tuple[str, dict[str, str], str]:
 
 @LAW
 @given(filled())
-def test_a_path_made_from_a_template_is_found_with_what_it_was_made_from(
+def test_a_filled_template_is_found_with_its_captures(
     made: tuple[str, dict[str, str], str],
 ) -> None:
     text, captures, path = made
@@ -501,7 +507,7 @@ def test_the_router_agrees_with_trying_every_template(texts: list[str], parts: l
 
 @LAW
 @given(st.text() | st.text(st.sampled_from("/v1person.%2e{}*~users")))
-def test_any_text_is_looked_up_without_a_fault(path: str) -> None:
+def test_any_path_can_be_looked_up(path: str) -> None:
     found = router(*SHIPPED, "/files/{rest*}").find(path)
     if found is not None:
         assert parse_template(found[0]).fill(found[1]) == path
@@ -519,11 +525,11 @@ def test_any_text_is_a_template_or_refused(text: str) -> None:
     assert template.fill(captures) == template.text == text
 
 
-def test_a_router_tells_what_it_leads_to() -> None:
+def test_a_router_iterates_over_its_targets() -> None:
     assert list(router("/b", "/a/{c}", "/a")) == ["/b", "/a/{c}", "/a"]
 
 
-def test_recent_paths_are_remembered_within_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recent_paths_are_cached_within_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[str] = []
 
     def search(root: Any, exact: Any, path: str) -> Any:

@@ -17,7 +17,7 @@ from tests.gateway.world import head
         ("/a?b?c", "/a", "b?c"),
     ],
 )
-def test_path_and_query_are_kept_as_they_came(target: str, path: str, query: str | None) -> None:
+def test_path_and_query_are_kept_raw(target: str, path: str, query: str | None) -> None:
     assert head(target, method="HEAD")[:3] == ("HEAD", path, query)
 
 
@@ -33,7 +33,7 @@ def test_a_head_never_changes() -> None:
         head("/").path = "/other"  # type: ignore[misc]
 
 
-def test_anyone_is_nobody_in_particular() -> None:
+def test_the_default_context_has_no_client() -> None:
     assert RequestContext() == ANONYMOUS_CONTEXT
     assert (ANONYMOUS_CONTEXT.client, ANONYMOUS_CONTEXT.now, ANONYMOUS_CONTEXT.overrides) == (
         "",
@@ -42,7 +42,7 @@ def test_anyone_is_nobody_in_particular() -> None:
     )
 
 
-def test_nothing_happens_to_anyone_by_chance() -> None:
+def test_the_default_draws_avoid_brownouts_and_cutovers() -> None:
     """A brownout or a cutover of a share spares the default; a shadow shows what it would ask."""
     assert not ANONYMOUS_CONTEXT.brownout_draw < 1.0
     assert not ANONYMOUS_CONTEXT.cutover_draw < 1.0

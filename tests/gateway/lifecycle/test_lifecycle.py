@@ -122,7 +122,7 @@ class TestSuccessor:
             ),
         ],
     )
-    def test_by_each_mechanism(
+    def test_the_successor_link_names_the_version_by_each_mechanism(
         self,
         template: str,
         address: VersionAddress,
@@ -174,7 +174,7 @@ class TestSuccessor:
 
     @LAW
     @given(st.text())
-    def test_no_capture_ends_the_link(self, raw: str) -> None:
+    def test_captures_cannot_end_the_link(self, raw: str) -> None:
         (link,) = announced(VersionLifecycle(V1), CAPTURING, id=raw)
         target = link.removeprefix("Link: </v2/users/").removesuffix('>; rel="successor-version"')
         assert target.isascii()

@@ -203,7 +203,7 @@ def test_few_requests_that_leave_doubt_end_no_step(
         (replace(DRY, every=10), at(1), NONE, "goes to 25% now"),
     ],
 )
-def test_the_outlook_tells_operators_the_next_change(
+def test_the_next_change_is_described(
     cutover: VersionCutover, standing: CutoverState, evidence: GateEvidence, said: str
 ) -> None:
     assert next_change(cutover, standing, evidence, 10) == said
@@ -229,7 +229,7 @@ def test_gates_never_move_more_clients_than_configured(
         assert advance(cutover, standing, NONE, now).percent == standing.percent
 
 
-def test_the_word_of_a_state_depends_on_percentage_and_decider_only() -> None:
+def test_the_revision_of_a_state_has_its_percentage_and_origin_only() -> None:
     """Reason and time may change without a decision."""
     assert at(50).revision == at(50, why="it goes on")._replace(since=9.0).revision == "50-rules"
     assert at(2.5, DecidedBy.OPERATOR).revision == "2.5-operator"

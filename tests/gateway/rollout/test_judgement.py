@@ -136,7 +136,7 @@ def against(gates: GateLimits | None, evidence: GateEvidence) -> str | None:
         (GateEvidence(outcomes(100, spread=0.1), outcomes(200, 0.016, spread=0.1)), None),
     ],
 )
-def test_the_objection_is_the_text_of_the_first_exceeded_limit(
+def test_the_reason_is_the_text_of_the_first_exceeded_limit(
     evidence: GateEvidence, said: str | None
 ) -> None:
     assert against(GATES, evidence) == said
@@ -151,7 +151,7 @@ def test_outcomes_are_a_share_of_the_ended_requests() -> None:
     assert found["overdue"].new is None
 
 
-def test_few_clients_may_be_unlike_the_rest() -> None:
+def test_evidence_of_few_clients_is_reduced_by_their_differences() -> None:
     """Half of the clients are always refused, or slow; two of them prove nothing."""
     rest = GateEvidence(outcomes(1000, 0.1, spread=0.1, _403=500), compared=1000)
     unlike = tuple(outcomes(50, 0.2 * (number % 2), _403=50 * (number % 2)) for number in range(20))
@@ -229,13 +229,13 @@ def exceeded(gates: GateLimits, seen: GateEvidence) -> dict[str, str]:
     return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
 
 
-def test_other_4xx_show_beside_usual_404() -> None:
+def test_an_increase_of_other_4xx_is_found_despite_fewer_404() -> None:
     """Both services have their own data: 404 fall by as many as 422 rise."""
     seen = GateEvidence(outcomes(400, _404=80), outcomes(400, _404=10, _4xx=70))
     assert list(exceeded(GATES, seen)) == ["other 4xx"]
 
 
-def test_writes_show_beside_many_reads() -> None:
+def test_failing_writes_are_found_among_many_reads() -> None:
     """All writes fail, which is one request in a hundred."""
     old, new = outcomes(900, writes=10), outcomes(900, writes=9, failed_writes=9, _404=9)
     assert exceeded(GATES, GateEvidence(old, new)) == {
@@ -396,7 +396,7 @@ WORST = GateEvidence(outcomes(100), outcomes(100, 9.0, _5xx=100), 100, 100)
 
 
 @pytest.mark.parametrize("gates", [None, GateLimits()])
-def test_gates_without_a_limit_object_to_nothing(gates: GateLimits | None) -> None:
+def test_gates_without_limits_exceed_nothing(gates: GateLimits | None) -> None:
     assert against(gates, WORST) is None
 
 

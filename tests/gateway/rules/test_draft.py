@@ -18,7 +18,7 @@ from tests.gateway.kit import DEADLINE, rules
 IN_FORCE = rules(1).encode()
 
 
-def test_one_that_can_be_used(tmp_path: Path) -> None:
+def test_a_valid_draft_has_a_summary_and_warnings(tmp_path: Path) -> None:
     report = check_draft(rules(2, via=True).encode(), IN_FORCE, {}, tmp_path)
     assert report.mistakes == []
     assert report.summary == "1 service, 6 endpoints"
@@ -33,12 +33,12 @@ def test_mistakes_have_their_lines(tmp_path: Path) -> None:
     assert report.summary == ""
 
 
-def test_what_is_not_yaml(tmp_path: Path) -> None:
+def test_a_draft_that_is_not_yaml_has_one_mistake(tmp_path: Path) -> None:
     (mistake,) = check_draft(b"apis: ]", IN_FORCE, {}, tmp_path).mistakes
     assert mistake.line == 1
 
 
-def test_it_runs_no_code(tmp_path: Path) -> None:
+def test_a_draft_runs_no_code(tmp_path: Path) -> None:
     """A function is named that the rules in force do not name: its module is not imported."""
     (tmp_path / "told_by_a_draft.py").write_text("def up(value): return value\n")
     change = "- python: { field: a, up: 'told_by_a_draft:up', down: 'told_by_a_draft:up' }"
@@ -50,14 +50,14 @@ def test_it_runs_no_code(tmp_path: Path) -> None:
     assert check_draft(draft, draft, {}, tmp_path).mistakes == []
 
 
-def test_secrets_are_not_told(tmp_path: Path) -> None:
+def test_a_report_contains_no_secrets(tmp_path: Path) -> None:
     draft = rules(1).replace("service: s }", 'service: "${PASSWORD}" }')
     report = check_draft(draft.encode(), IN_FORCE, {"PASSWORD": "hunter2"}, tmp_path)
     assert report.mistakes
     assert "hunter2" not in repr(report)
 
 
-def test_one_that_is_too_large(tmp_path: Path) -> None:
+def test_a_draft_that_is_too_large_is_refused(tmp_path: Path) -> None:
     (mistake,) = check_draft(b"#" * (MAX_BYTES + 1), IN_FORCE, {}, tmp_path).mistakes
     assert "larger than 256 KiB" in mistake.text
 
@@ -117,14 +117,14 @@ async def test_the_report_is_that_of_the_check(draft: bytes, tmp_path: Path) -> 
     assert report == check_draft(draft, PROCESS_RULES, environment, tmp_path)
 
 
-async def test_what_a_module_prints_is_no_answer(tmp_path: Path) -> None:
+async def test_output_of_modules_does_not_change_the_report(tmp_path: Path) -> None:
     (tmp_path / "chatty.py").write_text("print('hello')\ndef up(value): return value\n")
     change = "- python: { field: a, up: 'chatty:up', down: 'chatty:up' }"
     draft = rules(1, changes=change, via=True).encode()
     assert (await check_apart(draft, draft, {}, tmp_path)).mistakes == []
 
 
-async def test_one_that_takes_hours_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_slow_check_is_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(draft_module, "SECONDS", 2)
     draft = versions_at_endpoints(3000)
     assert len(draft) < 256 * 1024
@@ -135,7 +135,7 @@ async def test_one_that_takes_hours_ends(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert not [each for each in running if draft_module.__name__ in each.cmdline()]
 
 
-def test_one_whose_gateway_was_killed_ends(tmp_path: Path) -> None:
+def test_a_check_ends_after_its_gateway_was_killed(tmp_path: Path) -> None:
     """A module that waits takes no processor time."""
     (tmp_path / "waiting.py").write_text("import time\ntime.sleep(3600)\n")
     change = "- python: { field: a, up: 'waiting:up', down: 'waiting:up' }"
@@ -147,13 +147,15 @@ def test_one_whose_gateway_was_killed_ends(tmp_path: Path) -> None:
     assert done.returncode == -signal.SIGALRM
 
 
-async def test_no_process_to_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_check_without_a_process_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("sys.executable", str(tmp_path / "gone"))
     (mistake,) = (await check_apart(PROCESS_RULES, PROCESS_RULES, {}, tmp_path)).mistakes
     assert mistake.text == "cannot be checked now: no such file or directory"
 
 
-async def test_no_more_mistakes_than_are_read(tmp_path: Path) -> None:
+async def test_mistakes_of_a_draft_are_limited(tmp_path: Path) -> None:
     draft = "services: {" + ", ".join(f"s{number}: 1" for number in range(500)) + "}"
     assert len(check_draft(draft.encode(), PROCESS_RULES, {}, tmp_path).mistakes) > 100
     assert len((await check_apart(draft.encode(), PROCESS_RULES, {}, tmp_path)).mistakes) == 100

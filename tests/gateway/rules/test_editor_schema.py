@@ -41,7 +41,7 @@ def test_the_committed_copy_is_true() -> None:
     assert COMMITTED.read_text() == json.dumps(json_schema(), indent=2) + "\n"
 
 
-def test_it_is_a_schema() -> None:
+def test_the_schema_is_valid() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 

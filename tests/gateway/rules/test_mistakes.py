@@ -43,7 +43,7 @@ def sign(line: str) -> str:
     return line[0] if line[0] in "-+" else ""
 
 
-def test_the_rules_have_none() -> None:
+def test_the_example_has_no_mistakes() -> None:
     assert loaded(RULES).summary == "2 services, 5 endpoints"
 
 
@@ -52,7 +52,7 @@ def test_a_mistake_is_reported_with_its_line_and_remedy(text: str, expected: lis
     assert report(text) == expected
 
 
-def test_all_mistakes_are_reported_in_one_go() -> None:
+def test_all_mistakes_are_reported_together() -> None:
     text = edited("{ service: new }", "{ via: 2 }").replace("POST", "post")
     assert report(text) == [
         "14:14: apis.person.versions.2.via: expected a text; write it in quotes",

@@ -111,7 +111,7 @@ def test_a_written_secret_is_hidden_and_all_else_stays(written: str, shown: str)
     assert redacted(written.encode()) == shown
 
 
-def test_what_is_not_yaml_is_not_shown() -> None:
+def test_a_file_that_is_not_yaml_is_not_shown() -> None:
     assert redacted(b"keys: { acme: s3cret") is None
 
 
@@ -178,7 +178,7 @@ SCHEMA = Config.model_json_schema()
 
 @pytest.mark.parametrize("text", WRITTEN.values(), ids=WRITTEN)
 @pytest.mark.parametrize("unset", [(), ("SALT", "PASS")], ids=["set", "unset"])
-def test_what_is_written_out(text: str, unset: tuple[str, ...]) -> None:
+def test_literal_secrets_are_found(text: str, unset: tuple[str, ...]) -> None:
     environment = {name: value for name, value in SET.items() if name not in unset}
     text = text.replace("${SALT}", "${V}")
     line = 4 if "BEGIN" in text else 1
@@ -186,11 +186,11 @@ def test_what_is_written_out(text: str, unset: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("text", CLEAN.values(), ids=CLEAN)
-def test_what_is_not(text: str) -> None:
+def test_variables_and_public_values_are_no_secrets(text: str) -> None:
     assert secret_lines(read(text.encode(), "rules", SET), SCHEMA) == []
 
 
-def test_each_line_once() -> None:
+def test_each_line_is_listed_once() -> None:
     text = "clients:\n  hash: abcd\n  by: [ { api_key: { keys: { a: a, b: b } } } ]\n"
     assert secret_lines(read(text.encode(), "rules", SET), SCHEMA) == [2, 3]
 

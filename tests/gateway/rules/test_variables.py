@@ -75,7 +75,7 @@ def test_variables_are_replaced_by_their_values_or_defaults(written: str, filled
         "${${NAME}}",
     ],
 )
-def test_no_such_form(written: str) -> None:
+def test_a_malformed_variable_is_refused(written: str) -> None:
     with pytest.raises(ValueError, match=r"^'\$\{' begins no variable; write \$\{NAME\} or "):
         fill(written, SET)
 
@@ -91,12 +91,12 @@ UNSET = "the environment variable UNSET is not set; set it, or give a default: $
         ("${BYTES}", "the environment variable BYTES is not UTF-8; set it to a text"),
     ],
 )
-def test_no_value(written: str, right: str) -> None:
+def test_an_unset_variable_is_refused(written: str, right: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(right)}$"):
         fill(written, SET)
 
 
-def test_all_that_is_lacking_is_reported_once() -> None:
+def test_each_unset_variable_is_reported_once() -> None:
     with pytest.raises(UnsetVariablesError) as caught:
         fill("${ONE}:${NAME}:${TWO:-${THREE}-${ONE}}", SET)
     assert caught.value.names == ("ONE", "THREE")
@@ -117,7 +117,9 @@ def test_all_that_is_lacking_is_reported_once() -> None:
         ("'' is not a path", "", "'' is not a path"),
     ],
 )
-def test_what_is_quoted_is_shown_as_written(message: str, filled: str, shown: str) -> None:
+def test_quoted_values_are_replaced_by_their_variables(
+    message: str, filled: str, shown: str
+) -> None:
     assert hide(message, filled, "${X}") == shown
 
 
@@ -146,7 +148,9 @@ AROUND = st.text("/'\"{}[]:.,?*&$\\ \té\n", max_size=4)
 
 @given(st.sampled_from(SECRETS), AROUND, AROUND)
 @example(("127.0.0.1:8001", "${SECRET}"), "", "/:")  # a target with a path
-def test_no_report_shows_a_value(place: tuple[str, str], before: str, behind: str) -> None:
+def test_reports_show_no_values_of_variables(
+    place: tuple[str, str], before: str, behind: str
+) -> None:
     shown = ""
     try:
         loaded(edited(*place), SECRET=f"{before}hush{behind}")
@@ -155,7 +159,7 @@ def test_no_report_shows_a_value(place: tuple[str, str], before: str, behind: st
     assert "hush" not in shown
 
 
-def test_a_value_stands_in_no_message_about_another_text() -> None:
+def test_values_are_hidden_in_messages_about_other_texts() -> None:
     environment = {"PASSWORD": "hunter2", "LONG": "hunter2-long", "SHORT": "abc", "OTHER": "known"}
     values = secrets(["${PASSWORD}", "x${LONG:-}", "${NONE:-${SHORT}}"], environment)
     message = "no service is called 'x'; known: hunter2, hunter2-long, abc"

@@ -69,11 +69,11 @@ def test_a_wrong_value_is_reported_with_what_is_right_there(
         ("- rules", "1:1: expected a mapping such as { services: ..., apis: ... }"),
     ],
 )
-def test_no_rules_at_all(text: str, line: str) -> None:
+def test_an_empty_configuration_is_refused(text: str, line: str) -> None:
     assert report(text) == [line]
 
 
-def test_of_very_many_mistakes_the_first_are_explained() -> None:
+def test_the_first_of_very_many_mistakes_are_explained() -> None:
     lines = report("services:\n" + "".join(f"  s{number}: 1\n" for number in range(1500)))
     assert lines[0].strip() == "1501 values are wrong; the first 1000 are explained"
     assert lines[-1].endswith("and 901 more")

@@ -24,7 +24,7 @@ async def stale(tmp_path: Path) -> AsyncIterator[FleetState]:
     await state.close()
 
 
-async def test_each_reader_gets_an_error_of_its_own(stale: FleetState) -> None:
+async def test_each_reader_gets_a_separate_error(stale: FleetState) -> None:
     looks = (stale.fleet(), stale.audit(), stale.fleet())
     found = await asyncio.gather(*looks, return_exceptions=True)
     assert {type(each) for each in found} == {StateUnreachableError}

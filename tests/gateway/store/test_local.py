@@ -164,7 +164,7 @@ async def test_two_operators_who_saw_the_same_state_make_one_change() -> None:
 
 
 @pytest.mark.parametrize("jump", [86400.0, -86400.0])
-async def test_counting_begins_anew_after_the_clock_was_set(
+async def test_counting_restarts_after_the_clock_was_set(
     jump: float, events: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise a version in use could look unused, since earlier counts have other times."""
@@ -283,7 +283,7 @@ async def test_an_error_of_any_kind_loses_no_change(
     assert len((await stored(path)).usage) == 2
 
 
-async def test_counting_begins_anew_after_a_worker_lost_counts(tmp_path: Path) -> None:
+async def test_counting_restarts_after_a_worker_lost_counts(tmp_path: Path) -> None:
     """Also after a restart, since the lost counts may include the last call of a version."""
     path = tmp_path / "state.db"
     state = LocalState(MEMBER, SqliteFile(path))
@@ -332,7 +332,7 @@ def requests(found: HistoryView) -> int:
     return sum(each.requests for series in found.series.values() for each in series.values())
 
 
-async def test_nothing_waits_for_a_disk_that_does_not_answer(
+async def test_a_hanging_disk_blocks_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
     """Neither a rollback nor an operator waits, and each request is counted once."""

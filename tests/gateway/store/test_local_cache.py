@@ -67,7 +67,7 @@ async def test_a_running_start_keeps_its_place(tmp_path: Path, reasons: list[str
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"database": 1}'])
-async def test_a_record_that_cannot_be_read_takes_no_place(tmp_path: Path, content: bytes) -> None:
+async def test_an_unreadable_record_replaces_no_start(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "start").write_bytes(content)
     assert last_start(tmp_path, "one").before is None
 
@@ -130,7 +130,7 @@ async def test_a_missing_folder_is_reported(tmp_path: Path, reasons: list[str]) 
     assert reasons == [f"{tmp_path / 'absent' / 'start'}: No such file or directory"]
 
 
-async def test_no_heartbeat_waits_for_a_disk_that_does_not_answer(
+async def test_a_hanging_disk_does_not_delay_heartbeats(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
     """The record is written once the disk answers, and the file stays open until then."""
@@ -235,7 +235,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Event:
     return Event()
 
 
-async def test_no_second_write_begins_while_one_hangs(answers: Event, reasons: list[str]) -> None:
+async def test_no_write_starts_while_another_hangs(answers: Event, reasons: list[str]) -> None:
     begun: list[int] = []
     before = set(threading.enumerate())
     disk = CacheFile(Path("file"), "cache_failed")

@@ -94,7 +94,7 @@ def test_times_of_a_wrong_clock_are_corrected() -> None:
 
 
 @given(st.lists(st.one_of(st.integers(1, 9), st.sampled_from(["lost", "unanswered", "confirmed"]))))
-def test_each_count_arrives_once_whatever_gets_lost(steps: list[int | str]) -> None:
+def test_each_count_arrives_once_despite_lost_confirmations(steps: list[int | str]) -> None:
     """A commit or its confirmation may be lost; the database takes each number of a start once."""
     box, arrived, counted = outbox(), dict[int, Batch](), 0
     for step in [*steps, "confirmed", "confirmed"]:

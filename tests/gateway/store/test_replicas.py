@@ -63,7 +63,7 @@ def test_a_replica_without_heartbeats_is_lost(ago: float, *, is_lost: bool) -> N
     assert row("a", ago).is_lost(NOW) is is_lost
 
 
-def test_the_deputy_is_the_oldest_replica_beside_the_leader() -> None:
+def test_the_deputy_is_the_oldest_replica_except_the_leader() -> None:
     leader, lost_one = row("judge", started=1.0), row("lost", 60, started=2.0)
     later, first = row("a"), row("b", started=800.0)
     assert deputy([leader, lost_one, later, first], leader.start, NOW) == first.start
@@ -241,7 +241,7 @@ async def test_a_database_is_stale_since_its_last_heartbeat(events: list[str]) -
     assert events == ["state_unwritten", "state_written", "state_unwritten"]
 
 
-async def test_a_reader_without_a_place_in_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_that_waits_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     health = StoreHealth("postgresql://db/one", lambda: 50.0)
     over, within = asyncio.Event(), asyncio.Semaphore(0)
 

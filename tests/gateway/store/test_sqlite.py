@@ -65,7 +65,7 @@ async def opened(path: Path, *, read_only: bool = False) -> AsyncIterator[Sqlite
         await store.close()
 
 
-async def test_counts_come_back(tmp_path: Path) -> None:
+async def test_counts_are_read_as_written(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     totals = Totals()
     totals.absorb(REPORT)
@@ -115,7 +115,7 @@ async def test_counts_are_deleted(tmp_path: Path) -> None:
     assert len((await stored(path)).usage) == 3
 
 
-async def test_documents_come_back(tmp_path: Path) -> None:
+async def test_documents_are_read_as_written(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     await put(path, StateRows(documents={"overrides": {"paused": [["a", "1"]]}}))
     assert (await stored(path, read_only=True)).documents == {"overrides": {"paused": [["a", "1"]]}}
@@ -281,9 +281,7 @@ async def test_a_replaced_file_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("gone", [("-wal", "-shm"), ("-wal",), ("-shm",)])
-async def test_a_removed_log_beside_the_file_is_noticed(
-    tmp_path: Path, gone: tuple[str, ...]
-) -> None:
+async def test_a_removed_write_ahead_log_is_noticed(tmp_path: Path, gone: tuple[str, ...]) -> None:
     """SQLite goes on writing to the removed log, which nothing else can read."""
     path, copy = tmp_path / "state.db", tmp_path / "copy"
     async with opened(path) as store:
@@ -416,7 +414,7 @@ def test_a_path_that_cannot_be_read_is_refused(
     )
 
 
-def test_a_copy_with_an_unusable_log_beside_it_is_refused(tmp_path: Path) -> None:
+def test_a_copy_with_an_unusable_log_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     asyncio.run(put(path, StateRows(documents={"a": 1})))
     Path(f"{path}-wal").mkdir()
@@ -649,7 +647,7 @@ async def test_without_a_mark_nothing_is_missed(tmp_path: Path, reasons: list[st
     assert reasons == []
 
 
-async def test_a_full_disk_takes_the_mark_in_place_of_the_former_one(
+async def test_on_a_full_disk_the_mark_is_overwritten_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
     """It is written in place, and a longer former mark leaves no rest."""
@@ -674,7 +672,7 @@ async def test_a_full_disk_takes_the_mark_in_place_of_the_former_one(
     assert reasons == [f"{path}: the gateway ended while the state could not be written"]
 
 
-async def test_a_machine_that_ends_amid_a_mark_leaves_the_former_one(
+async def test_a_failed_write_of_the_mark_leaves_the_old_mark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
     """The new mark is written to another file and then renamed."""

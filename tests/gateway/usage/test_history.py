@@ -109,7 +109,7 @@ def test_the_first_interval_comes_first() -> None:
     assert [*view.series["person", "1"]] == [int(NOON), int(NOON) + 60]
 
 
-def test_the_latest_intervals_are_kept_whatever_the_clock_does() -> None:
+def test_the_latest_intervals_are_kept_after_the_clock_was_set() -> None:
     found = History()
     for minute in range(1441):
         found.absorb(delta(NOON + 60 * minute, "acme"))
@@ -147,7 +147,7 @@ def test_intervals_begin_at_full_minutes_and_utc_days(
     assert by.start(at) == start
 
 
-def test_a_row_comes_back() -> None:
+def test_an_interval_is_restored_from_its_row() -> None:
     one = Interval(Resolution.DAY)
     one.add_counts(5, 2, 1)
     one.add_durations([5, *NONE[1:]], 0.25)

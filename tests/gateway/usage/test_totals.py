@@ -256,7 +256,7 @@ def test_the_guarantees_hold(calls: list[tuple[int, int]]) -> None:
             assert row.count <= count <= row.count + row.slack
 
 
-def test_a_flood_of_names_takes_bounded_memory_and_hides_nobody_busy() -> None:
+def test_a_flood_of_names_takes_bounded_memory_and_hides_no_busy_client() -> None:
     rows = TopClients()
     for number in range(100_000):
         add(rows, f"random-{number}")
@@ -269,7 +269,7 @@ def test_a_flood_of_names_takes_bounded_memory_and_hides_nobody_busy() -> None:
     assert sum(row.count for row in rows.rows.values()) == 105_000
 
 
-def test_the_others_of_each_endpoint_stand_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_clients_are_summed_by_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(totals, "ROWS_AFTER_CUT", FEW)
     rows = TopClients()
     for number in range(20):

@@ -33,7 +33,7 @@ def kind(outcome: Outcome) -> str:
     return "claim" if isinstance(outcome, Claim) else outcome.kind
 
 
-def test_each_operation_once(tmp_path: Path) -> None:
+def test_each_operation_has_one_outcome(tmp_path: Path) -> None:
     _, snapshot = written(tmp_path, OLDER, NEWER)
     (api,) = snapshot.apis
     sides = (
@@ -61,7 +61,7 @@ def report(folder: Path, older: dict[str, Any], newer: dict[str, Any]) -> list[s
     return [*verification_report.text(verify(snapshot, folder, VerifyOptions(examples=3)))]
 
 
-def test_paths_that_differ_in_names_of_parameters_alone(tmp_path: Path) -> None:
+def test_paths_that_differ_only_in_parameter_names_are_one(tmp_path: Path) -> None:
     """Each is there once, and none is paired with one that requests cannot be for."""
     older = document(loans_ID="get", loans_x="get")
     older["paths"]["/loans/{key}"] = older["paths"].pop("/loans/x")
@@ -136,7 +136,7 @@ BODIES = """\
 """
 
 
-def test_bodies_that_one_version_has_alone() -> None:
+def test_a_body_in_one_version_only_is_claimed_or_a_gap() -> None:
     def described(name: str, **bodies: dict[str, object] | None) -> Description:
         text = {"type": "string"}
         paths: dict[str, object] = {}
@@ -186,7 +186,7 @@ OPERATIONS = """\
 """
 
 
-def test_operations_that_differ_are_paired_as_they_are_declared() -> None:
+def test_mapped_operations_are_paired() -> None:
     """A status is paired with that which the client gets for it."""
 
     def described(name: str, paths: dict[str, tuple[str, str]]) -> Description:
@@ -231,7 +231,7 @@ MOVED = """\
 """
 
 
-def test_what_an_operation_has_in_another_place_is_paired_and_proven_once() -> None:
+def test_parameters_in_another_place_are_paired_and_proven_once() -> None:
     """A prefix that the document does not write, and a parameter that becomes part of the path."""
 
     def described(**paths: tuple[str, ...]) -> Description:
@@ -302,7 +302,7 @@ def taking(name: str, **operations: dict[str, dict[str, object]]) -> Description
     return Description(document, name)
 
 
-def test_forms() -> None:
+def test_forms_are_claimed_as_the_gateway_converts_them() -> None:
     """They are proven as the gateway converts them: texts without types, or JSON by `forms`."""
     text, number = {"type": "string"}, {"type": "integer"}
     maybe = {"anyOf": [number, {"type": "null"}]}

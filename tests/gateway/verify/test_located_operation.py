@@ -35,7 +35,7 @@ def test_the_endpoint_of_a_path(path: str, endpoint: str, captures: dict[str, st
 
 
 @pytest.mark.parametrize("path", ["/loans/{id}/fee", "/v1/loans/{number}/fee", "/loans/lo_7-a/fee"])
-def test_what_all_ids_of_an_endpoint_begin_with(path: str) -> None:
+def test_a_literal_prefix_of_a_capture_is_added_to_the_path(path: str) -> None:
     fee = '- { path: "/v{version}/loans/lo_{id}-a/fee", version: { in: path } }\n      - { path: '
     text = rules().replace("- { path: ", fee, 1)
     described = Description({"openapi": "3.1.0", "paths": {path: {"get": {}}}}, "v1")
@@ -63,7 +63,7 @@ def test_the_path_of_a_server_that_no_endpoint_has(server: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/v2/loans", "/loans/{id}/books", "/healthz"])
-def test_a_path_that_no_endpoint_leads_to(path: str) -> None:
+def test_a_path_without_an_endpoint_has_a_reason(path: str) -> None:
     described = Description({"openapi": "3.1.0", "paths": {path: {"get": {}}}}, "v1")
     (located,) = locate(ENDPOINTS, Version(1), described)
     assert (located.captures, located.reason) == ({}, NO_ENDPOINT)
@@ -77,7 +77,7 @@ def test_a_method_that_the_endpoint_does_not_take() -> None:
     assert refused.reason == "its endpoint does not take DELETE"
 
 
-def test_paths_that_differ_in_names_of_parameters_alone() -> None:
+def test_paths_that_differ_only_in_parameter_names_are_twins() -> None:
     """OpenAPI calls them identical; the first one is asked for, and another method is another."""
     operations: dict[str, object] = {"get": {}}
     paths = {"/loans/{id}": operations, "/loans/{number}": {**operations, "put": {}}}

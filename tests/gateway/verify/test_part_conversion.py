@@ -43,7 +43,7 @@ def upgrade() -> Conversion:
     return compose(ladder, api.links, older, newer)
 
 
-def test_a_body() -> None:
+def test_a_body_is_converted_as_in_live_traffic() -> None:
     convert = ConvertedBody(BodyConversion(upgrade().links, Direction.UP))
     assert convert({"name": "Ada King"}) == {"name": {"first": "Ada", "last": "King"}}
     with pytest.raises(ConversionError):
@@ -72,7 +72,7 @@ WANTED: Schema = {
         ({"q": "a b&c=d"}, {"q": "a b&c=d"}),
     ],
 )
-def test_query_parameters(given: object, arrives: object) -> None:
+def test_query_parameters_are_converted_and_typed(given: object, arrives: object) -> None:
     assert convert_query(upgrade(), "GET", WANTED)(given) == arrives
 
 
@@ -80,11 +80,11 @@ def test_query_parameters(given: object, arrives: object) -> None:
     ("given", "arrives"),
     [({"x-old": 5}, {"x-new": 5}), ({"x-old": "five", "a": "b"}, {"x-new": "five", "a": "b"})],
 )
-def test_header_fields(given: object, arrives: object) -> None:
+def test_header_fields_are_converted_and_typed(given: object, arrives: object) -> None:
     assert convert_headers(upgrade(), "GET", WANTED)(given) == arrives
 
 
-def test_types_behind_references_and_beside_null() -> None:
+def test_types_are_found_in_references_and_with_null() -> None:
     """As generators write optional parameters, and those with a type of their own."""
     null = {"type": "null"}
     known = {"Number": {"type": "number"}, "Numbers": {"type": "array", "items": {"$ref": PLACE}}}

@@ -133,7 +133,7 @@ def test_a_finding_shows_what_is_overwritten(tmp_path: Path) -> None:
     ]
 
 
-def test_it_is_not_checked_where_changes_need_more_than_the_body(tmp_path: Path) -> None:
+def test_round_trips_are_not_checked_if_changes_need_more_than_the_body(tmp_path: Path) -> None:
     change = "to_header: { field: channel, header: X-Channel }"
     documents = described("put", id=TEXT), described("put", id=TEXT, channel=CHANNEL)
     found = results(tmp_path, f"changes: [ {change} ]", *documents)

@@ -23,13 +23,13 @@ def said(folder: Path, location: str) -> list[Mistake]:
     "text",
     ["openapi: 3.1.0", '{"info": {}, "openapi": "3.0.3"}', "# a note\n'openapi' : '3.0.0'\n"],
 )
-def test_documents(tmp_path: Path, text: str) -> None:
+def test_openapi_3_documents_are_accepted(tmp_path: Path, text: str) -> None:
     (tmp_path / "v1").write_text(text)
     assert said(tmp_path, "v1") == []
 
 
 @pytest.mark.parametrize("text", ["", "swagger: '2.0'", "x-openapi: 3.0", "openapi: 4.0.0"])
-def test_what_is_none(tmp_path: Path, text: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "v1").write_text(text)
     right = "'v1' is not an OpenAPI 3 document; name one, 3.0 or 3.1"
     assert said(tmp_path, "v1") == [Mistake(AT, right)]
@@ -42,7 +42,7 @@ def test_the_coding_is_named(tmp_path: Path, coding: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["none.yaml", ".", "a\0b"])
-def test_what_cannot_be_read(tmp_path: Path, name: str) -> None:
+def test_an_unreadable_file_is_refused(tmp_path: Path, name: str) -> None:
     (mistake,) = said(tmp_path, name)
     assert mistake.location == AT
     assert mistake.text.startswith(f"'{name}' cannot be read: ")
@@ -50,5 +50,5 @@ def test_what_cannot_be_read(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/openapi.json", "https://api.example.com/"])
-def test_urls(tmp_path: Path, url: str) -> None:
+def test_urls_are_not_fetched(tmp_path: Path, url: str) -> None:
     assert said(tmp_path, url) == []

@@ -26,7 +26,7 @@ RESULTS = (
 )
 
 
-def test_text() -> None:
+def test_the_text_report_has_a_line_for_each_result() -> None:
     lines = verification_report.text(RESULTS)
     assert [" ".join(line.split()) for line in lines] == [
         "things: version 1, served by version 2",
@@ -47,7 +47,7 @@ def test_text() -> None:
     ]
 
 
-def test_json() -> None:
+def test_the_json_report_has_an_object_for_each_result() -> None:
     (text,) = verification_report.json(RESULTS)
     report = json.loads(text)
     assert report["holds"] is False
@@ -63,6 +63,6 @@ def test_json() -> None:
     assert report["claims"][5]["reason"] == "without counterpart: version 1 has no such operation"
 
 
-def test_all_holds_where_nothing_fails() -> None:
+def test_the_report_holds_if_nothing_fails() -> None:
     (text,) = verification_report.json((RESULTS[0], *RESULTS[4:]))
     assert json.loads(text)["holds"] is True

@@ -77,7 +77,7 @@ def findings(folder: Path, older: Any, newer: Any, changes: str = "") -> list[Fi
     return list(proven(folder, older, newer, changes).findings)
 
 
-def test_a_conversion_that_holds(tmp_path: Path) -> None:
+def test_a_correct_conversion_holds(tmp_path: Path) -> None:
     proof = proven(tmp_path, document(thing(name=TEXT)), document(thing(name=NAME)), JOIN)
     assert proof.proved
     assert (proof.holds, proof.examples, proof.failed) == (True, 0, 0)
@@ -160,7 +160,7 @@ def test_a_conversion_that_holds(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_responses(
+def test_wrong_fields_of_responses_are_found(
     tmp_path: Path,
     older: object,
     newer: object,
@@ -200,7 +200,7 @@ def test_responses(
         ),
     ],
 )
-def test_requests(
+def test_wrong_fields_of_requests_are_found(
     tmp_path: Path,
     older: object,
     newer: object,
@@ -235,9 +235,7 @@ def test_alternatives_allow_keys_that_no_document_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "of", [lambda schema: schema, lambda schema: {"type": "array", "items": schema}]
 )
-def test_what_is_removed_by_declaration_is_no_finding(
-    tmp_path: Path, of: Callable[[object], object]
-) -> None:
+def test_removed_fields_are_no_findings(tmp_path: Path, of: Callable[[object], object]) -> None:
     older, newer = document(of(thing((), a=TEXT, b=TEXT))), document(of(thing((), a=TEXT)))
     assert findings(tmp_path, older, newer, "remove: { field: b }") == []
     assert [found.keyword for found in findings(tmp_path, older, newer)] == ["lost"]
@@ -288,7 +286,7 @@ LIST = {"type": "array", "items": NUMBER, "minItems": 1}
         ),
     ],
 )
-def test_parameters(
+def test_wrong_parameters_are_found(
     tmp_path: Path,
     place: str,
     older: dict[str, object],
@@ -304,7 +302,7 @@ def test_parameters(
     ]
 
 
-def test_what_cannot_be_converted(tmp_path: Path) -> None:
+def test_an_example_that_cannot_be_converted_is_a_finding(tmp_path: Path) -> None:
     older, newer = document(thing(name=TEXT)), document(thing(name=thing(first=NUMBER, last=TEXT)))
     (found,) = findings(tmp_path, older, newer, JOIN)
     assert (found.field, found.keyword, found.converted) == ("/name/first", "convert", None)
@@ -335,7 +333,7 @@ def test_every_field_that_is_wrong_is_found(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_gaps(
+def test_missing_operations_and_statuses_are_gaps(
     tmp_path: Path,
     older: dict[str, object],
     newer: dict[str, object],
@@ -378,7 +376,7 @@ def test_a_schema_that_contradicts_itself(tmp_path: Path) -> None:
     assert isinstance(fits, ClaimProof)
 
 
-def test_a_time_limit(tmp_path: Path) -> None:
+def test_claims_after_the_time_limit_are_not_proven(tmp_path: Path) -> None:
     """What is not reached is listed as not proven."""
     documents = document(thing(a=TEXT)), document(thing(a=NUMBER))
     found = outcomes(tmp_path, *documents, seconds=1e-9)

@@ -110,7 +110,7 @@ def test_a_range_is_the_newest_version_in_it(
     assert found(RANGES[written], raw) == version
 
 
-def test_without_leave_nothing_is_matched() -> None:
+def test_without_configuration_only_labels_match() -> None:
     assert EXACT.is_exact
     for matching in (*NEAREST.values(), *RANGES.values()):
         assert not matching.is_exact
@@ -134,11 +134,11 @@ def test_without_leave_nothing_is_matched() -> None:
         (NEAREST[Format.DATE], "1999-01-01+", False),
     ],
 )
-def test_what_has_the_form_of_a_version(matching: Matching, raw: str, reads: bool) -> None:
+def test_forms_of_versions_are_recognised(matching: Matching, raw: str, reads: bool) -> None:
     assert matching.reads(raw) is reads
 
 
-def test_the_forms_are_said() -> None:
+def test_the_valid_forms_are_listed() -> None:
     assert EXACT.forms(()) == ""
     nearest = NEAREST[Format.DATE]
     later = ", or a later one, which selects the newest before it"
@@ -153,7 +153,7 @@ def test_the_forms_are_said() -> None:
     assert unreleased.forms(unreleased.ladder) == ""
 
 
-def test_no_range_is_said_that_leads_to_a_version_that_is_over() -> None:
+def test_no_range_of_an_ended_version_is_listed() -> None:
     matching = RANGES[Format.INTEGER]
     assert matching.forms(matching.ladder[:2]) == ""  # 2+ is 4
 
@@ -226,14 +226,14 @@ MIXED = (Version(1), Version(2), Version(Semantic(3, 1, 0)), Version(date(2026, 
         ("x+", None, None),
     ],
 )
-def test_formats_never_stand_for_each_other(
+def test_versions_of_other_formats_never_match(
     raw: str, nearest: str | None, in_range: str | None
 ) -> None:
     assert found(Matching(MIXED, tuple(Format), nearest_lower=True), raw) == nearest
     assert found(Matching(MIXED, tuple(Format), ranges=True), raw) == in_range
 
 
-def test_an_alias_is_the_version_it_stands_for() -> None:
+def test_an_alias_selects_its_version() -> None:
     matching = Matching(MIXED, tuple(Format), aliases={"latest": MIXED[-1], "v2": MIXED[1]})
     assert not matching.is_exact
     assert [found(matching, raw) for raw in ("latest", "v2", "v1", "2")] == [
@@ -247,6 +247,6 @@ def test_an_alias_is_the_version_it_stands_for() -> None:
     assert matching.forms(matching.ladder[:2]) == ", or v2"
 
 
-def test_an_alias_stands_for_its_version_also_where_an_endpoint_lacks_it() -> None:
+def test_an_alias_selects_its_version_even_if_an_endpoint_lacks_it() -> None:
     matching = Matching(MIXED, tuple(Format), True, aliases={"latest": MIXED[-1]})
     assert matching.among(MIXED[:1]).find("latest") == MIXED[-1]

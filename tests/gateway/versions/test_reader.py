@@ -16,9 +16,7 @@ from tests.gateway.world import ACCEPT, HEADER, PATH, QUERY, V2, VENDOR, head
     ],
     ids=["path", "query", "header", "accept"],
 )
-def test_a_reader_says_where_the_version_belongs(
-    reader: Reader, mechanism: str, place: str
-) -> None:
+def test_a_reader_names_its_place(reader: Reader, mechanism: str, place: str) -> None:
     assert reader.mechanism is mechanism
     assert reader.place == place
 
@@ -38,11 +36,11 @@ def test_a_reader_reads_its_own_mechanism_only(reader: Reader, value: str) -> No
 
 
 @pytest.mark.parametrize("reader", [QUERY, HEADER, ACCEPT], ids=["query", "header", "accept"])
-def test_nothing_is_found_where_nothing_is(reader: Reader) -> None:
+def test_a_request_without_a_version_has_no_values(reader: Reader) -> None:
     assert reader.read(head("/v1/person"), {"version": "1"}) == ()
 
 
-def test_what_a_link_can_say_most_of_comes_first() -> None:
+def test_addresses_are_ranked_by_their_part_in_a_uri() -> None:
     host = VersionAddress(host="v2.api.test")
     addresses = [reader.address(V2) for reader in (PATH, QUERY, ACCEPT, HEADER)]
     assert sorted([*reversed(addresses), host], key=lambda one: one.rank) == [host, *addresses]

@@ -146,7 +146,7 @@ class TestOneMechanism:
         ("values", "code"),
         [(("3", "01"), FaultCode.VERSION_UNKNOWN), (("01", "3"), FaultCode.VERSION_MALFORMED)],
     )
-    def test_accept_is_refused_for_what_it_wants_most(
+    def test_accept_is_refused_for_its_preferred_version(
         self, values: Values, code: FaultCode
     ) -> None:
         refused(select((ACCEPT, values)), 406, code)
@@ -157,17 +157,21 @@ class TestDefault:
 
     @READERS
     @pytest.mark.parametrize("default", [V1, V2], ids=str)
-    def test_it_serves_who_names_no_version(self, reader: Reader, default: Version) -> None:
+    def test_the_default_serves_requests_without_a_version(
+        self, reader: Reader, default: Version
+    ) -> None:
         assert select((reader, ()), default=default) == Selected(default, DEFAULT, named=False)
 
     @READERS
     @pytest.mark.parametrize(
         ("value", "code"), [("3", FaultCode.VERSION_UNKNOWN), ("01", FaultCode.VERSION_MALFORMED)]
     )
-    def test_it_excuses_no_mistake(self, reader: Reader, value: str, code: FaultCode) -> None:
+    def test_a_default_does_not_replace_a_wrong_version(
+        self, reader: Reader, value: str, code: FaultCode
+    ) -> None:
         refused(select((reader, (value,)), default=V1), STATUS[reader], code)
 
-    def test_it_does_not_outvote_who_speaks(self) -> None:
+    def test_a_named_version_precedes_the_default(self) -> None:
         assert select((QUERY, ()), (HEADER, ("2",)), default=V1) == Selected(V2, "header")
 
 
@@ -182,18 +186,16 @@ class TestSeveralMechanisms:
     """Where configuration names several for one endpoint, all that speak must agree."""
 
     @TWO
-    def test_those_that_agree_are_fine(self, first: Reader, second: Reader) -> None:
+    def test_equal_versions_are_no_conflict(self, first: Reader, second: Reader) -> None:
         assert select((first, ("2",)), (second, ("2",))) == Selected(V2, first.mechanism)
 
     @TWO
-    def test_one_alone_decides(self, first: Reader, second: Reader) -> None:
+    def test_a_single_value_selects(self, first: Reader, second: Reader) -> None:
         assert select((first, ()), (second, ("2",))) == Selected(V2, second.mechanism)
         assert select((first, ("1",)), (second, ())) == Selected(V1, first.mechanism)
 
     @TWO
-    def test_those_that_differ_are_a_bad_request_whatever_they_are(
-        self, first: Reader, second: Reader
-    ) -> None:
+    def test_different_versions_are_a_bad_request(self, first: Reader, second: Reader) -> None:
         fault = refused(select((first, ("1",)), (second, ("2",))), 400, FaultCode.VERSION_CONFLICT)
         said = f"{first.place[1:]} names 1, {second.place} names 2; let them agree."
         assert fault.detail[1:] == said
@@ -207,19 +209,19 @@ class TestSeveralMechanisms:
     @pytest.mark.parametrize(
         ("value", "code"), [("3", FaultCode.VERSION_UNKNOWN), ("01", FaultCode.VERSION_MALFORMED)]
     )
-    def test_a_good_one_does_not_excuse_a_bad_one(
+    def test_a_valid_value_does_not_hide_an_invalid_one(
         self, first: Reader, second: Reader, value: str, code: FaultCode
     ) -> None:
         status = {reader: reader.refusal_status for reader in (first, second)}
         refused(select((first, ("1",)), (second, (value,))), status[second], code)
         refused(select((first, (value,)), (second, ("1",))), status[first], code)
 
-    def test_silence_is_refused_as_the_first_refuses_it_and_all_are_named(self) -> None:
+    def test_a_missing_version_has_the_status_of_the_first_reader(self) -> None:
         fault = refused(select((QUERY, ()), (ACCEPT, ())), 400, FaultCode.VERSION_MISSING)
         assert fault.detail == f"Name a version in {QUERY.place} or in {ACCEPT.place}: 1 or 2."
         refused(select((ACCEPT, ()), (QUERY, ())), 406, FaultCode.VERSION_MISSING)
 
-    def test_the_last_of_three_is_heard_too(self) -> None:
+    def test_the_third_reader_counts(self) -> None:
         readings = (QUERY, ("1",)), (OTHER, ()), (HEADER, ("1",))
         assert select(*readings) == Selected(V1, "query")
         refused(select(*readings, (ACCEPT, ("2",))), 400, FaultCode.VERSION_CONFLICT)
@@ -253,7 +255,7 @@ readings = st.lists(
 
 @LAW
 @given(readings)
-def test_nothing_is_chosen_that_was_not_said_by_all_who_speak(
+def test_the_selected_version_is_named_by_all_values(
     said: list[tuple[Reader, list[str]]],
 ) -> None:
     outcome = select(*((reader, tuple(values)) for reader, values in said))
@@ -304,7 +306,7 @@ class TestMatching:
     @pytest.mark.parametrize(
         ("value", "code"), [("2023-12-31", "version_unknown"), ("2024", "version_malformed")]
     )
-    def test_a_refusal_says_what_is_understood(self, reader: Reader, value: str, code: str) -> None:
+    def test_a_refusal_lists_the_valid_forms(self, reader: Reader, value: str, code: str) -> None:
         fault = Selector((reader,), DATED, matching=NEAREST).select([(reader, (value,))])
         assert isinstance(fault, Fault)
         assert (fault.code, fault.status) == (code, STATUS[reader])
@@ -313,7 +315,7 @@ class TestMatching:
         )
         assert fault.supported == ("2024-01-01", "2025-01-01")
 
-    def test_accept_prefers_what_weighs_most_to_what_fits_best(self) -> None:
+    def test_accept_prefers_weight_to_an_exact_match(self) -> None:
         selector = Selector((ACCEPT,), DATED, matching=NEAREST)
         wants = ("2023-01-01", "2024-06-01", "2025-01-01")
         assert selector.select([(ACCEPT, wants)]) == Selected(
@@ -334,7 +336,7 @@ class TestPins:
     """A pin is a default of one client's own."""
 
     @READERS
-    def test_it_beats_the_default_and_is_beaten_by_who_speaks(self, reader: Reader) -> None:
+    def test_a_pin_precedes_the_default_but_not_a_named_version(self, reader: Reader) -> None:
         selector = Selector((reader,), SUPPORTED, V2, pins={"acme": V1})
         silent: Values = ()
         assert selector.select([(reader, silent)], RequestContext("acme", 0)) == Selected(
@@ -349,7 +351,7 @@ class TestPins:
         )
 
     @READERS
-    def test_it_excuses_no_mistake(self, reader: Reader) -> None:
+    def test_a_default_does_not_replace_a_wrong_version(self, reader: Reader) -> None:
         selector = Selector((reader,), SUPPORTED, pins={"acme": V1})
         refused(
             selector.select([(reader, ("3",))], RequestContext("acme", 0)),
@@ -381,7 +383,7 @@ class TestWhatIsOver:
 
     @READERS
     @pytest.mark.parametrize("values", [(), ("3",), ("x",)])
-    def test_it_leaves_the_list_with_the_second_of_its_end(
+    def test_an_ended_version_leaves_the_list_at_its_sunset(
         self, reader: Reader, values: Values
     ) -> None:
         for context, offered in (
@@ -395,7 +397,7 @@ class TestWhatIsOver:
             assert fault.supported == offered
             assert " or ".join(offered) in fault.detail
 
-    def test_a_refusal_says_no_other_name_of_it(self) -> None:
+    def test_a_refusal_lists_no_alias_of_an_ended_version(self) -> None:
         matching = Matching((V1, V2), ranges=True, aliases={"first": V1, "last": V2})
         selector = Selector((QUERY,), SUPPORTED, matching=matching, terms={"1": self.TERMS})
         for context, names in (
@@ -406,7 +408,7 @@ class TestWhatIsOver:
             assert isinstance(fault, Fault)
             assert fault.detail == f"Name a version in {QUERY.place}: {names}"
 
-    def test_negotiation_passes_it_over(self) -> None:
+    def test_accept_skips_an_ended_version(self) -> None:
         both = (ACCEPT, ("3", "1", "2"))
         assert self.choose(self.BEFORE, both) == Selected(V1, "accept")
         assert self.choose(self.AFTER, both) == Selected(V2, "accept")

@@ -61,7 +61,7 @@ def test_a_plain_number_is_a_version(text: str) -> None:
     ],
     ids=lambda text: ascii(text[:12]),
 )
-def test_anything_else_is_none(text: str) -> None:
+def test_other_texts_are_no_versions(text: str) -> None:
     assert parse(text) is None
 
 
@@ -134,7 +134,7 @@ class TestSemantic:
         ],
         ids=lambda text: ascii(text[:12]),
     )
-    def test_anything_else_is_none(self, text: str) -> None:
+    def test_other_texts_are_no_versions(self, text: str) -> None:
         assert parse(text, Format.SEMANTIC) is None
 
     def test_the_order_of_the_specification(self) -> None:
@@ -166,7 +166,7 @@ class TestDate:
         ],
         ids=lambda text: ascii(text[:12]),
     )
-    def test_anything_else_is_none(self, text: str) -> None:
+    def test_other_texts_are_no_versions(self, text: str) -> None:
         assert parse(text, Format.DATE) is None
 
 

@@ -89,7 +89,7 @@ def test_pins_are_written_by_name_or_as_shown() -> None:
         assert not isinstance(plan(snapshot, head("/query"), RequestContext("acme")), Plan)
 
 
-def test_what_depends_on_who_asks_says_so_to_caches() -> None:
+def test_responses_that_depend_on_the_client_vary_by_it() -> None:
     pinned = rules('pins: { acme: "1" }', top=NAMED)
     assert endpoint(pinned, "/query").vary == ("X-Client", "K", "Authorization")
     assert endpoint(pinned, "/header").vary == ("V", "X-Client", "K", "Authorization")
@@ -107,7 +107,7 @@ def test_what_depends_on_who_asks_says_so_to_caches() -> None:
         ("version_header: X-Version", "version_header: X-Own", b"X-Own"),
     ],
 )
-def test_the_version_is_echoed(top: str, api: str, name: bytes) -> None:
+def test_the_response_names_the_served_version(top: str, api: str, name: bytes) -> None:
     snapshot = rules(api, top=top)
     outcome = plan(snapshot, head("/v2/path"))
     assert outcome.fields == ((name, b"2"),)
@@ -115,7 +115,7 @@ def test_the_version_is_echoed(top: str, api: str, name: bytes) -> None:
     assert plan(snapshot, head("/v3/path")).fields == ()
 
 
-def test_a_service_is_asked_for_the_version_that_was_found() -> None:
+def test_the_service_gets_the_selected_version() -> None:
     api = "version_format: semantic\n    ranges: true"
     snapshot = rules(api, "1.2.0", "1.10.0")
     outcome = plan(snapshot, head("/v1.x/path"))

@@ -107,7 +107,7 @@ def test_an_example_that_is_converted_to_its_counterpart_holds(
         (f"{{ {ORDER}, status: 200 }}", ["is of an operation; name it, or remove the status"]),
     ],
 )
-def test_it_does_not_hold(tmp_path: Path, example: str, expected: list[str]) -> None:
+def test_a_wrong_example_is_reported(tmp_path: Path, example: str, expected: list[str]) -> None:
     assert reported(tmp_path, example) == [f"11: {text}" for text in expected]
 
 
@@ -160,7 +160,7 @@ def beside(example: str, tmp_path: Path) -> list[str]:
         f'{{ {BESIDE}, operation: "POST /v{{version}}/pay" }}',
     ],
 )
-def test_an_operation_that_differs(tmp_path: Path, example: str) -> None:
+def test_an_example_of_a_mapped_operation_is_converted(tmp_path: Path, example: str) -> None:
     assert beside(example, tmp_path) == []
 
 
@@ -185,11 +185,13 @@ def test_an_operation_that_differs(tmp_path: Path, example: str) -> None:
         ),
     ],
 )
-def test_an_operation_that_does_not_hold(tmp_path: Path, example: str, expected: list[str]) -> None:
+def test_a_wrong_example_of_an_operation_is_reported(
+    tmp_path: Path, example: str, expected: list[str]
+) -> None:
     assert beside(example, tmp_path) == expected
 
 
-def test_a_function_that_takes_too_long(tmp_path: Path) -> None:
+def test_a_slow_function_fails_its_example(tmp_path: Path) -> None:
     path = tmp_path / "gateway.yaml"
     slow = 'python: { field: a, up: "time:sleep", down: "copy:copy", timeout: 0.05 }'
     example = "{ older: { a: 2 }, newer: { a: null }, direction: up }"

@@ -262,7 +262,7 @@ TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
         ),
     ],
 )
-def test_fields_that_are_there(
+def test_declared_fields_cause_no_warning(
     tmp_path: Path, older: object, newer: object, changes: list[str]
 ) -> None:
     assert said(tmp_path, older, newer, *changes) == []
@@ -592,7 +592,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
         ),
     ],
 )
-def test_fields_that_are_not(
+def test_undeclared_fields_are_reported(
     tmp_path: Path, older: object, newer: object, changes: list[str], expected: list[str] | None
 ) -> None:
     if expected is None:
@@ -602,7 +602,7 @@ def test_fields_that_are_not(
         assert said(tmp_path, older, newer, *changes) == expected
 
 
-def test_a_document_that_cannot_be_used_is_warned_of(tmp_path: Path) -> None:
+def test_an_unusable_document_causes_a_warning(tmp_path: Path) -> None:
     older = document({"$ref": "#/nowhere"}, loans="get")
     path, snapshot = written(tmp_path, older, document(lendings="get"))
     (issue,) = check_conversions(path, {}, snapshot)
@@ -610,7 +610,7 @@ def test_a_document_that_cannot_be_used_is_warned_of(tmp_path: Path) -> None:
     assert issue.text.startswith("warning: the fields of changes are not looked up: v1.json: ")
 
 
-def test_a_document_that_a_gateway_does_not_load_is_warned_of_where_it_validates(
+def test_a_document_too_large_for_validation_causes_a_warning(
     tmp_path: Path,
 ) -> None:
     path, _ = written(tmp_path, document(loans="get"), document(loans="get"))
@@ -636,7 +636,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "no body of version 2 has 'x' when a downgrade comes here" in done.stderr
 
 
-def test_a_gateway_that_serves_loads_none_of_it() -> None:
+def test_a_serving_gateway_does_not_load_the_checks() -> None:
     code = "import gateway.app, sys; print(*(n for n in sys.modules if 'verify.openapi' in n))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
@@ -703,7 +703,7 @@ def test_a_parameter_that_no_message_has_is_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_parameters_whose_names_are_swapped(tmp_path: Path) -> None:
+def test_renamed_parameters_are_reported_with_both_names(tmp_path: Path) -> None:
     older = {"/pay": {"post": written_operation(offset=1, most=1)}}
     newer = {"/payments": {"post": written_operation(skip=1, max=1)}}
     assert checked(tmp_path, older, newer, PAYMENTS) == [
@@ -718,7 +718,7 @@ def test_parameters_whose_names_are_swapped(tmp_path: Path) -> None:
     ]
 
 
-def test_operations_without_endpoint(tmp_path: Path) -> None:
+def test_operations_without_an_endpoint_are_reported(tmp_path: Path) -> None:
     operation: dict[str, object] = {"get": {"responses": {}}, "post": {"responses": {}}}
     older: dict[str, object] = {f"/a/{number}": operation for number in range(6)}
     (found,) = checked(tmp_path, older, {"/payments": {"post": {"responses": {}}}}, PAYMENTS)
@@ -726,7 +726,7 @@ def test_operations_without_endpoint(tmp_path: Path) -> None:
     assert found == f"warning: no endpoint leads to {listed} and 1 more of this document"
 
 
-def test_operations_that_differ_in_names_of_parameters_alone(tmp_path: Path) -> None:
+def test_operations_that_differ_only_in_parameter_names_are_one(tmp_path: Path) -> None:
     operation: dict[str, object] = {"get": {"responses": {}}}
     older: dict[str, object] = {"/pay/{id}": operation, "/pay/{number}": operation}
     (found, _) = checked(tmp_path, older, {"/payments": {"post": {"responses": {}}}}, PAYMENTS)
@@ -768,7 +768,7 @@ def answered(*fields: str) -> dict[str, object]:
     return {"/orders": {"get": {"parameters": [named, query], "responses": {"200": fields_of}}}}
 
 
-def test_header_fields_of_answers(tmp_path: Path) -> None:
+def test_header_fields_of_responses_are_checked(tmp_path: Path) -> None:
     """Changes of bodies name them as the newer version does, behind those of header fields."""
     older, newer = answered("X-Total", "X-After"), answered("X-Key", "X-Next")
     assert checked(tmp_path, older, newer, LISTS) == [
@@ -785,7 +785,7 @@ def test_header_fields_of_answers(tmp_path: Path) -> None:
     ]
 
 
-def test_header_fields_that_no_document_describes(tmp_path: Path) -> None:
+def test_undocumented_header_fields_cause_no_warning(tmp_path: Path) -> None:
     rules = LISTS.replace("        on: responses\n", "").partition(
         '      - between: ["1", "2"]\n        on: req'
     )[0]

@@ -80,14 +80,14 @@ TO_2 = "which is not among these: version 2 gets requests for it at the same pat
         ),
     ],
 )
-def test_an_operation_left_out_of_those_that_moved_is_reported(
+def test_an_undeclared_moved_operation_is_reported(
     tmp_path: Path, older: str, newer: str, found: list[str]
 ) -> None:
     versions = NEW_ALONE.replace("SCHEMA", "schema: v2.json")
     assert said(tmp_path, versions, v1=older, v2=newer) == found
 
 
-def test_without_the_other_document(tmp_path: Path) -> None:
+def test_without_the_other_document_both_remedies_are_named(tmp_path: Path) -> None:
     versions = NEW_ALONE.replace(", SCHEMA", "")
     (found,) = said(tmp_path, versions, v1="POST /pay, GET /pay")
     assert found.endswith(
@@ -96,7 +96,7 @@ def test_without_the_other_document(tmp_path: Path) -> None:
     )
 
 
-def test_a_newer_version_that_an_older_one_serves(tmp_path: Path) -> None:
+def test_a_newer_version_served_by_an_older_one_is_checked(tmp_path: Path) -> None:
     (found,) = said(tmp_path, OLD_ALONE, v2="POST /payments, PUT /payments")
     assert found.endswith(
         "declare { newer: PUT /payments, older: PUT /pay }, or { newer: PUT /payments, refuse: {} }"

@@ -69,7 +69,7 @@ def warning(methods: str, *lost: str, old: int = 1, new: int = 2, path: str = OR
         (f"{DEFAULT}, default: {{ field: x, value: 1 }}", None),
     ],
 )
-def test_what_a_client_of_the_older_version_overwrites(
+def test_lost_data_of_each_change_is_reported(
     tmp_path: Path, change: str, expected: list[tuple[str, str]] | None
 ) -> None:
     if expected is None:
@@ -94,7 +94,7 @@ def test_what_a_client_of_the_older_version_overwrites(
     ],
     ids=["own services", "cutover", "newer by default", "newer by remove"],
 )
-def test_it_depends_on_the_version_of_the_service(
+def test_the_warning_depends_on_the_version_of_the_service(
     tmp_path: Path, versions: str, change: str, expected: list[str]
 ) -> None:
     assert warned(tmp_path, f"changes: [ {change} ]", versions) == expected
@@ -116,7 +116,7 @@ def test_it_depends_on_the_version_of_the_service(
         ("", f'operations: [ {{ newer: "PATCH {ORDERS}", older: "PUT {ORDERS}" }} ]', []),
     ],
 )
-def test_it_depends_on_the_methods(
+def test_the_warning_depends_on_the_methods(
     tmp_path: Path, endpoint: str, conversion: str, expected: list[str]
 ) -> None:
     keys = f"{conversion}\n        " if conversion else ""
@@ -147,7 +147,7 @@ def described(**methods: list[str]) -> dict[str, object]:
         (described(put=["id"]), None, [warning("PUT", LEFT_OUT)]),
     ],
 )
-def test_documents_show_which_operations_have_the_field(
+def test_documents_limit_the_warnings_to_operations_with_the_field(
     tmp_path: Path,
     older: Mapping[str, object] | None,
     newer: Mapping[str, object] | None,

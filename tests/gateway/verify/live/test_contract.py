@@ -48,7 +48,7 @@ def violations(
         ("/v{version}/loans/{id}", "/lendings/7?full=1"),
     ],
 )
-def test_violations(tmp_path: Path, endpoint: str, target: str) -> None:
+def test_violations_are_found_at_every_endpoint(tmp_path: Path, endpoint: str, target: str) -> None:
     assert violations(tmp_path, endpoint, target) == [("/id", "type")]
 
 
@@ -59,7 +59,7 @@ def test_violations(tmp_path: Path, endpoint: str, target: str) -> None:
         ("/v{version}/loans/overdue", "/lendings/late", 200),
     ],
 )
-def test_what_is_not_declared_is_not_validated(
+def test_undeclared_responses_are_not_validated(
     tmp_path: Path, endpoint: str, target: str, status: int
 ) -> None:
     assert violations(tmp_path, endpoint, target, status=status) is None
@@ -78,7 +78,7 @@ def test_what_is_not_declared_is_not_validated(
         (LOAN, (JSON, (b"Content-Encoding", b"unheard-of")), None),
     ],
 )
-def test_a_body_of_another_kind(
+def test_a_body_of_another_media_type_is_a_violation_if_undeclared(
     tmp_path: Path,
     body: bytes,
     fields: tuple[tuple[bytes, bytes], ...],
@@ -87,16 +87,16 @@ def test_a_body_of_another_kind(
     assert violations(tmp_path, "/v{version}/loans", "/lendings", body, *fields) == found
 
 
-def test_a_success_that_is_not_declared(tmp_path: Path) -> None:
+def test_an_undeclared_status_of_success_is_a_violation(tmp_path: Path) -> None:
     found = violations(tmp_path, "/v{version}/loans", "/lendings", b"", status=204)
     assert found == [("status 204", "status")]
 
 
-def test_a_part_of_a_body_is_not_validated(tmp_path: Path) -> None:
+def test_partial_content_is_not_validated(tmp_path: Path) -> None:
     assert violations(tmp_path, "/v{version}/loans", "/lendings", b'{"i', status=206) is None
 
 
-def test_a_schema_that_is_none_is_reported_once(tmp_path: Path) -> None:
+def test_an_invalid_schema_is_reported_once(tmp_path: Path) -> None:
     older = document(lendings="get")
     content = {"application/json": {"schema": {"minLength": "one"}}}
     older["paths"]["/lendings"]["get"]["responses"]["200"]["content"] = content
@@ -110,7 +110,7 @@ def test_a_schema_that_is_none_is_reported_once(tmp_path: Path) -> None:
     assert contract.violations(sample) is None
 
 
-def test_a_body_as_it_should_be(tmp_path: Path) -> None:
+def test_a_valid_body_has_no_violation(tmp_path: Path) -> None:
     body = json.dumps({"id": "7", "books": [{"title": "B", "weight": 3}]}).encode()
     assert violations(tmp_path, "/v{version}/loans", "/lendings", body) == []
     half = rb'{"id": "\ud800"}'  # half of a pair of surrogates, which no parser need take
@@ -171,7 +171,7 @@ def refusals(
     return [(each.field, each.rule) for each in found]
 
 
-def test_a_request_as_it_should_be(tmp_path: Path) -> None:
+def test_a_valid_request_is_not_refused(tmp_path: Path) -> None:
     assert refusals(tmp_path) == []
     assert refusals(tmp_path, TITLE, (b"x-mode", b"fast"), (b"X-Other", b"1")) == []
     assert refusals(tmp_path, None, query="?whatever", method="DELETE") == []
@@ -192,7 +192,9 @@ def test_a_request_as_it_should_be(tmp_path: Path) -> None:
         (None, [("body", "required")]),
     ],
 )
-def test_bodies(tmp_path: Path, body: bytes | None, found: list[tuple[str, str]]) -> None:
+def test_wrong_request_bodies_are_refused(
+    tmp_path: Path, body: bytes | None, found: list[tuple[str, str]]
+) -> None:
     assert sorted(set(refusals(tmp_path, body))) == found
 
 
@@ -205,11 +207,13 @@ def test_bodies(tmp_path: Path, body: bytes | None, found: list[tuple[str, str]]
         ("?notify=false&page=2&other=x", []),
     ],
 )
-def test_parameters(tmp_path: Path, query: str, found: list[tuple[str, str]]) -> None:
+def test_wrong_query_parameters_are_refused(
+    tmp_path: Path, query: str, found: list[tuple[str, str]]
+) -> None:
     assert refusals(tmp_path, query=query) == found
 
 
-def test_headers_and_codings(tmp_path: Path) -> None:
+def test_wrong_header_fields_and_codings_are_refused(tmp_path: Path) -> None:
     assert refusals(tmp_path, TITLE, (b"X-Mode", b"odd")) == [("header x-mode", "enum")]
     coded = (b"Content-Encoding", b"gzip")
     assert refusals(tmp_path, b"no gzip", coded) == [("body", "json")]
@@ -226,16 +230,18 @@ def test_headers_and_codings(tmp_path: Path) -> None:
         ("DELETE", b"title=B", []),  # its body is not described
     ],
 )
-def test_forms(tmp_path: Path, method: str, body: bytes, found: list[tuple[str, str]]) -> None:
+def test_wrong_forms_are_refused(
+    tmp_path: Path, method: str, body: bytes, found: list[tuple[str, str]]
+) -> None:
     query = "?notify=true" if method == "POST" else ""
     assert sorted(refusals(tmp_path, body, FORM, query=query, method=method)) == found
 
 
-def test_an_operation_that_the_document_has_not(tmp_path: Path) -> None:
+def test_an_undocumented_operation_is_refused(tmp_path: Path) -> None:
     assert refusals(tmp_path, method="PATCH") == [("operation", "operation")]
 
 
-def test_an_endpoint_for_many_paths(tmp_path: Path) -> None:
+def test_the_path_selects_the_operation_of_a_tail_capture(tmp_path: Path) -> None:
     """Its one operation with a method is not that of every path."""
     newer = document(lendings="get")
     newer["paths"]["/lendings"]["post"] = WRITE
@@ -257,7 +263,9 @@ def test_an_endpoint_for_many_paths(tmp_path: Path) -> None:
         ("/elsewhere", []),
     ],
 )
-def test_path_parameters(tmp_path: Path, target: str, found: list[tuple[str, str]]) -> None:
+def test_wrong_path_parameters_are_refused(
+    tmp_path: Path, target: str, found: list[tuple[str, str]]
+) -> None:
     newer = document(lendings_ID="get")
     parameter = {"name": "id", "in": "path", "schema": {"type": "integer", "minimum": 1}}
     newer["paths"]["/lendings/{id}"]["get"] |= {"parameters": [{**parameter, "required": True}]}

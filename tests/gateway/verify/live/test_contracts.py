@@ -28,7 +28,7 @@ async def test_a_document_is_loaded_once(tmp_path: Path) -> None:
     assert await contracts.validate(trial) is None
 
 
-async def test_a_document_that_cannot_be_had(
+async def test_a_document_that_cannot_be_loaded_is_logged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
     contracts, trial = Contracts(tmp_path), request(tmp_path)

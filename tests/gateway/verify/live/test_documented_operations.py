@@ -11,7 +11,7 @@ from tests.gateway.verify.loans import document, written
 KEY = ("loans", "1")
 
 
-async def test_operations(tmp_path: Path) -> None:
+async def test_operations_are_found_by_endpoint(tmp_path: Path) -> None:
     older = document(lendings="get post", lendings_ID="get put delete", elsewhere="get")
     path, rules = written(tmp_path, older, document())
     operations = DocumentedOperations(tmp_path)
@@ -32,7 +32,7 @@ async def test_operations(tmp_path: Path) -> None:
     assert await operations.find(rules, ("books", "1")) is None
 
 
-async def test_nobody_waits_for_a_service_that_hangs(tmp_path: Path) -> None:
+async def test_a_hanging_service_delays_no_later_call(tmp_path: Path) -> None:
     """Its document is waited for once, and there when it has come."""
     asked, go_on = asyncio.Event(), asyncio.Event()
 

@@ -3,7 +3,7 @@
 from gateway.verify.live.sample_budget import SampleBudget
 
 
-def test_it_holds_one_second() -> None:
+def test_the_bucket_holds_the_tokens_of_one_second() -> None:
     budget = SampleBudget(3)
     for left in (True, True, True, False):
         assert budget.has(1, 10.0) is left

@@ -82,7 +82,7 @@ async def counted(samples: Sampling, tally: Tally, many: int) -> None:
     running.cancel()
 
 
-async def test_violations_are_told_per_field(tmp_path: Path) -> None:
+async def test_violations_are_counted_by_field(tmp_path: Path) -> None:
     tally = Tally()
     samples = sampling(tmp_path, tally)
     for body in (b'{"a":1}', b'{"a":""}', rb'{"a":"\ud800"}', b'{"a":[]}'):
@@ -171,7 +171,7 @@ async def test_both_routes_share_a_budget(tmp_path: Path) -> None:
     assert samples.shed == 0
 
 
-async def test_what_no_route_took_is_no_sample(tmp_path: Path) -> None:
+async def test_a_request_without_a_cutover_route_is_not_sampled(tmp_path: Path) -> None:
     samples = sampling(tmp_path, Tally())
     exchange = moving(CutoverRoute.NEW)
     exchange.cutover_route = None
@@ -201,7 +201,7 @@ async def test_bytes_are_bounded(tmp_path: Path) -> None:
     assert samples.shed == 2
 
 
-async def test_a_body_that_is_not_json_ends_nothing(tmp_path: Path) -> None:
+async def test_a_body_that_is_not_json_does_not_stop_sampling(tmp_path: Path) -> None:
     tally = Tally()
     samples = sampling(tmp_path, tally)
     for body in (b"{", b'{"a":1}'):
@@ -210,7 +210,7 @@ async def test_a_body_that_is_not_json_ends_nothing(tmp_path: Path) -> None:
     assert [field for *_, field in tally.violations] == ["body", "/a"]
 
 
-async def test_what_was_aborted_is_not_sampled(tmp_path: Path) -> None:
+async def test_aborted_responses_are_not_sampled(tmp_path: Path) -> None:
     exchange = answered(b"{}")
     exchange.aborted = True
     samples = sampling(tmp_path, Tally())

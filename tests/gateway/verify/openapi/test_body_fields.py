@@ -77,7 +77,9 @@ TREE: Schema = {
         ({"if": {}, "then": {"properties": {"a": {}}}, "else": {"properties": {"b": {}}}}, "b", D),
     ],
 )
-def test_look_up(schema: Schema, path: str, expected: Presence) -> None:
+def test_the_presence_of_a_field_follows_from_the_schema(
+    schema: Schema, path: str, expected: Presence
+) -> None:
     assert BodyFields(schema).look_up(parse_path(path)) is expected
 
 
@@ -106,14 +108,14 @@ def test_a_moved_field_has_all_that_is_in_it() -> None:
     assert fields.look_up(parse_path("children[].anything")) is D
 
 
-def test_what_is_not_known_may_have_any_field() -> None:
+def test_a_place_without_a_schema_may_have_any_field() -> None:
     fields = BodyFields(TREE)
     fields.apply(None, "children[]", upwards=True)
     assert fields.look_up(parse_path("children[].other")) is D
     assert fields.look_up(parse_path("other")) is F
 
 
-def test_of_very_many_names_the_outermost_are_there() -> None:
+def test_the_outermost_of_very_many_names_are_listed() -> None:
     """Forty fields that hold the schema again would be forty times as many at each level."""
     place = "#/components/schemas/Node"
     node = {"properties": {f"k{number}": {"$ref": place} for number in range(40)}}

@@ -90,7 +90,7 @@ async def test_a_process_that_serves_loads_other_documents(text: bytes, tmp_path
 
 
 @pytest.mark.parametrize("text", [JSON, YAML])
-def test_both_notations(text: bytes) -> None:
+def test_json_and_yaml_are_read_alike(text: bytes) -> None:
     description = read(text, "v1")
     assert [operation.path for operation in description.operations] == ["/a"]
 
@@ -147,13 +147,13 @@ def test_a_merged_key_may_be_overruled() -> None:
         (b"openapi: 4.0.0", "v1: OpenAPI 4.0.0; versions 3.0 and 3.1 are read"),
     ],
 )
-def test_what_is_no_document(text: bytes, said: str) -> None:
+def test_a_text_that_is_no_document_is_refused(text: bytes, said: str) -> None:
     with pytest.raises(DocumentError) as caught:
         read(text, "v1")
     assert str(caught.value) == said
 
 
-async def test_each_location_is_asked_once(tmp_path: Path) -> None:
+async def test_each_location_is_fetched_once(tmp_path: Path) -> None:
     asked: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -176,7 +176,7 @@ async def test_each_location_is_asked_once(tmp_path: Path) -> None:
         await fetch(["v2.yaml"], tmp_path)
 
 
-def test_what_is_nested_too_deep() -> None:
+def test_a_document_nested_too_deeply_is_refused() -> None:
     text = b'{"openapi":"3.1.0","paths":' + b'{"a":' * 3000 + b"1" + b"}" * 3001
     with pytest.raises(DocumentError, match="nested too deep"):
         read(text, "deep.json")
@@ -189,11 +189,11 @@ def test_what_is_nested_too_deep() -> None:
         b"openapi: 3.1.0\nx: " + b"[" * 400 + b"]" * 400,
     ],
 )
-def test_what_looks_too_large_or_too_deep(text: bytes) -> None:
+def test_strings_with_brackets_do_not_count_as_nesting(text: bytes) -> None:
     assert not read(text, "v1").operations
 
 
-async def test_what_has_no_end(tmp_path: Path) -> None:
+async def test_endless_documents_are_refused(tmp_path: Path) -> None:
     """Neither a pipe without a writer, nor a service that goes on sending, whatever the coding."""
     os.mkfifo(tmp_path / "pipe")
 

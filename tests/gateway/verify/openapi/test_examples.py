@@ -24,24 +24,24 @@ SCHEMA: Schema = {
 }
 
 
-def test_examples_fit() -> None:
+def test_examples_conform_to_the_schema() -> None:
     examples = Examples(30, 0).of(SCHEMA)
     assert len(examples) == 30
     assert all(Validator(SCHEMA).allows(example) for example in examples)
     assert len({str(example) for example in examples}) > 5
 
 
-def test_the_seed_decides() -> None:
+def test_equal_seeds_give_equal_examples() -> None:
     assert Examples(10, 1).of(SCHEMA) == Examples(10, 1).of(dict(SCHEMA))
     assert Examples(10, 1).of(SCHEMA) != Examples(10, 2).of(SCHEMA)
 
 
-def test_objects_have_no_fields_beside_the_declared_ones() -> None:
+def test_objects_have_only_declared_fields() -> None:
     keys = {key for example in Examples(30, 0).of(SCHEMA) for key in _object(example)}
     assert keys == {"id", "size", "next"}
 
 
-def test_whole_numbers_are_written_as_such() -> None:
+def test_whole_numbers_have_no_fraction() -> None:
     examples = Examples(40, 0).of({"type": "array", "items": {"type": "number"}})
     numbers = [number for example in examples for number in _array(example)]
     assert numbers

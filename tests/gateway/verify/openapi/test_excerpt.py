@@ -9,7 +9,7 @@ from gateway.verify.openapi.excerpt import excerpt, values_at
 LONG = {"id": "x" * 90, "lines": [{"sku": "A", "price": 7}, {"sku": "B", "price": 1.5}], "n": 1}
 
 
-def test_a_short_one_is_whole() -> None:
+def test_a_short_body_is_not_reduced() -> None:
     assert excerpt(b'{"a":1}', "/b", []) == '{"a":1}'
 
 
@@ -28,11 +28,13 @@ def test_a_short_one_is_whole() -> None:
         ("/lines", [], '{"lines":"...","...":"..."}'),
     ],
 )
-def test_what_is_left(field: str, values: list[object], expected: str) -> None:
+def test_a_long_body_is_reduced_to_the_field_and_values(
+    field: str, values: list[object], expected: str
+) -> None:
     assert excerpt(json.dumps(LONG, separators=(",", ":")).encode(), field, values) == expected
 
 
-def test_places_are_left() -> None:
+def test_listed_places_stay_in_an_excerpt() -> None:
     text = json.dumps(LONG, separators=(",", ":")).encode()
     assert excerpt(text, "/other", [], ["/lines/1/sku"]) == (
         '{"lines":["...",{"sku":"B","...":"..."}],"...":"..."}'
@@ -51,5 +53,5 @@ def test_places_are_left() -> None:
         ("/none", []),
     ],
 )
-def test_values(field: str, expected: list[object]) -> None:
+def test_the_values_of_a_field_are_returned(field: str, expected: list[object]) -> None:
     assert values_at(json.dumps(LONG).encode(), field) == expected

@@ -30,7 +30,7 @@ def read(
         ({"nullable": True, "type": "string"}, {"nullable": True, "type": "string"}),
     ],
 )
-def test_what_is_read(schema: object, expected: object) -> None:
+def test_keywords_are_read(schema: object, expected: object) -> None:
     assert read(schema) == expected
 
 
@@ -45,7 +45,9 @@ def test_what_is_read(schema: object, expected: object) -> None:
         ({"$ref": "#/components/schemas/A", "type": "x"}, {"$ref": "#/components/schemas/A"}),
     ],
 )
-def test_of_openapi_3_0(schema: object, expected: dict[str, object]) -> None:
+def test_keywords_of_openapi_3_0_are_translated(
+    schema: object, expected: dict[str, object]
+) -> None:
     got = read(schema, nullable=True, A={"type": "integer"})
     known = {"components": {"schemas": {"A": {"type": "integer"}}}} if "$ref" in expected else {}
     assert got == {**expected, **known}
@@ -58,7 +60,7 @@ def test_a_schema_that_holds_itself() -> None:
 
 
 @pytest.mark.parametrize(("use", "left"), [(Use.REQUEST, "secret"), (Use.RESPONSE, "id")])
-def test_what_goes_one_way_only(use: Use, left: str) -> None:
+def test_read_only_and_write_only_properties_are_left_out(use: Use, left: str) -> None:
     schema = {
         "properties": {"id": {"readOnly": True}, "secret": {"writeOnly": True}},
         "required": ["id", "secret"],

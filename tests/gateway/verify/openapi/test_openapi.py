@@ -29,7 +29,7 @@ def only(operation: object, **more: object) -> Operation:
     return found
 
 
-def test_bodies() -> None:
+def test_the_schemas_of_bodies_are_read() -> None:
     found = only(
         {
             "requestBody": body(TEXT, "application/json; charset=utf-8"),
@@ -44,7 +44,7 @@ def test_bodies() -> None:
     assert found.response(500) is None
 
 
-def test_header_fields_of_answers() -> None:
+def test_the_header_fields_of_responses_are_read() -> None:
     reference = {"$ref": "#/components/responses/created"}
     created: dict[str, object] = {
         "responses": {"created": {"headers": {"Location": {}, "X-Id": {}}}}
@@ -53,11 +53,11 @@ def test_header_fields_of_answers() -> None:
     assert found.answer_fields == {"201": ("Location", "X-Id"), "default": ()}
 
 
-def test_what_is_not_json_has_no_schema() -> None:
+def test_a_body_that_is_not_json_has_no_schema() -> None:
     assert only({"requestBody": body(TEXT, "text/plain")}).request is None
 
 
-def test_references() -> None:
+def test_references_are_resolved() -> None:
     components = {
         "responses": {"R": body({"$ref": "#/components/schemas/S"})},
         "schemas": {"S": TEXT},
@@ -81,7 +81,7 @@ def test_parameters_of_the_operation_win() -> None:
     ]
 
 
-def test_the_path_of_the_first_server_goes_before() -> None:
+def test_the_path_of_the_first_server_is_prepended() -> None:
     assert only({}, servers=[{"url": "https://a.example/base/"}]).path == "/base/a/{id}"
 
 
@@ -96,7 +96,7 @@ def test_the_variables_of_a_server_have_defaults() -> None:
 @pytest.mark.parametrize(
     ("path", "taken"), [("/a/1", True), ("/a/", False), ("/a/1/b", False), ("/b/1", False)]
 )
-def test_paths(path: str, taken: bool) -> None:
+def test_paths_match_after_any_server_path(path: str, taken: bool) -> None:
     assert only({}).takes(path) == taken
 
 
@@ -113,7 +113,7 @@ def test_paths(path: str, taken: bool) -> None:
         ),
     ],
 )
-def test_no_document(data: object, report: str) -> None:
+def test_a_value_that_is_no_document_is_refused(data: object, report: str) -> None:
     with pytest.raises(DocumentError) as caught:
         Description(data, "doc")
     assert str(caught.value) == f"doc: {report}"
@@ -145,14 +145,14 @@ def test_no_document(data: object, report: str) -> None:
         ),
     ],
 )
-def test_a_bad_operation(operation: Any, report: str) -> None:
+def test_an_invalid_operation_is_refused(operation: Any, report: str) -> None:
     with pytest.raises(DocumentError) as caught:
         described(operation)
     assert str(caught.value) == f"doc: POST /a/{{id}}: {report}"
 
 
 @pytest.mark.parametrize("text", [b'{"openapi": "3.1.0"}', b"openapi: 3.1.0", b"openapi: '3.1.0'"])
-def test_json_and_yaml(text: bytes) -> None:
+def test_json_and_yaml_documents_are_read(text: bytes) -> None:
     assert read(text, "doc").operations == ()
 
 
@@ -173,7 +173,7 @@ def test_neither_json_nor_yaml(text: bytes) -> None:
         ({}, {"servers": [{"url": "http://[::x/"}]}, "servers: 'http://[::x/': "),
     ],
 )
-def test_odd_documents_are_refused_with_what_is_odd(
+def test_invalid_documents_are_refused_with_the_mistake(
     operation: object, more: dict[str, object], said: str
 ) -> None:
     with pytest.raises(DocumentError) as caught:
@@ -181,7 +181,7 @@ def test_odd_documents_are_refused_with_what_is_odd(
     assert said in str(caught.value)
 
 
-def test_what_is_odd_and_means_nothing() -> None:
+def test_extensions_and_keywords_without_effect_are_ignored() -> None:
     found = only({"responses": {"200": body(TEXT), "x-own": {"a": 1}}})
     assert found.responses == {"200": TEXT}
     limit = {"type": "integer", "exclusiveMinimum": True}
@@ -207,7 +207,7 @@ def _read_schema(schema: object, **named: object) -> object:
     return operation.response(200)
 
 
-def test_references_in_a_schema_with_an_id_are_of_that() -> None:
+def test_references_in_a_schema_with_an_id_are_resolved_in_it() -> None:
     """JSON Schema Core, section 8.2.1; what leads nowhere there is of the document."""
     tree = {
         "$id": "https://example.com/tree",
@@ -242,7 +242,7 @@ def test_references_in_a_schema_with_an_id_are_of_that() -> None:
     }
 
 
-def test_a_type_that_is_none() -> None:
+def test_an_unknown_type_is_refused() -> None:
     for given in ("text", ["string", "text"]):
         with pytest.raises(DocumentError) as caught:
             _read_schema({"properties": {"a": {"type": given}}})

@@ -26,7 +26,9 @@ from gateway.verify.openapi.examples import decisive, smallest
         (None, lambda d: True, None),
     ],
 )
-def test_smallest(document: object, still: Callable[[object], bool], expected: object) -> None:
+def test_the_smallest_failing_document_is_found(
+    document: object, still: Callable[[object], bool], expected: object
+) -> None:
     found = smallest(document, still)
     assert found == expected
     assert type(found) is type(expected)
@@ -47,7 +49,7 @@ ANY = st.recursive(
 
 @settings(derandomize=True, max_examples=60)
 @given(ANY)
-def test_of_all_documents_of_a_type_the_empty_one(document: object) -> None:
+def test_the_smallest_document_of_a_type_is_empty(document: object) -> None:
     found = smallest(document, lambda other: kind(other) == kind(document))
     assert not found
 
@@ -62,7 +64,7 @@ def test_of_all_documents_of_a_type_the_empty_one(document: object) -> None:
         (7, lambda d: d is None, ("",)),
     ],
 )
-def test_what_a_failure_depends_on(
+def test_the_values_of_a_failure_are_found(
     document: object, mended: Callable[[object], bool], expected: tuple[str, ...]
 ) -> None:
     assert decisive(document, mended) == expected

@@ -40,7 +40,9 @@ OBJECT: Schema = {
         ([], [("", "type", "expected an object, found an array")]),
     ],
 )
-def test_violations(document: object, expected: list[tuple[str, str, str]]) -> None:
+def test_violations_have_a_field_a_keyword_and_a_reason(
+    document: object, expected: list[tuple[str, str, str]]
+) -> None:
     validator = Validator(OBJECT)
     found = validator.violations(document)
     assert [(one.field, one.keyword, one.reason) for one in found] == expected
@@ -77,7 +79,7 @@ def test_fields_of_a_schema() -> None:
     assert "/map" not in found.objects
 
 
-def test_a_schema_that_is_none() -> None:
+def test_an_invalid_schema_is_refused() -> None:
     """One line says where, whatever the library has to say."""
     with pytest.raises(ValueError, match=r"^no valid schema: /properties/a/pattern: .*$") as caught:
         Validator({"properties": {"a": {"pattern": "(["}}})

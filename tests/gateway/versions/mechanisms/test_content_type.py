@@ -52,7 +52,7 @@ def test_only_a_body_has_a_media_type(
     assert CONTENT_TYPE.read(head("/", ("Content-Type", V(1)), *fields), {}) == values
 
 
-def test_what_it_says_of_itself() -> None:
+def test_the_reader_describes_itself() -> None:
     reader = CONTENT_TYPE
     assert reader.place == f"the header Content-Type, as {V('<version>')}"
     assert (reader.mechanism, reader.refusal_status) == ("content_type", 415)
@@ -88,7 +88,7 @@ def test_refusals(called: str, code: FaultCode) -> None:
     assert (outcome.fault.status, outcome.fault.code) == (415, code)
 
 
-def test_it_must_agree_with_accept() -> None:
+def test_content_type_and_accept_must_agree() -> None:
     fields = (BODY, ("Content-Type", V(1)))
     outcome = plan(WORLD, head("/both", *fields, ("Accept", V(2)), method="POST"))
     assert isinstance(outcome, Refusal)

@@ -40,7 +40,7 @@ def asked(authority: str, target: str = "/", method: str = "GET") -> RequestHead
         ("", ()),
     ],
 )
-def test_one_label_is_read(authority: str, values: tuple[str, ...]) -> None:
+def test_the_version_is_read_from_one_host_label(authority: str, values: tuple[str, ...]) -> None:
     assert HOST.read(asked(authority), {}) == values
 
 
@@ -49,7 +49,7 @@ def test_prefix_and_suffix_do_not_overlap() -> None:
     assert HostReader("a1", "1b").read(asked("a1x1b"), {}) == ("x",)
 
 
-def test_what_it_says_of_itself() -> None:
+def test_the_reader_describes_itself() -> None:
     assert HOST.place == "the host name, as v<version>.api.example.com"
     assert (HOST.mechanism, HOST.refusal_status, HOST.vary) == ("host", 404, ())
     assert HOST.address(V2) == VersionAddress(host="v2.api.example.com")
@@ -73,7 +73,7 @@ def test_the_host_names_the_version_of_the_service(authority: str, told: str) ->
 
 @LAW
 @given(st.integers(0, 10**9))
-def test_a_reader_reads_the_host_that_it_leads_to(version: int) -> None:
+def test_a_reader_reads_its_own_host(version: int) -> None:
     address = HOST.address(V1._replace(value=version))
     assert address.host is not None
     assert HOST.read(asked(address.host), {}) == (str(version),)
@@ -98,13 +98,13 @@ def test_the_version_of_the_host_is_planned(method: str) -> None:
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE"])
-def test_any_other_host_has_no_such_resource(host: str, code: FaultCode, method: str) -> None:
+def test_other_hosts_get_a_404(host: str, code: FaultCode, method: str) -> None:
     outcome = plan(WORLD, asked(host, "/person", method))
     assert isinstance(outcome, Refusal)
     assert (outcome.fault.status, outcome.fault.code) == (404, code)
 
 
-def test_it_must_agree_with_the_others() -> None:
+def test_host_and_header_must_agree() -> None:
     request = head("/any", ("X-API-VERSION", "1"))
     outcome = plan(WORLD, request._replace(authority="v2.api.example.com"))
     assert isinstance(outcome, Refusal)
@@ -161,7 +161,7 @@ def test_not_a_host_name(name: str) -> None:
     ]
 
 
-def test_a_version_that_no_label_can_hold() -> None:
+def test_a_version_that_is_no_host_label_is_a_mistake() -> None:
     text = edited(QUERY, "{ in: host, name: 'v{version}.test' }")
     text = edited("    upstream_path", "    version_format: semantic\n    upstream_path", text)
     text = text.replace('"1"', '"1.0.0"').replace('"2"', '"2.0.0"')

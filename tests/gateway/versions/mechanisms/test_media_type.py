@@ -31,7 +31,7 @@ def test_a_pattern_has_one_version_in_its_subtype(
     assert [mistake.location for mistake in mistakes.found] == ([] if around else [("here",)])
 
 
-def test_a_version_that_is_never_found() -> None:
+def test_a_version_in_upper_case_is_a_mistake() -> None:
     mistakes = Mistakes()
     parse_media_type("a/b{version}", ["1.0.0", "1.0.0-RC"], mistakes.below("here"))
     (mistake,) = mistakes.found
@@ -86,7 +86,7 @@ def every(_: str) -> bool:
         (b"Accept", b"a/x.v2+xml, a/x.v2+json", b"a/x.v2+xml, a/x.v1+json"),
     ],
 )
-def test_the_version_of_a_body_is_written_whatever_its_format(
+def test_the_version_of_a_body_is_replaced_in_any_format(
     name: bytes, given: bytes, written: bytes
 ) -> None:
     assert JSON.rewrite_fields([(name, given)], "1", every) == [(name, written)]

@@ -20,7 +20,7 @@ def test_the_path_compiles_to_its_reader() -> None:
     assert found[0].selector.default is None
 
 
-def test_it_has_no_default() -> None:
+def test_the_path_has_no_default() -> None:
     assert report(edited("{ in: path }", '{ in: path, default: "1" }')) == [
         "8:60: apis.person.endpoints[0].version.default: unknown key; known: in"
     ]

@@ -67,7 +67,7 @@ def found(name: str, query: str) -> str | None:
 
 
 @pytest.mark.parametrize("name", LOOKALIKES)
-def test_every_lookalike_is_found_wherever_it_stands(name: str) -> None:
+def test_every_lookalike_is_found_at_any_place(name: str) -> None:
     own = quote(name)
     for other in LOOKALIKES[name]:
         for query in (other, f"{own}=2&{other}=1", f"a=1&{other}=1&b=%20&{own}=2&{own}=2"):
@@ -77,14 +77,14 @@ def test_every_lookalike_is_found_wherever_it_stands(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_parameters_and_the_exact_name_are_none(name: str) -> None:
+def test_other_parameters_are_no_lookalikes(name: str) -> None:
     own = quote(name)
     for other in OTHERS[name]:
         for query in (other, f"{own}=2&{other}", f"{other}&{own}=2", f"%{ord(name[0]):x}{own[1:]}"):
             assert found(name, query) is None, query
 
 
-def test_a_request_without_a_query_has_none() -> None:
+def test_a_request_without_a_query_has_no_lookalike() -> None:
     assert HEADER.lookalike(head("/?X-API-Version=1")) is None
     assert QueryReader("version").lookalike(head("/")) is None
     assert QueryReader("version").lookalike(head("/?")) is None
@@ -92,7 +92,7 @@ def test_a_request_without_a_query_has_none() -> None:
 
 @LAW
 @given(st.lists(st.sampled_from(["v", "V", "+", "%20", "[", "]", "=", "&", ";", "%", "1", "%76"])))
-def test_a_lookalike_is_found_behind_any_query(parts: list[str]) -> None:
+def test_a_lookalike_is_found_after_any_query(parts: list[str]) -> None:
     query = "".join(parts)
     assert found("v", f"{query}&V=1") is not None
 
