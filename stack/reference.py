@@ -42,7 +42,7 @@ SECTIONS = (
 """The parts of gateway.yaml that have a table of their own; other keys stand in the one around."""
 
 PAGES_OF_KEYS = {
-    "services.NAME": "A service gets the [selected version](http.md#the-version-that-a-service-is-told).",
+    "services.NAME": "A service gets the [selected version](http.md#the-version-in-requests-to-services).",
     "apis.NAME.endpoints[]": "[Select a version](selection.md) explains paths and mechanisms.",
     "apis.NAME.conversions[]": "[Convert](convert.md) begins with an example; [Changes](changes.md)"
     " lists the changes.",
