@@ -1,6 +1,6 @@
-"""Looks all pinned packages up among known vulnerabilities: `make audit`.
+"""Checks all pinned packages for known vulnerabilities: `make audit`.
 
-Exit status: 0 if none is known, 1 if there are some, 69 if that cannot be found out now.
+Exit status: 0 without vulnerabilities, 1 with some, 69 if the check cannot run now.
 """
 
 import os
@@ -14,7 +14,7 @@ UNAVAILABLE = os.EX_UNAVAILABLE
 
 
 def main(folder: Path) -> int:
-    """Look all packages up with an environment in a folder; return the exit status."""
+    """Check all packages with a virtual environment in a folder; return the exit status."""
     venv.create(folder, clear=True, with_pip=True)
     pins = ("--require-hashes", "--only-binary", ":all:", "-r", ROOT / "requirements/audit.txt")
     installed = _run(folder / "bin/python", "-m", "pip", "install", "--no-input", *pins)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class Bound(NamedTuple):
-    """A limit on what clients, services or background work can make the gateway hold or spend.
+    """A limit on the resources that clients, services or background work can take.
 
     Attributes:
         what: the resource.

@@ -1,10 +1,10 @@
-"""Compiles the hot modules of a wheel of the gateway to machine code, by mypyc.
+"""Compiles the data path in a wheel of the gateway to machine code, by mypyc.
 
 Usage: compile.py WHEEL FOLDER
 
-Writes the compiled wheel into the folder and prints its path. It is for this version of Python and
-this kind of machine; the modules are listed in pyproject.toml, at `tool.compile`. It needs a C
-compiler, requirements/compile.txt, and what the gateway needs.
+Writes the compiled wheel into the folder and prints its path. The wheel is for this version of
+Python and this platform. pyproject.toml lists the modules at `tool.compile`. It needs a C compiler,
+requirements/compile.txt and the dependencies of the gateway.
 """
 
 import re
@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 
-# Run in an unpacked wheel, so that nothing is ever compiled beside a source that is edited.
+# Run in an unpacked wheel, so that no compiled module is next to a source that is edited.
 _SETUP = """\
 import sys
 
@@ -25,7 +25,7 @@ from mypyc.build import mypycify
 from setuptools import setup
 
 scratch, *arguments = sys.argv[1:]
-# More optimization takes longer to compile, and the result is no faster.
+# Higher optimization takes longer and is not faster.
 modules = mypycify(arguments, group_name="gateway", target_dir=scratch, opt_level="1")
 places = ["--build-lib", ".", "--build-temp", scratch]
 setup(name="gateway", packages=[], ext_modules=modules, script_args=["build_ext", *places])
@@ -33,7 +33,7 @@ setup(name="gateway", packages=[], ext_modules=modules, script_args=["build_ext"
 
 
 def modules() -> list[str]:
-    """Return the names of the modules that are compiled."""
+    """Return the names of the compiled modules."""
     listed: list[str] = tomllib.loads(PROJECT.read_text())["tool"]["compile"]["modules"]
     return listed
 

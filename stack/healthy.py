@@ -1,4 +1,4 @@
-"""Exit with 0 if the program that listens on a port of this machine is ready: a container's check.
+"""The health check of containers: exits with 0 if the program on a local port is ready.
 
 python stack/healthy.py 8001
 """
@@ -8,7 +8,7 @@ import sys
 
 
 def main(port: int) -> int:
-    """Ask /readyz; return the exit status."""
+    """Request /readyz; return the exit status."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
         connection.request("GET", "/readyz")

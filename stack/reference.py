@@ -39,7 +39,7 @@ SECTIONS = (
     "cors",
     "limits",
 )
-"""The parts of gateway.yaml that have a table of their own; other keys stand in the one around."""
+"""The parts of gateway.yaml with separate tables; other keys are in the table of their parent."""
 
 PAGES_OF_KEYS = {
     "services.NAME": "A service gets the [selected version](http.md#the-version-in-requests-to-services).",
@@ -304,7 +304,7 @@ def commands_page() -> str:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Yield the usage of a command or an action, its arguments and what follows them."""
+    """Yield the usage of a command or an action, its arguments and its epilog."""
     shown = argparse.HelpFormatter(parser.prog, width=100)
     actions = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
     if not actions:
@@ -383,7 +383,7 @@ def _table(rows: Iterable[tuple[str, str, str]]) -> str:
 
 
 def _row(key: Key, prefix: str) -> tuple[str, str, str]:
-    """Return the cells of a key; the column of the default stands for the sentence about it."""
+    """Return the cells of a key; the default column replaces the sentence about the default."""
     default = f"`{key.default}`" if key.default.strip() else "required" if key.required else ""
     text = re.sub(r" The default is .+\.$", "", key.description) if default else key.description
     return key.path.removeprefix(prefix), _escaped(text), default

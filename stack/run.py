@@ -1,13 +1,12 @@
-"""Run the programs of the Procfile as one: started together, ended together.
+"""Run the programs of the Procfile together: start all, and end all.
 
     python stack/run.py
 
-Exit status: 0 after a stop that was asked for (Ctrl-C, SIGTERM, SIGHUP); 1 when a program ended by
-itself, whatever its own status was, was not ready in time, or had to be killed; 2 when a setting is
-wrong. A second Ctrl-C kills what the first one still waits for.
+Exit status: 0 after a requested stop (Ctrl-C, SIGTERM, SIGHUP); 1 if a program ended, was not ready
+in time, or was killed; 2 if a setting is wrong. A second Ctrl-C kills the remaining programs.
 
-The Procfile runners of PyPI exit with 0 when the program that died did, kill what still drains
-after a fixed time, and cannot tell when all is ready. What is needed instead fits on this page.
+The Procfile runners on PyPI return the exit status of the ended program, kill programs that are
+still draining, and do not detect when all programs are ready.
 """
 
 import asyncio
@@ -27,26 +26,26 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 READY_WITHIN = 30.0
-"""Seconds from the start until every program must be ready."""
+"""The maximum seconds until every program is ready."""
 END_WITHIN = 30.0
-"""Seconds from SIGTERM until a program is killed: beyond the grace it gives its own requests."""
+"""The seconds from SIGTERM until a program is killed, more than the grace period."""
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class RefusedError(Exception):
-    """The stack cannot start as it is set; the text says what is wrong, a line each."""
+    """The stack cannot start; the text has one line for each wrong setting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A listening socket of a program, moved by the variables {prefix}_HOST and {prefix}_PORT."""
+    """A listening socket of a program; {prefix}_HOST and {prefix}_PORT set its address."""
 
     program: str
     prefix: str
     default_port: int
     target: str = ""
-    """The variable in which gateway.yaml expects this address, if it does."""
+    """The variable in gateway.yaml for this address, if any."""
 
 
 LISTENERS = (
@@ -78,7 +77,7 @@ Ctrl-C ends all four.
 
 
 def read_procfile(text: str) -> dict[str, list[str]]:
-    """Return program name -> argument vector, in the order of the lines `name: command`."""
+    """Return the arguments of each program by name, in the order of the file."""
     lines = (line.split(":", 1) for line in text.splitlines() if line)
     return {name: shlex.split(command) for name, command in lines}
 
@@ -86,20 +85,19 @@ def read_procfile(text: str) -> dict[str, list[str]]:
 def settle(
     environment: Mapping[str, str], kept: contextlib.ExitStack
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Choose every port before anything starts.
+    """Choose all ports before a program starts.
 
-    Returns the programs' environment and the address (`host:port`, as a client on this machine
-    writes it) of each listener by its prefix. A port 0 becomes a free one, which stays bound until
-    `kept` is closed: our programs can listen on it all the same, but no connection that goes out
-    gets it before they do, not even one of ours to that very port.
+    Return the environment of the programs, and the address (`host:port`) of each listener by its
+    prefix. A port 0 becomes a free port, which stays bound until `kept` is closed. The programs can
+    still listen on it, but no outgoing connection can take it before.
 
     Raises:
-        RefusedError: a port is no port number, or cannot be listened on.
+        RefusedError: a port is no port number, or is not available.
     """
     settled = dict(environment)
     addresses = {}
     wrong = []
-    with contextlib.ExitStack() as held:  # until all are known, or two of ours could share one
+    with contextlib.ExitStack() as held:  # until all ports are known, so that no two are equal
         for listener in LISTENERS:
             variable = f"{listener.prefix}_PORT"
             host = environment.get(f"{listener.prefix}_HOST") or "127.0.0.1"
@@ -124,7 +122,7 @@ def settle(
                 settled.setdefault(listener.target, addresses[listener.prefix])
     if wrong:
         raise RefusedError("\n".join(wrong))
-    # `python` in the Procfile is the one that runs this.
+    # `python` in the Procfile is this interpreter.
     settled["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', '')}"
     return settled, addresses
 
@@ -145,7 +143,7 @@ def _address(host: str, port: str) -> str:
 
 
 async def run(environment: Mapping[str, str]) -> int:
-    """Start all programs, serve until one ends or a stop is asked for, end all; the exit status."""
+    """Start all programs, wait for an end or a requested stop, end all; return the exit status."""
     stop, hurry = asyncio.Event(), asyncio.Event()
     processes: dict[str, Process] = {}
     with contextlib.ExitStack() as kept:
@@ -171,13 +169,13 @@ async def _start(command: list[str], environment: Mapping[str, str]) -> Process:
         cwd=ROOT,
         env=environment,
         stdin=asyncio.subprocess.DEVNULL,
-        start_new_session=True,  # a terminal's Ctrl-C is ours alone: we end them in order
+        start_new_session=True,  # Ctrl-C signals only this runner
         preexec_fn=_end_with_the_runner,
     )
 
 
 def _end_with_the_runner() -> None:
-    """Have Linux send the calling child SIGTERM when the runner is gone, by SIGKILL too."""
+    """Make Linux send SIGTERM to this child process when the runner ends, even by SIGKILL."""
     if sys.platform == "linux":
         LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
@@ -185,10 +183,10 @@ def _end_with_the_runner() -> None:
 async def _serve(
     processes: Mapping[str, Process], addresses: Mapping[str, str], stop: asyncio.Event
 ) -> str | None:
-    """Return when the stack must end: with what went wrong, or None if it was asked to."""
+    """Wait until the stack must end; return the fault, or None after a requested stop."""
     ends = {name: asyncio.create_task(process.wait()) for name, process in processes.items()}
     asked = asyncio.create_task(stop.wait())
-    # A program with two listeners answers for its health on the later one.
+    # A program with two listeners has its health check on the later one.
     waiting = {listener.program: addresses[listener.prefix] for listener in LISTENERS}
     ready = asyncio.create_task(_until_ready(waiting))
 
@@ -207,7 +205,7 @@ async def _serve(
 
 
 async def _until_ready(waiting: dict[str, str]) -> None:
-    """Take each program out of `waiting` once GET /readyz at its address answers 200."""
+    """Remove each program from `waiting` when its /readyz returns 200."""
     while waiting:
         for name, address in list(waiting.items()):
             if await _is_ready(address):
@@ -228,9 +226,9 @@ async def _is_ready(address: str) -> bool:
 
 
 async def _end(processes: Mapping[str, Process], hurry: asyncio.Event) -> bool:
-    """End the programs, the last one first; return whether one had to be killed.
+    """End the programs, the last one first; return whether one was killed.
 
-    In this order the gateway finishes what is in flight while all that it calls still serves.
+    In this order, the gateway finishes its requests while the services still run.
     """
     killed = False
     hurried = asyncio.create_task(hurry.wait())

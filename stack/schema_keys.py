@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-# Each of these has tables of its own: changes, which groups list as well, and mechanisms.
+# Keys with separate tables: changes, including those in groups, and mechanisms.
 OWN_TABLES = (
     *(f"apis.NAME.conversions[].{name}" for name in ("changes", "query", "headers")),
     "apis.NAME.groups",
@@ -13,7 +13,7 @@ LABELS = {"services": "NAME", "apis": "NAME", "versions": "VERSION"}
 
 
 class Key(NamedTuple):
-    """One key of gateway.yaml."""
+    """A key of gateway.yaml."""
 
     path: str
     schema: dict[str, Any]
@@ -21,12 +21,11 @@ class Key(NamedTuple):
 
     @property
     def description(self) -> str:
-        """Return the description that editors show."""
         return str(self.schema.get("description", ""))
 
     @property
     def default(self) -> str:
-        """Return the default as YAML has it; empty if it is null, empty or a mapping."""
+        """The default in YAML; empty if it is null, empty or a mapping."""
         default = self.schema.get("default")
         if isinstance(default, list):
             return ", ".join(default)
@@ -48,7 +47,7 @@ class SchemaKeys:
         }
 
     def keys(self, model: dict[str, Any] | None = None, prefix: str = "") -> Iterator[Key]:
-        """Yield the keys of a model and of the models in it, with their full paths."""
+        """Yield the keys of a model and of nested models, with their full paths."""
         model = model or self.schema
         for name, schema in model["properties"].items():
             path = f"{prefix}{name}"
@@ -58,7 +57,7 @@ class SchemaKeys:
                     yield from self.keys(inner, f"{path}{label}.")
 
     def _models(self, schema: dict[str, Any], label: str) -> Iterator[tuple[dict[str, Any], str]]:
-        """Yield the models that a value may have, and how their place is written."""
+        """Yield the possible models of a value, with the notation of their place."""
         if "$ref" in schema:
             model = self.models.get(schema["$ref"].rpartition("/")[2])
             if model is not None:
