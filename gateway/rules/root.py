@@ -177,8 +177,8 @@ def _naming_by_address(
     sticky = [key for key, cutover in cutovers.items() if cutover.sticky is StickyBy.CLIENT]
     for api, label in sticky:
         mistakes.warn(
-            "warning: moves whole clients, and nothing names them, so that their addresses do;"
-            " name what does with clients: { by: [ ... ] } at the top",
+            "warning: moves whole clients, but clients have no names, so their"
+            " addresses are used; add clients: { by: [ ... ] } at the top",
             *("apis", api, "versions", label, "cutover"),
         )
     return ClientNaming((address_source(trusted),)) if sticky else None

@@ -254,8 +254,8 @@ class FleetState(State):
             if cached is None:
                 await state._release()
                 raise StateError(
-                    f"{error}; no overrides were kept from before, so that a start without it could"
-                    " undo what was set"
+                    f"{error}; the local cache has no overrides, so a start without the"
+                    " database could undo changes"
                 ) from None
             state._health.missed(error)
             state._read(cached)

@@ -80,7 +80,7 @@ def translated(name: str, url: str, error: Exception) -> StateError:
         )
     if state == _REFUSED and not _has_password(url):
         return StateError(
-            f"{name}: a password is asked for, and 'state' has none; write it:"
+            f"{name}: the server requires a password, and 'state' has none; add it:"
             " postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
         )
     reason = REASONS.get(state)
@@ -95,8 +95,8 @@ def translated(name: str, url: str, error: Exception) -> StateError:
     # The driver raises ValueError for a wrong parameter; its text may quote the URL.
     if "root certificate file" in said:
         return StateError(
-            f"{name}: the authority of the server's certificate is not known; name it with"
-            " sslrootcert=FILE in the URL, beside sslmode"
+            f"{name}: the authority of the server's certificate is unknown; add"
+            " sslrootcert=FILE to the URL, next to sslmode"
         )
     if "sslmode" in said:
         return StateError(f"{name}: no such sslmode; write one of {', '.join(_MODES)}")
@@ -126,7 +126,7 @@ def _tls_advice(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError) and "certificate is not valid for" in str(
         error
     ):
-        return "have the URL name the server as its certificate does"
+        return "use the host name of the certificate in the URL"
     return "name the authority of its certificate with sslrootcert=FILE in the URL"
 
 

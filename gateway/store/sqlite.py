@@ -306,15 +306,14 @@ class SqliteFile:
                 f"a value has a wrong type {original}; put a backup in its place, or {_ANOTHER}"
             )
         elif "locked" in str(original):
-            reason = "another program has the state locked; end it, or name another file in 'state'"
+            reason = "another program has locked the state; end it, or name another file in 'state'"
         elif not isinstance(original, sqlite3.OperationalError):
             return self._foreign()
         elif self._read_only:
             # To read a file, SQLite creates -shm, and uses -wal if it exists.
             reason = (
-                f"the state cannot be read: {original}; copy it with the -wal and -shm that are"
-                " beside it, or alone where there are none, to an empty folder that can be written,"
-                " on a disk that is not full"
+                f"the state cannot be read: {original}; copy it with its -wal and -shm"
+                " files, if any, to an empty writable folder on a disk that is not full"
             )
         else:
             reason = (
@@ -358,7 +357,7 @@ def _lock(path: Path) -> int:
         if error.errno not in (errno.EAGAIN, errno.EACCES):
             raise StateError(f"{path}: the state cannot be locked: {error.strerror}") from None
         raise StateError(
-            f"{path}: the state of another gateway that runs; name another file in 'state'"
+            f"{path}: another running gateway uses the state; name another file in 'state'"
         ) from None
     with suppress(PermissionError):  # the file belongs to another user
         os.fchmod(lock, _MODE)  # it contains client names

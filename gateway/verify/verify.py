@@ -108,8 +108,8 @@ def verify(
         found = list(claims(pair.api, client, service))
         if all(isinstance(one, Unproved) and one.reason == NO_ENDPOINT for one in found):
             raise VerifyError(
-                f"{pair.api.name}: {client[1].source} has none of the operations that its"
-                " endpoints lead to; are upstream_path and servers right?"
+                f"{pair.api.name}: {client[1].source} has none of the operations at its"
+                " endpoints; are upstream_path and servers right?"
             )
         count, number = sum(isinstance(one, Claim) for one in found), 0
         for claim in found:

@@ -605,7 +605,7 @@ async def test_releases_one_apart_share_the_database(
         ),
         pytest.param(
             lambda url: f"{url}?sslmode=verify-full",
-            "the authority of the server's certificate is not known; name it with sslrootcert=FILE",
+            "the authority of the server's certificate is unknown; add sslrootcert=FILE",
             id="no authority",
         ),
         pytest.param(
@@ -661,7 +661,7 @@ async def test_a_start_without_the_database_goes_by_what_was_heard_last(
         await state.set_percent(KEY, 0.0, ANN)
     with monkeypatch.context() as patch:
         patch.setattr(postgres.PostgresDatabase, "transaction", unreachable)
-        with pytest.raises(StateError, match="no overrides were kept from before"):
+        with pytest.raises(StateError, match="the local cache has no overrides"):
             await FleetState.open(*membership(database, "new", tmp_path))
         state = await FleetState.open(*membership(database, "a", tmp_path))
         assert state.in_force == Overrides(frozenset(), {KEY: 0.0})

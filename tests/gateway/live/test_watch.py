@@ -380,7 +380,7 @@ async def test_two_gateways_do_not_share_a_state(
         timeout=60,
     )
     assert (done.returncode, done.stdout) == (1, "")
-    said = "state.db: the state of another gateway that runs; name another file in 'state'\n"
+    said = "state.db: another running gateway uses the state; name another file in 'state'\n"
     assert done.stderr == said
 
 

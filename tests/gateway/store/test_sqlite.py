@@ -126,7 +126,7 @@ async def test_a_file_that_another_gateway_writes_can_only_be_read(tmp_path: Pat
     async with opened(path) as store:
         await store.write(StateRows(documents={"since": 1}))
         assert refused(path) == (
-            "the state of another gateway that runs; name another file in 'state'"
+            "another running gateway uses the state; name another file in 'state'"
         )
         assert (await stored(path, read_only=True)).documents == {"since": 1}
 
@@ -288,7 +288,7 @@ async def test_a_removed_write_ahead_log_is_noticed(tmp_path: Path, gone: tuple[
         await store.write(StateRows(documents={"a": 1}))
         for end in gone:
             path.with_name(f"{path.name}{end}").unlink()
-        with pytest.raises(StateLostError, match="files beside it"):
+        with pytest.raises(StateLostError, match="-wal and -shm files"):
             await store.write(StateRows(documents={"b": 2}))
         await store.write(StateRows(documents={"b": 2}))
         await store.write(StateRows(documents={"c": 3}))
@@ -377,7 +377,7 @@ async def test_a_locked_file_is_refused_in_one_line(
         for lock in ("BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"):
             other.execute(lock)
             assert refused(path) == (
-                "another program has the state locked; end it, or name another file in 'state'"
+                "another program has locked the state; end it, or name another file in 'state'"
             )
             other.rollback()
     # An open reader keeps the log beside the file.
@@ -385,7 +385,7 @@ async def test_a_locked_file_is_refused_in_one_line(
         other.execute("PRAGMA journal_mode = DELETE")
         other.execute("BEGIN")
         other.execute("SELECT * FROM documents").fetchall()
-        assert refused(path).startswith("another program has the state locked")
+        assert refused(path).startswith("another program has locked the state")
 
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
@@ -419,9 +419,8 @@ def test_a_copy_with_an_unusable_log_is_refused(tmp_path: Path) -> None:
     asyncio.run(put(path, StateRows(documents={"a": 1})))
     Path(f"{path}-wal").mkdir()
     assert refused(path, read_only=True) == (
-        "the state cannot be read: unable to open database file; copy it with the -wal and -shm"
-        " that are beside it, or alone where there are none, to an empty folder that can be"
-        " written, on a disk that is not full"
+        "the state cannot be read: unable to open database file; copy it with its -wal and -shm"
+        " files, if any, to an empty writable folder on a disk that is not full"
     )
 
 
