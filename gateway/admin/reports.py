@@ -32,7 +32,7 @@ MOST_LINES = 200
 """The lines of a piece of JSON; it takes about a millisecond."""
 
 
-class UsageLine(msgspec.Struct, frozen=True):
+class _UsageLine(msgspec.Struct, frozen=True):
     """The usage of one endpoint and version by one client; see `ClientUsage`.
 
     `client` is None for the sum of all clients that have no row, and `served` is None where all
@@ -61,7 +61,7 @@ class UsageReport(msgspec.Struct, frozen=True):
     """
 
     since: str
-    usage: list[UsageLine]
+    usage: list[_UsageLine]
     replica: str | None = None
     missing: list[str] = []
 
@@ -111,14 +111,14 @@ def used_versions(view: StateView, api: str | None, version: str | None) -> Sequ
     return sorted(asked)
 
 
-def _lines(view: StateView, key: VersionKey) -> Iterator[UsageLine]:
+def _lines(view: StateView, key: VersionKey) -> Iterator[_UsageLine]:
     """Yield the lines of a version; what is counted meanwhile may be in later ones."""
     known = view.totals.clients.get(key)
     rows = [] if known is None else list(known.rows.items())
     rows.sort(key=lambda each: (-each[1].count, each[0][0], each[0][1] or ""))
     for (endpoint, client), row in rows:
         last = _moment(row.last)
-        yield UsageLine(
+        yield _UsageLine(
             client,
             *key,
             endpoint,
@@ -284,7 +284,7 @@ def history_table(report: HistoryReport) -> str:
     return "\n".join((*columns([head, *rows], range(1, len(head))), *alone))
 
 
-class FailingReport(msgspec.Struct, frozen=True):
+class _FailingReport(msgspec.Struct, frozen=True):
     """A service with targets that fail in a replica."""
 
     service: str
@@ -294,7 +294,7 @@ class FailingReport(msgspec.Struct, frozen=True):
     errors: dict[str, str]
 
 
-class ReplicaReport(msgspec.Struct, frozen=True):
+class _ReplicaReport(msgspec.Struct, frozen=True):
     """A replica, as `ReplicaView` has it; `lag` is in seconds."""
 
     replica: str
@@ -308,13 +308,13 @@ class ReplicaReport(msgspec.Struct, frozen=True):
     lag: float
     behind: int
     refused: str = ""
-    failing: tuple[FailingReport, ...] = ()
+    failing: tuple[_FailingReport, ...] = ()
 
 
 class FleetReport(msgspec.Struct, frozen=True):
     """The replicas, and what is wrong with them, a sentence each."""
 
-    replicas: list[ReplicaReport]
+    replicas: list[_ReplicaReport]
     warnings: list[str]
 
 
@@ -335,7 +335,7 @@ class AuditReport(msgspec.Struct, frozen=True):
 def fleet_report(view: FleetView) -> FleetReport:
     return FleetReport(
         [
-            ReplicaReport(
+            _ReplicaReport(
                 replica=each.replica,
                 presence=each.presence,
                 judges=each.leads,
@@ -355,10 +355,10 @@ def fleet_report(view: FleetView) -> FleetReport:
     )
 
 
-def _failing(found: FailingService) -> FailingReport:
+def _failing(found: FailingService) -> _FailingReport:
     errors = {each.target: each.error for each in found.listed}
     since = format_time(found.since)
-    return FailingReport(found.service, found.targets, found.failing, since, errors)
+    return _FailingReport(found.service, found.targets, found.failing, since, errors)
 
 
 def audit_report(entries: list[AuditEntry]) -> list[AuditReport]:

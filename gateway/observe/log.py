@@ -214,7 +214,7 @@ def health(service: Service, target: Target, failure: str | None) -> None:
         event("target_down", **about, reason=failure)
 
 
-class JsonLines(logging.Handler):
+class _JsonLines(logging.Handler):
     """A logging handler that writes the records of Python loggers as JSON lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -225,7 +225,7 @@ class JsonLines(logging.Handler):
 
 
 def configure() -> None:
-    logging.basicConfig(level=logging.INFO, handlers=[JsonLines()], force=True)
+    logging.basicConfig(level=logging.INFO, handlers=[_JsonLines()], force=True)
     logging.getLogger("alembic").setLevel(logging.WARNING)  # or it names each of its plugins
 
 

@@ -92,7 +92,7 @@ class SupervisorWatchdog:
 _ALIVE_SECONDS = 1.0
 
 
-class SupervisorLostError(Exception):
+class _SupervisorLostError(Exception):
     """The supervisor ended before this worker had its rules."""
 
 
@@ -118,7 +118,7 @@ class Worker:
             case [LoadRules(content=rules), ApplyOverrides() as overrides, SetClock() as clock]:
                 return rules, overrides.overrides, clock.seconds
             case _:
-                raise SupervisorLostError
+                raise _SupervisorLostError
 
     def report_ready(self) -> None:
         self._channel.send(Ready())
@@ -186,7 +186,7 @@ async def work(settings: Settings) -> None:
     worker = Worker(os.environ)
     try:
         rules, in_force, ahead = await worker.join()
-    except SupervisorLostError:
+    except _SupervisorLostError:
         return
     tasks = Tasks(worker.deliver)
     log.count_dropped(worker.deliver)

@@ -61,7 +61,7 @@ _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 @dataclass(frozen=True, slots=True)
-class Asset:
+class _Asset:
     """A file that the page loads: its content, its media type, and a hash of the content."""
 
     content: bytes
@@ -70,11 +70,11 @@ class Asset:
 
 
 @cache
-def assets() -> Mapping[str, Asset]:
+def assets() -> Mapping[str, _Asset]:
     found = {}
     for path in sorted((_HERE / "static").iterdir()):
         content = path.read_bytes()
-        found[path.name] = Asset(content, _TYPES[path.suffix], sha256(content).hexdigest()[:12])
+        found[path.name] = _Asset(content, _TYPES[path.suffix], sha256(content).hexdigest()[:12])
     return found
 
 

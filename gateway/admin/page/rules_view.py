@@ -21,7 +21,7 @@ _MOST_LINES = 2000
 _MOST_ISSUES = 100
 
 
-class Mistaken(NamedTuple):
+class _Mistaken(NamedTuple):
     """An issue, and the line of the file where it is; empty if that cannot be shown."""
 
     issue: Issue
@@ -89,10 +89,10 @@ def _changes(before: bytes, after: bytes) -> tuple[tuple[str, str], ...] | None:
     return tuple(found)
 
 
-def _with_lines(content: bytes, issues: list[Issue]) -> list[Mistaken]:
+def _with_lines(content: bytes, issues: list[Issue]) -> list[_Mistaken]:
     lines = _shown(content) or ()
     return [
-        Mistaken(issue, lines[issue.line - 1] if 0 < issue.line <= len(lines) else "")
+        _Mistaken(issue, lines[issue.line - 1] if 0 < issue.line <= len(lines) else "")
         for issue in issues[:_MOST_ISSUES]
     ]
 
@@ -103,8 +103,8 @@ class CheckedDraft:
 
     text: str = ""
     summary: str = ""
-    mistakes: list[Mistaken] = field(default_factory=list)
-    warnings: list[Mistaken] = field(default_factory=list)
+    mistakes: list[_Mistaken] = field(default_factory=list)
+    warnings: list[_Mistaken] = field(default_factory=list)
 
 
 # One draft is checked at a time, since a check keeps a processor busy.

@@ -119,13 +119,13 @@ async def _documented(operator: Operator, key: VersionKey) -> Collection[Operati
     return finding.result() if done else None
 
 
-class Caller(NamedTuple):
+class _Caller(NamedTuple):
     client: str | None
     endpoint: str
     usage: ClientUsage
 
 
-_COLUMNS: Mapping[str, Callable[[Caller], object]] = {
+_COLUMNS: Mapping[str, Callable[[_Caller], object]] = {
     "client": lambda each: (each.client is None, (each.client or "").casefold()),
     "endpoint": lambda each: each.endpoint,
     "count": lambda each: each.usage.count,
@@ -139,13 +139,13 @@ _COLUMNS: Mapping[str, Callable[[Caller], object]] = {
 
 def callers(
     totals: Totals, key: VersionKey, query: Mapping[str, str], *, size: int = _ROWS
-) -> Listing[Caller]:
+) -> Listing[_Caller]:
     """Return one page of the clients of a version, by `find`, `sort` and `page` of the address."""
     text = query.get("find", "").casefold()
     rows = totals.clients.get(key, TopClients()).rows
-    found = [Caller(client, endpoint, usage) for (endpoint, client), usage in rows.items()]
+    found = [_Caller(client, endpoint, usage) for (endpoint, client), usage in rows.items()]
 
-    def fits(each: Caller) -> bool:
+    def fits(each: _Caller) -> bool:
         return text in client_text(each.client).casefold() or text in each.endpoint.casefold()
 
     return listing(found, query, _COLUMNS, default="-count", fits=fits if text else None, size=size)
@@ -166,7 +166,7 @@ def _lines(rows: Iterable[Iterable[str]]) -> bytes:
     return out.getvalue().encode("utf-8", "replace")
 
 
-def _cells(each: Caller, key: VersionKey) -> Iterator[str]:
+def _cells(each: _Caller, key: VersionKey) -> Iterator[str]:
     usage = each.usage
     for text in (client_text(each.client), *key, each.endpoint):
         yield f"'{text}" if text.startswith(_FORMULA) else text

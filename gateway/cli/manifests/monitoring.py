@@ -215,7 +215,7 @@ _VERSION = "{{api}} {{version}}"
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class _Panel:
     title: str
     queries: tuple[tuple[str, str], ...]
     unit: str = "short"
@@ -239,15 +239,15 @@ def dashboard(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def panels(snapshot: Snapshot) -> Iterator[Panel]:
-    yield Panel("Requests by version", ((requests(_CHOSEN, _WINDOW), _NAMED),), "reqps")
-    yield Panel("Failed by version", ((failed_share(_CHOSEN, _WINDOW), _NAMED),), "percentunit")
+def panels(snapshot: Snapshot) -> Iterator[_Panel]:
+    yield _Panel("Requests by version", ((requests(_CHOSEN, _WINDOW), _NAMED),), "reqps")
+    yield _Panel("Failed by version", ((failed_share(_CHOSEN, _WINDOW), _NAMED),), "percentunit")
     p95 = quantile(0.95, SERVED, _CHOSEN, _WINDOW, BY_VERSION)
-    yield Panel("95% are answered within", ((p95, _NAMED),), "s")
+    yield _Panel("95% are answered within", ((p95, _NAMED),), "s")
     by_status = requests(_CHOSEN, _WINDOW, "http_response_status_code")
-    yield Panel("Requests by status", ((by_status, "{{http_response_status_code}}"),), "reqps")
+    yield _Panel("Requests by status", ((by_status, "{{http_response_status_code}}"),), "reqps")
     by_target = "server_address, server_port"
-    yield Panel(
+    yield _Panel(
         "95% of answers of services begin within",
         (
             (
@@ -257,7 +257,7 @@ def panels(snapshot: Snapshot) -> Iterator[Panel]:
         ),
         "s",
     )
-    yield Panel(
+    yield _Panel(
         "Refused by the gateway, by code",
         (
             (
@@ -267,55 +267,55 @@ def panels(snapshot: Snapshot) -> Iterator[Panel]:
         ),
         "reqps",
     )
-    yield Panel("Clients by version", ((f"gateway_usage_clients{{{_CHOSEN_API}}}", _VERSION),))
+    yield _Panel("Clients by version", ((f"gateway_usage_clients{{{_CHOSEN_API}}}", _VERSION),))
     last = f"gateway_usage_last_seen_timestamp_seconds{{{_CHOSEN_API}}} * 1000"
-    yield Panel("Last request by version", ((last, _VERSION),), "dateTimeFromNow", "stat")
+    yield _Panel("Last request by version", ((last, _VERSION),), "dateTimeFromNow", "stat")
     yield from _of_some_rules(snapshot)
-    yield Panel("Workers", (("gateway_workers", "{{instance}}"),), kind="stat")
-    yield Panel(
+    yield _Panel("Workers", (("gateway_workers", "{{instance}}"),), kind="stat")
+    yield _Panel(
         "State out of reach",
         (("gateway_state_stale_since_timestamp_seconds > bool 0", "{{instance}}"),),
         "bool",
         "stat",
     )
-    yield Panel(
+    yield _Panel(
         "Reloads", (("sum by (result) (gateway_reloads_total)", "{{result}}"),), kind="stat"
     )
 
 
-def _of_some_rules(snapshot: Snapshot) -> Iterator[Panel]:
+def _of_some_rules(snapshot: Snapshot) -> Iterator[_Panel]:
     routes = [route for endpoint in snapshot.router for route in endpoint.routes.values()]
     if any(route.request or route.response for route in routes):
         converted = f"rate(gateway_conversions_total{{{_CHOSEN_API}}}[{_WINDOW}])"
-        yield Panel(
+        yield _Panel(
             "Converted by version", ((f"sum by (api, version) ({converted})", _VERSION),), "reqps"
         )
     if any(route.brownout for route in routes):
         paused = f"gateway_brownout_paused{{{_CHOSEN_API}}}"
         refused = f"{_CHOSEN_API}, code={text('version_brownout')}"
         rate = f"sum by (api, version) (rate(gateway_refusals_total{{{refused}}}[{_WINDOW}]))"
-        yield Panel("Refused in brownouts", ((rate, _VERSION),), "reqps")
-        yield Panel("Paused brownouts", ((paused, _VERSION),), "bool", "stat")
+        yield _Panel("Refused in brownouts", ((rate, _VERSION),), "reqps")
+        yield _Panel("Paused brownouts", ((paused, _VERSION),), "bool", "stat")
     if snapshot.cutovers:
         percent = f"gateway_cutover_percent{{{_CHOSEN_API}}}"
-        yield Panel("Cutovers", ((percent, _VERSION),), "percent")
+        yield _Panel("Cutovers", ((percent, _VERSION),), "percent")
         gates = "{{api}} {{version}} {{gate}} {{measure}}"
         value, limit = (f"gateway_gate_{name}{{{_CHOSEN_API}}}" for name in ("value", "limit"))
-        yield Panel("Gates", ((value, f"{gates} {{{{route}}}}"), (limit, f"{gates} limit")))
+        yield _Panel("Gates", ((value, f"{gates} {{{{route}}}}"), (limit, f"{gates} limit")))
     if any(route.shadow for route in routes):
         compared, differing = (
             f"sum by (api, version) (rate(gateway_{name}_total{{{_CHOSEN_API}}}[{_WINDOW}]))"
             for name in ("compared", "differing")
         )
         share = f"({differing} or 0 * {compared}) / {compared}"
-        yield Panel("Answers that differ from their shadow", ((share, _VERSION),), "percentunit")
+        yield _Panel("Answers that differ from their shadow", ((share, _VERSION),), "percentunit")
     if any(route.check and route.check.percent for route in routes):
         rate = f"sum by (api, version) (rate(gateway_checked_total{{{_CHOSEN_API}}}[{_WINDOW}]))"
         found = rate.replace("checked", "violations")
-        yield Panel("Checked answers", ((rate, f"{_VERSION} checked"), (found, _VERSION)), "reqps")
+        yield _Panel("Checked answers", ((rate, f"{_VERSION} checked"), (found, _VERSION)), "reqps")
 
 
-def _placed(number: int, panel: Panel) -> dict[str, Any]:
+def _placed(number: int, panel: _Panel) -> dict[str, Any]:
     columns = _COLUMNS // _WIDTH
     row, column = divmod(number, columns)
     place = {"x": column * _WIDTH, "y": row * _HEIGHT, "w": _WIDTH, "h": _HEIGHT}

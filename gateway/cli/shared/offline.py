@@ -58,7 +58,7 @@ def read_body(path: Path, limits: Limits) -> bytes:
     return content
 
 
-class StoredState(NamedTuple):
+class _StoredState(NamedTuple):
     """The contents of a store.
 
     Attributes:
@@ -85,13 +85,13 @@ def location(text: str) -> str:
     return found
 
 
-def read_stored(place: str, query: HistoryQuery | None = None) -> StoredState:
+def read_stored(place: str, query: HistoryQuery | None = None) -> _StoredState:
     """Read a store, whether a gateway runs or not.
 
     Raises:
         StateError: it cannot be read.
     """
-    reading: Coroutine[Any, Any, StoredState]
+    reading: Coroutine[Any, Any, _StoredState]
     if "://" not in place:
         reading = _of_file(Path(place), query)
     else:
@@ -101,15 +101,15 @@ def read_stored(place: str, query: HistoryQuery | None = None) -> StoredState:
         except ModuleNotFoundError as error:
             raise extra_missing(place, error) from None
 
-        async def of_database() -> StoredState:
+        async def of_database() -> _StoredState:
             view, documents, history = await read_stored_fleet(place, query)
-            return StoredState(view, overrides_of(documents), history)
+            return _StoredState(view, overrides_of(documents), history)
 
         reading = of_database()
     return asyncio.run(reading)
 
 
-async def _of_file(path: Path, query: HistoryQuery | None) -> StoredState:
+async def _of_file(path: Path, query: HistoryQuery | None) -> _StoredState:
     try:
         # SQLAlchemy takes long to import, and few commands need it.
         from gateway.store.sqlite import SqliteFile
@@ -123,4 +123,4 @@ async def _of_file(path: Path, query: HistoryQuery | None) -> StoredState:
         await store.close()
     # A running gateway writes its counts at this interval.
     view = StateView(Totals(state), now, now - 2 * LAG_SECONDS, None, ())
-    return StoredState(view, overrides_of(state.documents), history)
+    return _StoredState(view, overrides_of(state.documents), history)

@@ -34,7 +34,7 @@ class AdminUnreachableError(CommandError):
     """The admin port cannot be reached; the text names it, the reason, and what would help."""
 
 
-class AdminRefusedError(CommandError):
+class _AdminRefusedError(CommandError):
     """The gateway refused the request; the text is the detail of its answer."""
 
 
@@ -104,7 +104,7 @@ class AdminClient:
             raise self._unreachable(f"not a gateway's: it answers {response.status}") from None
         if problem.title == _FOR_CLIENTS:
             raise self._unreachable("it is the port for clients of a gateway")
-        raise AdminRefusedError(problem.detail)
+        raise _AdminRefusedError(problem.detail)
 
     def _connection(self) -> http.client.HTTPConnection:
         if self._tls is None:
