@@ -109,7 +109,7 @@ class AdminApi:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             _refuse(400, "bad_request", f'{error}; send {{"percent": 25}}, from 0 to 100')
         if not 0 <= wanted.percent <= 100:
-            _refuse(400, "bad_request", "'percent' goes from 0 to 100")
+            _refuse(400, "bad_request", "'percent' must be from 0 to 100")
         self._check_cutover(key)
         await self._operator.state.set_percent(key, wanted.percent, await order(request))
         return await self._cutover(key)

@@ -265,7 +265,7 @@ def _milliseconds(seconds: float | None) -> float | None:
 def history_table(report: HistoryReport) -> str:
     alone = _alone(report.replica)
     if not report.lines:
-        nobody = f"Nobody has called version {report.version} of {report.api}."
+        nobody = f"No client has called version {report.version} of {report.api}."
         return "\n".join((nobody, *alone))
     head = ("START", "REQUESTS", "SHARE", "ERRORS", "REFUSED", "MEAN", "P95", "CALLERS")
     rows = [
@@ -370,7 +370,7 @@ def fleet_table(found: FleetReport) -> str:
     rows = [
         (
             each.replica,
-            f"{each.presence}, judges" if each.judges else each.presence,
+            f"{_presence(each)}, leader" if each.judges else _presence(each),
             each.version,
             each.rules,
             each.heard,
@@ -379,10 +379,10 @@ def fleet_table(found: FleetReport) -> str:
         )
         for each in found.replicas
     ]
-    head = ("REPLICA", "STATE", "VERSION", "RULES", "HEARD", "LAG", "ADMIN")
+    head = ("REPLICA", "STATE", "VERSION", "CONFIGURATION", "LAST HEARTBEAT", "LAG", "ADMIN")
     lines = [*columns([head, *rows], right=(5,))]
     refused = (
-        f"the rules on disk of {each.replica} cannot be used: {each.refused}"
+        f"the configuration on disk of {each.replica} cannot be used: {each.refused}"
         for each in found.replicas
         if each.refused
     )
@@ -396,10 +396,14 @@ def fleet_table(found: FleetReport) -> str:
     return "\n".join([*lines, *(f"warning: {text}" for text in told)])
 
 
+def _presence(replica: _ReplicaReport) -> str:
+    return "active" if replica.presence == "heard" else replica.presence
+
+
 def audit_table(found: list[AuditReport]) -> str:
     """Return a table for people, the latest change first."""
     if not found:
-        return "Nothing was changed yet."
+        return "There are no changes yet."
     rows = [
         (
             each.at,
@@ -512,7 +516,7 @@ def cutover_table(found: CutoverReport) -> str:
         "new route": _outcomes(found.new),
         "shadow": compared_text(found.compared, found.differing)
         if found.counted_from is None
-        else f"not known yet: answers count from {found.counted_from} on",
+        else f"not known yet: responses count from {found.counted_from} on",
     }
     if found.uncompared:
         facts["missing"] = f"never compared: {listed(found.uncompared)}"

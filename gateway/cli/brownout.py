@@ -33,6 +33,6 @@ class _Brownout(msgspec.Struct):
 def run(arguments: Namespace) -> int:
     answer = ask_version(arguments.method, "brownouts", arguments)
     found = read_answer(answer, _Brownout)
-    state = "are paused" if found.paused else "go by the rules"
+    state = "are paused" if found.paused else "follow the configuration"
     print(f"Brownouts of version {found.version} of {found.api} {state}.")
     return 0

@@ -84,7 +84,7 @@ def run(arguments: Namespace) -> int:
         conversion, reverse = (each.at(endpoint.template.text) for each in (conversion, reverse))
     elif conversion.has_operations or any(link.paths for link in conversion.links):
         raise ValueError(
-            f"{api.name} has conversions that are for some paths; name a request, such as"
+            f"{api.name} has conversions for some paths only; add a request, such as"
             " --request 'GET /path'"
         )
     asked, answered = (conversion, reverse) if status is None else (reverse, conversion)
@@ -133,7 +133,7 @@ def run(arguments: Namespace) -> int:
         return 1
     made = made._replace(fields=map_offline_fields(mapper, made.fields, status, message.link))
     if made.kept:
-        print(f"the body passes as it is: {made.kept}", file=sys.stderr)
+        print(f"the body passes unchanged: {made.kept}", file=sys.stderr)
     _write(made, f"{head.method} {head.path}" if status is None else None, arguments)
     return 0
 
@@ -158,7 +158,7 @@ def _entry(name: str, known: Mapping[str, T], what: str) -> T:
 
 def _conversion(api: Api, source: Version, target: Version) -> Conversion:
     if source == target:
-        raise ValueError(f"{source} and {target} are one version; name two")
+        raise ValueError(f"{source} and {target} are the same version; name two versions")
     try:
         return compose(tuple(api.versions.values()), api.links, source, target)
     except LookupError:
@@ -217,6 +217,6 @@ def _passage(
     operation_path = find_operation_path(asked, answered, message.method, path, query, message)
     if operation_path.substitute is not None:
         raise ValueError(
-            f"version {asked.version_steps[-1].target} lacks this operation, so nothing converts it"
+            f"version {asked.version_steps[-1].target} lacks this operation; no conversion applies"
         )
     return operation_path

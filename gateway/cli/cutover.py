@@ -71,7 +71,7 @@ def _ask(arguments: Namespace, content: object = None) -> CutoverReport:
 def _wait(arguments: Namespace, until: float, seconds: float) -> int:
     """Wait for a percentage; return 0 when it is reached, 1 when rolled back, 2 when too late."""
     if until > 100:
-        raise ValueError("'--until' goes from 0 to 100")
+        raise ValueError("'--until' must be from 0 to 100")
     deadline = time.monotonic() + seconds
     # The first request is not retried: if it fails, the address is probably wrong.
     found = _ask(arguments)
@@ -147,12 +147,14 @@ def _now() -> str:
 def _percentage(text: str) -> float:
     found = _PERCENT.fullmatch(text)
     if found is None:
-        raise ValueError(f"'{text}' is no percentage; write it like 5 or 5%, from 0 to 100")
+        raise ValueError(
+            f"'{text}' is not a percentage; write a number from 0 to 100, such as 5 or 5%"
+        )
     return float(found[1])
 
 
 def _seconds(text: str) -> float:
     found = _DURATION.fullmatch(text)
     if found is None:
-        raise ValueError(f"'{text}' is no duration; write it like 90s, 30m or 2h")
+        raise ValueError(f"'{text}' is not a duration; write it like 90s, 30m or 2h")
     return float(found[1]) * _UNITS[found[2]]

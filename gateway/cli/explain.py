@@ -56,6 +56,6 @@ def run(arguments: Namespace) -> int:
         content = read_body(arguments.body, rules.limits)
         body = ExplainedBody(content, arguments.status, parts, lines)
     elif arguments.status is not None:
-        raise ValueError("--status is of the answer that has a body; name one with --body FILE")
+        raise ValueError("--status needs the body of the response; add --body FILE")
     print(explain(rules, head, now, parse_address(arguments.peer), arguments.client, body))
     return 0

@@ -128,7 +128,7 @@ def _check(arguments: Namespace, namespace: str, parent: str) -> None:
     for name in filter(None, (arguments.name, arguments.namespace, namespace, parent or "/")):
         if not _NAME.match(name):
             raise ValueError(
-                f"'{name}' is no name of an object; write lower-case letters, digits and dashes,"
+                f"'{name}' is not a name of an object; use lower-case letters, digits and dashes,"
                 " 40 at most"
             )
     for name in arguments.hostname:

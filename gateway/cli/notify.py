@@ -51,7 +51,8 @@ def run(arguments: Namespace) -> int:
 def notification_text(notifications: Sequence[Mapping[str, Any]]) -> str:
     """Return notifications, as the admin port lists them, in 80 columns."""
     return (
-        "\n".join(line for one in notifications for line in _lines(one)) or "No word was sent yet."
+        "\n".join(line for one in notifications for line in _lines(one))
+        or "No notification was sent yet."
     )
 
 

@@ -65,7 +65,7 @@ def run(arguments: Namespace) -> int:
     """Print usage, or a verdict with its own exit status: 0 yes, 1 no, 2 unknown."""
     settings = Settings.from_environment(os.environ)
     if arguments.replica is not None and (arguments.state or arguments.history) is not None:
-        raise ValueError("a store and the history are of all replicas; leave --replica out")
+        raise ValueError("--state and --history cover all replicas; remove --replica")
     _refuse_unused(arguments)
     if arguments.state is not None:
         arguments.state = location(arguments.state)
@@ -85,11 +85,11 @@ def run(arguments: Namespace) -> int:
 def _refuse_unused(arguments: Namespace) -> None:
     """Refuse what would be ignored: who writes it expects other figures than they get."""
     if arguments.retire is None and arguments.within is not None:
-        raise ValueError("--within is of --retire; usage itself is all that was counted")
+        raise ValueError("--within is only valid with --retire; add --retire, or remove --within")
     if arguments.history is None and arguments.by is not None:
-        raise ValueError("--by is of --history; name its version")
+        raise ValueError("--by is only valid with --history; add --history, or remove --by")
     if arguments.version is not None and (arguments.retire or arguments.history) is not None:
-        raise ValueError("--retire and --history name their version; leave --version out")
+        raise ValueError("--retire and --history already name a version; remove --version")
 
 
 def _usage(arguments: Namespace, settings: Settings) -> UsageReport:

@@ -108,17 +108,17 @@ def name_of(key: VersionKey) -> str:
 
 def _gateway(seen: Situation) -> Iterator[ActionItem]:
     if seen.unready is not None:
-        yield _item(Finding.NOT_READY, "This gateway", f"It takes no requests: {seen.unready}.")
+        yield _item(Finding.NOT_READY, "This gateway", f"It accepts no requests: {seen.unready}.")
     yield from _refused(seen)
     if seen.stale_since is not None:
         yield _item(
             Finding.STATE_STALE,
             "The store of the state",
-            f"It has not been reached since {moment_text(seen.stale_since)}: {seen.stale_reason}."
-            " Requests are answered all the same, and counts wait.",
+            f"It has been unreachable since {moment_text(seen.stale_since)}: {seen.stale_reason}."
+            " Requests are served, and counts wait.",
         )
     for task in seen.failing:
-        reason = "It failed within the last minute and is started again; the log has the reason."
+        reason = "It failed within the last minute and was restarted; the log has the reason."
         yield _item(Finding.TASK_FAILS, task, reason)
     for webhook in seen.webhooks:
         yield _item(Finding.WEBHOOK_FAILS, webhook.webhook, webhook.text, webhook.since)
@@ -135,7 +135,7 @@ def _refused(seen: Situation) -> Iterator[ActionItem]:
         yield _item(
             Finding.RULES_REFUSED if here else Finding.REFUSED_ELSEWHERE,
             "The file on disk" + ("" if names == [seen.replica] else f" of {', '.join(names)}"),
-            sentence(f"it cannot be used, and the former rules stay in force: {text}"),
+            sentence(f"it cannot be used, and the former configuration stays in force: {text}"),
         )
 
 
@@ -143,8 +143,8 @@ def _replicas(seen: Situation) -> Iterator[ActionItem]:
     for replica in seen.fleet.replicas:
         if replica.presence == "lost":
             reason = (
-                f"It has not been heard since {moment_text(replica.heard)}; what it counted since"
-                " then is missing."
+                f"It has sent no heartbeat since {moment_text(replica.heard)}; its counts since"
+                " then are missing."
             )
             yield _item(Finding.REPLICA_LOST, replica.replica, reason, replica.heard)
     if seen.stale_since is None:  # otherwise, that is why they cannot be read
@@ -166,11 +166,11 @@ def _cutovers(seen: Situation) -> Iterator[ActionItem]:
             if state.percent != cutover.percent:
                 reason = (
                     f"It was set to {percent} {_by_hand(seen, 'cutover', key)}. Until it is"
-                    " cleared, neither steps nor gates move it."
+                    " cleared, steps and gates do not change it."
                 )
                 yield _of_version(Finding.CUTOVER_PAUSED, key, reason, state.since)
         elif state.decided_by is DecidedBy.ROLLED_BACK:
-            reason = f"Its cutover went back to 0%: {state.why}."
+            reason = f"Its cutover was rolled back to 0%: {state.why}."
             yield _of_version(Finding.ROLLED_BACK, key, reason, -state.since)
         else:
             yield from _gates(key, current, now)
@@ -215,7 +215,7 @@ def _by_hand(seen: Situation, what: str, key: VersionKey) -> str:
         if (entry.what, entry.api, entry.version) == (what, *key) and entry.origin:
             why = f": {entry.why}" if entry.why else ""
             return f"by {entry.who} at {moment_text(entry.at)}{why}"
-    return "by hand; who did so, and why, is not in the audit log"
+    return "by an operator; the audit log no longer has the name and the reason"
 
 
 def _sunsets(seen: Situation) -> Iterator[ActionItem]:
@@ -238,7 +238,7 @@ def _brownouts(seen: Situation) -> Iterator[ActionItem]:
         refuses = _refuses(first, seen.now)
         if key in seen.overrides.paused:
             by_hand = _by_hand(seen, "brownout pause", key)
-            reason = f"They were paused {by_hand}. Without that, it {refuses}."
+            reason = f"They were paused {by_hand}. Without the pause, it {refuses}."
             yield _of_version(Finding.BROWNOUTS_PAUSED, key, reason, first.begins)
         elif first.begins < seen.now + DAY:
             yield _of_version(Finding.BROWNOUT_NEAR, key, f"It {refuses}.", first.begins)
@@ -262,14 +262,14 @@ def _violations(seen: Situation) -> Iterator[ActionItem]:
             latest[key] = (field, known[1] + times.count, last)
     for key, (field, count, last) in latest.items():
         reason = (
-            f"Converted answers broke its OpenAPI document {count:,} {plural(count, 'time')}, last"
-            f" at {moment_text(last)} in {field}."
+            f"Converted responses violated its OpenAPI document {count:,} {plural(count, 'time')},"
+            f" last at {moment_text(last)} in {field}."
         )
         yield _of_version(Finding.SCHEMA_VIOLATED, key, reason, -last)
 
 
 def _retirable(seen: Situation) -> Iterator[ActionItem]:
-    reason = "Nobody was let through to it in the last 30 days, and nothing speaks against it."
+    reason = "It served no request in the last 30 days, and nothing else requires it."
     for key in seen.retirable:
         yield _of_version(Finding.RETIRABLE, key, reason)
 
@@ -322,14 +322,13 @@ def _text(service: FailingService) -> str:
     failing = service.failing
     begin = f"{failing:,} of {service.targets:,} {plural(service.targets, 'target')}"
     listed = [
-        f"{each.target} since {moment_text(each.since)}"
-        f" ({each.error or 'health checks find it down'})"
+        f"{each.target} since {moment_text(each.since)} ({each.error or 'health checks fail'})"
         for each in service.listed
     ]
     if failing > len(listed):
         listed.append(f"and {failing - len(listed):,} more")
-    then = "Its requests fail" if service.whole else "The others take its requests"
+    then = "Its requests fail" if service.whole else "The other targets get its requests"
     return (
-        f"{begin} {'fails' if failing == 1 else 'fail'}: {', '.join(listed)}. {then}. Look"
-        " whether it runs, and whether the gateway reaches it."
+        f"{begin} {'fails' if failing == 1 else 'fail'}: {', '.join(listed)}. {then}. Check"
+        " whether they run, and whether the gateway can reach them."
     )

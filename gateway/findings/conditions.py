@@ -36,7 +36,7 @@ class Finding(Enum):
     TASK_FAILS = "Task fails", "now", "bad", "See the metrics", "/metrics", "task.failed"
     REPLICA_LOST = "Replica lost", "now", "bad", "See the replicas", _REPLICAS, "replica.lost"
     REPLICAS_DIFFER = "Fleet", "now", "warn", "See the replicas", _REPLICAS
-    WEBHOOK_FAILS = "Webhook fails", "now", "bad", "See the messages", "/page/audit#word"
+    WEBHOOK_FAILS = "Webhook fails", "now", "bad", "See the messages", "/page/audit#notifications"
     SUNSET_THIS_WEEK = "Sunset is near", "now", "bad", "See who calls", "#callers", "sunset.near"
     TARGET_FAILS = "Service fails", "soon", "warn", "See the targets", "/page/rules"
     CUTOVER_HELD = "Held", "soon", "warn", "See the gates", "#cutover", "cutover.held"

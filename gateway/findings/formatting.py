@@ -68,9 +68,9 @@ def plural(count: float, noun: str) -> str:
 
 
 def compared_text(compared: int, differing: int) -> str:
-    """Return the number of compared answers, and of those that differed."""
+    """Return the number of compared responses, and of those that differed."""
     verb = "differs" if differing == 1 else "differ"
-    return f"{compared} {plural(compared, 'answer')} compared, {differing} {verb}"
+    return f"{compared} {plural(compared, 'response')} compared, {differing} {verb}"
 
 
 def sentence(text: str) -> str:
@@ -80,5 +80,7 @@ def sentence(text: str) -> str:
 
 def gap_text(gap: DataGap) -> str:
     """Return the missing data, as the beginning of a sentence."""
-    what = "the database" if gap.replica is None else f"the replica {gap.replica}"
-    return f"{what} has not been heard since {format_time(gap.since)}"
+    since = format_time(gap.since)
+    if gap.replica is None:
+        return f"the database has been unreachable since {since}"
+    return f"the replica {gap.replica} has sent no heartbeat since {since}"

@@ -102,19 +102,19 @@ def _elsewhere(view: StateView) -> Iterator[Reason]:
     if view.replica is not None and not view.gaps:
         yield Reason(
             "unknown",
-            f"this is what the replica {view.replica} alone has counted",
-            "ask for all of them: leave 'replica' out",
+            f"these are the counts of the replica {view.replica} only",
+            "include all replicas: remove 'replica'",
         )
 
 
 def _gap(gap: DataGap) -> Reason:
     if gap.replica is None:
-        text = "and what the other replicas counted is not known"
-        return Reason("unknown", f"{gap_text(gap)}, {text}", "ask again when it is")
+        text = "so the counts of other replicas are unknown"
+        return Reason("unknown", f"{gap_text(gap)}, {text}", "repeat this when it is reachable")
     return Reason(
         "unknown",
         f"{gap_text(gap)}, and may have served it since",
-        f"have it run again on its disk or, if it is gone for good: fleet forget {gap.replica}",
+        f"start it again with its disk; if it is lost for good: fleet forget {gap.replica}",
     )
 
 
@@ -136,7 +136,7 @@ def _callers(
                 lasts[client] = last
     refused = {client: last for client, last in refused.items() if client not in served}
     window = f"in the last {spelled.removeprefix('1 ')}"
-    nobody = "nobody was let through to it" if refused else "nobody has called it"
+    nobody = "it served no request" if refused else "nobody has called it"
     if served:
         yield Reason(
             "no",
@@ -146,10 +146,9 @@ def _callers(
     elif totals.since > begin:
         yield Reason(
             "unknown",
-            f"{nobody} since counting began at {format_time(totals.since)}, which is less than"
+            f"{nobody} since counting began at {format_time(totals.since)}, less than"
             f" {spelled} ago",
-            f"ask again after {format_time(totals.since + period)},"
-            " or look less far back: 'within'",
+            f"repeat this after {format_time(totals.since + period)}, or use a shorter 'within'",
         )
     elif is_over or not refused:
         yield Reason("yes", f"{nobody} {window}")
@@ -182,12 +181,12 @@ def _latest(lasts: Mapping[str | None, float]) -> str:
 def _remedy(lasts: Mapping[str | None, float], *, named: bool) -> str:
     if lasts.keys() == {""} and named:
         return (
-            "they sent no name where 'clients' in the rules looks for one; have them send it, or"
-            " add what they do send there"
+            "they sent no name that 'clients' in the configuration reads; ask them to send it, or"
+            " add a place that has their name"
         )
     if lasts.keys() == {""}:
-        return "name them with 'clients' in the rules to see who they are"
-    return "have them ask for another version"
+        return "configure 'clients' to see their names"
+    return "ask them to use another version"
 
 
 def _dates(key: VersionKey, rules: Snapshot, now: float) -> Iterator[Reason]:
@@ -195,15 +194,13 @@ def _dates(key: VersionKey, rules: Snapshot, now: float) -> Iterator[Reason]:
     if not key[1]:
         return  # an API without versions has no lifecycle
     if terms is None or terms.sunset == inf:
-        yield Reason(
-            "note", "clients were never told when it ends", "write a lifecycle with a sunset"
-        )
+        yield Reason("note", "no end was announced to clients", "add a lifecycle with a sunset")
         return
     if terms.sunset > now:
         yield Reason(
             "no",
             f"it is promised until {format_time(terms.sunset)}",
-            "wait, or write another sunset",
+            "wait, or change the sunset",
         )
     else:
         yield Reason("yes", f"its sunset was {format_time(terms.sunset)}")
@@ -220,13 +217,13 @@ def _service(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
     own = [*rules.routes(key)]
     yield from _dependent_versions(key, rules)
     if not own:
-        yield Reason("note", "nobody serves it any more", "take it out of the rules")
+        yield Reason("note", "no service serves it any more", "remove it from the configuration")
     needed = {name: users for name, users in _uses(rules).services.items() if key in users}
     via = next((route for route in own if route.version != route.service_version), None)
     if via is not None:
         text = f"it is served from version {via.service_version}"
         if needed.keys() == {via.service.name}:
-            yield Reason("note", f"{text}, and the rules name no other service for it")
+            yield Reason("note", f"{text}, and no other service is configured for it")
             return
         yield Reason("note", text)
     for service, users in needed.items():
@@ -239,19 +236,19 @@ def _service(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
         else:
             yield Reason(
                 "note",
-                f"{text}; nothing else in the rules does",
-                f"switch {service} off once the version is out of the rules",
+                f"{text}; nothing else needs it",
+                f"stop {service} after the version is removed from the configuration",
             )
 
 
 def _dependent_versions(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
     for purpose, other in sorted(_uses(rules).versions.get(key, ())):
         if purpose == _SHADOW:
-            remedy = f"remove the shadow of version {other}, or have it ask another version"
-            yield Reason("note", f"the shadow of version {other} asks it", remedy)
+            remedy = f"remove the shadow of version {other}, or change its version"
+            yield Reason("note", f"the shadow of version {other} sends requests to it", remedy)
         else:
             text = f"version {other} is served from it{' for ' if purpose else ''}{purpose}"
-            yield Reason("no", text, f"serve version {other} by another way")
+            yield Reason("no", text, f"serve version {other} from another version")
 
 
 _OPERATIONS = "operations that another version lacks"
@@ -300,11 +297,11 @@ def _cutover(key: VersionKey, rules: Snapshot, overrides: Overrides) -> Iterator
     cutover = rules.cutovers.get(key)
     percent = 100 if cutover is None else percent_in_force(cutover, overrides)
     if percent < 100:
-        yield Reason("no", f"its cutover stands at {percent:g}%", "raise it to 100%")
+        yield Reason("no", f"its cutover is at {percent:g}%", "raise it to 100%")
 
 
 # The suggested fix for a wrong expectation.
-_OTHER_REMEDY = {"differences": "ignore what is known", "violations": "the document"}
+_OTHER_REMEDY = {"differences": "ignore known differences", "violations": "the document"}
 
 
 def _found(
@@ -335,18 +332,18 @@ def _found(
         yield Reason(
             "no",
             f"{by} {kind}: {'; '.join(fields[:_MAX_NAMED])}{more}",
-            f"mend the conversion, or {_OTHER_REMEDY[kind]}; only what 'within' spans counts",
+            f"correct the conversion, or {_OTHER_REMEDY[kind]}; only the period 'within' counts",
         )
     elif cases:
-        yield Reason("yes", f"no {by} {kind} in {cases} {plural(cases, 'answer')}")
+        yield Reason("yes", f"no {by} {kind} in {cases} {plural(cases, 'response')}")
     else:
         left_out = totals.counted("unchecked", *key) if kind == "violations" else ()
         number = sum(times.count for _, times in left_out if times.last >= begin)
         why = ""
         if number:
-            answers = f"{number} {plural(number, 'answer')}"
-            why = f": {answers} could not be validated; check_failed in the log has the reason"
-        yield Reason("note", f"{by} {kind} were not looked for{why}")
+            responses = f"{number} {plural(number, 'response')}"
+            why = f": {responses} could not be validated; check_failed in the log has the reason"
+        yield Reason("note", f"{by} {kind} were not checked{why}")
 
 
 def _uncompared(
@@ -370,7 +367,7 @@ def _period(text: str) -> tuple[float, str]:
     """Return a period in seconds, and its text for a sentence."""
     found = _PERIOD.fullmatch(text)
     if found is None or not int(found[1]):
-        raise ValueError(f"'{text}' is no time to look back; write it like 30d, 12h, 5m or 30s")
+        raise ValueError(f"'{text}' is not a period; write it like 30d, 12h, 5m or 30s")
     seconds, unit = _UNITS[found[2]]
     count = int(found[1])
     return count * seconds, f"{count} {plural(count, unit)}"

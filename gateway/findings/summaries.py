@@ -130,7 +130,7 @@ class UsageSummary:
         """The number of callers, as the end of a sentence about a version that was called."""
         last = f"last on {moment_text(self.last)}"
         if not self.callers:
-            return f"nobody has called it for {_RECENT} days, {last}"
+            return f"no client has called it for {_RECENT} days, {last}"
         verb = "calls" if self.callers == 1 else "call"
         return f"up to {self.callers:,} {plural(self.callers, 'client')} a day {verb} it, {last}"
 

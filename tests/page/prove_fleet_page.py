@@ -99,7 +99,7 @@ def test_a_replica_is_lost_and_comes_back(seat: Seats, fleet: Fleet) -> None:
     expect(lost).to_have_count(0)
     kill(fleet.replicas["b"])
     expect(lost).to_contain_text("b")
-    expect(lost).to_contain_text("It has not been heard since")
+    expect(lost).to_contain_text("It has sent no heartbeat since")
     expect(rows.nth(1)).to_contain_text("lost")
     pictures(page, "next-lost")
     pictures(log, "audit-lost")
@@ -163,17 +163,17 @@ def test_the_store_is_gone(seat: Seats, fleet: Fleet, how: str) -> None:
     fleet.relay.drop() if how == "dropped" else fleet.relay.refuse()
     try:
         stale = pages["next"].locator(".item", has_text="State is stale")
-        expect(stale).to_contain_text("It has not been reached since")
+        expect(stale).to_contain_text("It has been unreachable since")
         for name in ("versions", "version", "audit"):
-            expect(pages[name].locator("#stale")).to_contain_text("has not been reached since")
+            expect(pages[name].locator("#stale")).to_contain_text("has been unreachable since")
         expect(pages["audit"].locator("#audit")).to_contain_text("The audit log cannot be read:")
         expect(pages["audit"].locator("#replicas")).to_contain_text("The replicas cannot be read:")
         expect(pages["version"].locator("#retire h2")).to_contain_text("It cannot be")
-        expect(pages["version"].locator("#retire")).to_contain_text("has not been heard since")
+        expect(pages["version"].locator("#retire")).to_contain_text("has been unreachable since")
         expect(pages["version"].locator("#cutover .percent")).to_have_text("5%")
         for part in ("#callers-table", "#trend"):
             alone = pages["version"].locator(f"{part} .alone")
-            expect(alone).to_contain_text("Counted by a alone since it started")
+            expect(alone).to_contain_text("These are the counts of a since its start")
         expect(pages["versions"].locator("#versions .alone")).to_contain_text("of before")
         expect(requests).to_have_text(total)
         for name in pages if how == "refused" else ():

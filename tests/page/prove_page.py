@@ -143,7 +143,7 @@ def test_acts_on_a_cutover(tabs: Tabs, *, scripts: bool) -> None:
         ("Pause", "wait for acme", "10%", "by an operator", {}),
         ("Set", "half of them", "50%", "by an operator", {"percent": "50"}),
         ("Roll back", "<b>it hurts</b>", "0%", "by an operator", {}),
-        ("Clear", "mended", "10%", "by the rules", {}),
+        ("Clear", "mended", "10%", "by the configuration", {}),
     ]:
         act(page, "#cutover", label, why, **fields)
         expect(page.locator("#done")).to_contain_text("Done:")
@@ -162,7 +162,7 @@ def test_acts_on_brownouts(tabs: Tabs, *, scripts: bool) -> None:
     page = tabs(java_script_enabled=scripts).open(VERSION)
     act(page, "#brownouts", "Pause them", "a holiday")
     expect(page.locator("#brownouts h2")).to_contain_text("paused")
-    act(page, "#brownouts", "Let them go on", "it is over")
+    act(page, "#brownouts", "Resume", "it is over")
     expect(page.locator("#brownouts h2")).not_to_contain_text("paused")
 
 
@@ -176,8 +176,8 @@ def test_a_shadow(tabs: Tabs, gateway: Program) -> None:
     page.locator("#change-1 + button").click()
     assert page.evaluate("navigator.clipboard.readText()") == change
     expect(page.locator("#ignore-1")).to_have_text('ignore: ["/name"]')
-    act(page, "#shadow", "Begin anew", "the service was mended")
-    expect(page.locator("#shadow")).to_contain_text("0 answers compared, 0 differ")
+    act(page, "#shadow", "Reset", "the service was mended")
+    expect(page.locator("#shadow")).to_contain_text("0 responses compared, 0 differ")
     use(gateway, 400, seed=3)
     expect(page.locator(f"{FIELDS} summary code")).to_have_text("/name", timeout=60_000)
 

@@ -88,7 +88,7 @@ async def order(request: web.Request) -> ChangeRequest:
     if not why and principal.by is not KnownBy.COMMAND:
         raise AdminProblemError(
             *(400, "reason_missing"),
-            "an act needs a reason, for the audit log; write --why TEXT, or ?why=TEXT in a request",
+            "an action needs a reason for the audit log; add --why TEXT, or ?why=TEXT to a request",
         )
     return ChangeRequest(principal.name or "(unnamed)", request.remote or "", why)
 

@@ -26,7 +26,7 @@ async def act_on_cutover(operator: Operator, key: VersionKey, request: web.Reque
         ChangedMeanwhileError: its state has changed since the form was shown.
     """
     if key not in operator.rules.cutovers:
-        raise ChangedMeanwhileError(f"The rules have no cutover of {name_of(key)} any more.")
+        raise ChangedMeanwhileError(f"The configuration has no cutover of {name_of(key)} any more.")
     fields, why = await request.post(), await _order(request)
     match fields.get("act"):
         case "set":
@@ -92,4 +92,4 @@ def _percent(text: object) -> float:
 
 
 def _unknown() -> AdminProblemError:
-    return AdminProblemError(400, "bad_request", "the form names no act; load the page again")
+    return AdminProblemError(400, "bad_request", "the form has no action; load the page again")

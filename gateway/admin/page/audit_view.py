@@ -1,4 +1,4 @@
-"""The view Audit: what was changed, by whom, from where, and why; the replicas; word of events."""
+"""The view Audit: the changes, the replicas and the notifications."""
 
 import asyncio
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ async def known_replicas(state: State) -> FleetView:
         return FleetView([], [f"the replicas cannot be read: {error}"])
 
 
-async def known_word(state: State) -> NotifyDocument:
+async def known_notifications(state: State) -> NotifyDocument:
     try:
         found, _ = await state.read_document(DOCUMENT)
     except StateError:
@@ -76,7 +76,7 @@ async def next_items(
     by_hand = any(each.state.decided_by is DecidedBy.OPERATOR for each in cutovers.values())
     made = (await latest_changes(operator.state))[0] if by_hand or in_force.paused else []
     webhooks = operator.rules.notify.webhooks
-    word = await known_word(operator.state) if webhooks else NotifyDocument()
+    known = await known_notifications(operator.state) if webhooks else NotifyDocument()
     return action_items(
         Situation(
             now=view.now,
@@ -94,7 +94,7 @@ async def next_items(
             stale_since=operator.state.stale_since,
             stale_reason=operator.state.stale_reason,
             changes=made,
-            webhooks=[*word.failing(webhooks)],
+            webhooks=[*known.failing(webhooks)],
             services=operator.failing_services(),
         )
     )

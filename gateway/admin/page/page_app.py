@@ -15,8 +15,8 @@ from gateway.admin.access.sessions import form_token
 from gateway.admin.page.actions import ACTIONS
 from gateway.admin.page.audit_view import (
     audit_table,
+    known_notifications,
     known_replicas,
-    known_word,
     latest_changes,
     next_items,
 )
@@ -156,14 +156,14 @@ class Page:
     async def audit(self, request: web.Request) -> web.Response:
         state = self._operator.state
         changes, unread = await latest_changes(state)
-        word, webhooks = await known_word(state), self._operator.rules.notify.webhooks
+        known, webhooks = await known_notifications(state), self._operator.rules.notify.webhooks
         values = {
             "table": audit_table(changes, request.query),
             "unread": unread,
             "fleet": await known_replicas(state),
-            "word": word.items[::-1],
+            "notifications": known.items[::-1],
             "webhooks": [*webhooks],
-            "failing_webhooks": [*word.failing(webhooks)],
+            "failing_webhooks": [*known.failing(webhooks)],
         }
         return await self._html(request, "audit.html", values)
 

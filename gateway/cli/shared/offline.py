@@ -54,7 +54,7 @@ def read_body(path: Path, limits: Limits) -> bytes:
         raise ValueError(f"{path} cannot be read: {error.strerror}; name a file, or -") from None
     content = content.removesuffix(b"\n")
     if len(content) > most:
-        raise ValueError(f"the body is larger than {most} bytes; try a smaller one")
+        raise ValueError(f"the body is larger than {most} bytes; use a smaller one")
     return content
 
 
@@ -81,7 +81,7 @@ def location(text: str) -> str:
     for mistake in mistakes.found:
         raise CommandError(f"--state: {mistake.text}")
     if found is None:
-        raise CommandError("--state: it is empty; name the file or the database of the state")
+        raise CommandError("--state: empty; name the file or the database of the state")
     return found
 
 

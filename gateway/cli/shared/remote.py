@@ -22,9 +22,10 @@ _TIMEOUT = 20.0
 
 
 # The remedies if no gateway answers, and if its certificate is not trusted.
-_RUNS = "does the gateway run? GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT set where to ask"
+_RUNS = "start the gateway, or correct GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT"
 _CERTIFIED = (
-    "GATEWAY_ADMIN_CA names the file of its authority, and GATEWAY_ADMIN_HOST a host that it is for"
+    "set GATEWAY_ADMIN_CA to the file of its authority, and GATEWAY_ADMIN_HOST to a host name of"
+    " the certificate"
 )
 # The title of a 404 at the port for clients; the admin port uses the phrase of HTTP.
 _FOR_CLIENTS = FaultCode.NOT_FOUND.problem_title
@@ -73,7 +74,7 @@ class AdminClient:
         try:
             connection = self._connection()
         except http.client.InvalidURL:
-            raise self._unreachable("no host has such a name") from None
+            raise self._unreachable("the host name is invalid") from None
         try:
             url = f"{target}?{query}" if query else target
             connection.request(method, url, body, self._headers)
@@ -89,11 +90,11 @@ class AdminClient:
             hint = "" if self._tls else "; if it uses TLS, set GATEWAY_ADMIN_CA"
             raise self._unreachable(f"it closed the connection{hint}") from None
         except UnicodeError:  # a label of the name is empty or too long
-            raise self._unreachable("no host has such a name") from None
+            raise self._unreachable("the host name is invalid") from None
         except OSError as error:
             raise self._unreachable((error.strerror or str(error)).lower()) from None
         except http.client.HTTPException:
-            raise self._unreachable("what listens there does not use HTTP") from None
+            raise self._unreachable("the server there does not use HTTP") from None
         finally:
             connection.close()
         if response.status < 300:
@@ -101,7 +102,9 @@ class AdminClient:
         try:
             problem = msgspec.json.decode(answer, type=_Problem)
         except msgspec.DecodeError:
-            raise self._unreachable(f"not a gateway's: it answers {response.status}") from None
+            raise self._unreachable(
+                f"it is not an admin port: its status is {response.status}"
+            ) from None
         if problem.title == _FOR_CLIENTS:
             raise self._unreachable("it is the port for clients of a gateway")
         raise _AdminRefusedError(problem.detail)
@@ -116,7 +119,7 @@ class AdminClient:
     def _unreachable(self, reason: str, hint: str = _RUNS) -> AdminUnreachableError:
         host = f"[{self._host}]" if ":" in self._host else self._host
         return AdminUnreachableError(
-            f"the admin port {host}:{self._port} cannot be asked: {reason}; {hint}"
+            f"the admin port {host}:{self._port} cannot be used: {reason}; {hint}"
         )
 
 
@@ -139,7 +142,7 @@ def read_answer(answer: bytes, kind: type[T]) -> T:
         return msgspec.json.decode(answer, type=kind)
     except msgspec.DecodeError as error:
         raise AdminUnreachableError(
-            f"what answers is no admin port of this release: {error}; {_RUNS}"
+            f"the response is not of an admin port of this release: {error}; {_RUNS}"
         ) from None
 
 
@@ -155,7 +158,7 @@ def _authorization(settings: Settings) -> dict[str, str]:
         try:
             token = path.read_text().strip()
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "it is no text"
+            reason = getattr(error, "strerror", None) or "it is not text"
             raise CommandError(
                 f"GATEWAY_ADMIN_TOKEN_FILE={path}: {reason}; name a file with a token in one line"
             ) from None

@@ -25,7 +25,7 @@ THEN = "2026-11-21T15:13:33Z"
 
 def test_a_shadow_table_without_comparisons_is_one_line() -> None:
     found = ShadowReport("person", "1", 0, 0, 0, 0, {}, [], [])
-    assert shadow_table(found) == "person 1: 0 answers compared, 0 differ"
+    assert shadow_table(found) == "person 1: 0 responses compared, 0 differ"
 
 
 def test_a_shadow_table_lists_the_latest_sample_first() -> None:
@@ -36,7 +36,7 @@ def test_a_shadow_table_lists_the_latest_sample_first() -> None:
     ]
     found = ShadowReport("person", "1", 9, 3, 0, 0, {"load": 2, "queue": 1}, fields, samples)
     assert shadow_table(found).splitlines() == [
-        "person 1: 9 answers compared, 3 differ; not compared: 2 load, 1 queue",
+        "person 1: 9 responses compared, 3 differ; not compared: 2 load, 1 queue",
         "FIELD  DIFFERENCES  NOISE  LAST",
         "/name            3      0  2026-11-21T15:13:33Z",
         "/id              0     12  2026-11-21T15:13:33Z",
@@ -53,7 +53,7 @@ def test_a_shadow_table_has_requests_latencies_and_missing_operations() -> None:
     found = ShadowReport("person", "1", 9, 0, 4, 2, {"load": 1}, fields, [], old, new, missing)
     assert shadow_table(found).splitlines() == [
         (
-            "person 1: 9 answers compared, 0 differ; 4 requests validated, 2 would be refused;"
+            "person 1: 9 responses compared, 0 differ; 4 requests validated, 2 would be refused;"
             " not compared: 1 load"
         ),
         "  old route  p50 1.2 ms, p95 20.0 ms, p99 1000.0 ms",
@@ -85,7 +85,7 @@ def test_a_cutover_table_has_state_and_routes() -> None:
         "  next       stays",
         "  old route  0 requests, 0 failed",
         "  new route  60 requests, 1 failed, 1.119 ms on average",
-        "  shadow     7 answers compared, 1 differs",
+        "  shadow     7 responses compared, 1 differs",
     ]
     assert cutover_table(found).splitlines() == plain
     found.gates = [
@@ -117,7 +117,7 @@ def test_a_cutover_table_has_state_and_routes() -> None:
     found.gates_at = found.then = None
     assert "  gates (dry run: without effect), within 300 s" in cutover_table(found)
     found.counted_from = THEN
-    unknown = "  shadow     not known yet: answers count from 2026-11-21T15:13:33Z on"
+    unknown = "  shadow     not known yet: responses count from 2026-11-21T15:13:33Z on"
     assert unknown in cutover_table(found).splitlines()
     found.state, found.percent = DecidedBy.OPERATOR, 12.5
     found.uncompared = ["POST /p"]

@@ -213,10 +213,10 @@ def test_documents_and_functions_beside_the_rules_come_along(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--name", "Gateway"), "'Gateway' is no name of an object; write lower-case letters"),
-        (("--namespace", "a.b"), "'a.b' is no name of an object"),
-        (("--gateway-api", "--parent", "a/b/c"), "'a/b' is no name of an object"),
-        (("--gateway-api", "--parent", "edge/"), "'/' is no name of an object"),
+        (("--name", "Gateway"), "'Gateway' is not a name of an object; use lower-case letters"),
+        (("--namespace", "a.b"), "'a.b' is not a name of an object"),
+        (("--gateway-api", "--parent", "a/b/c"), "'a/b' is not a name of an object"),
+        (("--gateway-api", "--parent", "edge/"), "'/' is not a name of an object"),
         (("--gateway-api", "--hostname", "A b"), "--hostname 'A b': must be a host name in lower"),
         (("--grace", "-1"), "--grace -1: must be from 0 to 86400 seconds"),
     ],

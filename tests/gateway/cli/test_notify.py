@@ -19,7 +19,7 @@ def notification(text: str, *deliveries: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_no_notification_is_reported() -> None:
-    assert notification_text([]) == "No word was sent yet."
+    assert notification_text([]) == "No notification was sent yet."
 
 
 def test_the_state_of_each_delivery_is_shown() -> None:

@@ -96,24 +96,24 @@ CASES = {
     "not ready": (situation(unready="no worker"), "now", "Not ready", "no requests: no worker"),
     "rules refused": (
         situation(refused="line 3, apis: a mistake (and 1 more)"),
-        *("now", "Rules refused", "stay in force: line 3, apis: a mistake (and 1 more)."),
+        *("now", "Rules refused", "stays in force: line 3, apis: a mistake (and 1 more)."),
     ),
     "rules refused elsewhere": (
         situation(fleet=FleetView([replica("heard", refused="line 3: a mistake")], [])),
-        *("now", "Rules refused", "stay in force: line 3: a mistake."),
+        *("now", "Rules refused", "stays in force: line 3: a mistake."),
     ),
     "the same rules refused everywhere": (
         situation(
             refused="a mistake",
             fleet=FleetView([replica("heard", name, "a mistake") for name in "abc"], []),
         ),
-        *("now", "Rules refused", "stay in force: a mistake."),
+        *("now", "Rules refused", "stays in force: a mistake."),
     ),
     "stale": (
         situation(stale_since=NOW - 60, stale_reason="a.db: the disk is full"),
         *("now", "State is stale", "since 26 Sep 1972, 23:59 UTC: a.db: the disk is full. Req"),
     ),
-    "a task": (situation(failing=("state",)), "now", "Task fails", "started again"),
+    "a task": (situation(failing=("state",)), "now", "Task fails", "restarted"),
     "a lost replica": (
         situation(fleet=FleetView([replica("heard"), replica("lost")], [])),
         *("now", "Replica lost", "since 26 Sep 1972, 23:59 UTC"),
@@ -146,7 +146,7 @@ CASES = {
     ),
     "a rollback": (
         situation(MOVING, cutovers=cutover(DecidedBy.ROLLED_BACK, 0)),
-        *("now", "Rolled back", "went back to 0%: errors: too many."),
+        *("now", "Rolled back", "rolled back to 0%: errors: too many."),
     ),
     "a gate exceeded": (
         situation(MOVING, cutovers=cutover(DecidedBy.HELD, 10, result(GateOutcome.EXCEEDED))),
@@ -205,13 +205,18 @@ CASES = {
         "soon",
         "Brownouts paused",
         (
-            "They were paused by ann at 26 Sep 1972, 23:59 UTC: a customer asked. Without that, it"
-            " will refuse 100% of its requests from 27 Sep 1972, 09:00 UTC for 30 minutes."
+            "They were paused by ann at 26 Sep 1972, 23:59 UTC: a customer asked. Without the"
+            " pause, it will refuse 100% of its requests from 27 Sep 1972, 09:00 UTC for 30"
+            " minutes."
         ),
     ),
     "brownouts paused long ago": (
         situation(BROWN, overrides=Overrides(frozenset({KEY}))),
-        *("soon", "Brownouts paused", "paused by hand; who did so, and why, is not in the audit"),
+        *(
+            "soon",
+            "Brownouts paused",
+            "paused by an operator; the audit log no longer has the name",
+        ),
     ),
     "a cutover paused by hand": (
         situation(
@@ -227,7 +232,7 @@ CASES = {
         "Cutover paused",
         (
             "It was set to 5% by ann at 26 Sep 1972, 23:59 UTC: a customer asked. Until it is"
-            " cleared, neither steps nor gates move it."
+            " cleared, steps and gates do not change it."
         ),
     ),
     "a step that nobody reaches": (

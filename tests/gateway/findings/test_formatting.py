@@ -106,5 +106,5 @@ def test_a_period_is_rounded_down(seconds: float, text: str) -> None:
 
 
 def test_compared_answers_are_counted_in_the_right_number() -> None:
-    assert compared_text(1, 1) == "1 answer compared, 1 differs"
-    assert compared_text(2, 0) == "2 answers compared, 0 differ"
+    assert compared_text(1, 1) == "1 response compared, 1 differs"
+    assert compared_text(2, 0) == "2 responses compared, 0 differ"

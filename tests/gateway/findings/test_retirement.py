@@ -78,10 +78,10 @@ def test_callers_within_the_period_prevent_retirement() -> None:
 
 def test_anonymous_callers_get_the_remedy_that_names_them() -> None:
     called = totals(("", 990), ("!", 991))
-    unnamed = "name them with 'clients' in the rules to see who they are"
+    unnamed = "configure 'clients' to see their names"
     silent = (
-        "they sent no name where 'clients' in the rules looks for one; have them send it, or add"
-        " what they do send there"
+        "they sent no name that 'clients' in the configuration reads; ask them to send it, or"
+        " add a place that has their name"
     )
     named = f"clients: {{ by: [ {{ header: X }} ] }}\n{RULES}"
     for rules, remedy in ((RULES, unnamed), (named, silent)):
@@ -115,7 +115,7 @@ def test_refused_callers_prevent_retirement_before_the_sunset() -> None:
 def test_refused_callers_are_a_note_after_the_sunset() -> None:
     found = judged(totals(("acme!", 980), ("", 800)), OVER)
     assert found.answer == "yes"
-    assert said(found, "yes")[0] == "nobody was let through to it in the last 30 days"
+    assert said(found, "yes")[0] == "it served no request in the last 30 days"
     assert "1 client called it in the last 30 days and got only refusals" in said(found, "note")[0]
 
 
@@ -128,17 +128,14 @@ def test_a_caller_served_and_then_refused_counts_as_served() -> None:
     assert "x at" in said(found, "note")[0]
     early = judged(totals(("x!", 996), since=995), OVER)
     assert early.answer == "unknown"
-    assert said(early, "unknown")[0].startswith("nobody was let through to it since counting began")
+    assert said(early, "unknown")[0].startswith("it served no request since counting began")
 
 
 def test_a_short_history_gives_unknown() -> None:
     found = judged(totals(since=995))
     assert found.answer == "unknown"
     assert said(found, "unknown") == [
-        (
-            "nobody has called it since counting began at 1972-09-22T00:00:00Z, which is less than"
-            " 30 days ago"
-        )
+        ("nobody has called it since counting began at 1972-09-22T00:00:00Z, less than 30 days ago")
     ]
     assert judged(totals(since=995), within="1d").answer == "yes"
 
@@ -146,7 +143,7 @@ def test_a_short_history_gives_unknown() -> None:
 @pytest.mark.parametrize(
     ("kind", "looked", "by", "mend"),
     [
-        ("differences", "compared", "shadow", "the conversion, or ignore what is known"),
+        ("differences", "compared", "shadow", "the conversion, or ignore known differences"),
         ("violations", "checked", "schema", "the conversion, or the document"),
     ],
 )
@@ -154,19 +151,19 @@ def test_differences_and_violations_prevent_retirement(
     kind: str, looked: str, by: str, mend: str
 ) -> None:
     cases, field = CounterDelta(looked, SERVED, 40), CounterDelta(kind, (*SERVED, "name"), 2)
-    assert f"{by} {kind} were not looked for" in said(judged(totals()), "note")
-    assert f"no {by} {kind} in 40 answers" in said(judged(totals(counts=(cases,))), "yes")
+    assert f"{by} {kind} were not checked" in said(judged(totals()), "note")
+    assert f"no {by} {kind} in 40 responses" in said(judged(totals(counts=(cases,))), "yes")
     found = judged(totals(counts=(cases, field)))
     assert found.answer == "no"
     assert said(found, "no") == [f"{by} {kind}: name 2 times, last at 1972-09-26T00:00:00Z"]
     (remedy,) = [reason.remedy for reason in found.reasons if reason.answer == "no"]
-    assert remedy == f"mend {mend}; only what 'within' spans counts"
+    assert remedy == f"correct {mend}; only the period 'within' counts"
 
 
 def test_answers_that_could_not_be_validated_are_no_evidence() -> None:
     left_out = (CounterDelta("unchecked", SERVED, 7),)
     assert (
-        "schema violations were not looked for: 7 answers could not be validated; check_failed in"
+        "schema violations were not checked: 7 responses could not be validated; check_failed in"
         " the log has the reason"
     ) in said(judged(totals(counts=left_out)), "note")
 
@@ -187,7 +184,7 @@ def test_requests_that_would_be_refused_prevent_retirement() -> None:
     found = judged(totals(counts=counts))
     (text,) = said(found, "no")
     assert text == "shadow differences: request /name 2 times, last at 1972-09-26T00:00:00Z"
-    assert "no shadow differences in 4 answers" in said(judged(totals(counts=counts[:1])), "yes")
+    assert "no shadow differences in 4 responses" in said(judged(totals(counts=counts[:1])), "yes")
 
 
 def test_uncompared_operations_are_a_note() -> None:
@@ -223,7 +220,7 @@ def test_a_version_that_serves_another_one_cannot_be_retired() -> None:
 def test_a_version_served_from_another_one_can_be_retired() -> None:
     found = judged(totals(), edited("{ service: old }", '{ via: "2" }'))
     assert found.answer == "yes"
-    assert "it is served from version 2, and the rules name no other service for it" in said(
+    assert "it is served from version 2, and no other service is configured for it" in said(
         found, "note"
     )
 
@@ -238,7 +235,7 @@ def test_a_version_served_from_another_one_can_be_retired() -> None:
             "no",
             "acme may use it until 1973-01-01T00:00:00Z",
         ),
-        ("{ deprecated: 1972-01-01 }", "note", "clients were never told when it ends"),
+        ("{ deprecated: 1972-01-01 }", "note", "no end was announced to clients"),
     ],
 )
 def test_a_future_sunset_or_exemption_prevents_retirement(
@@ -255,13 +252,13 @@ def test_a_version_without_a_service_can_be_retired() -> None:
     rules = edited("{ service: old }", "{ lifecycle: { sunset: 1972-01-01 } }")
     found = judged(totals(), rules)
     assert found.answer == "yes"
-    assert "nobody serves it any more" in said(found, "note")
+    assert "no service serves it any more" in said(found, "note")
 
 
 def test_a_partial_cutover_prevents_retirement() -> None:
     cutover = '{ service: old, cutover: { via: "2", percent: 25, sticky_by: request } }'
     rules = edited("{ service: old }", cutover, RULES.replace("service: old\n", "service: new\n"))
-    assert said(judged(totals(), rules), "no") == ["its cutover stands at 25%"]
+    assert said(judged(totals(), rules), "no") == ["its cutover is at 25%"]
     assert judged(totals(), rules, Overrides(percents={SERVED: 100.0})).answer == "yes"
 
 
@@ -269,7 +266,7 @@ def test_the_text_has_each_reason_with_its_remedy() -> None:
     head, first, remedy, *_ = sentence(judged(totals(("acme", 990)))).splitlines()
     assert head == "Version 1 of person cannot be retired yet:"
     assert first.startswith("  no       1 client called it in the last 30 days: acme at 1972-09-17")
-    assert remedy == "           -> have them ask for another version"
+    assert remedy == "           -> ask them to use another version"
 
 
 @pytest.mark.parametrize(
@@ -297,7 +294,7 @@ def test_a_period_has_a_number_and_a_unit(within: str, answer: str | None, spell
         assert f"in the last {spelled}" in text
 
 
-SILENT = "has not been heard since 1972-09-26T00:00:00Z"
+SINCE = "since 1972-09-26T00:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -305,13 +302,16 @@ SILENT = "has not been heard since 1972-09-26T00:00:00Z"
     [
         (
             DataGap("b", NOW - DAY),
-            f"the replica b {SILENT}, and may have served it since",
-            "have it run again on its disk or, if it is gone for good: fleet forget b",
+            f"the replica b has sent no heartbeat {SINCE}, and may have served it since",
+            "start it again with its disk; if it is lost for good: fleet forget b",
         ),
         (
             DataGap(None, NOW - DAY),
-            f"the database {SILENT}, and what the other replicas counted is not known",
-            "ask again when it is",
+            (
+                f"the database has been unreachable {SINCE}, so the counts of other replicas are"
+                " unknown"
+            ),
+            "repeat this when it is reachable",
         ),
     ],
 )
@@ -333,13 +333,13 @@ def test_counts_of_one_replica_give_unknown() -> None:
     assert [each for each in found.reasons if each.answer == "unknown"] == [
         Reason(
             "unknown",
-            "this is what the replica b alone has counted",
-            "ask for all of them: leave 'replica' out",
+            "these are the counts of the replica b only",
+            "include all replicas: remove 'replica'",
         )
     ]
     away = judged(totals(), RULES, replica="b", doubts=(DataGap(None, NOW - DAY),))
     (text,) = said(away, "unknown")
-    assert text.startswith("the database has not been heard since")
+    assert text.startswith("the database has been unreachable since")
 
 
 HOTEL = """\
@@ -361,7 +361,7 @@ apis:
         operations: [ { older: GET /stats, service: v1 } ]
       - { between: ["2", "3"], changes: [] }
 """
-OFF = "switch {} off once the version is out of the rules"
+OFF = "stop {} after the version is removed from the configuration"
 
 
 def needs(one: str) -> dict[str, str]:
@@ -392,7 +392,7 @@ def test_a_service_without_another_user_may_be_switched_off() -> None:
         '      - { between: ["0", "1"], changes: [] }\n', ""
     )
     reasons = judged(totals(), rules.replace("ONE", '{ via: "2" }')).reasons
-    text = "it needs v1 for operations that another version lacks; nothing else in the rules does"
+    text = "it needs v1 for operations that another version lacks; nothing else needs it"
     assert Reason("note", text, OFF.format("v1")) in reasons
 
 
@@ -406,7 +406,7 @@ def test_a_shadow_on_a_version_is_a_note() -> None:
     rules = edited("{ service: new }", '{ service: new, shadow: { via: "1" } }')
     found = judged(totals(), rules)
     assert found.answer == "yes"
-    assert "the shadow of version 2 asks it" in said(found, "note")
+    assert "the shadow of version 2 sends requests to it" in said(found, "note")
     cutover = '{ service: new, cutover: { via: "1", percent: 5, sticky_by: request } }'
     found = judged(totals(), edited("{ service: new }", cutover))
     assert said(found, "no") == ["version 2 is served from it for its cutover"]

@@ -29,8 +29,8 @@ def test_a_failing_service_of_one_gateway_is_described() -> None:
     (one,) = found(failing("h:1", of=1))
     assert (one.subject, one.whole, one.since) == ("s", True, NOON)
     assert one.text == (
-        "1 of 1 target fails: h:1 since 27 Sep 1972, 12:00 UTC (refused). Its requests fail. Look"
-        " whether it runs, and whether the gateway reaches it."
+        "1 of 1 target fails: h:1 since 27 Sep 1972, 12:00 UTC (refused). Its requests fail. Check"
+        " whether they run, and whether the gateway can reach them."
     )
 
 
@@ -41,9 +41,9 @@ def test_equal_failures_of_replicas_are_listed_once() -> None:
     (one,) = found(failing("h:1", "h:2", of=3), *others)
     assert (one.subject, one.whole) == ("s in a, b, c and 2 more", False)
     assert one.text.startswith(
-        "2 of 3 targets fail: h:2 since 27 Sep 1972, 11:59 UTC (health checks find it down), h:1"
+        "2 of 3 targets fail: h:2 since 27 Sep 1972, 11:59 UTC (health checks fail), h:1"
     )
-    assert "The others take its requests" in one.text
+    assert "The other targets get its requests" in one.text
 
 
 def test_different_failures_are_listed_separately() -> None:
@@ -67,5 +67,5 @@ def test_failures_of_lost_replicas_are_ignored() -> None:
 
 def test_the_first_failing_targets_are_listed() -> None:
     (one,) = found(failing(*(f"h:{port}" for port in range(1, 6)), of=6))
-    assert "(refused), and 2 more. The others" in one.text
+    assert "(refused), and 2 more. The other targets" in one.text
     assert "h:4" not in one.text

@@ -47,7 +47,7 @@ admin:
 
     for authority, reason in (
         ("", "if it uses TLS, set GATEWAY_ADMIN_CA"),
-        ("system", "GATEWAY_ADMIN_CA names the file of its authority"),
+        ("system", "set GATEWAY_ADMIN_CA to the file of its authority"),
     ):
         status, said = run_command(program, pause, GATEWAY_ADMIN_CA=authority)
         assert (status, reason in said) == (2, True), said

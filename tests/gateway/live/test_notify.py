@@ -30,8 +30,8 @@ async def test_word_of_broken_rules(gateway: StartGateway) -> None:
         async def told(words: str) -> tuple[int, str]:
             return await asyncio.to_thread(run_command, program, words)
 
-        assert await told("notify show") == (0, "No word was sent yet.\n")
-        assert await told("fleet audit") == (0, "Nothing was changed yet.\n")
+        assert await told("notify show") == (0, "No notification was sent yet.\n")
+        assert await told("fleet audit") == (0, "There are no changes yet.\n")
         assert await told("notify test ops") == (0, "ops: sent\n")
         status, said = await told("notify test --why trial")
         assert (status, said.startswith("ops: sent\ngone: cannot be reached: ")) == (1, True)

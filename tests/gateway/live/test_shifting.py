@@ -229,9 +229,12 @@ async def test_a_job_waits_for_it(gateway: StartGateway, upstream: StartUpstream
     assert "rolled_back" not in said
 
     for wrong, why in (
-        (("--until", "150"), "'--until' goes from 0 to 100"),
-        (("--until", "all"), "'all' is no percentage; write it like 5 or 5%, from 0 to 100"),
-        (("--timeout", "5"), "'5' is no duration; write it like 90s, 30m or 2h"),
+        (("--until", "150"), "'--until' must be from 0 to 100"),
+        (
+            ("--until", "all"),
+            "'all' is not a percentage; write a number from 0 to 100, such as 5 or 5%",
+        ),
+        (("--timeout", "5"), "'5' is not a duration; write it like 90s, 30m or 2h"),
     ):
         assert command(lane.program, *wait, *wrong) == (64, f"{why}\n")
     refused = "person has no version '9'; known: 1, 2"

@@ -235,7 +235,7 @@ async def test_what_operators_are_told(
     )
     assert sum(line["requests"] for line in by_minute["lines"]) == 3
     told, _ = command(program, "usage", "--history", "2", "--api", "person")
-    assert told == "Nobody has called version 2 of person.\n"
+    assert told == "No client has called version 2 of person.\n"
     told, status = command(program, "usage", "--retire", "1")
     assert status == 1
     assert "1 client called it in the last 30 days: acme at 20" in told
@@ -270,11 +270,11 @@ async def test_who_is_refused_is_told_from_who_is_served(
     [
         ("brownout pause persn 1", "no API is called 'persn'; did you mean 'person'?\n", 2),
         ("cutover show person 3", "person has no version '3'; known: 1, 2\n", 2),
-        ("cutover set person 1 130", "'percent' goes from 0 to 100\n", 2),
+        ("cutover set person 1 130", "'percent' must be from 0 to 100\n", 2),
         ("cutover set person 1 5%", "version 1 of person has no cutover in the rules\n", 2),
         (
             "cutover set person 1 half",
-            "'half' is no percentage; write it like 5 or 5%, from 0 to 100\n",
+            "'half' is not a percentage; write a number from 0 to 100, such as 5 or 5%\n",
             2,
         ),
         ("cutover clear person 1", "version 1 of person has no cutover in the rules\n", 2),
@@ -289,18 +289,22 @@ async def test_who_is_refused_is_told_from_who_is_served(
         ("usage --retire 7", "no API has a version '7'; known: 1, 2\n", 2),
         (
             "usage --within 5m",
-            "--within is of --retire; usage itself is all that was counted\n",
+            "--within is only valid with --retire; add --retire, or remove --within\n",
             2,
         ),
-        ("usage --retire 1 --by day", "--by is of --history; name its version\n", 2),
+        (
+            "usage --retire 1 --by day",
+            "--by is only valid with --history; add --history, or remove --by\n",
+            2,
+        ),
         (
             "usage --history 1 --version 1",
-            "--retire and --history name their version; leave --version out\n",
+            "--retire and --history already name a version; remove --version\n",
             2,
         ),
         (
             "usage --retire 1 --within 0d",
-            "'0d' is no time to look back; write it like 30d, 12h, 5m or 30s\n",
+            "'0d' is not a period; write it like 30d, 12h, 5m or 30s\n",
             2,
         ),
     ],
@@ -338,8 +342,8 @@ def test_nobody_to_ask(standing: Program, command: Command, tmp_path: Path) -> N
     nobody = Program(standing.process, tmp_path / "log", admin=1)
     assert command(nobody, "usage") == (
         (
-            "the admin port 127.0.0.1:1 cannot be asked: connection refused; does the gateway run?"
-            " GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT set where to ask\n"
+            "the admin port 127.0.0.1:1 cannot be used: connection refused; start the gateway, or"
+            " correct GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT\n"
         ),
         2,
     )
@@ -351,7 +355,10 @@ async def test_somebody_else_to_ask(
     clients = Program(standing.process, tmp_path / "log", admin=standing.port)
     said, status = command(clients, "usage")
     assert status == 2
-    assert "cannot be asked: it is the port for clients of a gateway; does the gateway run?" in said
+    assert (
+        "cannot be used: it is the port for clients of a gateway; start the gateway, or correct"
+        in said
+    )
     stranger = await upstream(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
     other = Program(standing.process, tmp_path / "log", admin=stranger.port)
     for words in (
@@ -359,7 +366,7 @@ async def test_somebody_else_to_ask(
         *("fleet audit --json", "notify show --json"),
     ):
         said, status = await asyncio.to_thread(command, other, *words.split())
-        assert said.startswith("what answers is no admin port of this release: ")
+        assert said.startswith("the response is not of an admin port of this release: ")
         assert (status, said.count("\n")) == (2, 1)
 
 
@@ -433,13 +440,13 @@ async def test_a_shadow_begins_anew(
         return found
 
     await soon(lambda: compared(first) == 6)
-    assert "6 answers compared, 6 differ" in command(first, "shadow", "show", "person", "1")[0]
+    assert "6 responses compared, 6 differ" in command(first, "shadow", "show", "person", "1")[0]
     told, status = command(first, "shadow", "show", "person", "1", "--replica", "other")
     assert (status, told.startswith("no replica is called 'other'; this gateway, ")) == (2, True)
     await call(first, "acme")
     told, status = command(first, "shadow", "reset", "person", "1", "--why", "trial")
     none = "  missing    never compared: GET /v{version}/person\n"
-    assert (told, status) == (f"person 1: 0 answers compared, 0 differ\n{none}", 0)
+    assert (told, status) == (f"person 1: 0 responses compared, 0 differ\n{none}", 0)
     assert counts(first) == {("acme", "1"): 7}
     assert admin(first, "/shadows/person/1")[1]["samples"] == []
     await soon(lambda: compared(first) <= 1)

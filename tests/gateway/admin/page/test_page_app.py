@@ -126,7 +126,7 @@ async def test_each_view_is_html_with_a_strict_policy(page: TestClient, path: st
 async def test_a_browser_gets_a_page_for_an_unknown_path(page: TestClient, path: str) -> None:  # type: ignore[type-arg]
     answer = await page.get(path, headers={"Accept": "text/html,*/*;q=0.8"})
     assert (answer.status, answer.content_type) == (404, "text/html")
-    assert "<h1>Not here</h1>" in await answer.text()
+    assert "<h1>Not found</h1>" in await answer.text()
     plain = await page.get(path, headers={"Accept": "application/json"})
     page_of_its_own = path.startswith("/page/")
     assert (plain.content_type == "text/html") == page_of_its_own
@@ -169,7 +169,7 @@ async def test_counts_of_one_gateway_are_marked_in_place(
     text = await (await page.get(path)).text()
     for part in ("trend", "callers"):
         section = text.partition(f'<section class="card" id="{part}"')[2].partition("</section>")[0]
-        assert "Counted by a alone since it started" in section
+        assert "These are the counts of a since its start" in section
     disposition = (await page.get(callers)).headers["Content-Disposition"]
     assert disposition == 'attachment; filename="callers-person-1-a-alone.csv"'
 
@@ -178,7 +178,7 @@ async def test_the_verdict_has_a_form_for_its_period(page: TestClient) -> None: 
     """Its remedies name what a form beside it takes; forms keep what others have set."""
     path = "/page/versions/person/1"
     text = await (await page.get(path)).text()
-    assert "look less far back: &#39;within&#39;" not in text  # somebody called it
+    assert "or use a shorter &#39;within&#39;" not in text  # somebody called it
     assert '<input name="within" required pattern="[0-9]{1,5}[smhd]"' in text
     assert 'value="30d"></label>' in text
     text = await (await page.get(f"{path}?within=5m&find=x&sort=-last")).text()
@@ -190,8 +190,8 @@ async def test_the_verdict_has_a_form_for_its_period(page: TestClient) -> None: 
     ):
         assert f'<input type="hidden" {hidden}>' in text
     unseen = await (await page.get("/page/versions/person/2")).text()
-    assert "look less far back: &#39;within&#39;" in unseen
-    assert re.search(r"Ask again after \d+ \w+ \d{4}, \d\d:\d\d UTC, or look less", unseen)
+    assert "or use a shorter &#39;within&#39;" in unseen
+    assert re.search(r"Repeat this after \d+ \w+ \d{4}, \d\d:\d\d UTC, or use a", unseen)
     wrong = await (await page.get(f"{path}?within=3")).text()
     assert f'<a class="button" href="{path}">Back to person 1</a>' in wrong
 
@@ -269,7 +269,7 @@ async def test_any_client_name_is_found_and_shown_as_text(
         ),
         ("/page/nothing", 404, "This port has nothing at this address."),
         ("/page/static/nothing.css", 404, "There is no such file."),
-        ("/page/versions/person/1?within=x", 400, "&#39;x&#39; is no time to look back;"),
+        ("/page/versions/person/1?within=x", 400, "&#39;x&#39; is not a period;"),
         ("/page/versions/%3Cscript%3E", 404, "&#39;&lt;script&gt;&#39;"),
     ],
 )
@@ -343,7 +343,7 @@ async def test_a_draft_is_checked(page: TestClient) -> None:  # type: ignore[typ
 
     status, text = await check(RULES)
     assert status == 200
-    assert "It can be used: 2 services, 5 endpoints." in text
+    assert "The draft is valid: 2 services, 5 endpoints." in text
     status, text = await check(edited("{ service: new }", "{ service: <b>new }"))
     assert status == 422
     assert "Line 14, column 14" in text
@@ -368,7 +368,7 @@ async def test_notifications_are_listed(
     operator: Operator,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert 'id="word"' not in await (await page.get("/page/audit")).text()
+    assert 'id="notifications"' not in await (await page.get("/page/audit")).text()
     deliveries = {
         "ops": Delivery("sent", 1),
         "chat": Delivery("waiting", 2, 86_400.0, "it answered 500"),
@@ -379,7 +379,7 @@ async def test_notifications_are_listed(
     ]
     document = msgspec.to_builtins(NotifyDocument(items))
     await operator.state.change_document(DOCUMENT, lambda _: document)
-    text = (await (await page.get("/page/audit")).text()).partition('id="word"')[2]
+    text = (await (await page.get("/page/audit")).text()).partition('id="notifications"')[2]
     assert text.index("&lt;b&gt;29&lt;/b&gt;") < text.index("&lt;b&gt;5&lt;/b&gt;")
     assert "&lt;b&gt;4&lt;/b&gt;" not in text
     assert "And 5 more" in text
@@ -579,13 +579,13 @@ async def test_views_without_the_store_show_what_is_known(
     for path in VIEWS:
         answer = await page.get(path)
         assert answer.status == 200
-        assert "has not been reached since 1 Jan 1970, 00:00 UTC" in await answer.text()
+        assert "has been unreachable since 1 Jan 1970, 00:00 UTC" in await answer.text()
     text = await (await page.get("/")).text()
     assert "State is stale" in text
     text = await (await page.get("/page/audit")).text()
     assert "The replicas cannot be read: the database db does not answer." in text
     assert "The audit log cannot be read: the database db does not answer." in text
-    assert "Nothing was changed yet." not in text
+    assert "There are no changes yet." not in text
 
 
 async def test_event_streams_are_bounded(page: TestClient) -> None:  # type: ignore[type-arg]
@@ -704,14 +704,14 @@ async def test_a_manual_pause_is_an_action_item(acting: TestClient) -> None:  # 
 @pytest.mark.parametrize(
     ("path", "fields", "status", "detail"),
     [
-        (CUTOVER, {"act": "set", "seen": "10-rules"}, 400, "An act needs a reason"),
+        (CUTOVER, {"act": "set", "seen": "10-rules"}, 400, "An action needs a reason"),
         (CUTOVER, {"act": "set", "seen": "10-rules", "percent": "101", "why": "x"}, 400, "to 100"),
         (CUTOVER, {"act": "set", "seen": "10-rules", "percent": "nan", "why": "x"}, 400, "to 100"),
         (CUTOVER, {"act": "set", "seen": "10-rules", "why": "x"}, 400, "0 to 100"),
-        (CUTOVER, {"act": "jump", "seen": "10-rules", "why": "x"}, 400, "names no act"),
+        (CUTOVER, {"act": "jump", "seen": "10-rules", "why": "x"}, 400, "has no action"),
         (CUTOVER, {"act": "set", "seen": "9-rules", "percent": "4", "why": "x"}, 409, "at 10%"),
         (BROWNOUTS, {"act": "pause", "seen": "paused", "why": "x"}, 409, "are not paused now"),
-        (BROWNOUTS, {"act": "jump", "seen": "running", "why": "x"}, 400, "names no act"),
+        (BROWNOUTS, {"act": "jump", "seen": "running", "why": "x"}, 400, "has no action"),
         (CUTOVER.replace("/1/", "/2/"), {"why": "x"}, 409, "no cutover of person 2 any more"),
         (CUTOVER.replace("/1/", "/9/"), {"why": "x"}, 404, "no version"),
         ("/page/replicas/b", {"why": "x"}, 404, "is alone"),
@@ -726,7 +726,9 @@ async def test_an_invalid_action_changes_nothing(
 ) -> None:
     found, text = await post(acting, path, **fields)
     assert (found, detail in text) == (status, True)
-    assert "Nothing was changed yet." in await (await acting.get("/page/audit", headers=ANN)).text()
+    assert (
+        "There are no changes yet." in await (await acting.get("/page/audit", headers=ANN)).text()
+    )
 
 
 async def test_commands_replace_forms_without_the_right_to_operate(
@@ -755,11 +757,11 @@ async def test_the_trend_names_the_day_without_callers(
         operator.state.totals.absorb(Delta(now - age * day, usage, [], [], [], []))
     text = await (await page.get("/page/versions/person/1")).text()
     nobody = time.strftime("%-d %b %Y", time.gmtime(now // day * day + day))
-    assert f"it reaches nobody on <strong>{nobody}</strong>" in text
+    assert f"it has no callers from <strong>{nobody}</strong>" in text
     assert 'class="ahead" d="M' in text
     assert "<figcaption><span>Callers a day</span><strong>5 today</strong>" in text
     text = await (await page.get("/page/versions/person/2")).text()
-    assert "cannot be told before a week of counts" in text
+    assert "needs a week of counts" in text
 
 
 async def test_the_latest_figures_cover_ten_whole_minutes(

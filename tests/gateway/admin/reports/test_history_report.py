@@ -46,4 +46,4 @@ def test_a_report_by_minute_has_times() -> None:
 def test_a_report_without_requests_says_so() -> None:
     view = history().view(HistoryQuery(Resolution.DAY), 86_400.0)
     report = history_report(view, ("person", "3"))
-    assert history_table(report) == "Nobody has called version 3 of person."
+    assert history_table(report) == "No client has called version 3 of person."

@@ -100,8 +100,8 @@ def test_missing_data_is_listed_below_the_table() -> None:
     lines = usage_table(usage(viewed(totals(), "a", *doubts))).splitlines()
     assert lines[-3:] == [
         "These are the counts of the replica a alone.",
-        f"The replica b has not been heard since {THEN}.",
-        f"The database has not been heard since {THEN}.",
+        f"The replica b has sent no heartbeat since {THEN}.",
+        f"The database has been unreachable since {THEN}.",
     ]
     nobody = usage_table(usage(viewed(totals(), None, doubts[0]), "users")).splitlines()
     assert len(nobody) == 2
