@@ -373,7 +373,7 @@ _LOOKS = SLOW_SECONDS // LOOK_SECONDS
 
 
 class SlowReadDetector:
-    """What a client takes of its answer, looked at every `LOOK_SECONDS`.
+    """What a client receives of its response, checked every `LOOK_SECONDS`.
 
     It is slow as soon as it has taken nothing between two looks, or too little in `SLOW_SECONDS`,
     until it takes enough.

@@ -24,7 +24,7 @@ Connections to services
 =======================
 
 HTTP/1.1, as the gateway uses it, carries one exchange at a time: a request, its response, then the
-next exchange or the end. The state combines the answers to four questions:
+next exchange or the end. The state combines four questions:
 
 - Has the connection carried an exchange before? A kept connection that ends before a byte of the
   response arrived was most likely closed before the request reached the service; a fresh one that
@@ -173,7 +173,7 @@ _SHUTDOWN: _ClientRows = {
     (_CS.LAST, _CE.FINISH): _CS.LAST,
     (_CS.TUNNEL, _CE.FINISH): _CS.TUNNEL,
     (_CS.ENDING, _CE.FINISH): _CS.ENDING,
-    # Its task has not ended yet: an answer was under way when the client left.
+    # Its task has not ended yet: a response was under way when the client left.
     (_CS.CLOSED, _CE.FINISH): _CS.CLOSED,
 }
 _CLIENT_LOST: _ClientRows = {

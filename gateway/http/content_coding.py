@@ -265,7 +265,7 @@ class _CodingDecoder:
 
 
 CODINGS = ("zstd", "gzip", "br")
-"""The codings of answers, the preferred one first where a client has no preference."""
+"""The codings of responses, the preferred one first where a client has no preference."""
 
 _MEMBER = re.compile(
     r"([!#$%&'*+\-.^_`|~0-9A-Za-z]+)(?:[ \t]*;[ \t]*[qQ]=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?\Z"

@@ -135,7 +135,7 @@ _fair = WeakKeyDictionary[asyncio.AbstractEventLoop, FairLock]()
 
 
 async def turn(address: str) -> None:
-    """Return when a piece may be made: one in a turn of the event loop, of all answers together.
+    """Return when a piece may be made: one in a turn of the event loop, of all responses together.
 
     Args:
         address: of the client; each address has a share.

@@ -1,1 +1,1 @@
-"""The reverse proxy: receives a client's request, forwards it to a service, returns the answer."""
+"""The reverse proxy: receives requests, forwards them to services, returns the responses."""

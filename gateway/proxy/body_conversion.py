@@ -401,7 +401,7 @@ def _converted_nothing(
 def convert_made(
     response: UpstreamHead, conversion: BodyConversion, message: Message | None
 ) -> bytes:
-    """Return the body that changes make of an empty object, for an answer without a body."""
+    """Return the body that changes make of an empty object, for a response without a body."""
     try:
         return json_body.convert(b"{}", conversion, message)
     except ConversionError as error:

@@ -1,4 +1,4 @@
-"""Compression of converted answers, which the service was asked to send without a coding."""
+"""Compression of converted responses, which the service was asked to send without a coding."""
 
 import asyncio
 import sys
@@ -33,13 +33,13 @@ _AS_THEY_ARE = (
 
 
 def takes(method: str, fields: HeaderFields, body: object) -> bool:
-    """Return whether a stream may be compressed, or the body of an answer whose head HEAD gets.
+    """Return whether a stream may be compressed, or the body of a response whose head HEAD gets.
 
-    The fields of an answer to HEAD show what an answer to GET has: no body where there is no type.
+    The fields of a response to HEAD show the body of a response to GET: none without a type.
 
     Args:
         method: the method of the request.
-        fields: the header fields of the answer.
+        fields: the header fields of the response.
         body: the stream; None for no body.
     """
     return (body is not None or method == "HEAD") and format_of(fields) not in _AS_THEY_ARE
@@ -48,7 +48,7 @@ def takes(method: str, fields: HeaderFields, body: object) -> bool:
 async def compressed(
     fields: HeaderFields, body: bytes, coding: str
 ) -> tuple[HeaderFields, bytes] | None:
-    """Return the fields and the body of an answer in a coding; None where it has to stay as it is.
+    """Return the fields and the body of a response in a coding; None where it has to stay as it is.
 
     Args:
         fields: the header fields, among them Content-Length.
@@ -69,7 +69,7 @@ async def compressed(
 def compressed_stream(
     fields: HeaderFields, pieces: AsyncIterator[bytes], coding: str
 ) -> tuple[HeaderFields, AsyncIterator[bytes]]:
-    """Return the fields and the body of an answer that is a stream, in a coding if it may have one.
+    """Return the fields and the body of a streamed response, in a coding if it may have one.
 
     What is read of each piece comes at once. An event stream stays as it is.
 

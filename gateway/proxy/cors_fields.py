@@ -42,7 +42,7 @@ def for_service(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderF
 
 
 def for_preflight(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
-    """Return the fields of an answer to OPTIONS with the header fields that a client may send."""
+    """Return the fields of a response to OPTIONS with the header fields that a client may send."""
     pairs = _asked_about(exchange, plan)
     if not pairs or not _is_allowed(fields):
         return fields
@@ -51,7 +51,7 @@ def for_preflight(exchange: Exchange, plan: Plan, fields: HeaderFields) -> Heade
 
 
 def for_script(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
-    """Return the converted fields of an answer with the names of those that a script may read."""
+    """Return the converted fields of a response with the names of those that a script may read."""
     if not _is_allowed(fields) or (response := plan.response) is None:
         return fields
     pairs = name_pairs(response, exchange.method, MessageKind.RESPONSE)

@@ -105,12 +105,12 @@ class CutoverCounts:
         sums.whole += seconds
 
     def check(self, place: CutoverPlace, operation: OperationName, fields: Collection[str]) -> None:
-        """Count an answer that was validated by the document of its version.
+        """Count a response that was validated by the document of its version.
 
         Args:
             place: where the request is counted.
             operation: the operation that was requested.
-            fields: where the answer violates the document.
+            fields: where the response violates the document.
         """
         sums, of_it = self._at(place, operation)
         write = operation[0] in WRITES

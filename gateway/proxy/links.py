@@ -40,13 +40,13 @@ _PREFIX = re.compile(r"(?:/[A-Za-z0-9\-._~%!$&'()*+;=:@]+)+\Z")
 _SUCCESSOR = re.compile(rb"<(//[^/>]*|)(/[^>]*)>(?=; rel=\"successor-version\")")
 _LINK_PORT = re.compile(rb":[0-9]*\Z")
 _ANY_METHOD = "*"  # of a preflight (Fetch, section 3.2.3)
-# The links of the header fields of one answer, and the parameters of links and cookies. Each costs
-# some microseconds, and requests wait meanwhile.
+# The links in the header fields of one response, and the parameters of links and cookies. Each
+# costs some microseconds, and requests wait meanwhile.
 _MOST_PARTS = 2000
 
 
-def map_answer_fields(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
-    """Return the fields of an answer, with links that the client can ask for.
+def map_response_fields(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
+    """Return the fields of a response, with links that the client can ask for.
 
     Raises:
         FaultError: there are too many links.
@@ -118,7 +118,7 @@ def _mapped_line(
 def map_allow(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
     """Return the fields with the methods of the client's version, if operations differ.
 
-    They are those of a 405 or of an answer to OPTIONS, such as a CORS preflight.
+    They are those of a 405 or of a response to OPTIONS, such as a CORS preflight.
     """
     if plan.operation_path is None:
         return fields
@@ -171,8 +171,8 @@ def asked(exchange: Exchange, plan: Plan) -> tuple[Callable[[Version], str], str
     return path, exchange.message.path.partition("?")[2] or None
 
 
-def answer_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]:
-    """Return what maps the URLs in the body of an answer."""
+def response_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]:
+    """Return what maps the URLs in the body of a response."""
     exchange.mapped_links = made = set[str]()
     return _once(_noting(exchange, "body", mapper.to_client), made)
 
@@ -226,7 +226,7 @@ def _once(map_link: Callable[[str], str], made: set[str]) -> Callable[[str], str
 
 
 def link_mapper(exchange: Exchange, plan: Plan) -> LinkMapper:
-    """Return what maps the links of a request and of its answer."""
+    """Return what maps the links of a request and of its response."""
     path, captures = _path(exchange)
     public = public_prefix(exchange)
     scheme, authority = public_origin(exchange)

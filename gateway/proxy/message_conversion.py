@@ -146,7 +146,7 @@ class LiveContext(NamedTuple):
             return None
         exchange = self.exchange
         mapper = links.link_mapper(exchange, self.plan)
-        map_links = links.request_links if status is None else links.answer_links
+        map_links = links.request_links if status is None else links.response_links
         link = map_links(exchange, mapper)
         return self._planned(mapper, fields, status, link) if needs else Message(link=link)
 
@@ -177,7 +177,7 @@ def planned_message(
     status: int | None,
     link: Callable[[str], str] = str,
 ) -> Message:
-    """Return the message of a request or of its answer, which is converted with its body.
+    """Return the message of a request or of its response, which is converted with its body.
 
     Args:
         plan: The plan for the request.
@@ -186,7 +186,7 @@ def planned_message(
         query: The query of the client's request.
         captures: The raw captures of the path.
         fields: The header fields of the message.
-        status: The status of the answer; None for the request.
+        status: The status of the response; None for the request.
         link: Returns a URL for the receiver of the message.
     """
     lines = parse_query(query)
@@ -305,7 +305,7 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
     answered: int,
     room: ConversionShare,
 ) -> tuple[HeaderFields, bytes | AsyncIterator[bytes] | None, bool]:
-    """Return the header fields of an answer for the client, and its body; None if it stays.
+    """Return the header fields of a response for the client, and its body; None if it stays.
 
     And whether the body may be another one than that of the service. Where it is not, the fields
     that are about its bytes hold.
@@ -315,7 +315,7 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
         answered: the status of the response to the client.
 
     Raises:
-        FaultError: the answer cannot be converted completely; no part of it may be sent.
+        FaultError: the response cannot be converted completely; no part of it may be sent.
     """
     status, method = response.status, context.method
     changes = answered != status and _has_other_body(converting, method, status, answered)

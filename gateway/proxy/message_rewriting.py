@@ -268,7 +268,7 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
             check_response(response, fields)
             fields = cors_fields.for_script(exchange, plan, fields)
     if LINK in watched or fields is not kept:  # a conversion may have made a field of links
-        fields = links.map_answer_fields(exchange, plan, fields)
+        fields = links.map_response_fields(exchange, plan, fields)
     if route.response_rewrite is not None:
         fields = route.response_rewrite.fields(fields)
     if status == 405 or method == "OPTIONS":
@@ -340,13 +340,13 @@ def _response_conversion(
 def with_common_headers(
     exchange: Exchange, fields: HeaderFields, watched: Sequence[bytes], vary: tuple[str, ...]
 ) -> HeaderFields:
-    """Return the fields of an answer together with those that every answer carries.
+    """Return the fields of a response together with those that every response carries.
 
     Args:
         exchange: the request that is answered.
-        fields: the header fields of the answer so far.
+        fields: the header fields of the response so far.
         watched: the lower-case names `vary` and `date`, each if `fields` contains it.
-        vary: the names of the request fields that the answer depends on.
+        vary: the names of the request fields that the response depends on.
     """
     if vary:
         if vary[0] == "*":
@@ -433,7 +433,7 @@ def _tagged(
 
 
 def coding_of(exchange: Exchange) -> str | None:
-    """Return the coding of converted answers that the client prefers; None for no coding."""
+    """Return the coding of converted responses that the client prefers; None for no coding."""
     if not exchange.snapshot.compress:
         return None
     text = ",".join(exchange.message.headers.getall("Accept-Encoding", ()))

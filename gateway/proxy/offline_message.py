@@ -77,7 +77,7 @@ class OfflineMessage(NamedTuple):
     """A converted message.
 
     Attributes:
-        query: The raw query of a request; None without one, and in an answer.
+        query: The raw query of a request; None without one, and in a response.
         fields: The header fields.
         body: The body; empty where there is none.
         kept: Why a body passes as it is that the rules would convert; empty where none does.
@@ -147,7 +147,7 @@ class OfflineConversion:
         try:
             if status is None:
                 return asyncio.run(self._request(fields, body))
-            return asyncio.run(self._answer(CapturedResponse(status, fields, body)))
+            return asyncio.run(self._response(CapturedResponse(status, fields, body)))
         except FaultError as error:
             fault, cause = error.fault, error.cause.removeprefix(": ")
             # The detail has the reason already, which stands before what the log alone has.
@@ -175,8 +175,8 @@ class OfflineConversion:
             kept = "unfit: keep lets pass what is not JSON"
         return OfflineMessage(write_query(query), fields, await _whole(made), kept)
 
-    async def _answer(self, answer: CapturedResponse) -> OfflineMessage:
-        status, fields, body = answer.status, answer.fields, answer.body
+    async def _response(self, response: CapturedResponse) -> OfflineMessage:
+        status, fields, body = response.status, response.fields, response.body
         converting, method = self._conversion, self.method
         answered, conversion = (
             converting.status(method, status),
@@ -188,7 +188,7 @@ class OfflineConversion:
         if conversion is not None:
             self.used = conversion, self.shown(fields, status)
         fields, made, altered = await convert_response(
-            self, converting, fields, conversion, answer, answered, self._room
+            self, converting, fields, conversion, response, answered, self._room
         )
         if conversion is not None:
             about = headers.BYTE_FIELDS if altered else _WITH_ANY_BODY

@@ -306,7 +306,7 @@ async def _send_stream(
 def _refuse(exchange: Exchange, error: FaultError) -> None:
     """Answer with a problem detail (RFC 9457), or with what the version has in its place.
 
-    The connection is cut if an answer has begun.
+    The connection is cut if a response has begun.
     """
     fault = error.fault
     exchange.code, exchange.cause = fault.code, error.cause or None
@@ -340,7 +340,7 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
 
 
 def _send(exchange: Exchange, status: int, fields: HeaderFields, body: bytes = b"") -> None:
-    """Send an answer that the gateway itself generates."""
+    """Send a response that the gateway itself generates."""
     # A fault may carry Vary. Its fields are not sorted first, so Vary is always looked for.
     vary = () if exchange.endpoint is None else exchange.endpoint.vary_of(exchange.version)
     cors = exchange.snapshot.cors

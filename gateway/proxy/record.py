@@ -166,7 +166,7 @@ def new_span_id() -> str:
 
 
 class ResponseCopy(NamedTuple):
-    """The body of an answer with the header fields that describe it.
+    """The body of a response with the header fields that describe it.
 
     Attributes:
         fields: the header fields, before the gateway compressed the body.
@@ -181,7 +181,7 @@ class ResponseCopy(NamedTuple):
 
 # What went wrong with a response that broke off and has no fault: its client left.
 _ABORTED = "aborted"
-# The faults of requests to which a service gave no answer, or a part of one.
+# The faults of requests to which a service gave no response, or a part of one.
 _UNANSWERED = frozenset(
     {FaultCode.UPSTREAM_UNREACHABLE, FaultCode.UPSTREAM_PROTOCOL, FaultCode.UPSTREAM_TIMEOUT}
 )
@@ -208,7 +208,7 @@ class RequestEnding(NamedTuple):
         code: the code of the fault; None if there was none.
         aborted: whether the response broke off.
         target: the address of the target that was asked; None if none was.
-        service_status: the status of its answer; 0 if there was none.
+        service_status: the status of its response; 0 if there was none.
         operations: whether the requests are counted by operation, too.
     """
 
@@ -230,7 +230,7 @@ class RequestEnding(NamedTuple):
 
     @property
     def service_error(self) -> str:
-        """What went wrong with the service's answer, as `error.type`; empty if nothing did."""
+        """What went wrong with the service's response, as `error.type`; empty if nothing did."""
         if self.service_status >= 400:
             return str(self.service_status)
         return self.code if self.code is not None and self.code in _UNANSWERED else ""
@@ -442,12 +442,12 @@ class Recorder:
     def check(
         self, place: CutoverPlace, operation: delta.OperationName, fields: Collection[str]
     ) -> None:
-        """Count a validated answer of a cutover; see `CutoverCounts.check`."""
+        """Count a validated response of a cutover; see `CutoverCounts.check`."""
         self._cutovers.check(place, operation, fields)
         self._expect()
 
     def latency(self, api: str, version: str, old: float, new: float) -> None:
-        """Count how long the answers of both services of a shadow took, in seconds."""
+        """Count how long the responses of both services of a shadow took, in seconds."""
         for route, seconds in (("old", old), ("new", new)):
             buckets = self._latencies.setdefault((api, version, route), {})
             index = latency_bucket(seconds)

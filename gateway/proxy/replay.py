@@ -30,7 +30,7 @@ from gateway.routing.plan import Plan, Refusal
 from gateway.routing.snapshot import Endpoint
 from gateway.versions.version import Version
 
-# A replayed answer may have at most this many times the bytes that a captured body may have.
+# A replayed response may have at most this many times the bytes that a captured body may have.
 GROWTH = 4
 # Marks a request as sent in the background, so that services can recognize it.
 _MARK = (b"X-Shadow", b"1")
@@ -42,14 +42,14 @@ class ShedError(Exception):
 
 
 class CapturedResponse(msgspec.Struct):
-    """A complete answer, either from a service or as converted for a client.
+    """A complete response, either from a service or as converted for a client.
 
     Attributes:
         status: the final status code.
         fields: the header fields.
         body: the body.
         target: the address of the target that answered; empty if none did.
-        seconds: the time from the request to the head of the answer; 0 if no service answered.
+        seconds: the time from the request to the head of the response; 0 if no service answered.
         span: of the request; None if it is not traced.
         fault: why the gateway refused or failed the request; None where a service answered it.
     """
@@ -75,7 +75,7 @@ class CapturedResponse(msgspec.Struct):
         """Do nothing: every read returns the whole body."""
 
     def compared(self, rule: VersionShadow, method: str) -> ComparedAnswer:
-        """Return the part of the answer that the shadow's rule compares."""
+        """Return the part of the response that the shadow's rule compares."""
         if self.fault is not None:
             why = f"{self.fault.code}: {self.fault.detail}"
             return ComparedAnswer(self.status, {}, b"", why)
@@ -126,7 +126,7 @@ async def replay(
     rule: VersionShadow,
     dry_run: DryRunMark | None = None,
 ) -> CapturedResponse:
-    """Return the answer that a client would receive by a plan; a fault yields its status.
+    """Return the response that a client would receive by a plan; a fault yields its status.
 
     Args:
         upstream: the interface to the services.
@@ -138,7 +138,7 @@ async def replay(
 
     Raises:
         ShedError: the service has no spare capacity, the gateway cannot connect to it, or the
-            answer is too large to keep.
+            response is too large to keep.
     """
     limit = rule.body * GROWTH
     room = ConversionShare(limit, exchange.snapshot.limits.elements)
@@ -184,13 +184,13 @@ async def replay(
         if room.held:
             room.release()
     captured = CapturedResponse(response.status, response.fields, b"".join(pieces), response.target)
-    answer = await for_client(exchange, plan, captured, rule)
-    answer.seconds, answer.span = seconds, span
-    return answer
+    made = await for_client(exchange, plan, captured, rule)
+    made.seconds, made.span = seconds, span
+    return made
 
 
 async def refuse(refusal: Refusal) -> CapturedResponse:
-    """Return the answer to a request that no service is asked; only its status is compared."""
+    """Return the response to a request that no service is asked; only its status is compared."""
     return _failed(refusal.fault)
 
 
@@ -201,7 +201,7 @@ def _failed(fault: Fault, span: Span | None = None) -> CapturedResponse:
 async def for_client(
     exchange: Exchange, plan: Plan, captured: UpstreamHead, rule: VersionShadow
 ) -> CapturedResponse:
-    """Return a service's answer converted for the client by a plan; a fault yields its status."""
+    """Return a service's response converted for the client by a plan; a fault yields its status."""
     room = ConversionShare(rule.body * GROWTH, exchange.snapshot.limits.elements)
     try:
         status, fields, converted, _ = await rewrite_response(exchange, plan, captured, room)

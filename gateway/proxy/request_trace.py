@@ -136,7 +136,7 @@ class ShadowTrace:
         Args:
             began: in monotonic seconds.
             target: the address that answered; None if none did.
-            status: of its answer; 0 if there was none.
+            status: of its response; 0 if there was none.
             error: the code of the fault; empty if there was none.
         """
         request = self._exchange.span

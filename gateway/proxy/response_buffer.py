@@ -15,13 +15,13 @@ from gateway.proxy.record import Exchange, ResponseCopy
 # the client, and keeps its place among the requests in flight.
 _ONE = 512 * 1024
 _ALL = 32 * 1024 * 1024
-# The maximum bytes of a copy of an answer, to be validated, and of all that are made at a time.
+# The maximum bytes of a copy of a response, to be validated, and of all that are made at a time.
 _ONE_COPIED = 256 * 1024
 _ALL_COPIED = 4 * 1024 * 1024
 
 
 class ResponseBuffers:
-    """The buffers of all answers that are passed on at a time, with one budget of bytes."""
+    """The buffers of all responses that are passed on at a time, with one budget of bytes."""
 
     def __init__(self) -> None:
         self._held = 0

@@ -145,7 +145,7 @@ _MEMORY = 16 * 1024 * 1024
 _TOGETHER = 0.1
 # Bodies of more bytes than this are compared in a thread.
 _INLINE = 16 * 1024
-# The statuses of answers that depend on the client's cache or ranges, and are not compared.
+# The statuses of responses that depend on the client's cache or ranges, and are not compared.
 _PARTIAL = (206, 304)
 
 
@@ -157,7 +157,7 @@ class ShadowCounter(Protocol):
         ...
 
     def latency(self, api: str, version: str, old: float, new: float) -> None:
-        """Count how long the answers of both services took, in seconds."""
+        """Count how long the responses of both services took, in seconds."""
         ...
 
     @property
@@ -173,7 +173,7 @@ class ShadowCounter(Protocol):
 
 
 class Shadows:
-    """Captures requests and their answers, and runs the comparisons.
+    """Captures requests and their responses, and runs the comparisons.
 
     Args:
         upstream: the interface to the services.
@@ -206,7 +206,7 @@ class Shadows:
     async def send(
         self, exchange: Exchange, plan: Plan, request: UpstreamRequest
     ) -> UpstreamResponse:
-        """Send a client's request to its version's own service; compare the answers afterwards.
+        """Send a client's request to its version's own service; compare the responses afterwards.
 
         Raises:
             FaultError: the service gave no response.
@@ -295,7 +295,7 @@ class Shadows:
 
 
 class _Case:
-    """One captured request and the comparison of its answers."""
+    """One captured request and the comparison of its responses."""
 
     def __init__(
         self,
@@ -314,7 +314,7 @@ class _Case:
         self._exchange, self._plan = exchange, plan
         self._request = self.passing = request
         self._body = CapturedBody(shadows.budget, rule.body)
-        self._answer = CapturedBody(shadows.budget, rule.body)
+        self._response = CapturedBody(shadows.budget, rule.body)
         self._status, self._seconds = 0, 0.0
         self._fields: HeaderFields = []
         self.ended = 0.0
@@ -331,7 +331,7 @@ class _Case:
             seconds: from the request to its head.
         """
         self._status, self._fields, self._seconds = response.status, response.fields, seconds
-        copied = None if self._mode is VALIDATE else self._answer
+        copied = None if self._mode is VALIDATE else self._response
         return CapturingResponse(response, copied, self._over)
 
     def shed(self, why: str) -> None:
@@ -342,11 +342,11 @@ class _Case:
     def drop(self, why: str) -> None:
         """Drop the copies of both bodies."""
         self._body.drop(why)
-        self._answer.drop(why)
+        self._response.drop(why)
 
     def _over(self, whole: bool) -> None:
         self.ended = time.monotonic()
-        lost = self._body.lost or self._answer.lost
+        lost = self._body.lost or self._response.lost
         if self._mode is VALIDATE:
             # What the own service refuses as well is no request that a version has to take.
             lost = lost or ("refused" if self._status >= 400 else None)
@@ -360,7 +360,7 @@ class _Case:
             self.shed(lost)
 
     async def compare(self, made: float) -> None:
-        """Replay the request, compare the answers, and count the differences."""
+        """Replay the request, compare the responses, and count the differences."""
         longest = asyncio.timeout(_LONGEST)
         try:
             if time.monotonic() - made > self._shadows.load.longest_lag:
@@ -388,13 +388,13 @@ class _Case:
                 refused = await trial(self._shadows.validator, exchange, other, body, rule)
             self._count_refused(refused)
             return
-        captured = CapturedResponse(self._status, self._fields, self._answer.whole())
+        captured = CapturedResponse(self._status, self._fields, self._response.whole())
         old = await for_client(exchange, self._plan, captured, rule)
         given: list[CapturedResponse] = []
-        for answer in await asyncio.gather(*self._replays(other, body), return_exceptions=True):
-            if isinstance(answer, BaseException):
-                raise answer
-            given.append(answer)
+        for response in await asyncio.gather(*self._replays(other, body), return_exceptions=True):
+            if isinstance(response, BaseException):
+                raise response
+            given.append(response)
         if exchange.span is not None:
             self._shadows.trace([each.span for each in given if each.span is not None])
         new, *twice = given

@@ -15,16 +15,16 @@ class ClientServer(Server):
     """Accepts client connections and passes their requests to a handler.
 
     Args:
-        answers: the handler of the requests.
+        handler: answers the requests.
         reached: a function that is called whenever a bound on clients is reached.
         batch: the transports that send at the end of the iteration of the event loop.
     """
 
     def __init__(
-        self, answers: HttpHandler[Any], reached: Callable[[ClientBound], None], batch: WriteBatch
+        self, handler: HttpHandler[Any], reached: Callable[[ClientBound], None], batch: WriteBatch
     ) -> None:
         super().__init__(_unused, handler_cancellation=True)
-        self._answers = answers
+        self._handler = handler
         self._totals = ClientTotals(reached, max_clients())
         self._batch = batch
         self._emptied = asyncio.Event()
@@ -32,7 +32,7 @@ class ClientServer(Server):
 
     def __call__(self) -> ClientConnection:
         """Return the protocol for a new connection."""
-        return ClientConnection(self, self._answers, self._totals, self._batch, self._loop)
+        return ClientConnection(self, self._handler, self._totals, self._batch, self._loop)
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         """Count a connection."""
@@ -49,7 +49,7 @@ class ClientServer(Server):
             self._emptied.set()
 
     async def finish(self) -> None:
-        """Close every connection after any answer under way; return when all are closed."""
+        """Close every connection after any response under way; return when all are closed."""
         self._finishing = True
         self._emptied.clear()
         for connection in self._clients():
@@ -58,7 +58,7 @@ class ClientServer(Server):
             await self._emptied.wait()
 
     async def cut(self, seconds: float) -> None:
-        """Reset every connection, so that no answer looks complete; end the tasks in `seconds`."""
+        """Reset all connections, so that no response looks complete; end the tasks in `seconds`."""
         for connection in self._clients():
             connection.cut()
         await self.shutdown(seconds)

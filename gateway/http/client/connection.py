@@ -218,7 +218,7 @@ class ClientConnection(RequestHandler):
         self.own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         joined = BatchingTransport(cast(asyncio.Transport, transport), self._batch)
         # All that waits is counted: below a mark that is higher, ten thousand clients may each
-        # leave a small answer.
+        # leave a small response.
         joined.set_write_buffer_limits(0)
         super().connection_made(cast(asyncio.Transport, joined))
         self._deadline.set(self._limits.idle_seconds)
@@ -235,7 +235,7 @@ class ClientConnection(RequestHandler):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Write no more; count what waits of an answer that has ended, which nobody drains."""
+        """Write no more; count what waits of a response that has ended, which nobody drains."""
         super().pause_writing()
         if self._exchange is None and self.transport is not None:
             self._totals.waiting.hold(self.give_way, self.transport.get_write_buffer_size())
@@ -588,7 +588,7 @@ class ClientConnection(RequestHandler):
         return tunnel
 
     def finish(self) -> None:
-        """Close the connection, after any answer that is under way or due."""
+        """Close the connection, after any response that is under way or due."""
         self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.FINISH]
         if self._exchange is not None:
             self._exchange.keep_alive = False
@@ -596,7 +596,7 @@ class ClientConnection(RequestHandler):
             self.transport.close()
 
     def cut(self) -> None:
-        """Reset the connection at once, even during an answer."""
+        """Reset the connection at once, even during a response."""
         if self.transport is not None:
             reset(self.transport)
 
@@ -631,7 +631,7 @@ class ClientConnection(RequestHandler):
                     await self._linger(message, content, finishing=finishing)
                 elif self._messages:
                     self._state = _REQUEST[_IDLE]
-                    # One answer per connection in a turn of the event loop, so that pipelining
+                    # One response per connection in a turn of the event loop, so that pipelining
                     # clients get no larger share (Envoy's max_requests_per_io_cycle).
                     await asyncio.sleep(0)
                 elif self._unfinished:
@@ -696,9 +696,10 @@ class ClientConnection(RequestHandler):
         return True
 
     async def _linger(self, message: object, content: StreamReader, *, finishing: bool) -> None:
-        # A close while the client still sends resets the connection, and the answer may be lost. So
-        # only the sending side is closed first, and what comes is dropped for a while (RFC 9112,
-        # section 9.6). A close by the client cancels the task. A shutdown waits for no quiet one.
+        # A close while the client still sends resets the connection, and the response may be lost.
+        # So only the sending side is closed first, and received bytes are dropped for a while (RFC
+        # 9112, section 9.6). A close by the client cancels the task. A shutdown does not wait for a
+        # client that sends nothing.
         sends = self._dropped or self._rest or self._messages or not content.is_eof()
         last = isinstance(message, RawRequestMessage) and message.should_close
         if not sends and (last or finishing):

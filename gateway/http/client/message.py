@@ -286,7 +286,7 @@ class ClientExchange:
 
     @property
     def accepts_trailers(self) -> bool:
-        """Whether the client accepts trailer fields in the answer."""
+        """Whether the client accepts trailer fields in the response."""
         return accepts_trailers(self.message.headers.getall("TE", ()))
 
     @property

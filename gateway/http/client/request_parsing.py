@@ -70,7 +70,7 @@ class RefusedRequest:
 def unread(begun: bytes) -> RequestMessage:
     """Return UNREAD, with the method HEAD if the first bytes of a head have that.
 
-    An answer to HEAD has no content (RFC 9110, section 9.3.2).
+    A response to HEAD has no content (RFC 9110, section 9.3.2).
     """
     return _UNREAD_HEAD if _ASKS_FOR_HEAD(begun) else UNREAD
 

@@ -124,7 +124,7 @@ def is_quiet(transport: asyncio.Transport) -> bool:
     """Return whether the socket has no unread bytes and no end of the connection to read.
 
     An unrequested response, such as 408 before the service closes (RFC 9110, section 15.5.9), must
-    not be taken for the answer to the next request.
+    not be taken for the response to the next request.
     """
     end = transport.get_extra_info("socket")
     if end is None or end.fileno() < 0:

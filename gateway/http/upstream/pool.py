@@ -283,7 +283,7 @@ def _closes(response: StreamedResponse) -> bool:
     return any(b"close" in connection_options(value) for value in fields)
 
 
-# From a quarter of the places on, those who are slow to take their answers give way to others.
+# From a quarter of the places on, clients that are slow to read their responses give way to others.
 _SPARED_SHARE = 4
 
 

@@ -88,7 +88,7 @@ _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 
 
 class UpstreamHead(Protocol):
-    """The part of a service's answer that is converted for the client.
+    """The part of a service's response that is converted for the client.
 
     Attributes:
         status: the final status code.
@@ -119,7 +119,7 @@ class UpstreamHead(Protocol):
 
 
 class UpstreamResponse(UpstreamHead, Protocol):
-    """A service's answer: the head and a stream of the body.
+    """A service's response: the head and a stream of the body.
 
     Attributes:
         reason: the reason phrase.
