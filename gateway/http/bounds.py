@@ -6,7 +6,7 @@ Theory of operation
 Whoever can reach a port can hold three things: bytes, places and time.
 
 - Bytes. `ByteBudget` counts the bytes that wait for peers that do not read. Above its limit, the
-  peer that has waited longest is closed. `TunnelBudget` applies it to tunnels. The budget of
+  peer that has waited longest is closed. `pass_on` applies it to tunnels. The budget of
   conversions (`gateway.proxy.conversion_budget`) also shares out what is free: a network of clients
   that holds little is served before one that holds much.
 - Places. `FairQueue` is the waiting side of every semaphore here: the networks of clients (an IPv4
@@ -132,43 +132,35 @@ class ByteBudget:
         self._left += self._waiting.pop(give_way, 0)
 
 
-_MOST = 32 * 1024 * 1024
+TUNNEL_BYTES = 32 * 1024 * 1024
+"""The maximum bytes that wait in all tunnels together."""
 
 
-class TunnelBudget:
-    """Passes bytes through tunnels, and bounds those that wait in all of them together.
+async def pass_on(
+    budget: ByteBudget,
+    read: Callable[[], Awaitable[bytes]],
+    write: Callable[[bytes], Awaitable[None]],
+    give_way: Callable[[], None],
+) -> None:
+    """Pass bytes on in one direction of a tunnel, until their end.
 
-    A sender waits until its receiver has taken all of a piece, so at most one waits in each
-    direction of a tunnel. If those of all take too much, the tunnel whose piece has waited for the
-    longest gives way.
+    A sender waits until its receiver has taken all of a piece, so at most one piece waits in each
+    direction. If the pieces of all tunnels are too large together, the tunnel whose piece has
+    waited longest gives way.
 
     Args:
-        most: the maximum number of bytes that wait.
+        budget: the budget of all tunnels.
+        read: returns the next piece, empty at the end.
+        write: writes a piece, and returns once the receiver has taken it.
+        give_way: ends the tunnel.
     """
-
-    def __init__(self, most: int = _MOST) -> None:
-        self._waiting = ByteBudget(most)
-
-    async def pass_on(
-        self,
-        read: Callable[[], Awaitable[bytes]],
-        write: Callable[[bytes], Awaitable[None]],
-        give_way: Callable[[], None],
-    ) -> None:
-        """Pass bytes on in one direction of a tunnel, until the end of them.
-
-        Args:
-            read: returns the next piece, empty at the end.
-            write: writes a piece, and returns once the receiver has taken it.
-            give_way: ends the tunnel.
-        """
-        direction = partial(give_way)  # both directions of a tunnel are given the same function
-        while piece := await read():
-            self._waiting.hold(direction, len(piece))
-            try:
-                await write(piece)
-            finally:
-                self._waiting.release(direction)
+    direction = partial(give_way)  # both directions of a tunnel are given the same function
+    while piece := await read():
+        budget.hold(direction, len(piece))
+        try:
+            await write(piece)
+        finally:
+            budget.release(direction)
 
 
 _T = TypeVar("_T")

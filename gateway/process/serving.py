@@ -65,7 +65,8 @@ class Serving:
         self._contracts = Contracts(reloader.folder)
         self._sampling = Sampling(self._contracts, self._recorder)
         load = Load(time_used(), shadow_load)
-        self._shadows = Shadows(self._pool, self._recorder, self._contracts, load, self._trace)
+        validate = self._contracts.validate
+        self._shadows = Shadows(self._pool, self._recorder, validate, load, self._trace)
         begin, record = self._recorder.begin, self._recorder.add
         traces = RequestTraces(partial(self._recorder.count, "spans_dropped", "rate"))
         self._pipeline = Pipeline(reloader.latest, self._pool, self._shadows, begin, record, traces)

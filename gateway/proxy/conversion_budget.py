@@ -16,6 +16,7 @@ import msgspec
 
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.http.bounds import SlowBody, SlowClients
+from gateway.http.client.message import ClientExchange
 
 AT_ONCE = 64 * 1024
 """A body of more bytes is large: it is converted in a thread, so that others do not wait for it."""
@@ -164,14 +165,6 @@ def overloaded() -> FaultError:
 _budget = ConversionBudget()
 
 
-class Sender(Protocol):
-    """The client of a request."""
-
-    def network(self) -> str:
-        """Return the network of its address."""
-        ...
-
-
 class ConversionShare(msgspec.Struct):
     """The share of one exchange in the budget.
 
@@ -184,7 +177,7 @@ class ConversionShare(msgspec.Struct):
 
     limit: int
     elements: int
-    sender: Sender | None = None
+    sender: ClientExchange | None = None
     held: int = 0
     _network: str | None = None
 

@@ -31,7 +31,7 @@ from gateway.base.headers import FieldLines, HeaderFields
 from gateway.base.overrides import NO_OVERRIDES
 from gateway.base.request import RequestContext, RequestHead
 from gateway.conversion.formats.body_format import described, is_stream
-from gateway.http.bounds import TunnelBudget
+from gateway.http.bounds import TUNNEL_BYTES, ByteBudget, pass_on
 from gateway.http.client.message import bodiless
 from gateway.http.limits import Limits
 from gateway.http.upstream.upstream import RequestBody, Upstream, UpstreamResponse
@@ -93,7 +93,7 @@ class Pipeline:
         self.ahead = 0.0
         self._upstream = upstream
         self._buffers = ResponseBuffers()
-        self._tunnels = TunnelBudget()
+        self._tunnels = ByteBudget(TUNNEL_BYTES)
         self._shadows = shadows
         self._begin = begin
         self._record = record
@@ -382,14 +382,14 @@ def _request_body(exchange: Exchange, planned: Plan) -> bytes | AsyncIterator[by
 
 
 async def _tunnel(
-    exchange: Exchange, response: UpstreamResponse, fields: HeaderFields, room: TunnelBudget
+    exchange: Exchange, response: UpstreamResponse, fields: HeaderFields, budget: ByteBudget
 ) -> None:
     """Forward bytes in both directions after both sides have switched to another protocol."""
     client = exchange.switch([*fields, *headers.upgrade(response.fields)])
     response.release()
     give_way = exchange.connection.give_way
-    sending = asyncio.create_task(room.pass_on(client.read, response.write, give_way))
+    sending = asyncio.create_task(pass_on(budget, client.read, response.write, give_way))
     try:
-        await room.pass_on(response.read, exchange.write, give_way)
+        await pass_on(budget, response.read, exchange.write, give_way)
     finally:
         sending.cancel()

@@ -4,8 +4,8 @@
 comparison is between responses that a client would receive.
 """
 
+from collections.abc import Awaitable, Callable
 from time import perf_counter
-from typing import Protocol
 
 import msgspec
 
@@ -243,16 +243,13 @@ class TrialRequest(msgspec.Struct, frozen=True):
     body: bytes | None
 
 
-class RequestValidator(Protocol):
-    """Validates requests by OpenAPI documents; see `gateway.verify.live.contracts`."""
-
-    async def validate(self, request: TrialRequest) -> list[RefusedField] | None:
-        """Return what the service would refuse; None if the document cannot be had."""
-        ...
+ValidateRequest = Callable[[TrialRequest], Awaitable[list[RefusedField] | None]]
+"""Returns the fields of a request that its service would refuse by its OpenAPI document; None if
+the document is not available. `gateway.verify.live.contracts` implements it."""
 
 
 async def trial(
-    validator: RequestValidator,
+    validate: ValidateRequest,
     exchange: Exchange,
     plan: Plan,
     body: bytes | None,
@@ -261,14 +258,13 @@ async def trial(
     """Return the fields of a request that another version would refuse, without sending it.
 
     Args:
-        validator: has the documents.
         exchange: the client's request.
         plan: the plan for the request to the other version's service.
         body: the complete request body as the client sent it; None for no body.
         rule: the rule of the shadow.
 
     Raises:
-        ShedError: the document cannot be had, or the body is too large.
+        ShedError: the document is not available, or the body is too large.
     """
     assert rule.document is not None
     room = ConversionShare(rule.body * GROWTH, exchange.snapshot.limits.elements)
@@ -283,7 +279,7 @@ async def trial(
             room.release()
     converted = request.body
     assert converted is None or isinstance(converted, bytes)
-    found = await validator.validate(
+    found = await validate(
         TrialRequest(
             rule.document,
             plan.endpoint,

@@ -22,8 +22,8 @@ from gateway.proxy.body_capture import CaptureBudget, CapturedBody, CapturingRes
 from gateway.proxy.record import Exchange
 from gateway.proxy.replay import (
     CapturedResponse,
-    RequestValidator,
     ShedError,
+    ValidateRequest,
     for_client,
     refuse,
     replay,
@@ -178,7 +178,7 @@ class Shadows:
     Args:
         upstream: the interface to the services.
         recorder: counts comparisons and differences.
-        validator: validates requests that are not sent.
+        validate: validates requests that are not sent.
         load: of this process.
         trace: exports spans.
     """
@@ -187,13 +187,13 @@ class Shadows:
         self,
         upstream: Upstream,
         recorder: ShadowCounter,
-        validator: RequestValidator,
+        validate: ValidateRequest,
         load: Load,
         trace: Callable[[Sequence[Span]], None],
     ) -> None:
         self.upstream = upstream
         self.recorder = recorder
-        self.validator = validator
+        self.validate = validate
         self.budget = CaptureBudget(_MEMORY)
         self._key = secrets.token_bytes(16)
         self.load = load
@@ -385,7 +385,7 @@ class _Case:
             if isinstance(other, Refusal):
                 refused: Sequence[RefusedField] = (unconverted(other.fault),)
             else:
-                refused = await trial(self._shadows.validator, exchange, other, body, rule)
+                refused = await trial(self._shadows.validate, exchange, other, body, rule)
             self._count_refused(refused)
             return
         captured = CapturedResponse(self._status, self._fields, self._response.whole())

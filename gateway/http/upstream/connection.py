@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from functools import lru_cache
 from math import inf
 from random import random
-from typing import Any, Final, Protocol, Self, cast
+from typing import Any, Final, Self, cast
 
 # httptools: Python's binding of llhttp, the parser of Node.js, which is strict by default.
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -45,10 +45,6 @@ FRAMINGS: Final = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
 """The versions of HTTP and the codings of each (RFC 9112, section 6.1); llhttp takes more."""
 
 
-class FramingError(Exception):
-    """The fields of a head, or of a trailer section, are too many, or their length is too long."""
-
-
 def framing(fields: HeaderFields) -> tuple[HeaderFields, int | None, bytes, bytes | None]:
     """Return the fields as `trimmed` does, and what they say of the body and of the connection.
 
@@ -59,10 +55,10 @@ def framing(fields: HeaderFields) -> tuple[HeaderFields, int | None, bytes, byte
         fields: the fields as llhttp reports them.
 
     Raises:
-        FramingError: there are too many, or the length has too many digits.
+        HttpParserError: there are too many, or the length has too many digits.
     """
     if fields[MOST_FIELDS:]:
-        raise FramingError(_TOO_MANY)
+        raise HttpParserError(_TOO_MANY)
     length, coding, keep_alive = None, b"", None
     blank = False
     for name, value in fields:
@@ -72,7 +68,7 @@ def framing(fields: HeaderFields) -> tuple[HeaderFields, int | None, bytes, byte
             known = _NAMES.examine(name)
         if known == b"content-length":
             if value[_DIGITS:]:
-                raise FramingError("a length of too many digits")
+                raise HttpParserError("a length of too many digits")
             length = int(value)
         elif known == b"keep-alive":
             keep_alive = value
@@ -89,10 +85,10 @@ def trimmed(fields: HeaderFields) -> HeaderFields:
     It is no part of a value (RFC 9110, section 5.5).
 
     Raises:
-        FramingError: there are too many.
+        HttpParserError: there are too many.
     """
     if fields[MOST_FIELDS:]:
-        raise FramingError(_TOO_MANY)
+        raise HttpParserError(_TOO_MANY)
     return [(name, value.rstrip(b" \t")) for name, value in fields]
 
 
@@ -195,36 +191,6 @@ MOMENT = 0.005
 """The time, in seconds, that the rest of a small body is awaited."""
 
 
-class ResponseTransport(Protocol):
-    """The part of a connection that its response uses.
-
-    Attributes:
-        loop: the event loop.
-        deadline: the deadline for what is awaited of the service.
-        timeouts: the timeouts of the exchange.
-    """
-
-    loop: asyncio.AbstractEventLoop
-    deadline: Deadline
-    timeouts: Timeouts
-
-    def pause(self) -> None:
-        """Pause reading from the service."""
-        ...
-
-    def resume(self) -> None:
-        """Resume reading from the service."""
-        ...
-
-    async def write(self, data: bytes) -> None:
-        """Send bytes of the protocol that the connection switched to."""
-        ...
-
-    def close(self) -> None:
-        """Drop the connection at once."""
-        ...
-
-
 class StreamedResponse:
     """A response that is read while it arrives; implements `UpstreamResponse`.
 
@@ -255,7 +221,7 @@ class StreamedResponse:
         "trailers",
     )
 
-    def __init__(self, connection: ResponseTransport, target: str) -> None:
+    def __init__(self, connection: "UpstreamConnection", target: str) -> None:
         self._connection = connection
         self._pieces: list[bytes] = []
         self._size = 0
@@ -642,7 +608,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
     def _switch(self, response: StreamedResponse, request: UpstreamRequest) -> None:
         if not (self._parser.should_upgrade() and request.permits(response.fields)):
             raise HttpParserError("it switched protocols unasked")
-        cast(BatchingTransport, self._transport).set_write_buffer_limits(0)  # see `TunnelBudget`
+        cast(BatchingTransport, self._transport).set_write_buffer_limits(0)  # see `bounds.pass_on`
         self._state = UPSTREAM_TRANSITIONS[self._state, UpstreamEvent.SWITCH]
         response.status, response.head, response.switched = 101, True, True
         self.deadline.clear()

@@ -116,7 +116,7 @@ class Gateway:
         snapshot = load(rules.encode(), "gateway.yaml", {})
         writes: WriteBatch = []
         self.upstream = upstream or Pool(lambda *_: None, writes)
-        self.shadows = Shadows(self.upstream, self, self, Load(lambda: 0.0, 1), self.trace)
+        self.shadows = Shadows(self.upstream, self, self.validate, Load(lambda: 0.0, 1), self.trace)
         self.pipeline = Pipeline(
             snapshot,
             self.upstream,

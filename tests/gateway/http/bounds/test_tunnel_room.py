@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gateway.http.bounds import TunnelBudget
+from gateway.http.bounds import ByteBudget, pass_on
 
 
 class Tunnel:
@@ -12,9 +12,9 @@ class Tunnel:
         gave_way: how often it was told to.
     """
 
-    def __init__(self, room: TunnelBudget) -> None:
+    def __init__(self, budget: ByteBudget) -> None:
         self.gave_way = 0
-        self._room = room
+        self._budget = budget
         self._taken = asyncio.Event()
         self._directions: list[asyncio.Task[None]] = []
 
@@ -28,7 +28,7 @@ class Tunnel:
         async def write(_: bytes) -> None:
             await self._taken.wait()
 
-        task = asyncio.create_task(self._room.pass_on(read, write, self.give_way))
+        task = asyncio.create_task(pass_on(self._budget, read, write, self.give_way))
         self._directions.append(task)
         await asyncio.sleep(0)
 
@@ -45,7 +45,7 @@ class Tunnel:
 
 
 async def test_the_one_that_has_waited_for_the_longest_gives_way() -> None:
-    room = TunnelBudget(most=10)
+    room = ByteBudget(10)
     first, second, third, fourth = [Tunnel(room) for _ in range(4)]
     for each in (first, second):
         await each.pass_on(5)
@@ -58,7 +58,7 @@ async def test_the_one_that_has_waited_for_the_longest_gives_way() -> None:
 
 
 async def test_what_is_taken_leaves_room() -> None:
-    room = TunnelBudget(most=10)
+    room = ByteBudget(10)
     first, second = Tunnel(room), Tunnel(room)
     await first.pass_on(10, 10)
     await first.take()
@@ -69,7 +69,7 @@ async def test_what_is_taken_leaves_room() -> None:
 
 
 async def test_a_piece_may_be_larger_than_the_room() -> None:
-    alone = Tunnel(TunnelBudget(most=10))
+    alone = Tunnel(ByteBudget(10))
     await alone.pass_on(11)
     assert not alone.gave_way
     await alone.take()

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import cast
 
 import pytest
 
 from gateway.base.errors import FaultError
 from gateway.http import bounds
+from gateway.http.client.message import ClientExchange
 from gateway.proxy.conversion_budget import ConversionShare
 
 PIECE = bytes(60_000)
@@ -65,6 +67,6 @@ async def test_who_shares_an_address_shares_its_part() -> None:
         def network(self) -> str:
             return "2001:db8::/64"
 
-    room = ConversionShare(MOST, 10, Sender())
+    room = ConversionShare(MOST, 10, cast(ClientExchange, Sender()))
     assert room.network == "2001:db8::/64"
     assert ConversionShare(MOST, 10).network == ""
