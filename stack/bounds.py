@@ -390,7 +390,7 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "waiting bytes of all tunnels",
             "fixed",
-            "{size http.bounds:_MOST}; the allocator may take as much again",
+            "{size http.bounds:TUNNEL_BYTES}; the allocator may take as much again",
             "the tunnel with the oldest waiting bytes is cut",
             "`gateway_client_bounds_total`",
         ),

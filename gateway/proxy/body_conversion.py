@@ -68,7 +68,7 @@ _CONTAINERS = (b"{", b"[")
 _CODING = frozenset({b"content-encoding"})
 
 
-async def convert_request_body(  # noqa: C901  # one walk in one frame, for speed
+async def convert_request_body(
     body: bytes,
     kind: BodyKind,
     conversion: BodyConversion,
@@ -99,13 +99,7 @@ async def convert_request_body(  # noqa: C901  # one walk in one frame, for spee
         detail = f"A body to be converted may have {room.limit} bytes."
         raise FaultError(Fault(FaultCode.BODY_TOO_LARGE, detail))
     try:
-        if len(body) <= _NO_TURN and not codings and conversion.timeout is None:
-            converted = convert(body, conversion, message, no_step)
-        else:
-            given = convert, body_format, body, codings
-            converted = await _convert(*given, conversion, room, message)
-        if len(converted) > _NO_TURN:
-            await _hold_made(converted, room)
+        converted = await _converted_body(convert, body, kind, conversion, room, message)
     except content_coding.DecodedTooLargeError as error:
         raise _refused(error) from None
     except content_coding.ContentCodingError as error:
@@ -118,6 +112,26 @@ async def convert_request_body(  # noqa: C901  # one walk in one frame, for spee
             if body_format in MAYBE_JSON:
                 raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, NOT_JSON)) from None
         raise FaultError(unconvertible(error, error.misfit), error.cause) from None
+    return converted
+
+
+async def _converted_body(
+    convert: WholeConversion,
+    body: bytes,
+    kind: BodyKind,
+    conversion: BodyConversion,
+    room: ConversionShare,
+    message: Message | None,
+) -> bytes:
+    """Return the converted body, which the room holds if it is large."""
+    body_format, codings, _ = kind
+    if len(body) <= _NO_TURN and not codings and conversion.timeout is None:
+        converted = convert(body, conversion, message, no_step)
+    else:
+        given = convert, body_format, body, codings
+        converted = await _convert(*given, conversion, room, message)
+    if len(converted) > _NO_TURN:
+        await _hold_made(converted, room)
     return converted
 
 
@@ -260,13 +274,7 @@ async def _converted_whole(
     if encoding is not None:
         convert = in_encoding(encoding, convert)
     try:
-        if len(body) <= _NO_TURN and not codings and conversion.timeout is None:
-            converted = convert(body, conversion, message, no_step)
-        else:
-            given = convert, body_format, body, codings
-            converted = await _convert(*given, conversion, room, message)
-        if len(converted) > _NO_TURN:
-            await _hold_made(converted, room)
+        converted = await _converted_body(convert, body, kind, conversion, room, message)
     except content_coding.ContentCodingError as error:
         if body_format not in MAYBE_JSON:
             raise failed(response, error) from None
