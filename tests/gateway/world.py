@@ -1,14 +1,18 @@
 """What the core's tests share: request heads, and a small world compiled by hand."""
 
+import re
 from collections.abc import Sequence
 
+import yaml
 from hypothesis import settings
 from multidict import CIMultiDict
 
+from gateway.base.mistakes import Mistakes
 from gateway.base.path_templates import Router, parse_template
 from gateway.base.request import RequestHead
 from gateway.http.upstream.service import Service, Target
 from gateway.routing.snapshot import Endpoint, Route, Snapshot
+from gateway.versions.mechanisms import MECHANISMS
 from gateway.versions.mechanisms.accept import AcceptReader
 from gateway.versions.mechanisms.content_type import ContentTypeReader
 from gateway.versions.mechanisms.header import HeaderReader
@@ -18,6 +22,7 @@ from gateway.versions.mechanisms.query import QueryReader
 from gateway.versions.reader import Reader
 from gateway.versions.selection import Selector
 from gateway.versions.version import Version
+from tests.gateway.kit import ROOT
 
 # Laws are checked on the same examples everywhere, so that a run says something of the code alone.
 LAW = settings(derandomize=True, max_examples=60)
@@ -32,6 +37,23 @@ HOST = HostReader("v", ".api.example.com")
 ACCEPT = AcceptReader("application/vnd.comp.app-v", "+json", names_response=True)
 CONTENT_TYPE = ContentTypeReader("application/vnd.comp.app-v", "+json")
 VENDOR = "application/vnd.comp.app-v{}+json"
+
+
+def _example_readers() -> dict[str, Reader]:
+    """Return the reader of each mechanism, by the first example of it in docs/selection.md."""
+    page = (ROOT / "docs" / "selection.md").read_text()
+    readers: dict[str, Reader] = {}
+    for written in re.findall(r"^\| [^|]+ \| `(\{ in: .*?\})`", page, re.MULTILINE):
+        declared = yaml.safe_load(re.sub(r": ([^\s\"]*\{version\}\S*) \}", r": '\1' }", written))
+        model, mistakes = MECHANISMS[declared["in"]].model_validate(declared), Mistakes()
+        reader = model.compile(SUPPORTED, mistakes)
+        assert reader is not None
+        assert not mistakes.found
+        readers.setdefault(reader.mechanism, reader)
+    return readers
+
+
+EXAMPLE_READERS = _example_readers()
 
 PERSON_V1 = Service("person_v1", (Target("127.0.0.1", 8001),))
 PERSON_V2 = Service("person_v2", (Target("127.0.0.1", 8002),))

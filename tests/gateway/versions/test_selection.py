@@ -20,6 +20,7 @@ from gateway.versions.version import Format, Version
 from tests.gateway.world import (
     ACCEPT,
     CONTENT_TYPE,
+    EXAMPLE_READERS,
     HEADER,
     HOST,
     LAW,
@@ -40,7 +41,7 @@ STATUS: dict[Reader, int] = {
     HOST: 404,
     CONTENT_TYPE: 415,
 }
-READERS = pytest.mark.parametrize("reader", STATUS, ids=lambda reader: reader.mechanism)
+READERS = pytest.mark.parametrize("reader", EXAMPLE_READERS.values(), ids=EXAMPLE_READERS)
 MALFORMED = [
     "",
     "01",
@@ -76,8 +77,7 @@ def refused(outcome: Selected | Fault, status: int, code: FaultCode) -> Fault:
 
 def test_the_table_of_statuses() -> None:
     assert {reader: reader.refusal_status for reader in STATUS} == STATUS
-    standing_in = {PIN, DEFAULT, NEWEST}
-    assert {reader.mechanism for reader in STATUS} == {*MECHANISMS} - standing_in
+    assert EXAMPLE_READERS.keys() == MECHANISMS.keys() - {PIN, DEFAULT, NEWEST}
 
 
 class TestOneMechanism:
@@ -93,20 +93,24 @@ class TestOneMechanism:
 
     @READERS
     def test_a_request_without_a_version_is_refused(self, reader: Reader) -> None:
-        fault = refused(select((reader, ())), STATUS[reader], FaultCode.VERSION_MISSING)
+        fault = refused(select((reader, ())), reader.refusal_status, FaultCode.VERSION_MISSING)
         assert fault.detail == f"Name a version in {reader.place}: 1 or 2."
 
     @READERS
     @pytest.mark.parametrize("value", ["0", "3", "10", "11", "12", "21", "999999999"])
     def test_an_unknown_version_is_refused(self, reader: Reader, value: str) -> None:
-        fault = refused(select((reader, (value,))), STATUS[reader], FaultCode.VERSION_UNKNOWN)
+        fault = refused(
+            select((reader, (value,))), reader.refusal_status, FaultCode.VERSION_UNKNOWN
+        )
         place = reader.place[0].upper() + reader.place[1:]
         assert fault.detail == f"{place} names version {value}, which is not on offer; use 1 or 2."
 
     @READERS
     @pytest.mark.parametrize("value", MALFORMED)
     def test_a_malformed_version_is_refused(self, reader: Reader, value: str) -> None:
-        fault = refused(select((reader, (value,))), STATUS[reader], FaultCode.VERSION_MALFORMED)
+        fault = refused(
+            select((reader, (value,))), reader.refusal_status, FaultCode.VERSION_MALFORMED
+        )
         place = reader.place[0].upper() + reader.place[1:]
         assert fault.detail == f"{place} names what is not a version; use 1 or 2."
 
@@ -124,8 +128,10 @@ class TestOneMechanism:
     @pytest.mark.parametrize("times", [2, 3, 10])
     def test_several_values_that_agree_are_one(self, reader: Reader, times: int) -> None:
         assert select((reader, ("2",) * times)) == Selected(V2, reader.mechanism)
-        refused(select((reader, ("3",) * times)), STATUS[reader], FaultCode.VERSION_UNKNOWN)
-        refused(select((reader, ("01",) * times)), STATUS[reader], FaultCode.VERSION_MALFORMED)
+        refused(select((reader, ("3",) * times)), reader.refusal_status, FaultCode.VERSION_UNKNOWN)
+        refused(
+            select((reader, ("01",) * times)), reader.refusal_status, FaultCode.VERSION_MALFORMED
+        )
 
     @pytest.mark.parametrize(
         ("values", "version"),
@@ -169,7 +175,7 @@ class TestDefault:
     def test_a_default_does_not_replace_a_wrong_version(
         self, reader: Reader, value: str, code: FaultCode
     ) -> None:
-        refused(select((reader, (value,)), default=V1), STATUS[reader], code)
+        refused(select((reader, (value,)), default=V1), reader.refusal_status, code)
 
     def test_a_named_version_precedes_the_default(self) -> None:
         assert select((QUERY, ()), (HEADER, ("2",)), default=V1) == Selected(V2, "header")
@@ -309,7 +315,7 @@ class TestMatching:
     def test_a_refusal_lists_the_valid_forms(self, reader: Reader, value: str, code: str) -> None:
         fault = Selector((reader,), DATED, matching=NEAREST).select([(reader, (value,))])
         assert isinstance(fault, Fault)
-        assert (fault.code, fault.status) == (code, STATUS[reader])
+        assert (fault.code, fault.status) == (code, reader.refusal_status)
         assert fault.detail.endswith(
             "; use 2024-01-01 or 2025-01-01, or a later one, which selects the newest before it."
         )
@@ -355,12 +361,12 @@ class TestPins:
         selector = Selector((reader,), SUPPORTED, pins={"acme": V1})
         refused(
             selector.select([(reader, ("3",))], RequestContext("acme", 0)),
-            STATUS[reader],
+            reader.refusal_status,
             FaultCode.VERSION_UNKNOWN,
         )
         refused(
             selector.select([(reader, ())], RequestContext("other", 0)),
-            STATUS[reader],
+            reader.refusal_status,
             FaultCode.VERSION_MISSING,
         )
 
