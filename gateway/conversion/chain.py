@@ -17,7 +17,6 @@ from gateway.conversion.version_step import (
     Direction,
     OperationChoice,
     VersionLink,
-    VersionStep,
     applying,
     carrying,
     fitting,
@@ -136,7 +135,7 @@ class Conversion:
     """
 
     __slots__ = (
-        *("_made", "_query_steps", "along", "changes_fields", "changes_query"),
+        *("_along", "_made", "_query_steps", "changes_fields", "changes_query"),
         *("changes_status", "direction", "drops_body", "goes_beyond_bodies", "has_operations"),
         *("links", "makes_bodies", "needs_message", "parts", "shows_message", "version_steps"),
     )
@@ -145,7 +144,8 @@ class Conversion:
         self.links = links
         self.direction = direction
         self.version_steps = tuple(version_steps_of(links, direction))
-        self.along = OperationConversions(self.version_steps, direction)
+        # Each is made when it is first needed.
+        self._along: dict[tuple[tuple[OperationChoice, ...], int], Conversion] = {}
         self.has_operations = any(step.table is not None for step in self.version_steps)
         self.changes_query = any(link.query for link in links)
         self.changes_fields = any(link.headers for link in links)
@@ -179,6 +179,24 @@ class Conversion:
         links = tuple(link for link in self.links if link.paths is None or path in link.paths)
         # Most links apply at every endpoint, and a conversion of many operations is slow to make.
         return self if len(links) == len(self.links) else Conversion(links, self.direction)
+
+    def along(self, choices: tuple[OperationChoice, ...], start: int = 0) -> "Conversion":
+        """Return the conversion with the links that apply to one request, or to its response.
+
+        Args:
+            choices: The operation of the request in each version step.
+            start: The first version step; those before it and behind the choices are left out.
+        """
+        made = self._along.get((choices, start))
+        if made is None:
+            version_steps = self.version_steps[start : start + len(choices)]
+            links = (
+                link
+                for version_step, choice in zip(version_steps, choices, strict=True)
+                for link in version_step.chosen(choice)
+            )
+            made = self._along[choices, start] = Conversion(tuple(links), self.direction)
+        return made
 
     def for_request(self, method: str) -> BodyConversion | None:
         """Return the conversion of the body of a request, or None if no change applies to it."""
@@ -262,35 +280,6 @@ class Conversion:
         for step in self.version_steps:
             links = (link.query for link in step.links if link.applies(method, None))
             yield QueryStep(step.source, step.target, rewrites(links, self.direction))
-
-
-class OperationConversions:
-    """The conversions for the operations of one conversion, each made when it is first needed."""
-
-    __slots__ = ("_direction", "_made", "_version_steps")
-
-    def __init__(self, version_steps: tuple[VersionStep, ...], direction: Direction) -> None:
-        self._version_steps = version_steps
-        self._direction = direction
-        self._made: dict[tuple[tuple[OperationChoice, ...], int], Conversion] = {}
-
-    def __call__(self, choices: tuple[OperationChoice, ...], start: int = 0) -> Conversion:
-        """Return the conversion with the links that apply to one request, or to its answer.
-
-        Args:
-            start: The first version step; those before it and behind the choices are left out.
-        """
-        try:
-            return self._made[choices, start]
-        except KeyError:
-            version_steps = self._version_steps[start : start + len(choices)]
-            links = (
-                link
-                for version_step, choice in zip(version_steps, choices, strict=True)
-                for link in version_step.chosen(choice)
-            )
-            made = self._made[choices, start] = Conversion(tuple(links), self._direction)
-            return made
 
 
 def compose(

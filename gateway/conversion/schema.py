@@ -12,7 +12,6 @@ documents of the schema may be refused.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from enum import IntEnum
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -30,20 +29,15 @@ Effect = Callable[[Flat], object]
 PLACE = "#/components/schemas/"
 TYPES = ("object", "array", "string", "number", "boolean", "null")
 WIDE = "x-wide"
-"""The keyword of a schema that allows more than what may really arrive; see `Width`."""
+"""The keyword of a schema that allows more than what may arrive, with one of these values."""
+WIDE_VALUES = 1
+"""More values of the same type."""
+WIDE_TYPES = 2
+"""Values of other types."""
 
 
 MADE = "x-made"
 """The keyword of an object that a change makes."""
-
-
-class Width(IntEnum):
-    """How much more a schema allows than what may arrive."""
-
-    VALUES = 1
-    """Values of the same type."""
-    TYPES = 2
-    """Values of other types."""
 
 
 # Schemas that combine more alternatives than this are not decided.
@@ -170,12 +164,12 @@ def _members(schema: object) -> list[object]:
     return [schema]
 
 
-def wide(schema: Flat, width: Width = Width.VALUES) -> Flat:
+def wide(schema: Flat, width: int = WIDE_VALUES) -> Flat:
     """Return a schema, marked as one that allows more than what may arrive."""
     return {**schema, WIDE: max(width, schema.get(WIDE, 0))}
 
 
-ANYTHING: Flat = {WIDE: int(Width.TYPES)}
+ANYTHING: Flat = {WIDE: WIDE_TYPES}
 """The schema of an unknown value."""
 
 

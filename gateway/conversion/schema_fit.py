@@ -13,12 +13,12 @@ from gateway.conversion.chain import BodyConversion
 from gateway.conversion.field_path import pointer
 from gateway.conversion.schema import (
     WIDE,
+    WIDE_TYPES,
     Flat,
     Schema,
     SchemaImage,
     Schemas,
     UndecidedError,
-    Width,
     definitions,
     elements_of,
     field_of,
@@ -179,7 +179,7 @@ class _Walk:
         return self._failure(flat, at, "type", _named(flat["type"]), _expected(others))
 
     def _failure(self, flat: Flat, at: str, keyword: str, found: str, expected: str = "") -> Fit:
-        if flat.get(WIDE, 0) >= Width.TYPES or "allOf" in flat or not self._is_filled(flat):
+        if flat.get(WIDE, 0) >= WIDE_TYPES or "allOf" in flat or not self._is_filled(flat):
             return _UNKNOWN
         what = f"expected {expected}, found {found}" if expected else f"may be {found}"
         return Fit(Verdict.FAILS, at, keyword, what)

@@ -207,7 +207,7 @@ def rewrites(
     return tuple(one for some in changes if some for one in in_direction(some, upwards=upwards))
 
 
-class MessageStep(NamedTuple):
+class _MessageStep(NamedTuple):
     """A step at the begin or at the end of a link, which leaves the body as it is."""
 
     source: Version
@@ -216,10 +216,6 @@ class MessageStep(NamedTuple):
     headers: tuple[Rewrite, ...]
     is_first: bool
     is_last: bool
-
-    @property
-    def body_step(self) -> BodyStep:
-        return BodyStep(self.convert, self.origin)
 
     def origin(self, place: ErrorPlace) -> ErrorPlace:
         place = place_before(place, self.headers, FIELDS)
@@ -418,9 +414,12 @@ def message_steps(
         )
         inner = body_steps(link.tasks(direction, of_request))
         if up:
-            yield MessageStep(source, target, *changes, first, last).body_step
+            step = _MessageStep(source, target, *changes, first, last)
+            yield BodyStep(step.convert, step.origin)
             yield from inner
         else:
-            yield MessageStep(source, target, (), (), first, is_last=False).body_step
+            step = _MessageStep(source, target, (), (), first, is_last=False)
+            yield BodyStep(step.convert, step.origin)
             yield from inner
-            yield MessageStep(source, target, *changes, is_first=False, is_last=last).body_step
+            step = _MessageStep(source, target, *changes, is_first=False, is_last=last)
+            yield BodyStep(step.convert, step.origin)

@@ -1,8 +1,7 @@
 """`case` and `key_case`: words and keys that the older version writes in another case."""
 
 import re
-from collections.abc import Callable, Iterable
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from typing import Literal
 
@@ -58,7 +57,7 @@ class _CasesSection(ChangeSection):
 
     @property
     def _both(self) -> tuple[Write, Write]:
-        newer, older, keep = WordCase(self.newer), WordCase(self.older), self.unknown == "keep"
+        newer, older, keep = self.newer, self.older, self.unknown == "keep"
         return rewrite_case(older, newer, keep=keep), rewrite_case(newer, older, keep=keep)
 
 
@@ -102,27 +101,17 @@ class KeyCase(_CasesSection, BodySection):
         return key_case(scopes, keys, *ways, frozenset(self.but))
 
 
-class WordCase(StrEnum):
-    """The cases."""
-
-    CAMEL = "camel"
-    PASCAL = "pascal"
-    SNAKE = "snake"
-    KEBAB = "kebab"
-    UPPER_SNAKE = "upper_snake"
-
-
 _LOWER = "[a-z][a-z0-9]*"
-_NAMES = {
-    WordCase.CAMEL: re.compile(rf"{_LOWER}(?:[A-Z][a-z0-9]*)*\Z", re.ASCII),
-    WordCase.PASCAL: re.compile(r"(?:[A-Z][a-z0-9]*)+\Z", re.ASCII),
-    WordCase.SNAKE: re.compile(rf"{_LOWER}(?:_{_LOWER})*\Z", re.ASCII),
-    WordCase.KEBAB: re.compile(rf"{_LOWER}(?:-{_LOWER})*\Z", re.ASCII),
-    WordCase.UPPER_SNAKE: re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z][A-Z0-9]*)*\Z", re.ASCII),
+_NAMES: Mapping[CaseName, re.Pattern[str]] = {
+    "camel": re.compile(rf"{_LOWER}(?:[A-Z][a-z0-9]*)*\Z", re.ASCII),
+    "pascal": re.compile(r"(?:[A-Z][a-z0-9]*)+\Z", re.ASCII),
+    "snake": re.compile(rf"{_LOWER}(?:_{_LOWER})*\Z", re.ASCII),
+    "kebab": re.compile(rf"{_LOWER}(?:-{_LOWER})*\Z", re.ASCII),
+    "upper_snake": re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z][A-Z0-9]*)*\Z", re.ASCII),
 }
 
 
-def rewrite_case(source: WordCase, target: WordCase, *, keep: bool = False) -> Write:
+def rewrite_case(source: CaseName, target: CaseName, *, keep: bool = False) -> Write:
     """Return a function that rewrites names of one case in another; it raises ValueError.
 
     A name in neither case stays as it is. A name in the target's case alone is refused; with
@@ -136,7 +125,7 @@ def rewrite_case(source: WordCase, target: WordCase, *, keep: bool = False) -> W
     return rewrite
 
 
-def _rewritten(name: str, source: WordCase, target: WordCase, keep: bool) -> str:
+def _rewritten(name: str, source: CaseName, target: CaseName, keep: bool) -> str:
     if _NAMES[source].match(name):
         return _joined(_words(name, source), target)
     if _NAMES[target].match(name) and not keep:
@@ -149,25 +138,25 @@ _LONGEST = 64
 _known = lru_cache(maxsize=4096)(_rewritten)
 
 
-def _words(name: str, case: WordCase) -> list[str]:
+def _words(name: str, case: CaseName) -> list[str]:
     match case:
-        case WordCase.CAMEL | WordCase.PASCAL:
+        case "camel" | "pascal":
             return [word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]", name)]
-        case WordCase.KEBAB:
+        case "kebab":
             return name.split("-")
         case _:
             return name.lower().split("_")
 
 
-def _joined(words: list[str], case: WordCase) -> str:
+def _joined(words: list[str], case: CaseName) -> str:
     match case:
-        case WordCase.CAMEL:
+        case "camel":
             return words[0] + "".join(word.capitalize() for word in words[1:])
-        case WordCase.PASCAL:
+        case "pascal":
             return "".join(word.capitalize() for word in words)
-        case WordCase.SNAKE:
+        case "snake":
             return "_".join(words)
-        case WordCase.KEBAB:
+        case "kebab":
             return "-".join(words)
         case _:
             return "_".join(words).upper()

@@ -20,11 +20,11 @@ from gateway.conversion.schema import (
     MADE,
     TYPES,
     WIDE,
+    WIDE_TYPES,
     Effect,
     Flat,
     SchemaImage,
     Taken,
-    Width,
     union,
 )
 
@@ -226,7 +226,7 @@ class _Trace(SchemaImage):
     def kinds(self, name: str) -> ValueKinds | None:
         """Return the values that are left in a field; None where they may be any."""
         flats = [one for one in self.alternatives(self.left[name]) if one["type"] != "null"]
-        if not flats or any(one.get(WIDE) == Width.TYPES for one in flats):
+        if not flats or any(one.get(WIDE) == WIDE_TYPES for one in flats):
             return None
         types = frozenset(_KINDS[one["type"]] for one in flats)
         if len(types) == _ALL:

@@ -29,7 +29,7 @@ from gateway.conversion.parameter_change import (
     same_name,
 )
 from gateway.conversion.python_functions import load_function, module_hash
-from gateway.conversion.schema import ANYTHING, Flat, SchemaImage, Width, wide
+from gateway.conversion.schema import ANYTHING, WIDE_TYPES, Flat, SchemaImage, wide
 from gateway.conversion.steps import BODY
 
 PythonFunction = Callable[..., Document]
@@ -195,7 +195,7 @@ def _calling(
     def effect(flat: Flat, image: SchemaImage) -> object:
         image.refusals.append("a Python function may refuse a value")
         if field is None:
-            return wide({"type": "object", "additionalProperties": True}, Width.TYPES)
+            return wide({"type": "object", "additionalProperties": True}, WIDE_TYPES)
         return image.value(flat, field, lambda _: ANYTHING, nulls=True)
 
     return DirectedChange(step, effect, one_value(field or ()))

@@ -35,7 +35,7 @@ from gateway.conversion.parameter_change import (
 from gateway.conversion.schema import Flat, SchemaImage
 
 
-class RenameSection(ChangeSection):
+class _RenameSection(ChangeSection):
     """What `rename` of a body and of parameters have in common."""
 
     field: str
@@ -49,7 +49,7 @@ class RenameSection(ChangeSection):
             yield Loss(True, text, overwrites=False)
 
 
-class Rename(RenameSection, BodySection):
+class Rename(_RenameSection, BodySection):
     """Rename a field, parameter or header, or move a field, in the older version."""
 
     keyword = "rename"
@@ -71,7 +71,7 @@ class Rename(RenameSection, BodySection):
         return sequence(change, default(newer.scopes, newer.keys, self.default, keep=True))
 
 
-class RenameParameter(RenameSection, ParameterSection):
+class RenameParameter(_RenameSection, ParameterSection):
     """Rename a query parameter or a header field in the older version."""
 
     keyword = "rename"

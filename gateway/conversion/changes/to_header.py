@@ -16,7 +16,7 @@ from gateway.conversion.message import Place
 from gateway.conversion.scalars import Type
 
 
-class CarrySection(BodySection):
+class _CarrySection(BodySection):
     """A value that one version has in the body, and the other in another place of the message."""
 
     field: str
@@ -26,11 +26,6 @@ class CarrySection(BodySection):
     default: JsonValue = None
     """The JSON value of the field if the other place is empty, such as null. Without it, the field
     is then absent."""
-
-    @property
-    @abstractmethod
-    def beside(self) -> tuple[Literal["query", "header"], str]:
-        """The kind of the other place, and the name of the parameter or header field there."""
 
     @property
     def needs_message(self) -> bool:
@@ -54,17 +49,13 @@ class CarrySection(BodySection):
         """Return the place, or None after recording a mistake."""
 
 
-class ToQuery(CarrySection):
+class ToQuery(_CarrySection):
     """Move a field of request bodies into a query parameter of the older version."""
 
     keyword = "to_query"
 
     parameter: str
     """The name of the query parameter."""
-
-    @property
-    def beside(self) -> tuple[Literal["query", "header"], str]:
-        return "query", self.parameter
 
     def _place(self, context: BuildContext) -> Place | None:
         return QueryPlace(context.name(self.parameter, "parameter"))
@@ -82,7 +73,7 @@ _RELATION = re.compile(r"[!#-;=?-\[\]^-~]+\Z")
 _LINKS = frozenset({"location", "content-location"})
 
 
-class ToHeader(CarrySection):
+class ToHeader(_CarrySection):
     """Move a field of the body into a header field of the older version, such as a total."""
 
     keyword = "to_header"
@@ -108,10 +99,6 @@ class ToHeader(CarrySection):
         if self.parameter is None:
             return None
         return "newer" if self.inverse else "older", self.parameter
-
-    @property
-    def beside(self) -> tuple[Literal["query", "header"], str]:
-        return "header", self.header
 
     def overwritten(self) -> Iterator[Loss]:
         yield Loss(self.inverse, f"'{self.field}' is in the header field {self.header} alone")

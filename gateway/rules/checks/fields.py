@@ -10,10 +10,7 @@ from typing import NamedTuple
 from gateway.base.files import read_regular
 from gateway.base.mistakes import Location, Mistakes, suggest
 from gateway.conversion.chain import compose
-from gateway.conversion.changes.change_section import ChangeSection
 from gateway.conversion.changes.field_use import WHOLE, FieldUse, SoughtField
-from gateway.conversion.changes.rename import RenameSection
-from gateway.conversion.changes.to_header import CarrySection
 from gateway.conversion.declared.conversion import Part
 from gateway.conversion.declared.groups import DeclaredChange
 from gateway.conversion.field_path import FieldPath, parse_path, spell
@@ -172,11 +169,11 @@ def _path(name: str) -> FieldPath | None:
     return parse_path(inner)
 
 
-def renamed(section: ChangeSection, use: FieldUse, *, upwards: bool) -> str:
-    """Return the name that a rename gives what it looks for; empty for any other change."""
-    if not isinstance(section, RenameSection):
+def renamed(use: FieldUse, *, upwards: bool) -> str:
+    """Return the name that a change of one field's name gives it; empty for any other change."""
+    if len(use.takes) != 1 or len(use.makes) != 1 or use.takes == use.makes:
         return ""
-    return next(iter(use.makes if upwards else use.takes), "")
+    return (use.makes if upwards else use.takes)[0]
 
 
 def swapped(missing: str, there: str, *, upwards: bool) -> str:
@@ -260,18 +257,20 @@ def _listed(part: Part, key: str, *, upwards: bool) -> Iterator[_ParameterLookUp
             wanted, left = use.takes, use.makes
             if not upwards:
                 wanted, left = left, wanted
-            given = renamed(section, use, upwards=upwards)
+            given = renamed(use, upwards=upwards)
             yield _ParameterLookUp((*part.at, key, index, name), wanted, left, renamed=given)
 
 
 def _carried(part: Part, place: str, *, upwards: bool) -> Iterator[_ParameterLookUp]:
     """Yield the changes of bodies whose value this version has in a parameter."""
     for change in part.changes():
-        section = change.section
-        if isinstance(section, CarrySection) and section.inverse is not upwards:
-            kind, name = section.beside
-            if kind == place:
-                yield _ParameterLookUp(change.at, (name,), use=change.use)
+        compiled = change.change(part.link)
+        carried = None if compiled is None else compiled.carried
+        if carried is not None and carried.in_newer is upwards:
+            header = carried.place.field_name
+            if (place == "header") is (header is not None):
+                names = carried.place.beside.names if header is None else (header,)
+                yield _ParameterLookUp(change.at, names, use=change.use)
 
 
 def _declared(link: VersionLink, asked: Iterable[AskedOperation], place: str) -> _Declared:
@@ -495,7 +494,7 @@ class _Walk:
                         (used, change.place),
                         change.at,
                         change.use,
-                        renamed(change.section, use, upwards=self.upwards),
+                        renamed(use, upwards=self.upwards),
                     )
                     found = self.look_ups.setdefault((used, change.at, one.name), new)
                     found.presences.add(found_as)

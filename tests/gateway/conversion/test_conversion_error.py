@@ -22,7 +22,7 @@ from gateway.conversion.change import (
     value_change,
     whole_body,
 )
-from gateway.conversion.changes.case import WordCase, key_case, rewrite_case
+from gateway.conversion.changes.case import key_case, rewrite_case
 from gateway.conversion.changes.default import default
 from gateway.conversion.changes.envelope import envelope
 from gateway.conversion.changes.flatten import flatten
@@ -121,7 +121,7 @@ values: st.SearchStrategy[Json] = st.recursive(
     max_leaves=6,
 )
 bodies = st.dictionaries(st.sampled_from("abcd"), values, min_size=1, max_size=4)
-CASES = rewrite_case(WordCase.SNAKE, WordCase.CAMEL), rewrite_case(WordCase.CAMEL, WordCase.SNAKE)
+CASES = rewrite_case("snake", "camel"), rewrite_case("camel", "snake")
 
 
 @st.composite

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversion.change import Change
-from gateway.conversion.changes.case import WordCase, key_case, rewrite_case
+from gateway.conversion.changes.case import CaseName, key_case, rewrite_case
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN
 from gateway.conversion.field_path import Keys
@@ -13,7 +13,8 @@ from gateway.conversion.formats.original_text import RepeatedValue, check_repeat
 from tests.gateway.conversion.documents import Json, both, down, fails, scalars, up
 from tests.gateway.world import LAW
 
-CAMEL, SNAKE = WordCase.CAMEL, WordCase.SNAKE
+CAMEL: CaseName = "camel"
+SNAKE: CaseName = "snake"
 
 
 def key_case_of(field: Keys | None = None, *but: str, keep: bool = False) -> Change:
