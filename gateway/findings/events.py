@@ -151,7 +151,9 @@ def brownout_ended(
 
     length = ends - begins
     text = f"The brownout of {_name(key)} has ended after {period_text(length)}"
-    if 2 * length <= Resolution.MINUTE.most * Resolution.MINUTE.seconds:  # all of it is stored
+    if (
+        2 * length <= Resolution.MINUTE.max_intervals * Resolution.MINUTE.seconds
+    ):  # all of it is stored
         during, before = summed(begins, ends), summed(begins - length, begins)
         callers = during.callers.count
         text += (

@@ -87,14 +87,16 @@ class Config(SectionModel):
                 configuration without mistakes has none at any later time.
             folder: the folder that relative paths start from.
         """
-        told = {name for api in self.apis.values() for name in api.services_told_versions()}
-        spoken = Counter(
+        with_versions = {
+            name for api in self.apis.values() for name in api.services_told_versions()
+        }
+        uses = Counter(
             version.service
             for api in self.apis.values()
             for version in (api.versions or {}).values()
         )
         services = {
-            name: one.compile(name, mistakes, is_told=name in told or spoken[name] > 1)
+            name: one.compile(name, mistakes, is_told=name in with_versions or uses[name] > 1)
             for name, one in self.services.items()
         }
         networks = (

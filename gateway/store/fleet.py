@@ -138,9 +138,9 @@ async def send_heartbeat(
     Raises:
         StateError: the batch may be written or not; the next heartbeat repeats it.
     """
-    asked = steady_seconds()
+    sent_at = steady_seconds()
     async with database.transaction() as (connection, now):
-        behind = clock.set(now, asked)
+        behind = clock.set(now, sent_at)
         if abs(behind) > _TOLERATED:
             outbox.shift(behind)
         batch = outbox.batch()

@@ -225,7 +225,7 @@ async def _cut(connection: PostgresConnection, key: VersionKey, floor: int) -> T
     for place in clients.changed:
         row = clients.rows.get(place)
         if row is None:
-            changes.gone.append((*key, *place))
+            changes.deleted_usage.append((*key, *place))
         else:
             changes.usage.append(usage_row(*key, place, row))
     await connection.run_sync(write_rows, changes)

@@ -235,17 +235,17 @@ class FleetClock:
             self._passed_on = ahead
             self._set_ahead(ahead)
 
-    def set(self, date: float, asked: float) -> float:
+    def set(self, date: float, sent_at: float) -> float:
         """Set the clock by a response of the database.
 
         Args:
             date: the time in the response, in seconds since 1970.
-            asked: the time of the query, by `steady_seconds`.
+            sent_at: the time of the query, by `steady_seconds`.
 
         Returns:
             The seconds by which the clock was behind.
         """
-        former, self._ahead = self._ahead, date - (asked + steady_seconds()) / 2
+        former, self._ahead = self._ahead, date - (sent_at + steady_seconds()) / 2
         skew = self.ahead
         if abs(skew) > _SKEW and not self._skewed:
             log.event("clock_skewed", "warning", seconds=round(skew, 1))

@@ -176,10 +176,12 @@ def read_rows(connection: sa.Connection) -> StateRows:
 
 def write_rows(connection: sa.Connection, changes: StateRows) -> None:
     """Replace changed rows and delete removed ones, except in the history."""
-    _remove(connection, usage, [_usage_key(key) for key in changes.gone])
+    _remove(connection, usage, [_usage_key(key) for key in changes.deleted_usage])
     replace_rows(connection, usage, [(*_usage_key(row[:4]), *row[4:]) for row in changes.usage])
     replace_rows(connection, floors, [(*key, floor) for key, floor in changes.floors.items()])
-    _remove(connection, counts, [(kind, encoded(labels)) for kind, labels in changes.uncounted])
+    _remove(
+        connection, counts, [(kind, encoded(labels)) for kind, labels in changes.deleted_counts]
+    )
     counted = [(kind, encoded(labels), *times) for kind, labels, *times in changes.counts]
     replace_rows(connection, counts, counted)
     named = [(name, encoded(document)) for name, document in changes.documents.items()]
@@ -224,7 +226,7 @@ def cut_history(connection: sa.Connection, series: Iterable[tuple[str, str, str]
             sa.select(history.c.start)
             .where(same)
             .order_by(history.c.start.desc())
-            .offset(Resolution(key[2]).most - 1)
+            .offset(Resolution(key[2]).max_intervals - 1)
             .limit(1)
             .scalar_subquery()
         )

@@ -2,7 +2,7 @@
 
 The number of callers is estimated by a distinct-count sketch (KMV; Bar-Yossef et al., "Counting
 distinct elements in a data stream", 2002), which keeps the smallest hashes of their names. With
-fewer names than it can keep, the count is exact; beyond that, the standard error is 1/sqrt(kept -
+fewer names than it can keep, the count is exact; beyond that, the standard error is 1/sqrt(size -
 2), 6 % for 256. Sketches can be merged in any order, and count a common caller once.
 """
 
@@ -34,7 +34,7 @@ class Resolution(StrEnum):
         return 60 if self is Resolution.MINUTE else 86_400
 
     @property
-    def most(self) -> int:
+    def max_intervals(self) -> int:
         """The maximum number of intervals per version: the minutes of a day, or 400 days."""
         return 1440 if self is Resolution.MINUTE else 400
 
@@ -63,16 +63,16 @@ class DistinctSketch:
     """A distinct-count sketch of names.
 
     Args:
-        kept: the maximum number of hashes, 3 or more.
+        size: the maximum number of hashes, 3 or more.
         content: the `content` of another sketch.
     """
 
-    __slots__ = ("_content", "_hashes", "_kept")
+    __slots__ = ("_content", "_hashes", "_size")
 
-    def __init__(self, kept: int, content: bytes = b"") -> None:
-        self._kept = kept
+    def __init__(self, size: int, content: bytes = b"") -> None:
+        self._size = size
         # Decoded on the first change, since most sketches are only counted.
-        self._content = content[: 8 * kept]
+        self._content = content[: 8 * size]
         self._hashes: array[int] | None = None
 
     def add(self, hashes: Iterable[int]) -> None:
@@ -81,13 +81,13 @@ class DistinctSketch:
         if found is None:
             found = self._hashes = _unpacked(self._content)
         for one in hashes:
-            if len(found) >= self._kept and one >= found[-1]:
+            if len(found) >= self._size and one >= found[-1]:
                 continue
             place = bisect_left(found, one)
             if place < len(found) and found[place] == one:
                 continue
             insort(found, one)
-            del found[self._kept :]
+            del found[self._size :]
 
     def merge(self, other: "DistinctSketch") -> None:
         self.add(_unpacked(other.content))
@@ -96,9 +96,9 @@ class DistinctSketch:
     def count(self) -> int:
         """The number of names; an estimate once the sketch is full."""
         content = self.content
-        if len(content) < 8 * self._kept:
+        if len(content) < 8 * self._size:
             return len(content) // 8
-        return round((self._kept - 1) * _HASHES / (int.from_bytes(content[-8:], "little") + 1))
+        return round((self._size - 1) * _HASHES / (int.from_bytes(content[-8:], "little") + 1))
 
     @property
     def content(self) -> bytes:
@@ -214,7 +214,7 @@ class HistoryQuery(NamedTuple):
 
     def since(self, now: float) -> float:
         """Return the earliest start of the intervals, in seconds since 1970."""
-        span = self.by.seconds * self.by.most if self.span is None else self.span
+        span = self.by.seconds * self.by.max_intervals if self.span is None else self.span
         return now - span
 
     def callers_since(self, now: float) -> float:
@@ -333,7 +333,7 @@ class History:
         return found
 
     def _cut(self, by: Resolution, intervals: dict[int, Interval]) -> None:
-        most = by.most
+        most = by.max_intervals
         if self._bounded:
             versions = max(len(self._series) // len(Resolution), 1)
             most = min(most, max(_MAX_INTERVALS[by] // versions, 1))

@@ -172,25 +172,25 @@ class StateRows:
     """All rows of a store, or changed rows that replace those with the same key.
 
     Attributes:
-        gone: the keys of the rows of usage to delete.
+        deleted_usage: the keys of the rows of usage to delete.
         floors: `TopClients.floor` by API and version.
-        uncounted: the keys of the counts to delete.
+        deleted_counts: the keys of the counts to delete.
         audit: rows to append to the audit log; when read from a store, the latest rows.
         history: additions to intervals; empty when read from a store.
     """
 
     usage: list[UsageRow] = field(default_factory=list)
-    gone: list[UsageKey] = field(default_factory=list)
+    deleted_usage: list[UsageKey] = field(default_factory=list)
     floors: dict[tuple[str, str], int] = field(default_factory=dict)
     counts: list[CountRow] = field(default_factory=list)
-    uncounted: list[CountKey] = field(default_factory=list)
+    deleted_counts: list[CountKey] = field(default_factory=list)
     documents: dict[str, object] = field(default_factory=dict)
     audit: list[AuditRow] = field(default_factory=list)
     history: list[IntervalRow] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        usage = self.usage or self.gone or self.floors
-        counts = self.counts or self.uncounted or self.history
+        usage = self.usage or self.deleted_usage or self.floors
+        counts = self.counts or self.deleted_counts or self.history
         return bool(usage or counts or self.documents or self.audit)
 
 
@@ -414,7 +414,7 @@ class Totals:
             for endpoint, client in clients.changed:
                 row = clients.rows.get((endpoint, client))
                 if row is None:
-                    changes.gone.append((api, version, endpoint, client))
+                    changes.deleted_usage.append((api, version, endpoint, client))
                 else:
                     changes.usage.append(usage_row(api, version, (endpoint, client), row))
             if clients.changed:
@@ -423,7 +423,7 @@ class Totals:
         for kind, labels in self._counted:
             times = self.counts.get((kind, labels))
             if times is None:
-                changes.uncounted.append((kind, labels))
+                changes.deleted_counts.append((kind, labels))
             else:
                 changes.counts.append((kind, labels, times.count, times.first, times.last))
         self._counted = set()
@@ -431,11 +431,14 @@ class Totals:
 
     def revert(self, changes: StateRows) -> None:
         """Make the next call of `changes` return these changes again."""
-        for api, version, endpoint, client in [*(row[:4] for row in changes.usage), *changes.gone]:
+        for api, version, endpoint, client in [
+            *(row[:4] for row in changes.usage),
+            *changes.deleted_usage,
+        ]:
             self.clients[api, version].changed.add((endpoint, client))
         self.history.add(changes.history)
         self._counted |= {(kind, labels) for kind, labels, *_ in changes.counts}
-        self._counted |= set(changes.uncounted)
+        self._counted |= set(changes.deleted_counts)
 
     def mark_all(self) -> None:
         for clients in self.clients.values():

@@ -143,8 +143,8 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
             continue
         paired: list[object] = []
         for path in ours.captures:
-            asking, answering = up.at(path), down.at(path)
-            operation_path = find_operation(ours, asking, answering)
+            to_service, to_client = up.at(path), down.at(path)
+            operation_path = find_operation(ours, to_service, to_client)
             if operation_path is not None and operation_path.substitute is not None:
                 paired.append(path)
                 yield Unproved(
@@ -152,17 +152,17 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
                 )
                 break
             if operation_path is not None:
-                asking, answering = operation_path.request, operation_path.response
+                to_service, to_client = operation_path.request, operation_path.response
             for other in _counterparts(ours, theirs, path, operation_path):
                 listed.add(id(other))
-                key = (id(other), asking.links)
+                key = (id(other), to_service.links)
                 if key not in paired:  # two endpoints may route to it by the same changes
                     paired.append(key)
                     pair = (*about, _name(ours, other))
                     own, their = _unmoved(ours.operation, other.operation, operation_path)
-                    yield from _claims(pair, own, their, asking, answering)
+                    yield from _claims(pair, own, their, to_service, to_client)
                     reading = _reading(ours, own_operations, (up.at(path), down.at(path)), path)
-                    yield from _round_trip(pair, own, their, asking, reading or answering)
+                    yield from _round_trip(pair, own, their, to_service, reading or to_client)
         if not paired:
             yield Unproved("gap", *about, ours.name, "has no such operation")
     for other in theirs:
@@ -193,12 +193,16 @@ def _reading(
 
 
 def _round_trip(
-    about: _About, operation: Operation, other: Operation, asking: Conversion, reading: Conversion
+    about: _About,
+    operation: Operation,
+    other: Operation,
+    to_service: Conversion,
+    reading: Conversion,
 ) -> Iterator[Outcome]:
     """Yield the claim that a client changes nothing if it writes back what it read."""
     if operation.method not in _OVERWRITING or operation.request is None or other.request is None:
         return
-    down, up = reading.for_response("GET", 200), asking.for_request(other.method)
+    down, up = reading.for_response("GET", 200), to_service.for_request(other.method)
     if down is None and up is None:
         return
     if any(each is not None and each.needs_message for each in (down, up)):
@@ -230,9 +234,9 @@ def _unmoved(
     ours: Operation, other: Operation, operation_path: OperationPath | None
 ) -> tuple[Operation, Operation]:
     """Return both operations without query parameters that are path segments in the other."""
-    hops = () if operation_path is None else operation_path.query_steps
-    taken = frozenset().union(*(hop.dropped for hop in hops))
-    added = frozenset(line.key for hop in hops for line in hop.added)
+    steps = () if operation_path is None else operation_path.query_steps
+    taken = frozenset().union(*(step.dropped for step in steps))
+    added = frozenset(line.key for step in steps for line in step.added)
     return _without(ours, taken), _without(other, added)
 
 
@@ -258,25 +262,25 @@ def _claims(
     about: _About,
     operation: Operation,
     other: Operation,
-    asking: Conversion,
-    answering: Conversion,
+    to_service: Conversion,
+    to_client: Conversion,
 ) -> Iterator[Outcome]:
     found = [
-        *_requests(about, operation, other, asking),
-        *_responses(about, operation, other, answering),
+        *_requests(about, operation, other, to_service),
+        *_responses(about, operation, other, to_client),
     ]
     yield from found or [Unproved("unchecked", *about, "it has no JSON body and no parameter")]
 
 
 def _requests(
-    about: _About, operation: Operation, other: Operation, asking: Conversion
+    about: _About, operation: Operation, other: Operation, to_service: Conversion
 ) -> Iterator[Outcome]:
-    whole = asking.for_request(other.method)
+    whole = to_service.for_request(other.method)
     together = whole is not None and whole.needs_message
     if not together:
-        yield from _parameters(about, operation, other, asking)
+        yield from _parameters(about, operation, other, to_service)
     if operation.form is not None:
-        yield from _form(about, operation, other, asking, together=together)
+        yield from _form(about, operation, other, to_service, together=together)
     stream = None if operation.request is not None else _stream(operation.request_types)
     if stream is not None:
         yield Unproved("unchecked", *about, f"version {about[1]} sends {stream}")
@@ -285,12 +289,12 @@ def _requests(
     if together:
         given = message_schema(operation, operation.request)
         wanted = message_schema(other, other.request)
-        convert_all = convert_message(asking, operation.method, other.method, wanted)
+        convert_all = convert_message(to_service, operation.method, other.method, wanted)
         yield Claim(*about, MessagePart.MESSAGE, "", given, wanted, convert_all)
         return
-    made = asking.made(other.method)
+    made = to_service.made(other.method)
     given, wanted = operation.request or _NO_BODY, other.request or _NO_BODY
-    if operation.request is not None and other.request is None and not asking.drops_body:
+    if operation.request is not None and other.request is None and not to_service.drops_body:
         yield Unproved("gap", *about, "takes no JSON body")
     elif operation.request is not None or (other.request is not None and made is not None):
         conversion = whole if operation.request is not None else made
@@ -301,7 +305,7 @@ def _requests(
 
 
 def _parameters(
-    about: _About, operation: Operation, other: Operation, asking: Conversion
+    about: _About, operation: Operation, other: Operation, to_service: Conversion
 ) -> Iterator[Claim]:
     for part, place, convert in (
         (MessagePart.QUERY, "query", convert_query),
@@ -309,19 +313,19 @@ def _parameters(
     ):
         given, wanted = (schema_of(one.parameters, place) for one in (operation, other))
         if given["properties"] or wanted["properties"]:
-            conversion = convert(asking, operation.method, wanted)
+            conversion = convert(to_service, operation.method, wanted)
             yield Claim(*about, part, "", sendable(given), wanted, conversion)
 
 
 def _form(
-    about: _About, operation: Operation, other: Operation, asking: Conversion, *, together: bool
+    about: _About, operation: Operation, other: Operation, to_service: Conversion, *, together: bool
 ) -> Iterator[Outcome]:
     """Yield the claims about the forms of an operation."""
     assert operation.form is not None
-    whole = asking.for_request(other.method)
+    whole = to_service.for_request(other.method)
     as_json = becomes_json(whole)
     given, wanted = sendable(operation.form), other.request if as_json else other.form
-    if wanted is None and asking.drops_body:
+    if wanted is None and to_service.drops_body:
         wanted = _NO_BODY
     if wanted is None:
         known = "" if as_json or other.request is None else ", but JSON; name them in forms:"
@@ -329,7 +333,7 @@ def _form(
     elif together:
         all_of_it, wanted = message_schema(operation, given), message_schema(other, wanted)
         method = operation.method
-        convert = convert_message(asking, method, other.method, wanted, form=True)
+        convert = convert_message(to_service, method, other.method, wanted, form=True)
         yield Claim(*about, MessagePart.FORM_MESSAGE, "", all_of_it, wanted, convert)
     else:
         convert = convert_form_body(whole, wanted)
@@ -337,7 +341,7 @@ def _form(
 
 
 def _responses(
-    about: _About, operation: Operation, other: Operation, answering: Conversion
+    about: _About, operation: Operation, other: Operation, to_client: Conversion
 ) -> Iterator[Outcome]:
     _, client, service, _ = about
     for key, schema in other.responses.items():
@@ -347,8 +351,8 @@ def _responses(
             yield Unproved(
                 "unchecked", *about, f"version {service} {_other_body(other, key)}{ours}", key
             )
-    for key, status, given, conversion in _answers(other, answering):
-        status = answering.status(operation.method, status)
+    for key, status, given, conversion in _answers(other, to_client):
+        status = to_client.status(operation.method, status)
         wanted = operation.response(status)
         if wanted is not None:
             to = (*about, MessagePart.RESPONSE, key, given, wanted)
@@ -397,7 +401,7 @@ def _places(change: Change, outer: str, deep: int) -> Iterator[str]:
 
 
 def _answers(
-    operation: Operation, answering: Conversion
+    operation: Operation, to_client: Conversion
 ) -> Iterator[tuple[str, int, Schema, BodyConversion | None]]:
     """Yield the responses with a body: a name, a status, the schema and the conversion.
 
@@ -410,7 +414,7 @@ def _answers(
         kinds: dict[object, tuple[int, BodyConversion | None]] = {}
         for status in statuses_of(key):
             if operation.key(status) == key:
-                conversion = answering.for_response(operation.method, status)
+                conversion = to_client.for_response(operation.method, status)
                 links = () if conversion is None else tuple(map(id, conversion.links))
                 kinds.setdefault(links, (status, conversion))
         for status, conversion in kinds.values():

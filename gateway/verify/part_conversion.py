@@ -120,20 +120,20 @@ def _form_of(body: bytes, wanted: Schema) -> object:
 
 
 def convert_message(
-    asking: Conversion, method: str, service_method: str, wanted: Schema, *, form: bool = False
+    to_service: Conversion, method: str, service_method: str, wanted: Schema, *, form: bool = False
 ) -> PartConversion:
     """Return the conversion of a whole request, represented as in `message_schema`.
 
     Args:
-        asking: the conversion of the request.
+        to_service: the conversion of the request.
         method: the method of the client's request.
         service_method: the method of the request to the service.
         wanted: the schema of the converted message; texts are parsed by its types.
         form: whether the client sends a form.
     """
-    whole, making = asking.for_request(service_method), asking.made(service_method)
+    whole, making = to_service.for_request(service_method), to_service.made(service_method)
     assert whole is not None  # the caller converts a message
-    hops, parts = asking.query_steps(method), wanted["properties"]
+    steps, parts = to_service.query_steps(method), wanted["properties"]
     assert isinstance(parts, dict)
     read_as = {**parts.get("body", {}), "components": wanted.get("components", {})}
 
@@ -141,7 +141,7 @@ def convert_message(
         assert isinstance(document, dict)
         query = _parameter_lines(document.get("query"), QUERY)
         fields = _parameter_lines(document.get("headers"), FIELDS)
-        message = Message(method, headers=fields, query=query, way=QueryWalk(query, hops))
+        message = Message(method, headers=fields, query=query, way=QueryWalk(query, steps))
         has_body = "body" in document
         is_form, content = form and has_body, document.get("body", {})
         given = urlencode(_lines(content)).encode() if is_form else msgspec.json.encode(content)
@@ -163,7 +163,7 @@ def convert_message(
             "query": parameters_of(raw, parts["query"]),
             "headers": parameters_of(texts, parts["headers"]),
         }
-        kept = not asking.drops_body if has_body else making is not None
+        kept = not to_service.drops_body if has_body else making is not None
         if kept or body != _NOTHING:
             made["body"] = (
                 _made_of_form(body, whole, read_as) if is_form else msgspec.json.decode(body)

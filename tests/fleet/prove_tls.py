@@ -21,7 +21,10 @@ async def test_the_server_is_the_one_that_the_url_names(
     verified = f"sslmode=verify-full&sslrootcert={tls.certificate}"
     for url, reason in (
         (f"{database}?sslmode=verify-full&sslrootcert={other}", "name the authority of its"),
-        (f"{database.replace('127.0.0.1', 'localhost')}?{verified}", "have the URL name the serv"),
+        (
+            f"{database.replace('127.0.0.1', 'localhost')}?{verified}",
+            "use the host name of the cert",
+        ),
     ):
         with pytest.raises(StateError, match=f"TLS with the server failed: .*; {reason}") as caught:
             await FleetState.open(*membership(url, "a", tmp_path))

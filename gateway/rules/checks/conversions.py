@@ -189,8 +189,8 @@ def _complaint(example: ExampleConfig, applied: _Applied, direction: Direction) 
         given, wanted = wanted, given
     conversion = applied.body(direction)
     query, fields = parse_query(given[1].query), _fields(given[1])
-    hops = applied.conversion.query_steps(applied.method or "POST")
-    way = QueryWalk(parse_query(example.older_message.query), hops)
+    steps = applied.conversion.query_steps(applied.method or "POST")
+    way = QueryWalk(parse_query(example.older_message.query), steps)
     message = Message(
         applied.method or "POST", status=applied.status, headers=fields, query=query, way=way
     )

@@ -37,7 +37,7 @@ def _left_out(
     other: Version,
 ) -> Iterator[tuple[Location, str]]:
     ladder = tuple(api.versions.values())
-    asking, answering = (
+    to_service, to_client = (
         compose(ladder, api.links, version, other),
         compose(ladder, api.links, other, version),
     )
@@ -45,7 +45,7 @@ def _left_out(
     alone: list[tuple[LocatedOperation, str]] = []
     for one in documents[version]:
         for path in one.captures:
-            operation_path = find_operation(one, asking.at(path), answering.at(path))
+            operation_path = find_operation(one, to_service.at(path), to_client.at(path))
             if operation_path is None:
                 alone.append((one, path))
                 continue

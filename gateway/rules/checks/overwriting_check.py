@@ -81,15 +81,17 @@ class _Check(NamedTuple):
         if self.endpoint.methods is not None and method not in self.endpoint.methods:
             return {}
         here = self.endpoint.template
-        ours, theirs = (self._bodies(one, method) for one in (self.client, self.service))
-        if ours is not None and not ours:
+        client_bodies, service_bodies = (
+            self._bodies(one, method) for one in (self.client, self.service)
+        )
+        if client_bodies is not None and not client_bodies:
             return {}
         sent = ((part, self._sent(part.link, method)) for part in self._between)
         parts = [(part, by) for part, by in sent if by]
-        if theirs is None or any(part.link.operations for part in self.parts):
-            theirs = [(here.text, None)]
+        if service_bodies is None or any(part.link.operations for part in self.parts):
+            service_bodies = [(here.text, None)]
         found: dict[str, list[str]] = {}
-        for path, schema in theirs:
+        for path, schema in service_bodies:
             # An endpoint with a tail capture may have many operations.
             lost = found.setdefault(path if here.segments[-1].tail else here.text, [])
             lost += [text for text in self._lost(parts, schema) if text not in lost]

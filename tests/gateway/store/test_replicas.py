@@ -139,7 +139,7 @@ def test_another_replica_of_its_name_does_not_replace_a_lost_one() -> None:
 def test_only_a_lost_replica_can_be_forgotten() -> None:
     rows = [row("a"), row("b", 60)]
     assert lost("b", rows, NOW) == [rows[1]]
-    with pytest.raises(UnknownReplicaError, match="a is heard; stop it"):
+    with pytest.raises(UnknownReplicaError, match="a sends heartbeats; stop it"):
         lost("a", rows, NOW)
     with pytest.raises(UnknownReplicaError, match="no replica is called 'c'; lost: b"):
         lost("c", rows, NOW)

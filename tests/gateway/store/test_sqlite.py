@@ -94,7 +94,9 @@ async def test_rows_are_deleted(tmp_path: Path) -> None:
     await put(path, StateRows(usage=[row, ("a", "1", "/p", "x", 1, 0, 0, 0, 1.0, 1.0, 1.0)]))
     await put(
         path,
-        StateRows(usage=[(*row[:4], 2, 0, 0, 0, 1.0, 1.0, 1.0)], gone=[("a", "1", "/p", "x")]),
+        StateRows(
+            usage=[(*row[:4], 2, 0, 0, 0, 1.0, 1.0, 1.0)], deleted_usage=[("a", "1", "/p", "x")]
+        ),
     )
     assert [line[3:5] for line in (await stored(path)).usage] == [(None, 2)]
 
@@ -109,7 +111,11 @@ async def test_counts_are_deleted(tmp_path: Path) -> None:
     totals.reset_shadow(("a", "1"))
     changes = totals.changes()
     totals.revert(changes)
-    assert changes.uncounted == totals.changes().uncounted == [("differences", ("a", "1", "name"))]
+    assert (
+        changes.deleted_counts
+        == totals.changes().deleted_counts
+        == [("differences", ("a", "1", "name"))]
+    )
     await put(path, changes)
     assert (await stored(path)).counts == []
     assert len((await stored(path)).usage) == 3
@@ -478,7 +484,7 @@ async def test_statements_use_an_index(tmp_path: Path) -> None:
             await store.write(totals.changes())
         totals.reset_shadow(("a", "1"))
         changes = totals.changes()
-        changes.gone.append(("a", "1", "/p", "acme"))
+        changes.deleted_usage.append(("a", "1", "/p", "acme"))
         await store.write(changes)
         written = len(run)
         month = HistoryQuery(Resolution.DAY, span=30 * 86_400, callers=7 * 86_400)

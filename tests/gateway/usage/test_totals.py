@@ -161,7 +161,7 @@ def test_the_counts_of_a_reset_shadow_are_deleted() -> None:
     totals.changes()
     totals.reset_shadow(KEY)
     changes = totals.changes()
-    assert sorted(changes.uncounted) == [("compared", (*KEY, "x")), ("noise", (*KEY, "x"))]
+    assert sorted(changes.deleted_counts) == [("compared", (*KEY, "x")), ("noise", (*KEY, "x"))]
     assert list(totals.counts) == [("refusals", (*KEY, "x"))]
 
 

@@ -170,7 +170,7 @@ async def test_each_location_is_fetched_once(tmp_path: Path) -> None:
         assert asked == ["/openapi.json"]
         with pytest.raises(DocumentError, match=r"/none: answers 404; publish the document there"):
             await fetch([str(server.make_url("/none"))], tmp_path)
-    with pytest.raises(DocumentError, match=r"cannot be had .connection refused.; is it up"):
+    with pytest.raises(DocumentError, match=r"cannot be loaded .connection refused.; is it up"):
         await fetch([url], tmp_path)
     with pytest.raises(DocumentError, match=r"v2\.yaml: cannot be read: No such file"):
         await fetch(["v2.yaml"], tmp_path)

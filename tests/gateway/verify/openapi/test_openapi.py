@@ -131,7 +131,7 @@ def test_a_value_that_is_no_document_is_refused(data: object, report: str) -> No
             {"requestBody": body({"$ref": "other.yaml#/A"})},
             "'other.yaml#/A' refers to another document; bundle both into one file",
         ),
-        ({"requestBody": body("text")}, "a schema is an object, and there is a string"),
+        ({"requestBody": body("text")}, "a schema is an object, found a string"),
         (
             {"requestBody": body({"type": "array", "items": [{}]})},
             "'items' is one schema; a list of them is 'prefixItems', as of 3.1",
