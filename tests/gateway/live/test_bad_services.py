@@ -300,7 +300,9 @@ class Visit:
                 await self.mark(other)
 
 
-async def test_all_at_once(program: Program, upstream: StartUpstream) -> None:
+async def test_every_odd_response_gets_its_answer_problem_or_cut(
+    program: Program, upstream: StartUpstream
+) -> None:
     scripted = await upstream(serve)
     program.reload(rules(scripted.port))
     visit = Visit(program)

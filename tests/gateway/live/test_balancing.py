@@ -170,7 +170,9 @@ async def test_beyond_capacity_the_answer_is_503_at_once(
         assert (await first.answer()).body == (await second.answer()).body == b"ok"
 
 
-async def test_the_whole_has_its_time(reloaded: StartGateway, upstream: StartUpstream) -> None:
+async def test_a_response_that_trickles_past_the_total_timeout_is_cut(
+    reloaded: StartGateway, upstream: StartUpstream
+) -> None:
     async def trickle(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")

@@ -66,7 +66,9 @@ def problem(answer: Answer) -> tuple[int, str, list[str]]:
     return answer.status, body["code"], body["supportedVersions"]
 
 
-async def test_dates(asked: tuple[Program, list[bytes]]) -> None:
+async def test_a_date_selects_the_latest_baseline_up_to_it(
+    asked: tuple[Program, list[bytes]],
+) -> None:
     gateway, requests = asked
     dates = {
         "2024-01-01": "2024-01-01",
@@ -90,7 +92,9 @@ async def test_dates(asked: tuple[Program, list[bytes]]) -> None:
     assert requests[-1].startswith(b"GET /dated/2024-01-01 ")
 
 
-async def test_defaults_and_pins(asked: tuple[Program, list[bytes]]) -> None:
+async def test_a_header_wins_over_a_pin_and_a_pin_over_the_default(
+    asked: tuple[Program, list[bytes]],
+) -> None:
     gateway, _ = asked
     assert (await get(gateway, "GET /dated"))["x-served"] == "2025-01-01"
     assert (await get(gateway, "GET /dated", "X-Client: acme"))["x-served"] == "2024-01-01"
@@ -106,7 +110,9 @@ async def test_defaults_and_pins(asked: tuple[Program, list[bytes]]) -> None:
     assert (allowed.status, allowed["x-served"]) == (204, "2024-01-01")
 
 
-async def test_ranges(asked: tuple[Program, list[bytes]]) -> None:
+async def test_a_range_selects_the_highest_version_in_it(
+    asked: tuple[Program, list[bytes]],
+) -> None:
     gateway, requests = asked
     for text in ("1.x", "1.2+", "1.2%2B", "1+"):
         assert (await get(gateway, f"GET /query?v={text}"))["x-own"] == "1.10.0"
@@ -146,7 +152,9 @@ async def test_an_endpoint_chooses_among_its_own_versions(
         ("a/b-v2.x+json, a/b-v1.2.x+json;q=0.1", "1.2.0"),
     ],
 )
-async def test_media_types(asked: tuple[Program, list[bytes]], accept: str, served: str) -> None:
+async def test_a_range_in_a_media_type_selects_the_highest_version(
+    asked: tuple[Program, list[bytes]], accept: str, served: str
+) -> None:
     gateway, _ = asked
     answer = await get(gateway, "GET /accept", f"Accept: {accept}")
     assert (answer["x-own"], answer["content-type"]) == (served, f"a/b-v{served}+json")

@@ -61,7 +61,9 @@ def resource(house: House) -> Resource:
 @pytest.mark.parametrize("form", ["{}", "W/{}", '"x", {}, "y"', '"x"\r\nIf-None-Match: {}', "*"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.usefixtures("resource")
-def test_a_304_comes_through(house: House, method: str, form: str) -> None:
+def test_a_304_of_the_service_passes_for_a_converted_tag(
+    house: House, method: str, form: str
+) -> None:
     first = get(house.gateway, V1)
     assert (first.body, first.one("Last-Modified")) == (BOB_1, SINCE.encode())
     assert first.one("Accept-Ranges") == b"none"
@@ -110,7 +112,7 @@ def test_tags_of_others_do_not_match(house: House) -> None:
     assert get(house.gateway, V1, f"If-Modified-Since: {SINCE}").status == 304
 
 
-def test_optimistic_locking(house: House, resource: Resource) -> None:
+def test_if_match_is_led_back_to_the_tag_of_the_service(house: House, resource: Resource) -> None:
     json_type = "Content-Type: application/json"
 
     def put(*conditions: str) -> Answer:
@@ -149,7 +151,7 @@ def test_a_malformed_tag_is_left_out(house: House, malformed: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["If-Match", "If-None-Match"])
-def test_many_tags_are_refused(house: House, name: str) -> None:
+def test_more_than_2048_tags_are_431(house: House, name: str) -> None:
     """Each costs time, and 64 KiB of them keep all others waiting for 25 ms."""
     house.service.answer = answer(b"{}")
     assert get(house.gateway, V1, f"{name}: " + '"a",' * 2048).status == 200
@@ -159,7 +161,7 @@ def test_many_tags_are_refused(house: House, name: str) -> None:
 
 
 @pytest.mark.usefixtures("resource")
-def test_a_range_is_declined(house: House) -> None:
+def test_ranges_of_converted_responses_are_ignored(house: House) -> None:
     own = tag(get(house.gateway, V1))
     for lines in (["Range: bytes=0-1"], ["Range: bytes=0-1", f"If-Range: {own}"]):
         got = get(house.gateway, V1, *lines)
@@ -221,7 +223,9 @@ def test_accept_encoding_of_several_lines_is_one_list(house: House) -> None:
         (MANY, [f"Accept-Encoding: {'a' * 1020},gzip"]),  # longer than any client writes
     ],
 )
-def test_what_is_not_compressed(house: House, body: bytes, lines: list[str]) -> None:
+def test_small_opted_out_and_no_transform_responses_are_not_compressed(
+    house: House, body: bytes, lines: list[str]
+) -> None:
     asked = [line for line in lines if line.startswith("Accept")] or ["Accept-Encoding: gzip"]
     house.service.answer = answer(body, *(line for line in lines if line.startswith("Cache")))
     got = get(house.gateway, V1, *asked)

@@ -22,7 +22,7 @@ Publish = Callable[[Path, str], None]
 class TestRealBackends:
     """The person of the specification, each version from the other one's backend."""
 
-    def test_version_1_from_backend_v2(self, house: House) -> None:
+    def test_version_1_is_served_from_backend_v2(self, house: House) -> None:
         assert get(house.gateway, "/real/down/v2").json == V2
         got = get(house.gateway, "/real/down/v1", "X-Request-Id: down")
         assert got.body == b'{"name":"Bob Charlie"}'
@@ -30,7 +30,7 @@ class TestRealBackends:
         assert _logged(house.gateway, "down")["service"] == "person_v2"
         assert _logged(house.gateway, "down")["converted"] is True
 
-    def test_version_2_from_backend_v1(self, house: House) -> None:
+    def test_version_2_is_served_from_backend_v1(self, house: House) -> None:
         assert get(house.gateway, "/real/up/v1").json == V1
         got = get(house.gateway, "/real/up/v2", "X-Request-Id: up")
         assert got.json == {**V2, "nickname": "none yet"}
@@ -38,7 +38,7 @@ class TestRealBackends:
         assert _logged(house.gateway, "up")["converted"] is True
 
     @pytest.mark.parametrize("path", ["/real/down/v1", "/real/up/v2"])
-    def test_head(self, house: House, path: str) -> None:
+    def test_head_has_the_fields_of_get_without_a_length(self, house: House, path: str) -> None:
         got = ask(house.gateway, "HEAD", path)
         assert got.status == 200
         assert got.one("Content-Type").startswith(b"application/json")

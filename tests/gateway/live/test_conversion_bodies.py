@@ -75,7 +75,9 @@ DOWN = {
 
 
 @pytest.mark.parametrize(("body", "expected"), DOWN.values(), ids=DOWN)
-def test_join(house: House, body: bytes, expected: bytes) -> None:
+def test_join_replaces_both_fields_and_leaves_the_native_version_alone(
+    house: House, body: bytes, expected: bytes
+) -> None:
     house.service.answer = answer(body)
     got = get(house.gateway, "/down/v1")
     assert (got.status, got.body) == (200, expected)
@@ -91,7 +93,7 @@ def test_join(house: House, body: bytes, expected: bytes) -> None:
         ("accept", "Accept: application/vnd.t-v1+json"),
     ],
 )
-def test_every_mechanism(house: House, endpoint: str, line: str) -> None:
+def test_a_response_is_converted_by_every_mechanism(house: House, endpoint: str, line: str) -> None:
     house.service.answer = answer(BOB)
     got = get(house.gateway, f"/down/{endpoint}", line)
     assert (got.status, got.body) == (200, BOB_1)
@@ -139,13 +141,15 @@ UP = {
 
 
 @pytest.mark.parametrize(("body", "expected"), UP.values(), ids=UP)
-def test_split_and_defaults(house: House, body: bytes, expected: bytes) -> None:
+def test_split_and_default_convert_a_response_upwards(
+    house: House, body: bytes, expected: bytes
+) -> None:
     house.service.answer = answer(body)
     got = get(house.gateway, "/up/v2")
     assert (got.status, got.body) == (200, expected)
 
 
-def test_arrays_at_depth(house: House) -> None:
+def test_changes_apply_to_each_element_of_nested_arrays(house: House) -> None:
     house.service.answer = answer(
         b'{"orders":[{"buyer":{"first":"A","last":"B"},"lines":[{"tax":1.0,"n":2},{"n":3}]},'
         b'{"buyer":{"first":"C"},"lines":[]},{"id":4,"lines":null}],"page":1.0}'
@@ -195,7 +199,9 @@ UNCONVERTIBLE = {
 
 
 @pytest.mark.parametrize("case", UNCONVERTIBLE.values(), ids=list(UNCONVERTIBLE))
-def test_never_half_right(house: House, case: bytes | tuple[bytes, list[str]]) -> None:
+def test_a_response_that_cannot_be_converted_is_502_without_its_fields(
+    house: House, case: bytes | tuple[bytes, list[str]]
+) -> None:
     body, lines = case if isinstance(case, tuple) else (case, ["Content-Type: application/json"])
     lines = [*lines, 'ETag: "x"', "Set-Cookie: a=b", "Cache-Control: public"]
     house.service.answer = answer(body, *lines, content_type=None)
@@ -300,7 +306,7 @@ def test_a_part_of_a_representation(house: House) -> None:
         "application/hal+JSON; profile=x",
     ],
 )
-def test_what_is_json(house: House, type_: str) -> None:
+def test_every_json_media_type_is_converted_and_kept(house: House, type_: str) -> None:
     house.service.answer = answer(BOB, content_type=type_)
     got = get(house.gateway, "/down/v1")
     assert (got.status, got.body) == (200, BOB_1)
@@ -324,7 +330,7 @@ def test_no_body_is_the_same_in_every_version(house: House) -> None:
     [["Transfer-Encoding: chunked"], ["Connection: close"], ["Content-Length: 49"]],
     ids=["chunked", "until the end", "sized"],
 )
-def test_however_it_is_framed(house: House, lines: list[str]) -> None:
+def test_a_response_is_converted_however_it_is_framed(house: House, lines: list[str]) -> None:
     body = chunked(BOB[:7], BOB[7:]) if "chunked" in lines[0] else BOB
     head = "\r\n".join(["HTTP/1.1 200 OK", "Content-Type: application/json", *lines, "", ""])
     house.service.answer = head.encode() + body
@@ -341,7 +347,7 @@ def test_however_it_is_framed(house: House, lines: list[str]) -> None:
     ],
     ids=["sized", "chunked", "bad chunk"],
 )
-def test_a_body_that_breaks_off(house: House, broken: bytes) -> None:
+def test_a_converted_response_that_breaks_off_is_502(house: House, broken: bytes) -> None:
     house.service.answer = broken
     assert get(house.gateway, "/down/v1").refusal() == (502, "upstream_protocol")
 
@@ -376,7 +382,9 @@ CODINGS = {
 
 
 @pytest.mark.parametrize(("body", "codings"), CODINGS.values(), ids=CODINGS)
-def test_encoded_bodies(house: House, body: bytes, codings: list[str]) -> None:
+def test_a_compressed_response_is_converted_and_sent_plain(
+    house: House, body: bytes, codings: list[str]
+) -> None:
     house.service.answer = answer(body, *[f"Content-Encoding: {coding}" for coding in codings])
     got = get(house.gateway, "/down/v1", "Accept-Encoding: gzip, br")
     assert (got.status, got.body) == (200, BOB_1)
@@ -539,13 +547,13 @@ def test_errors_pass_byte_for_byte(house: House, status: str, path: str) -> None
 class TestNamedStatus:
     """422 is named by the rules, so its bodies are converted as well."""
 
-    def test_converted(self, house: House) -> None:
+    def test_a_named_error_status_is_converted(self, house: House) -> None:
         house.service.answer = answer(BOB, 'ETag: "x"', status="422 Wrong")
         got = get(house.gateway, "/down/v1")
         assert (got.line, got.body) == (b"HTTP/1.1 422 Wrong", BOB_1)
         assert got.all("ETag") == []
 
-    def test_unconvertible(self, house: House) -> None:
+    def test_a_named_error_status_that_cannot_be_converted_is_502(self, house: House) -> None:
         house.service.answer = answer(b"{oops", status="422 Wrong")
         assert get(house.gateway, "/down/v1").refusal() == (502, "conversion_failed")
 
@@ -556,7 +564,7 @@ class TestNamedStatus:
         assert (got.status, got.body, got.one("Content-Type")) == (422, b"oops", kind.encode())
 
 
-def test_head(house: House) -> None:
+def test_a_converted_head_has_no_fields_about_the_bytes(house: House) -> None:
     lines = [*ABOUT_BYTES, f"Content-Length: {len(BOB)}", "Content-Encoding: gzip"]
     house.service.answer = answer(b"", *lines, *ABOUT_THE_REST)
     got = ask(house.gateway, "HEAD", "/down/v1")

@@ -17,7 +17,7 @@ OLD = (
 )
 
 
-def test_a_response(house: House) -> None:
+def test_a_response_passes_all_steps_down_to_its_version(house: House) -> None:
     house.service.answer = answer(NEW)
     assert get(house.gateway, "/shop/v1/orders/7").body == OLD
     assert house.service.last.line == b"GET /shop/v3/orders/7?size=20 HTTP/1.1"
@@ -25,7 +25,7 @@ def test_a_response(house: House) -> None:
     assert get(house.gateway, "/shop/v3/orders").body == NEW
 
 
-def test_a_request(house: House) -> None:
+def test_a_request_passes_all_steps_up_to_the_service(house: House) -> None:
     body = OLD.replace(b"12.50", b"12.5")
     assert ask(house.gateway, "PATCH", "/shop/v1/orders/7", JSON, body=body).status == 200
     arrived = house.service.last
@@ -59,14 +59,16 @@ def test_errors_have_changes_of_their_own(house: House) -> None:
         ("?sort=asc&size=1&&sort=%64esc", "?sort=ascending&size=1&&sort=descending"),
     ],
 )
-def test_a_query(house: House, query: str, arrives: str) -> None:
+def test_query_parameters_are_converted_for_the_operations_of_their_changes(
+    house: House, query: str, arrives: str
+) -> None:
     assert get(house.gateway, f"/shop/v1/orders{query}").status == 200
     assert house.service.last.line == f"GET /shop/v3/orders{arrives} HTTP/1.1".encode()
     assert ask(house.gateway, "DELETE", f"/shop/v1/orders{query}").status == 200
     assert house.service.last.line == f"DELETE /shop/v3/orders{query} HTTP/1.1".encode()
 
 
-def test_a_query_that_does_not_fit(house: House) -> None:
+def test_a_query_parameter_without_a_mapping_is_400_and_not_shown(house: House) -> None:
     got = get(house.gateway, "/shop/v1/orders?sort=secret")
     assert got.refusal() == (400, "unconvertible_request")
     assert "the query parameter 'sort': not a value" in got.problem["detail"]
@@ -74,7 +76,7 @@ def test_a_query_that_does_not_fit(house: House) -> None:
     assert not house.service.asked
 
 
-def test_headers(house: House) -> None:
+def test_header_fields_are_renamed_in_both_directions(house: House) -> None:
     house.service.answer = answer(b"{}", "x-total-count: 7", "X-Mode: fast")
     got = get(house.gateway, "/shop/v1/orders", "X-Count: 3", "x-mode: 1")
     assert got.one("X-Count") == b"7"
@@ -83,7 +85,7 @@ def test_headers(house: House) -> None:
     assert house.service.last.one("X-Mode") == b"fast"
 
 
-def test_headers_that_do_not_fit(house: House) -> None:
+def test_a_header_without_a_mapping_is_400_up_and_502_down(house: House) -> None:
     got = get(house.gateway, "/shop/v1/orders", "X-Mode: 2")
     assert got.refusal() == (400, "unconvertible_request")
     house.service.answer = answer(b"{}", "X-Mode: odd")
@@ -118,7 +120,9 @@ def test_a_number_that_no_function_can_be_given(house: House) -> None:
         ("ODDER", "returned a value that is not JSON: Encoding objects of type object"),
     ],
 )
-def test_a_function_that_fails(house: House, note: str, cause: str) -> None:
+def test_a_failing_python_function_is_502_and_its_text_is_not_shown(
+    house: House, note: str, cause: str
+) -> None:
     house.service.answer = answer(b'{"note":"%b"}' % note.encode())
     name = note.replace(" ", "")
     got = get(house.gateway, "/shop/v1/orders", f"X-Request-Id: {name}")

@@ -47,7 +47,9 @@ CONVERTED = {
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
 @pytest.mark.parametrize(("path", "sent", "arrives"), CONVERTED.values(), ids=CONVERTED)
-def test_bodies(house: House, method: str, path: str, sent: bytes, arrives: bytes) -> None:
+def test_a_request_body_is_converted_with_its_length(
+    house: House, method: str, path: str, sent: bytes, arrives: bytes
+) -> None:
     house.service.answer = answer(b"{}", status="201 Created")
     assert ask(house.gateway, method, path, JSON, body=sent).status == 201
     asked = house.service.last
@@ -65,7 +67,7 @@ def test_no_content_is_nothing_to_convert(house: House, lines: list[str]) -> Non
     assert house.service.last.body == b""
 
 
-def test_there_and_back_again(house: House) -> None:
+def test_a_body_that_the_service_echoes_comes_back_the_same(house: House) -> None:
     house.service.answer = lambda message: answer(message.body, status="201 Created")
     got = ask(house.gateway, "POST", "/down/v1", JSON, body=BOB_1)
     assert (got.status, got.body) == (201, BOB_1)
@@ -83,7 +85,9 @@ def test_there_and_back_again(house: House) -> None:
     ],
     ids=["gzip", "deflate", "br", "zstd", "gzip, br"],
 )
-def test_encoded_bodies(house: House, body: bytes, coding: str) -> None:
+def test_a_compressed_request_is_converted_and_sent_plain(
+    house: House, body: bytes, coding: str
+) -> None:
     lines = [JSON, f"Content-Encoding: {coding}", "Content-Digest: x", "Content-MD5: x"]
     assert ask(house.gateway, "POST", "/down/v1", *lines, body=body).status == 200
     asked = house.service.last
@@ -101,7 +105,7 @@ def test_encoded_bodies(house: House, body: bytes, coding: str) -> None:
     ],
     ids=["one chunk", "many chunks", "a trailer"],
 )
-def test_chunked_bodies(house: House, framed: bytes) -> None:
+def test_a_chunked_request_is_converted_and_gets_a_length(house: House, framed: bytes) -> None:
     got = ask(house.gateway, "POST", "/down/v1", JSON, "Transfer-Encoding: chunked", body=framed)
     assert got.status == 200
     assert house.service.last.body == BOB_2
@@ -110,7 +114,7 @@ def test_chunked_bodies(house: House, framed: bytes) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-def test_no_body_stays_none(house: House, method: str) -> None:
+def test_a_request_without_a_body_stays_without_one(house: House, method: str) -> None:
     assert ask(house.gateway, method, "/down/v1").status == 200
     assert house.service.last.body == b""
     assert ask(house.gateway, method, "/down/v1", "Content-Length: 0").status == 200
@@ -151,7 +155,9 @@ CODES = {
 
 
 @pytest.mark.parametrize(("body", "lines", "status"), REFUSED.values(), ids=REFUSED)
-def test_refused(house: House, body: bytes, lines: list[str], status: int) -> None:
+def test_a_request_that_cannot_be_converted_never_reaches_the_service(
+    house: House, body: bytes, lines: list[str], status: int
+) -> None:
     got = ask(house.gateway, "POST", "/down/v1", *lines, body=body)
     assert got.status == status
     assert got.problem["code"] in CODES[status]
@@ -159,7 +165,7 @@ def test_refused(house: House, body: bytes, lines: list[str], status: int) -> No
     assert house.service.asked == []
 
 
-def test_a_refusal_says_where(house: House) -> None:
+def test_a_refusal_names_the_place_of_the_value(house: House) -> None:
     body = b'[{"name":"a"},{"name":7}]'
     got = ask(house.gateway, "POST", "/down/v1", JSON, body=body)
     assert "/1/name: expected a string, found a number" in got.problem["detail"]
@@ -180,7 +186,7 @@ class TestExpectContinue:
 
     LINES = (JSON, "Expect: 100-Continue")
 
-    def test_continue(self, house: House) -> None:
+    def test_a_client_that_expects_100_continue_gets_it_before_its_body(self, house: House) -> None:
         head, _, body = request("POST", "/down/v1", *self.LINES, body=BOB_1).partition(b"\r\n\r\n")
         with socket.create_connection(("127.0.0.1", house.gateway.port), DEADLINE) as connection:
             connection.sendall(head + b"\r\n\r\n")
@@ -193,7 +199,7 @@ class TestExpectContinue:
         assert house.service.last.body == BOB_2
         assert house.service.last.all("Expect") == []
 
-    def test_old_clients_are_not_told(self, house: House) -> None:
+    def test_clients_of_http_1_0_get_no_100_continue(self, house: House) -> None:
         sent = request("POST", "/down/v1", *self.LINES, body=BOB_1).replace(b"1.1", b"1.0", 1)
         got = parse_answer(send(house.gateway, sent))
         assert (got.status, got.interim) == (200, ())

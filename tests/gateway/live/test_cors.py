@@ -81,7 +81,9 @@ def test_a_script_can_read_a_refusal(program: Program, asked: str, status: int) 
 
 
 @pytest.mark.parametrize("lines", [(), ("Origin: https://evil.test",), ("Origin: null",)])
-def test_any_other_cannot(program: Program, lines: tuple[str, ...]) -> None:
+def test_a_foreign_origin_cannot_read_the_refusal_of_a_retired_version(
+    program: Program, lines: tuple[str, ...]
+) -> None:
     got = get(program, "/v1/a", *lines)
     assert (got.status, got.all(ALLOWED)) == (410, [])
     assert "origin" in got.members("Vary")
@@ -106,7 +108,7 @@ def test_the_service_answers_for_itself(program: Program, house: House) -> None:
     assert get(program, "/v3/a", ORIGIN).all(ALLOWED) == [b"*"]
 
 
-def test_the_names_of_a_preflight(program: Program, house: House) -> None:
+def test_header_names_of_a_preflight_are_converted(program: Program, house: House) -> None:
     house.service.answer = (
         b"HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Origin: *\r\n"
         b"Access-Control-Allow-Methods: POST\r\nAccess-Control-Allow-Headers: X-By, X-Any\r\n\r\n"

@@ -31,7 +31,7 @@ TOO_LARGE = (413, "body_too_large")
     ],
     ids=["a name many times", "fields", "lines", "lines of an event", "data of an event"],
 )
-async def test_bodies_of_many_parts(
+async def test_a_body_of_very_many_parts_takes_bounded_memory_and_time(
     gateway: StartGateway,
     upstream: StartUpstream,
     content_type: bytes,
@@ -109,7 +109,7 @@ async def test_forwarding_fields_are_not_remembered(
     ],
     ids=["Accept", "X-Forwarded-For", "Forwarded", "query"],
 )
-async def test_lists_in_a_head(
+async def test_long_lists_in_a_head_cost_little_time(
     gateway: StartGateway, upstream: StartUpstream, line: str, field: str
 ) -> None:
     """Each kept everybody waiting: for 60 ms, the fields of a proxy 70 ms, a query 30 ms."""

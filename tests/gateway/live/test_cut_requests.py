@@ -30,7 +30,7 @@ SEGMENTS = {
 
 
 @pytest.mark.parametrize(("segments", "statuses", "asked"), SEGMENTS.values(), ids=SEGMENTS)
-async def test_requests(
+async def test_a_request_cut_anywhere_gets_its_answers(
     segments: list[bytes],
     statuses: list[int],
     asked: int,

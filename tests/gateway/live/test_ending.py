@@ -64,7 +64,9 @@ class TestAnnounced:
     """RFC 9745, RFC 8594, RFC 5829."""
 
     @mechanisms
-    async def test_by_every_answer(self, mechanism: str, old: Start) -> None:
+    async def test_every_answer_of_a_deprecated_version_announces_its_end(
+        self, mechanism: str, old: Start
+    ) -> None:
         program = await old(f"lifecycle: {{ {SOON} }}")
         for method in ("GET", "HEAD", "POST", "OPTIONS"):
             answer = await get(program, mechanism, "1", method=method)
@@ -83,7 +85,9 @@ class TestAnnounced:
             ("accept", ["</accept>"]),
         ],
     )
-    async def test_the_successor(self, mechanism: str, link: list[str], old: Start) -> None:
+    async def test_the_successor_is_linked_where_the_version_is_in_the_path(
+        self, mechanism: str, link: list[str], old: Start
+    ) -> None:
         answer = await get(await old(f"lifecycle: {{ {SOON} }}"), mechanism, "1")
         links = answer["link"].split(", ")
         found = [value for value in links if 'rel="successor-version"' in value]
@@ -116,7 +120,9 @@ class TestOver:
 
     @mechanisms
     @pytest.mark.parametrize("service", ["service: s, ", ""], ids=["served", "not served"])
-    async def test_it_is_gone(self, mechanism: str, service: str, old: Start) -> None:
+    async def test_a_version_after_its_sunset_is_410_with_its_successor(
+        self, mechanism: str, service: str, old: Start
+    ) -> None:
         program = await old(f"lifecycle: {{ {OVER} }}", service=service)
         answer = await get(program, mechanism, "1")
         problem = json.loads(answer.body)
@@ -130,7 +136,9 @@ class TestOver:
         assert (unknown["code"], unknown["supportedVersions"]) == ("version_unknown", ["2"])
 
     @pytest.mark.parametrize(("client", "status"), [("acme", 200), ("late", 410), ("x", 410)])
-    async def test_exempt_clients_go_on(self, client: str, status: int, old: Start) -> None:
+    async def test_exempt_clients_use_a_retired_version(
+        self, client: str, status: int, old: Start
+    ) -> None:
         program = await old(f"lifecycle: {{ {OVER}, exempt: {EXEMPT} }}")
         answer = await get(program, "path", "1", f"X-Client: {client}")
         assert answer.status == status
@@ -141,14 +149,14 @@ class TestOver:
         answer = await fetch(program, "GET /accept", accept)
         assert (answer.status, answer["content-type"]) == (200, "application/vnd.t-v2+json")
 
-    async def test_the_log_names_the_version(self, old: Start) -> None:
+    async def test_the_log_names_the_retired_version_and_the_client(self, old: Start) -> None:
         program = await old(f"lifecycle: {{ {OVER} }}")
         answer = await get(program, "path", "1", "X-Client: late")
         line = await logged(program, answer["x-request-id"])
         found = [line[key] for key in ("version", "client", "status", "code")]
         assert found == ["1", "late", 410, "version_retired"]
 
-    async def test_a_body_is_left_unread(self, old: Start) -> None:
+    async def test_a_refused_body_does_not_end_the_connection(self, old: Start) -> None:
         program = await old(f"lifecycle: {{ {OVER} }}")
         async with connect(program) as client:
             client.send(ask("POST /v1/person", "Content-Length: 4", body=b"1234") + ask())
@@ -160,7 +168,9 @@ class TestBrownout:
     """503 or 410 for a while."""
 
     @mechanisms
-    async def test_a_window_that_is_open(self, mechanism: str, old: Start) -> None:
+    async def test_an_open_window_refuses_with_503_and_retry_after(
+        self, mechanism: str, old: Start
+    ) -> None:
         keys = f"lifecycle: {{ {SOON} }}, brownout: {{ windows: [{{ {OPEN} }}] }}"
         program = await old(keys)
         answer = await get(program, mechanism, "1")
@@ -171,7 +181,7 @@ class TestBrownout:
         assert announced(answer) == DATES
         assert (await get(program, mechanism, "2")).status == 200
 
-    async def test_a_schedule(self, old: Start) -> None:
+    async def test_a_schedule_refuses_within_its_windows(self, old: Start) -> None:
         """Every minute for two is always; a quarter past midnight in February is hardly ever."""
         for at, status in (("* * * * *", 503), ("15 0 29 2 1#5", 200)):
             keys = f'brownout: {{ windows: [{{ at: "{at}", minutes: 2 }}], zone: Europe/Berlin }}'
@@ -180,17 +190,17 @@ class TestBrownout:
             if status == 503:
                 assert 960 < int(answer["retry-after"]) <= 2040  # sixteen more are looked at
 
-    async def test_a_window_that_is_shut(self, old: Start) -> None:
+    async def test_a_window_in_the_past_refuses_nothing(self, old: Start) -> None:
         keys = "brownout: { windows: [{ from: 2020-01-01, to: 2021-01-01 }] }"
         assert (await get(await old(keys), "path", "1")).status == 200
 
-    async def test_gone(self, old: Start) -> None:
+    async def test_a_brownout_may_refuse_with_410(self, old: Start) -> None:
         keys = f"brownout: {{ windows: [{{ {OPEN} }}], status: 410 }}"
         answer = await get(await old(keys), "path", "1")
         assert (answer.status, answer.all("retry-after")) == (410, [])
         assert json.loads(answer.body)["code"] == "version_brownout"
 
-    async def test_a_share_of_the_requests(self, old: Start) -> None:
+    async def test_a_percentage_refuses_about_that_share(self, old: Start) -> None:
         """Of a hundred, half: fewer than 10 or more than 90 come once in 10^17 runs."""
         program = await old("brownout: { percent: 50 }")
         async with connect(program) as client:
@@ -203,7 +213,7 @@ class TestBrownout:
     async def test_a_share_that_is_turned_down_to_nothing(self, old: Start) -> None:
         assert (await get(await old("brownout: { percent: 0 }"), "path", "1")).status == 200
 
-    async def test_exempt_clients_are_spared(self, old: Start) -> None:
+    async def test_exempt_clients_are_not_refused_in_a_brownout(self, old: Start) -> None:
         exempt = "exempt: [{ client: acme }, { client: late, until: 2022-01-01 }]"
         program = await old(f"brownout: {{ windows: [{{ {OPEN} }}], {exempt} }}")
         for client, status in (("acme", 200), ("late", 503), ("x", 503)):

@@ -64,7 +64,7 @@ def refusal(got: Answer) -> tuple[int, str]:
     return got.status, error["code"]
 
 
-def test_a_retired_version(program: Program) -> None:
+def test_a_retired_version_is_refused_in_its_own_error_format(program: Program) -> None:
     got = get(program, "/v1/a", "X-Request-Id: an-id")
     assert refusal(got) == (410, "version_retired")
     assert (got.json["id"], got.json["use"]) == ("an-id", ["2", "3", "4", "5"])
@@ -85,7 +85,7 @@ def test_what_goes_wrong_on_the_way(program: Program, house: House) -> None:
     )
 
 
-def test_codes_of_the_version(program: Program, house: House) -> None:
+def test_error_codes_are_those_of_the_version(program: Program, house: House) -> None:
     house.service.answer = answer(b"{no JSON")
     for method, status, code in (("GET", 502, 5020), ("PUT", 405, 4050)):
         got = ask(program, method, "/v5/a")
@@ -99,7 +99,7 @@ def test_codes_of_the_version(program: Program, house: House) -> None:
     assert (got.status, got.json["errors"][0]["code"]) == (200, 5000)  # of `statuses`
 
 
-def test_the_refused_field(program: Program) -> None:
+def test_the_refused_field_is_named_in_the_error_format(program: Program) -> None:
     lines = "Content-Type: application/json", "Content-Length: 13"
     got = ask(program, "POST", "/v5/a", *lines, body=b'{"n": {"m":1}')
     assert got.json["errors"][0]["message"].startswith("The request does not fit")
@@ -111,7 +111,7 @@ def test_the_refused_field(program: Program) -> None:
     }
 
 
-def test_before_a_version_is_known(program: Program) -> None:
+def test_errors_before_a_version_is_known_are_problem_details(program: Program) -> None:
     for target in ("/v9/a", "/nowhere"):
         got = get(program, target)
         assert (got.status, got.one("Content-Type")) == (404, b"application/problem+json")
@@ -127,7 +127,7 @@ def test_before_a_version_is_known(program: Program) -> None:
         ("/v3/a", "application/problem+json", b"application/problem+json"),
     ],
 )
-def test_errors_of_services(
+def test_errors_of_services_keep_their_media_type_unless_they_are_converted(
     program: Program, house: House, target: str, sent: str, got: bytes
 ) -> None:
     house.service.answer = answer(b'{"a":1}', status="409 Taken", content_type=sent)

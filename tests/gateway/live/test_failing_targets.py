@@ -78,7 +78,7 @@ apis:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-async def test_one_of_two_targets(
+async def test_one_failing_target_of_two_is_reported_and_clients_notice_nothing(
     workers: str, gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """Its clients notice nothing, so that nobody but operators can."""
@@ -120,7 +120,9 @@ async def test_one_of_two_targets(
         assert len(program.log("target_recovered")) == int(workers)
 
 
-async def test_the_only_target(reloaded: StartGateway, upstream: StartUpstream) -> None:
+async def test_the_only_target_is_never_ejected(
+    reloaded: StartGateway, upstream: StartUpstream
+) -> None:
     """It is never ejected, and each request fails."""
     well = False
 

@@ -155,14 +155,16 @@ async def test_a_body_to_be_converted_that_breaks_off_is_a_problem(
     assert (await refusal(standing, "GET /v1/person"))[1] == code
 
 
-async def test_nobody_listens(standing: Program) -> None:
+async def test_a_refused_connection_is_502_unreachable(standing: Program) -> None:
     with socket.socket() as bound:  # taken, and so nobody else's
         bound.bind(("127.0.0.1", 0))
         standing.reload(rules(bound.getsockname()[1]))
         assert await refusal(standing) == UNREACHABLE
 
 
-async def test_resets_as_it_accepts(standing: Program, through: StartUpstream) -> None:
+async def test_a_service_that_resets_each_connection_is_502(
+    standing: Program, through: StartUpstream
+) -> None:
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         reset(writer)
 
@@ -173,7 +175,7 @@ async def test_resets_as_it_accepts(standing: Program, through: StartUpstream) -
     assert codes <= {"upstream_unreachable", "upstream_unavailable"}
 
 
-async def test_slow_to_connect(standing: Program) -> None:
+async def test_a_connect_timeout_is_504(standing: Program) -> None:
     """A socket whose queue of connections is full answers no further one."""
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
@@ -199,7 +201,9 @@ async def test_slow_to_connect(standing: Program) -> None:
     ],
     ids=["nothing", "part of the status line", "part of the head", "an interim response"],
 )
-async def test_slow_to_answer(data: bytes, standing: Program, through: StartUpstream) -> None:
+async def test_a_response_head_that_is_late_is_504(
+    data: bytes, standing: Program, through: StartUpstream
+) -> None:
     await through(reply(data), extra=SHORT)
     async with connect(standing) as client:
         client.send(ask())
@@ -212,7 +216,7 @@ async def test_slow_to_answer(data: bytes, standing: Program, through: StartUpst
     [b"5", b"5\r\nhello", b"5\r\nhello\r\n0\r\n"],
     ids=["in the size", "before the end of a chunk", "before the end"],
 )
-async def test_stalls_between_chunks(
+async def test_a_stall_between_chunks_cuts_the_response(
     piece: bytes, standing: Program, through: StartUpstream
 ) -> None:
     """Bytes that hold no body leave the clock running too."""
@@ -237,7 +241,7 @@ async def test_stalls_between_chunks(
 
 
 @pytest.mark.parametrize("line", ["Content-Length: 64000000", "Transfer-Encoding: chunked"])
-async def test_stalls_within_the_request(
+async def test_a_service_that_does_not_take_the_body_is_504(
     line: str, standing: Program, through: StartUpstream
 ) -> None:
     """A service that does not take the body is too slow, however much there is still to send."""

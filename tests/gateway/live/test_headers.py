@@ -149,7 +149,7 @@ class TestRequest:
         assert ask(house.gateway, "POST", "/plain", f"{spelt}: delete", body=b"a").status == 200
         assert not house.service.last.all(spelt)
 
-    def test_via_is_appended(self, house: House) -> None:
+    def test_via_is_appended_to_that_of_the_client(self, house: House) -> None:
         get(house.gateway, "/plain", "Via: 1.0 fred", "vIA: 1.1 p.example")
         via = house.service.last.all("Via")
         assert via == [b"1.0 fred", b"1.1 p.example", b"1.1 version-gateway"]
@@ -169,7 +169,9 @@ class TestRequest:
             (" api.test ", "api.test"),
         ],
     )
-    def test_host_is_the_client_s(self, house: House, host: str, authority: str) -> None:
+    def test_the_host_of_the_client_is_passed_on(
+        self, house: House, host: str, authority: str
+    ) -> None:
         assert get(house.gateway, "/plain", f"Host: {host}").status == 200
         asked = house.service.last
         assert asked.one("Host") == authority.encode()
@@ -187,7 +189,7 @@ class TestRequest:
         assert send(house.gateway, b"GET /plain HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
         assert house.service.last.one("Host") == b"127.0.0.1:%d" % house.gateway.port
 
-    def test_request_id_is_taken(self, house: House) -> None:
+    def test_a_valid_request_id_is_passed_on(self, house: House) -> None:
         given = "abc.DEF_1~2:3/4+5=6@7-8"
         got = get(house.gateway, "/plain", f"X-Request-ID: {given}")
         assert got.one("X-Request-Id") == given.encode()
@@ -196,12 +198,12 @@ class TestRequest:
     @pytest.mark.parametrize(
         "given", [b"", b"a b", b"x" * 129, b'a"b', b"\xff", b"a,b", b"{}", b"a\tb"]
     )
-    def test_request_id_is_made(self, house: House, given: bytes) -> None:
+    def test_an_invalid_request_id_is_replaced(self, house: House, given: bytes) -> None:
         got = get(house.gateway, "/plain", b"X-Request-Id: " + given)
         assert re.fullmatch(rb"[0-9a-f]{32}", got.one("X-Request-Id"))
         assert house.service.last.one("X-Request-Id") == got.one("X-Request-Id")
 
-    def test_request_ids_differ(self, house: House) -> None:
+    def test_each_request_gets_its_own_request_id(self, house: House) -> None:
         made = [get(house.gateway, "/plain").one("X-Request-Id") for _ in range(3)]
         assert len(set(made)) == 3
 
@@ -251,7 +253,7 @@ class TestForwarded:
         assert name.encode() not in dict(asked.fields)
         assert asked.one("X_Other") == b"kept"
 
-    def test_a_client_is_not_believed(self, house: House) -> None:
+    def test_forwarding_fields_of_a_client_are_replaced(self, house: House) -> None:
         get(house.gateway, "/plain", *self.SPOOFED)
         said = [line for line in house.service.last.fields if b"forwarded" in line[0].lower()]
         assert sorted(said) == [
@@ -322,7 +324,7 @@ class TestTarget:
             "/tail/a/?x",
         ],
     )
-    def test_it_arrives_byte_for_byte(self, house: House, target: str) -> None:
+    def test_a_target_arrives_byte_for_byte(self, house: House, target: str) -> None:
         got = get(house.gateway, target)
         assert got.status == 200
         assert house.service.last.line == f"GET {target} HTTP/1.1".encode()
@@ -363,7 +365,7 @@ class TestResponse:
         assert got.one("Connection") == b"close"
         assert got.one("X-Kept") == b"e"
 
-    def test_via_is_appended(self, house: House) -> None:
+    def test_via_is_appended_to_that_of_the_service(self, house: House) -> None:
         house.service.answer = answer(b"{}", "Via: 1.1 inner")
         assert get(house.gateway, "/plain").all("Via") == [b"1.1 inner", b"1.1 version-gateway"]
 
@@ -378,13 +380,13 @@ class TestResponse:
         house.service.answer = b"HTTP/1.1 202 \r\nContent-Length: 0\r\n\r\n"
         assert get(house.gateway, "/plain").line == b"HTTP/1.1 202 Accepted"
 
-    def test_date_is_added_once(self, house: House) -> None:
+    def test_a_date_is_added_if_the_service_sends_none(self, house: House) -> None:
         date = get(house.gateway, "/plain").one("Date")
         assert re.fullmatch(rb"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", date)
         house.service.answer = answer(b"{}", "dAtE: Thu, 01 Jan 1970 00:00:00 GMT")
         assert get(house.gateway, "/plain").all("Date") == [b"Thu, 01 Jan 1970 00:00:00 GMT"]
 
-    def test_the_request_id_is_ours(self, house: House) -> None:
+    def test_the_request_id_of_the_service_is_replaced(self, house: House) -> None:
         house.service.answer = answer(b"{}", "X-Request-Id: other", "x-request-id: another")
         got = get(house.gateway, "/plain", "X-Request-Id: mine")
         assert got.one("X-Request-Id") == b"mine"
@@ -398,7 +400,9 @@ class TestResponse:
             ("X: y", ["x-api-version"]),
         ],
     )
-    def test_vary_joins_the_service_s(self, house: House, vary: str, members: list[str]) -> None:
+    def test_vary_is_joined_with_that_of_the_service(
+        self, house: House, vary: str, members: list[str]
+    ) -> None:
         house.service.answer = answer(b"{}", vary)
         got = get(house.gateway, "/native/header", "X-API-VERSION: 1")
         assert got.members("Vary") == members
@@ -425,7 +429,9 @@ class TestResponse:
         ],
         ids=["chunked", "extensions and trailers", "sized"],
     )
-    def test_bodies_arrive_whole(self, house: House, framed: bytes, lines: list[str]) -> None:
+    def test_bodies_of_any_framing_arrive_whole(
+        self, house: House, framed: bytes, lines: list[str]
+    ) -> None:
         house.service.answer = answer(framed, *lines, content_type=None)
         got = get(house.gateway, "/plain")
         assert got.body == b"abcdef"
@@ -435,7 +441,7 @@ class TestResponse:
         house.service.answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabc"
         assert get(house.gateway, "/plain").body == b"abc"
 
-    def test_old_clients_get_no_chunks(self, house: House) -> None:
+    def test_clients_of_http_1_0_get_no_chunks(self, house: House) -> None:
         house.service.answer = answer(chunked(b"abc"), "Transfer-Encoding: chunked")
         data = send(house.gateway, b"GET /plain HTTP/1.0\r\n\r\n")
         assert data.endswith(b"\r\n\r\nabc")
@@ -445,14 +451,14 @@ class TestResponse:
 class TestConnections:
     """What a refusal or a wish to upgrade does to the requests behind it."""
 
-    def test_one_carries_many_requests(self, house: House) -> None:
+    def test_one_connection_carries_pipelined_requests(self, house: House) -> None:
         one = b"GET /plain HTTP/1.1\r\nHost: a\r\nX-N: %d\r\n\r\n"
         last = b"GET /plain HTTP/1.1\r\nHost: a\r\nX-N: 3\r\nConnection: close\r\n\r\n"
         data = send(house.gateway, one % 1 + one % 2 + last)
         assert data.count(b"HTTP/1.1 200 OK\r\n") == 3
         assert [message.one("X-N") for message in house.service.asked] == [b"1", b"2", b"3"]
 
-    def test_a_refusal_does_not_end_it(self, house: House) -> None:
+    def test_a_refusal_does_not_end_the_connection(self, house: House) -> None:
         refused = b"GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n"
         body = b"POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcde"
         last = b"GET /plain HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
@@ -488,18 +494,18 @@ class TestRequestBodies:
 
     BODY = bytes(range(256)) * 40
 
-    def test_sized(self, house: House) -> None:
+    def test_a_sized_body_keeps_its_length(self, house: House) -> None:
         assert ask(house.gateway, "POST", "/plain", body=self.BODY).status == 200
         assert house.service.last.body == self.BODY
         assert house.service.last.one("Content-Length") == b"10240"
 
-    def test_chunked(self, house: House) -> None:
+    def test_a_chunked_body_stays_chunked(self, house: House) -> None:
         framed = chunked(*(self.BODY[i:j] for i, j in pairwise((0, 1, 9, 5000, 10240))))
         ask(house.gateway, "POST", "/plain", "Transfer-Encoding: chunked", body=framed)
         assert house.service.last.body == self.BODY
         assert house.service.last.one("Transfer-Encoding") == b"chunked"
 
-    def test_none(self, house: House) -> None:
+    def test_a_request_without_a_body_gets_no_framing(self, house: House) -> None:
         ask(house.gateway, "POST", "/plain", "Content-Length: 0")
         assert house.service.last.one("Content-Length") == b"0"
         get(house.gateway, "/plain")
@@ -515,7 +521,7 @@ class TestRequestBodies:
         assert (got.status, got.interim) == (200, (100,))
         assert house.service.last.one("Expect") == b"100-continue"
 
-    def test_interim_responses_pass(self, house: House) -> None:
+    def test_interim_responses_pass_without_connection_fields(self, house: House) -> None:
         early = (
             b"HTTP/1.1 103 Early Hints\r\nlINK: </a>; rel=preload\r\nConnection: x\r\nX: y\r\n\r\n"
         )

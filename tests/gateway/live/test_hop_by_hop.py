@@ -1,6 +1,6 @@
 """What belongs to one hop stays there, and all else passes byte for byte.
 
-What `test_headers` asks already is not asked again.
+What `test_headers.py` asks already is not asked again.
 """
 
 import re
@@ -91,7 +91,7 @@ def test_every_byte_of_the_fields_both_ways(house: House) -> None:
         assert message.fields[start : start + len(ODD)] == ODD
 
 
-def test_every_byte_of_the_target(house: House) -> None:
+def test_every_byte_of_a_target_passes_unchanged(house: House) -> None:
     """What RFC 3986 has, what it has not but the parser lets through, and each octet."""
     visible = bytes(byte for byte in range(0x21, 0x7F) if byte not in b"#?")
     octets = b"".join(b"%%%02x%%%02X" % (byte, byte) for byte in range(256))
@@ -109,7 +109,9 @@ def test_every_byte_of_the_target(house: House) -> None:
     ],
     ids=["a part", "no part", "parts"],
 )
-def test_ranges_are_the_service_s(status: str, lines: list[str], body: bytes, house: House) -> None:
+def test_ranges_of_unconverted_responses_are_left_to_the_service(
+    status: str, lines: list[str], body: bytes, house: House
+) -> None:
     house.service.answer = answer(
         body, *lines, "Accept-Ranges: bytes", 'ETag: W/"a"', status=status, content_type=None
     )
@@ -154,7 +156,7 @@ def test_an_old_client_hears_of_its_own_connection(
     assert bool(rest[0]) == bool(last)
 
 
-def test_an_old_client_with_a_body(house: House) -> None:
+def test_a_body_of_an_http_1_0_client_arrives(house: House) -> None:
     data = b"POST /plain HTTP/1.0\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
     assert parse_answer(send(house.gateway, data, seconds=5)).status == 200
     assert house.service.last.body == b"abc"
@@ -172,7 +174,7 @@ def test_an_old_client_gets_a_body_without_an_end_by_the_end(house: House) -> No
 
 @pytest.mark.parametrize("http", ["1.0", "1.1"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_an_old_service(method: str, http: str, house: House) -> None:
+def test_a_response_of_http_1_0_is_sent_as_http_1_1(method: str, http: str, house: House) -> None:
     """Its version is of its hop: what the client hears is ours."""
     body = b"" if method == "HEAD" else b"ok"
     house.service.answer = (

@@ -17,7 +17,7 @@ from tests.gateway.talk import OK, get
     }.items(),
     ids=["unsaid", "client", "target", "name", "name and port"],
 )
-async def test_policies(
+async def test_the_host_sent_to_a_service_follows_the_policy(
     gateway: StartGateway, upstream: StartUpstream, policy: str, host: str
 ) -> None:
     scripted = await upstream(OK)

@@ -108,7 +108,9 @@ async def test_lines_of_a_body_are_no_requests_of_a_later_minor_version(
     assert bytes(scripted.requests[-1]).endswith(b"\r\n\r\n" + body)
 
 
-async def test_methods_of_any_name(reloaded: StartGateway, upstream: StartUpstream) -> None:
+async def test_methods_of_any_name_reach_the_service(
+    reloaded: StartGateway, upstream: StartUpstream
+) -> None:
     """RFC 9110, section 9.1: the service judges them, where an endpoint names no methods."""
     scripted = await upstream(OK)
     program = reloaded(rules(scripted.port))

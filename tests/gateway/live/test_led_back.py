@@ -18,7 +18,9 @@ from tests.gateway.live.raw import answer, ask, get
     ],
 )
 @pytest.mark.parametrize("status", ["201 Created", "303 See Other", "200 OK"])
-def test_location(house: House, target: str, field: str, wanted: str, status: str) -> None:
+def test_location_and_link_lead_to_the_version_of_the_client(
+    house: House, target: str, field: str, wanted: str, status: str
+) -> None:
     house.service.answer = answer(
         b'{"name":{"firstName":"Bob"}}',
         f"Location: http://127.0.0.1:{house.service.port}/down/2",

@@ -71,7 +71,9 @@ BODIES = {
 
 
 @pytest.mark.parametrize(("path", "body", "status"), BODIES.values(), ids=BODIES)
-async def test_bodies(small: Program, path: str, body: tuple[str, bytes], status: int) -> None:
+async def test_a_body_above_the_limit_of_its_endpoint_is_413(
+    small: Program, path: str, body: tuple[str, bytes], status: int
+) -> None:
     async with connect(small) as client:
         kind = "Content-Type: application/json"
         client.send(ask(f"POST {path}", body[0], kind, body=body[1]))
@@ -90,7 +92,7 @@ async def without_content(scripted: Scripted, reader: Reader, writer: Writer) ->
 
 @pytest.mark.parametrize(("size", "status"), [(20, 204), (21, 413)], ids=["just right", "too long"])
 @pytest.mark.parametrize("chunked", [False, True], ids=["with its length", "in chunks"])
-async def test_bodies_to_convert(
+async def test_a_converted_body_has_the_same_limit_at_once_and_streamed(
     standing: Program, upstream: StartUpstream, size: int, status: int, chunked: bool
 ) -> None:
     """A body that came with its head has the bound of one that is streamed."""
@@ -121,7 +123,7 @@ HEADS = {
 
 @pytest.mark.parametrize(("line", "fields", "status", "says"), HEADS.values(), ids=HEADS)
 @pytest.mark.parametrize("split", [False, True], ids=["at once", "in two"])
-async def test_heads(
+async def test_a_head_above_a_limit_is_refused(
     small: Program, line: str, fields: list[str], status: int, says: str, split: bool
 ) -> None:
     async with connect(small) as client:
@@ -147,7 +149,7 @@ async def test_the_next_head_is_counted_anew(small: Program) -> None:
             assert (await client.answer()).status == 200
 
 
-async def test_a_head_that_never_ends(small: Program) -> None:
+async def test_a_head_that_never_ends_is_refused_in_time(small: Program) -> None:
     async with connect(small) as client:
 
         async def trickle() -> None:
@@ -190,7 +192,7 @@ async def test_a_connection_without_a_request_is_closed_without_a_word(small: Pr
 
 
 @pytest.mark.parametrize("path", ["/plain", "/v1/person"], ids=["passed on", "converted"])
-async def test_a_body_that_does_not_come(small: Program, path: str) -> None:
+async def test_a_body_that_does_not_come_is_408(small: Program, path: str) -> None:
     async with connect(small) as client:
         kind = "Content-Type: application/json"
         client.send(ask(f"POST {path}", "Content-Length: 8", kind, body=b"1234"))
@@ -217,7 +219,9 @@ async def test_a_client_that_takes_nothing(gateway: StartGateway, upstream: Star
     assert line["cause"] == "the client took too little of the response"
 
 
-async def test_connections(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_a_client_above_the_limit_of_connections_is_refused(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     scripted = await upstream(OK)
     small = gateway("limits: { connections: 4 }\n" + rules(scripted.port))
     with ExitStack() as stack:

@@ -93,7 +93,7 @@ async def dropped(program: Program) -> float:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-async def test_a_log_that_nobody_reads(
+async def test_a_log_pipe_that_nobody_reads_blocks_nothing(
     tmp_path: Path, upstream: StartUpstream, workers: int
 ) -> None:
     """Requests, the admin port and SIGTERM go on; what is lost is counted, and said at last."""

@@ -81,7 +81,7 @@ LINES: dict[str, tuple[list[str], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("request_lines", "expected"), LINES.values(), ids=LINES)
-async def test_a_line_for_a_request(
+async def test_a_request_is_one_line_with_these_fields(
     request_lines: list[str],
     expected: dict[str, Any],
     standing: Program,
@@ -151,7 +151,7 @@ async def test_a_fault_of_the_service_names_its_cause(
         ("", False),
     ],
 )
-async def test_request_ids(
+async def test_a_valid_request_id_is_kept_and_any_other_replaced(
     given: str, kept: bool, standing: Program, through: StartUpstream
 ) -> None:
     """A sane one goes all the way; of any other nothing is seen again."""
@@ -259,7 +259,9 @@ async def test_what_is_not_a_request_is_one_line_without_a_traceback(
     assert standing.log("log") == []
 
 
-async def test_clients_that_come_and_go(standing: Program, through: StartUpstream) -> None:
+async def test_clients_that_leave_without_a_request_are_not_logged(
+    standing: Program, through: StartUpstream
+) -> None:
     """Those that leave before a request, within one, and without a word."""
     await through(OK)
     address = ("127.0.0.1", standing.port)

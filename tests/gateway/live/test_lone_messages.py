@@ -248,7 +248,7 @@ def options(fields: tuple[str, ...]) -> list[str]:
 
 
 @pytest.mark.parametrize(("method", "target", "fields", "body"), REQUESTS)
-def test_a_request(
+def test_convert_shows_a_request_as_the_service_gets_it(
     served: Program,
     commands: Commands,
     house: House,
@@ -279,7 +279,7 @@ def test_a_request(
 
 
 @pytest.mark.parametrize(("method", "target", "status", "fields", "body"), ANSWERS)
-def test_an_answer(
+def test_convert_shows_a_response_as_the_client_gets_it(
     served: Program,
     commands: Commands,
     house: House,

@@ -77,7 +77,7 @@ async def drain(reader: Reader, *, slowly: bool = False) -> int:
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
-async def test_a_large_answer(
+async def test_a_large_response_takes_bounded_memory(
     framing: str, executed_gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     chunked = framing == "chunked"
@@ -100,7 +100,7 @@ async def test_a_large_answer(
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
-async def test_a_large_request(
+async def test_a_large_request_takes_bounded_memory(
     framing: str, executed_gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     chunked = framing == "chunked"

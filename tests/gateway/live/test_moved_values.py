@@ -10,7 +10,7 @@ from tests.gateway.live.raw import answer, ask, get
 JSON = "Content-Type: application/json"
 
 
-def test_a_total_and_a_cursor(house: House) -> None:
+def test_a_total_and_a_cursor_move_to_header_fields(house: House) -> None:
     house.service.answer = answer(b'{"data":[{"a":1}],"total":12,"next":"b&"}', "X-Sum: 3")
     got = get(house.gateway, "/moved/v1/items?size=2&cursor=a")
     assert house.service.last.line == b"GET /moved/3/items?size=2&after=a HTTP/1.1"
@@ -49,7 +49,7 @@ def test_head_and_errors_have_no_such_values(house: House) -> None:
         (b"", "?after=b", (), b""),
     ],
 )
-def test_a_request(
+def test_values_move_between_path_query_header_and_body(
     house: House, body: bytes, target: str, fields: tuple[str, ...], sent: bytes
 ) -> None:
     house.service.answer = answer(b'{"x":1}', "Location: /moved/3/items/7", status="201 Created")
@@ -82,7 +82,7 @@ def test_an_answer_without_a_body_gets_one(house: House) -> None:
     assert (got.status, got.body) == (201, b"")
 
 
-def test_what_does_not_fit(house: House) -> None:
+def test_a_moved_value_of_the_wrong_type_is_refused(house: House) -> None:
     got = ask(house.gateway, "POST", "/moved/v1/items", JSON, body=b'{"dryRun":1}')
     assert got.refusal() == (400, "unconvertible_request")
     assert got.problem["detail"] == (

@@ -10,7 +10,7 @@ from tests.gateway.kit import StartGateway, rules, run_command
 from tests.gateway.talk import soon
 
 
-async def test_word_of_broken_rules(gateway: StartGateway) -> None:
+async def test_rejected_rules_are_notified(gateway: StartGateway) -> None:
     got: list[tuple[str, str]] = []
 
     async def receive(request: web.Request) -> web.Response:

@@ -108,7 +108,9 @@ async def alive(port: int, line: bytes, field: bytes = b"") -> bytes:
     return line
 
 
-async def test_no_traceback(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_odd_bytes_of_either_side_leave_no_traceback(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     chance = Random(1)
 
     async def answer(scripted: Scripted, reader: Reader, writer: Writer) -> None:

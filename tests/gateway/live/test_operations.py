@@ -34,13 +34,15 @@ JSON = "Content-Type: application/json"
         ("POST /hotel/v4/stays/7", "PUT /hotel/bookings/7"),
     ],
 )
-def test_a_request(house: House, asked: str, arrives: str) -> None:
+def test_an_operation_of_the_old_version_reaches_its_new_path(
+    house: House, asked: str, arrives: str
+) -> None:
     method, _, target = asked.partition(" ")
     assert ask(house.gateway, method, target).status < 300
     assert house.service.last.line == f"{arrives} HTTP/1.1".encode()
 
 
-def test_what_is_written(house: House) -> None:
+def test_a_moved_operation_is_converted_with_its_status(house: House) -> None:
     house.service.answer = answer(b'{"guest_name":"Ada"}', status="201 Created")
     got = ask(house.gateway, "POST", "/hotel/v1/booking/create", JSON, body=b'{"name":"Ada"}')
     assert (got.status, got.body) == (200, b'{"name":"Ada"}')
@@ -49,7 +51,7 @@ def test_what_is_written(house: House) -> None:
     assert ask(house.gateway, "POST", "/hotel/v2/bookings", JSON, body=b"{}").status == 201
 
 
-def test_statuses_and_bodies(house: House) -> None:
+def test_statuses_of_moved_operations_are_converted_with_their_bodies(house: House) -> None:
     house.service.answer = answer(b'{"guest_name":"too long"}', status="422 Unprocessable Entity")
     got = ask(house.gateway, "POST", "/hotel/v1/booking/create", JSON, body=b"{}")
     assert (got.status, got.body) == (400, b'{"guest":"too long"}')
@@ -171,14 +173,16 @@ def test_what_the_other_version_lacks(house: House) -> None:
         ("/other", "/hotel/v1/other"),
     ],
 )
-def test_links_lead_back(house: House, written: str, arrives: str) -> None:
+def test_location_has_the_operation_path_of_the_client(
+    house: House, written: str, arrives: str
+) -> None:
     house.service.answer = answer(b"{}", f"Location: {written}", status="201 Created")
     got = ask(house.gateway, "POST", "/hotel/v1/booking/create", JSON, body=b"{}")
     assert got.one("Location") == arrives.encode()
 
 
 @pytest.mark.parametrize("value", ["..", "%2e%2e", "..%2Fadmin", "."])
-def test_no_way_out_of_the_path(house: House, value: str) -> None:
+def test_a_query_value_cannot_leave_its_path_segment(house: House, value: str) -> None:
     got = get(house.gateway, f"/hotel/v1/booking/find?id={value}")
     assert got.refusal() == (400, "unconvertible_request")
     assert not house.service.asked

@@ -83,7 +83,7 @@ def test_utf_8_that_calls_itself_ascii(house: House) -> None:
     assert '"label":"é"' in house.service.last.body.decode()
 
 
-def test_a_form(house: House) -> None:
+def test_a_form_is_converted_and_cannot_hold_objects(house: House) -> None:
     form = "Content-Type: application/x-www-form-urlencoded"
     got = ask(house.gateway, "POST", "/other/v1", form, body=b"title=A+B&x=1&x=%C3%A4")
     assert got.status == 200
@@ -109,7 +109,7 @@ def test_a_form_for_a_service_that_takes_json_alone(house: House) -> None:
 
 
 @pytest.mark.parametrize("framing", ["Content-Length: 0", "Transfer-Encoding: chunked"])
-def test_a_form_without_fields(house: House, framing: str) -> None:
+def test_an_empty_form_gets_the_default_fields(house: House, framing: str) -> None:
     """No body of that type is a form, as a browser sends it."""
     form = "Content-Type: application/x-www-form-urlencoded"
     body = b"0\r\n\r\n" if "chunked" in framing else b""
@@ -124,7 +124,7 @@ def test_a_form_without_fields(house: House, framing: str) -> None:
     assert house.service.last.body == b""
 
 
-def test_a_json_patch(house: House) -> None:
+def test_the_paths_of_a_json_patch_are_converted(house: House) -> None:
     patch = [{"op": "replace", "path": "/title", "value": 1}]
     lines = ["Content-Type: application/json-patch+json"]
     got = ask(house.gateway, "PATCH", "/other/v1", *lines, body=json.dumps(patch).encode())
@@ -142,7 +142,7 @@ def test_a_merge_patch_fills_nothing_in(house: House) -> None:
 
 
 @pytest.mark.parametrize("content_type", ["application/x-ndjson", "application/jsonl"])
-def test_json_lines(house: House, content_type: str) -> None:
+def test_each_line_of_json_lines_is_converted(house: House, content_type: str) -> None:
     house.service.answer = answer(NEWER + b"\n\n" + NEWER, content_type=content_type)
     sent = chunked(OLDER[:5], OLDER[5:] + b"\r\n" + OLDER)
     lines = [f"Content-Type: {content_type}", "Transfer-Encoding: chunked"]
@@ -173,7 +173,7 @@ def test_a_short_stream_without_the_end_of_its_document(
     assert house.service.last.body == expected
 
 
-def test_json_lines_are_compressed(house: House) -> None:
+def test_converted_json_lines_are_compressed(house: House) -> None:
     house.service.answer = answer(NEWER + b"\n" + NEWER, content_type="application/x-ndjson")
     got = ask(house.gateway, "GET", "/other/v1", "Accept-Encoding: gzip")
     assert got.all("Content-Encoding") == [b"gzip"]

@@ -121,7 +121,7 @@ def request(api: str, method: str) -> bytes:
 @pytest.mark.parametrize(
     "faults", [REASONS.keys() - {"slow"}, {"slow"}], ids=["refused or wrong", "slow"]
 )
-async def test_each_is_left(
+async def test_a_cutover_rolls_back_each_planted_fault(
     gateway: StartGateway, upstream: StartUpstream, faults: set[str]
 ) -> None:
     old, new = await upstream(old_service), await upstream(new_service)

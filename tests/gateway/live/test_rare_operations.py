@@ -109,7 +109,9 @@ def request(api: str, operation: str, method: str = "POST", *fields: str) -> byt
     return ask(f"{method} /{api}/v1/{operation}", "Content-Length: 0", *fields)
 
 
-async def test_each_is_left(gateway: StartGateway, upstream: StartUpstream, tmp_path: Path) -> None:
+async def test_a_cutover_rolls_back_a_fault_of_a_rare_operation(
+    gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
+) -> None:
     old, new = await upstream(old_service), await upstream(new_service)
     program = gateway(rules(old.port, new.port, document(tmp_path)))
     apis, turn = [*FAULTS, "usual"], count()

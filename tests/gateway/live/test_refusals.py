@@ -26,7 +26,7 @@ class TestMethods:
 
     @endpoints
     @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "PURGE", "BREW", "get"])
-    def test_others_are_not_allowed(
+    def test_a_method_of_no_endpoint_is_405_with_allow(
         self, stack: Stack, path: str, allow: str, vary: list[str], method: str
     ) -> None:
         got = ask(stack.gateway, method, path)
@@ -36,7 +36,9 @@ class TestMethods:
         assert allow in got.problem["detail"]
 
     @endpoints
-    def test_options(self, stack: Stack, path: str, allow: str, vary: list[str]) -> None:
+    def test_options_is_answered_with_the_allowed_methods(
+        self, stack: Stack, path: str, allow: str, vary: list[str]
+    ) -> None:
         got = ask(stack.gateway, "OPTIONS", path)
         assert (got.status, got.body) == (204, b"")
         assert got.one("Allow") == allow.encode()
@@ -78,7 +80,7 @@ PROBLEMS = {
 @pytest.mark.parametrize(
     ("target", "lines", "status", "code", "instance"), PROBLEMS.values(), ids=PROBLEMS
 )
-def test_problem_details(
+def test_a_refusal_is_a_problem_detail_that_is_not_stored(
     stack: Stack, target: str, lines: list[str], status: int, code: str, instance: str
 ) -> None:
     got = get(stack.gateway, target, *lines, "X-Request-Id: mine")
@@ -102,7 +104,7 @@ VARYING = {
 class TestVary:
     """Every response of an endpoint says which header selects there, whoever made it."""
 
-    def test_refusal_about_the_version(
+    def test_vary_names_the_mechanisms_when_the_version_is_refused(
         self, house: House, endpoint: str, lines: list[str], vary: list[str]
     ) -> None:
         for raw in ("3", "x"):
@@ -110,14 +112,14 @@ class TestVary:
             assert got.status in (400, 404, 406)
             assert got.members("Vary") == vary
 
-    def test_unreachable(
+    def test_vary_names_the_mechanisms_when_the_service_is_unreachable(
         self, house: House, endpoint: str, lines: list[str], vary: list[str]
     ) -> None:
         got = get(house.gateway, f"/gone/{endpoint}".format(1), *_filled(lines, "1"))
         assert got.refusal() == (502, "upstream_unreachable")
         assert got.members("Vary") == vary
 
-    def test_broken_service(
+    def test_vary_names_the_mechanisms_when_the_service_breaks_http(
         self, house: House, endpoint: str, lines: list[str], vary: list[str]
     ) -> None:
         house.service.answer = b"SSH-2.0-OpenSSH\r\nConnection: close\r\n\r\n"
@@ -125,7 +127,7 @@ class TestVary:
         assert got.refusal() == (502, "upstream_protocol")
         assert got.members("Vary") == vary
 
-    def test_conversion_failed(
+    def test_vary_names_the_mechanisms_when_a_conversion_fails(
         self, house: House, endpoint: str, lines: list[str], vary: list[str]
     ) -> None:
         house.service.answer = answer(b"{oops")
@@ -134,7 +136,7 @@ class TestVary:
         assert got.members("Vary") == vary
 
     @pytest.mark.parametrize("status", ["301 Moved", "404 No", "422 Wrong", "500 Oh", "503 Busy"])
-    def test_errors_of_the_service(
+    def test_vary_names_the_mechanisms_for_errors_of_the_service(
         self, house: House, endpoint: str, lines: list[str], vary: list[str], status: str
     ) -> None:
         house.service.answer = answer(b"{}", status=status)
@@ -144,7 +146,7 @@ class TestVary:
         converted = ["accept-encoding"] if status.startswith("422") else []
         assert got.members("Vary") == vary + converted
 
-    def test_unsupported_body(
+    def test_vary_names_the_mechanisms_when_a_media_type_is_unsupported(
         self, house: House, endpoint: str, lines: list[str], vary: list[str]
     ) -> None:
         target = f"/down/{endpoint}".format(1)
@@ -152,7 +154,7 @@ class TestVary:
         assert got.refusal() == (415, "unsupported_media_type")
         assert got.members("Vary") == vary
 
-    def test_expectation(
+    def test_vary_names_the_mechanisms_when_an_expectation_fails(
         self, house: House, endpoint: str, lines: list[str], vary: list[str]
     ) -> None:
         target = f"/down/{endpoint}".format(1)
@@ -173,7 +175,9 @@ TOO_LARGE = {
 
 
 @pytest.mark.parametrize(("parts", "status", "code"), TOO_LARGE.values(), ids=TOO_LARGE)
-def test_what_is_too_large(house: House, parts: list[str], status: int, code: str) -> None:
+def test_a_request_head_that_is_too_large_is_refused(
+    house: House, parts: list[str], status: int, code: str
+) -> None:
     got = get(house.gateway, parts[0], *parts[1:])
     assert got.refusal() == (status, code)
     assert house.service.asked == []

@@ -112,7 +112,7 @@ FRAMING = ("content-length", "transfer-encoding")
 
 @bounded
 @given(METHODS, TARGETS, LINES, st.one_of(st.none(), st.binary(max_size=30), JSON.map(json.dumps)))
-def test_odd_requests(
+def test_no_random_request_is_answered_500(
     house: House, method: str, target: str, lines: list[str], body: bytes | str | None
 ) -> None:
     lines = [line for line in lines if not line.lower().startswith(FRAMING)]
@@ -127,7 +127,7 @@ def test_odd_requests(
 
 @bounded
 @given(st.binary(max_size=60))
-def test_odd_bytes(house: House, data: bytes) -> None:
+def test_random_bytes_are_a_bad_request(house: House, data: bytes) -> None:
     # What is no request line cannot be the beginning of a request that goes on.
     received = send(house.gateway, b"\x01" + data + b"\r\n\r\n")
     assert parse_answer(received).refusal() == (400, "bad_request")
@@ -154,7 +154,9 @@ def joined(document: Any) -> Any:
 
 @bounded
 @given(JSON | st.fixed_dictionaries({"name": JSON, "x": JSON}), st.booleans(), st.integers(0, 40))
-def test_odd_documents(house: House, document: Any, ascii_: bool, indent: int) -> None:
+def test_a_random_document_is_joined_or_refused(
+    house: House, document: Any, ascii_: bool, indent: int
+) -> None:
     body = json.dumps(document, ensure_ascii=ascii_, indent=indent or None)
     house.service.answer = answer(body.encode())
     got = get(house.gateway, "/down/v1")
@@ -173,7 +175,7 @@ def test_odd_documents(house: House, document: Any, ascii_: bool, indent: int) -
     st.sampled_from(["/plain", "/down/v1", "/up/v2", "/native/accept"]),
     st.sampled_from(["GET", "HEAD"]),
 )
-def test_odd_responses(
+def test_a_random_response_passes_or_is_502(
     house: House, status: int, lines: list[str], body: bytes, path: str, method: str
 ) -> None:
     lines = [line for line in lines if not line.lower().startswith(FRAMING)]

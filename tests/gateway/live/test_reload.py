@@ -247,7 +247,7 @@ async def test_fifty_switches_under_load_leave_every_answer_right(
     assert not [line for line in refused if line["path"].endswith("/person")]
 
 
-def test_what_takes_a_restart(gateway: StartGateway) -> None:
+def test_a_key_that_needs_a_restart_is_reported_at_each_reload(gateway: StartGateway) -> None:
     """It is said each time, until there is nothing left to say."""
     program = gateway(rules(1))
     for top, said in (("state: other.db", 1), ("workers: 3\nstate: other.db", 3), ("", 3)):

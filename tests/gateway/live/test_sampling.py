@@ -50,7 +50,7 @@ def answer(name: object) -> bytes:
     return head % len(body) + body
 
 
-async def test_violations_are_counted(
+async def test_violations_of_the_document_are_counted(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
 ) -> None:
     document = tmp_path / "documents" / "v1.json"

@@ -33,7 +33,7 @@ def lane(program: Program) -> Lane:
     return Lane(program, next(APIS))
 
 
-async def test_answers_that_agree(lane: Lane, upstream: StartUpstream) -> None:
+async def test_responses_that_agree_are_no_difference(lane: Lane, upstream: StartUpstream) -> None:
     """The own service is asked twice, the other one once; both know that nobody waits."""
     old, new = await upstream(OLD), await upstream(NEW)
     lane.lead(old.port, new.port, shadow())
@@ -51,7 +51,7 @@ async def test_answers_that_agree(lane: Lane, upstream: StartUpstream) -> None:
     assert b"If-None-Match" not in sent
 
 
-async def test_streams_that_agree(lane: Lane, upstream: StartUpstream) -> None:
+async def test_streams_are_compared_by_document(lane: Lane, upstream: StartUpstream) -> None:
     """White space is none of a document, and a conversion writes none."""
 
     def lines(*documents: str) -> bytes:
@@ -70,7 +70,9 @@ async def test_streams_that_agree(lane: Lane, upstream: StartUpstream) -> None:
     assert sample["old"].startswith("text of 8 #")
 
 
-async def test_a_field_that_differs(lane: Lane, upstream: StartUpstream) -> None:
+async def test_a_field_that_differs_is_reported_without_its_values(
+    lane: Lane, upstream: StartUpstream
+) -> None:
     """Samples show types, sizes and marks, not values."""
     old, new = await upstream(OLD), await upstream(WRONG)
     lane.lead(old.port, new.port, shadow())
@@ -85,7 +87,7 @@ async def test_a_field_that_differs(lane: Lane, upstream: StartUpstream) -> None
     assert sample["new"].startswith("text of 10 #")
 
 
-async def test_plain_samples(lane: Lane, upstream: StartUpstream) -> None:
+async def test_plain_samples_show_the_values(lane: Lane, upstream: StartUpstream) -> None:
     old, new = await upstream(OLD), await upstream(WRONG)
     lane.lead(old.port, new.port, shadow(", samples: plain"))
     await lane.get("X-Request-Id: r1", query="?secret=1")
@@ -108,7 +110,9 @@ async def test_plain_samples(lane: Lane, upstream: StartUpstream) -> None:
         assert 0 < latency["p50_ms"] == latency["p95_ms"] == latency["p99_ms"]
 
 
-async def test_noise_is_subtracted(lane: Lane, upstream: StartUpstream) -> None:
+async def test_fields_that_vary_on_the_own_service_are_noise(
+    lane: Lane, upstream: StartUpstream
+) -> None:
     """What the own service never says twice is no difference; what differs beside it is one."""
     numbers = count()
 
@@ -145,7 +149,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("does", "would_get"), BROKEN)
-async def test_a_broken_service(
+async def test_a_failure_of_the_shadow_is_a_difference_of_the_status(
     lane: Lane, upstream: StartUpstream, does: bytes | None, would_get: str
 ) -> None:
     """It is a difference of the status, with the reason, and no client sees it."""
@@ -224,7 +228,7 @@ async def test_who_leaves_early_is_not_compared(lane: Lane, upstream: StartUpstr
     assert (now["compared"], now["shed"], asked(new)) == (0, {"unfinished": 1}, [])
 
 
-async def test_a_part_is_not_compared(lane: Lane, upstream: StartUpstream) -> None:
+async def test_a_304_is_not_compared(lane: Lane, upstream: StartUpstream) -> None:
     old = await upstream(b"HTTP/1.1 304 Not Modified\r\n\r\n")
     new = await upstream(NEW)
     lane.lead(old.port, new.port, shadow())

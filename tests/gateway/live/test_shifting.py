@@ -161,7 +161,9 @@ async def test_answers_that_differ_hold_it(gateway: StartGateway, upstream: Star
     await soon(lambda: lane.cutover()["percent"] == 90)
 
 
-async def test_steps_are_climbed(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_a_cutover_climbs_its_steps_until_the_old_route_is_idle(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     old, new = await upstream(OLD), await upstream(NEW)
     beside = cutover("steps: [50, 100], every: 1s, sticky_by: request")
     lane = Lane(gateway(rules("person", old.port, new.port, beside)), "person")
@@ -176,7 +178,9 @@ HALF = cutover("percent: 50, sticky_by: request")
 ALL = cutover("percent: 100, sticky_by: request")
 
 
-async def test_a_job_waits_for_it(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_cutover_wait_prints_each_change_and_exits_by_the_end(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     """With a line for each change, and a status for each end."""
     old, new = await upstream(OLD), await upstream(FAILING)
     lane = Lane(gateway(rules("person", old.port, new.port, HALF)), "person")
@@ -242,7 +246,9 @@ async def test_a_job_waits_for_it(gateway: StartGateway, upstream: StartUpstream
     assert (status, said) == (64, f"{refused}\n"), said
 
 
-async def test_a_person_watches_it(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_cutover_wait_rewrites_one_line_on_a_terminal(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     """On a terminal one line changes, and the end stays."""
     old, new = await upstream(OLD), await upstream(NEW)
     lane = Lane(gateway(rules("person", old.port, new.port, HALF)), "person")
@@ -276,7 +282,9 @@ async def test_a_person_watches_it(gateway: StartGateway, upstream: StartUpstrea
     assert re.fullmatch(r"\x1b\[K\S+Z person 1: 100% is reached", last)
 
 
-async def test_several_workers_obey(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_all_workers_follow_a_command_when_it_returns(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     """When the command returns, every process goes by it."""
     old, new = await upstream(OLD), await upstream(NEW)
     text = rules("person", old.port, new.port, cutover("percent: 0, sticky_by: request"))

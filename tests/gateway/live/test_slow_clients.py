@@ -53,7 +53,7 @@ CONVERT = "- rename: { field: name, to: title }"
 
 @pytest.mark.parametrize("path", ["/plain", "/v1/person"], ids=["passed on", "converted"])
 @pytest.mark.parametrize("end", ["keep-alive", "close"])
-async def test_who_takes_nothing_is_cut(
+async def test_a_client_that_reads_nothing_is_cut(
     gateway: StartGateway, upstream: StartUpstream, path: str, end: str
 ) -> None:
     scripted = await upstream(large)
@@ -88,7 +88,9 @@ async def test_who_takes_slowly_gets_all_of_it_and_the_next_answer(
     assert bound(program, "stall_seconds") == 0
 
 
-async def test_no_connection_dies_unseen(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_an_unknown_status_ends_no_connection(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     """A status that no recorder has a class for is the service's mistake, and costs nobody."""
     scripted = await upstream(b"HTTP/1.1 999 Odd\r\nContent-Length: 2\r\n\r\nok")
     program = gateway(rules(scripted.port))

@@ -5,12 +5,14 @@ from aiohttp import ClientSession
 from tests.gateway.kit import Stack, StartGateway, StartUpstream, rules
 
 
-async def test_person_through_the_stack(stack: Stack) -> None:
+async def test_a_person_is_served_through_the_whole_stack(stack: Stack) -> None:
     async with ClientSession(stack.gateway.url) as client, client.get("/v1/person") as answer:
         assert await answer.json() == {"name": "Bob Charlie"}
 
 
-async def test_scripted_upstream(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_a_scripted_upstream_is_converted_through_a_gateway(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     scripted = await upstream(
         b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 42\r\n\r\n"
         b'{"name":{"firstName":"A","lastName":"B"}} '

@@ -194,7 +194,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED)
-def test_a_request_that_is_refused(data: bytes, tapped: Program, tap: Tap) -> None:
+def test_an_ambiguous_request_is_refused_and_ends_the_connection(
+    data: bytes, tapped: Program, tap: Tap
+) -> None:
     """One answer, and the end of the connection: where the next request begins is in doubt."""
     answer = send(tapped, data + SMUGGLED, seconds=5)
     assert statuses(answer) == [b"400"]
@@ -340,7 +342,9 @@ BAD_CHUNKS: dict[str, bytes] = {
 
 @pytest.mark.parametrize("path", [b"/plain", b"/v1/person"], ids=["streamed", "converted"])
 @pytest.mark.parametrize("body", BAD_CHUNKS.values(), ids=BAD_CHUNKS)
-def test_chunks_that_are_refused(body: bytes, path: bytes, tapped: Program, tap: Tap) -> None:
+def test_broken_chunks_are_refused_before_the_service_is_asked(
+    body: bytes, path: bytes, tapped: Program, tap: Tap
+) -> None:
     """At once, as far as the service goes: the framing is known to be broken before it is asked."""
     data = post(CHUNKED, b"Content-Type: application/json", body=body, path=path)
     answer = send(tapped, data + SMUGGLED, seconds=5)
@@ -350,7 +354,9 @@ def test_chunks_that_are_refused(body: bytes, path: bytes, tapped: Program, tap:
 
 
 @pytest.mark.parametrize("body", BAD_CHUNKS.values(), ids=BAD_CHUNKS)
-def test_chunks_that_break_later(body: bytes, tapped: Program, tap: Tap) -> None:
+def test_chunks_that_break_later_never_end_a_request_to_the_service(
+    body: bytes, tapped: Program, tap: Tap
+) -> None:
     """The service has the beginning by then; it gets no end, so it never has a whole request."""
     with socket.create_connection(("127.0.0.1", tapped.port), 5) as client:
         client.sendall(post(CHUNKED, body=b"5\r\nfirst\r\n"))

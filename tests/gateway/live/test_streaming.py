@@ -106,7 +106,9 @@ async def test_a_piece_of_a_request_arrives_before_the_next_is_sent(
             assert await seen.get() == sent
 
 
-async def test_both_directions_at_once(standing: Program, through: StartUpstream) -> None:
+async def test_a_response_streams_while_its_request_still_comes(
+    standing: Program, through: StartUpstream
+) -> None:
     """An answer may begin, and go on, while its request still comes."""
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -194,7 +196,7 @@ async def test_expect_is_the_services_to_meet(
     ids=["length", "chunked", "no content"],
 )
 @pytest.mark.parametrize("asks", [True, False], ids=["keep-alive", "close"])
-async def test_a_client_of_http_1_0(
+async def test_a_client_of_http_1_0_gets_no_chunked_coding(
     response: bytes, keeps: bool, asks: bool, standing: Program, through: StartUpstream
 ) -> None:
     await through(response)

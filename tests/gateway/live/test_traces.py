@@ -36,7 +36,7 @@ def parent(scripted: Scripted, number: int = -1) -> list[str]:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-async def test_every_step_of_a_request(
+async def test_every_step_of_a_request_has_a_span(
     workers: str, gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     service = await upstream(OK)
@@ -94,7 +94,7 @@ async def test_every_step_of_a_request(
     assert line["trace_id"] == TRACE
 
 
-async def test_what_fails(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_failed_requests_have_spans(gateway: StartGateway, upstream: StartUpstream) -> None:
     with collecting() as collector, ExitStack() as held:
         program = gateway(
             rules(held_port(held)) + f'tracing: {{ endpoint: "{collector.url}", ratio: 1 }}\n'
@@ -119,7 +119,9 @@ async def test_what_fails(gateway: StartGateway, upstream: StartUpstream) -> Non
     assert len({span["trace"] for span in collector.spans}) == 3
 
 
-async def test_conversions_that_fail(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_a_failed_conversion_has_a_failed_span(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     """Each has a span of its own, which failed; so has one of a stream that has begun."""
     line = BODY + b"\n"
     bad = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n{"
@@ -202,7 +204,9 @@ async def test_so_has_the_shadow_of_what_is_not_sampled(
     assert states == [["a=1"], [], []]
 
 
-async def test_what_is_not_sampled(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_an_unsampled_request_exports_no_span_and_keeps_its_trace(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     """Nothing is exported; services and the log have the trace all the same."""
     service = await upstream(OK)
     with collecting() as collector:

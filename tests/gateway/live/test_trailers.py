@@ -33,7 +33,7 @@ TAKERS = {
 
 
 @pytest.mark.parametrize(("lines", "passed"), TAKERS.values(), ids=TAKERS)
-async def test_they_go_to_who_takes_them(
+async def test_trailers_go_to_clients_that_accept_them(
     standing: Program, through: StartUpstream, lines: list[str], passed: bool
 ) -> None:
     await through(HEAD + BODY + TRAILERS + b"\r\n")
@@ -67,7 +67,9 @@ async def test_http_1_0_has_no_place_for_them(standing: Program, through: StartU
 
 
 @pytest.mark.parametrize("trailers", [b"X-A: " + b"a" * 300_000 + b"\r\n", b"X-A:\r\n" * 2049])
-async def test_they_are_bounded(standing: Program, through: StartUpstream, trailers: bytes) -> None:
+async def test_trailers_above_the_limit_cut_the_response(
+    standing: Program, through: StartUpstream, trailers: bytes
+) -> None:
     await through(HEAD + BODY + trailers + b"\r\n")
     async with connect(standing) as client:
         client.send(ask("GET /plain", "TE: trailers"))

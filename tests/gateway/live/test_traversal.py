@@ -15,7 +15,7 @@ from tests.gateway.live.raw import ask, get
         *("..%00", "..%20", "%09..", ".%0a.", "..%0d%2fadmin", "..%3f", "..%23"),
     ],
 )
-def test_no_capture_climbs(house: House, climbing: str) -> None:
+def test_no_captured_segment_leaves_its_path(house: House, climbing: str) -> None:
     for path in ("/users", "/tail", "/tail/a"):
         assert get(house.gateway, f"{path}/{climbing}").refusal() == (404, "not_found")
     assert house.service.asked == []

@@ -26,7 +26,9 @@ async def echo(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         writer.write(data)
 
 
-async def test_one_more_than_may_switch(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_a_switch_above_the_limit_of_tunnels_is_refused(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     scripted = await upstream(echo)
     program = gateway("limits: { tunnels: 1 }\n" + rules(scripted.port))
     async with connect(program) as first:
@@ -46,7 +48,7 @@ async def test_one_more_than_may_switch(gateway: StartGateway, upstream: StartUp
     raise AssertionError("the place that became free was not given away")
 
 
-async def test_nothing_passes(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_an_idle_tunnel_is_cut(gateway: StartGateway, upstream: StartUpstream) -> None:
     """Bytes in either direction keep it open; without them it is cut."""
     scripted = await upstream(echo)
     program = gateway("limits: { tunnel_seconds: 1.5 }\n" + rules(scripted.port))
@@ -62,7 +64,7 @@ async def test_nothing_passes(gateway: StartGateway, upstream: StartUpstream) ->
     await soon(lambda: bound(program, "tunnel_seconds") == 1)
 
 
-def test_what_waits_in_all_tunnels(gateway: StartGateway) -> None:
+def test_bytes_that_wait_in_all_tunnels_are_bounded(gateway: StartGateway) -> None:
     """Both sides send and take nothing: it is bounded in all, by the end of some."""
     with ExitStack() as stack:
         service = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=16))

@@ -37,7 +37,7 @@ def check(load: Load, *, explained: bool = False) -> None:
     assert load.right > 10 * CLIENTS
 
 
-async def test_a_worker_is_killed(house: House) -> None:
+async def test_a_killed_worker_costs_only_its_own_requests(house: House) -> None:
     load = house.load
     async with load.running(CLIENTS, partial(any_of, Random(1)), pause=0):
         await soon(lambda: load.right > CLIENTS)

@@ -42,7 +42,7 @@ JSON = "Content-Type: application/json"
         (b"<a/>", "Content-Type: application/xml", b"<a/>"),
     ],
 )
-def test_the_service_judges(
+def test_a_body_that_does_not_fit_is_left_to_the_service(
     reloaded: StartGateway, house: House, sent: bytes, line: str, arrives: bytes
 ) -> None:
     program = reloaded(RULES.format(port=house.service.port))
@@ -60,7 +60,7 @@ def test_what_passes_keeps_its_coding(reloaded: StartGateway, house: House) -> N
     assert house.service.last.all("Content-Encoding") == [b"gzip"]
 
 
-def test_a_query(reloaded: StartGateway, house: House) -> None:
+def test_query_parameters_that_fit_are_renamed(reloaded: StartGateway, house: House) -> None:
     program = reloaded(RULES.format(port=house.service.port))
     house.service.answer = answer(b"{}")
     assert get(program, "/v1/a?since=x&b=1").status == 200

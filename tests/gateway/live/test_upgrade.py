@@ -55,7 +55,9 @@ async def test_messages_pass_both_ways(reloaded: StartGateway, echo: int) -> Non
 
 
 @pytest.mark.parametrize("path", ["/v2/person", "/param?version=1"])
-async def test_versioned_endpoints_too(reloaded: StartGateway, echo: int, path: str) -> None:
+async def test_versioned_endpoints_upgrade_too(
+    reloaded: StartGateway, echo: int, path: str
+) -> None:
     program = reloaded(rules(echo))
     async with ClientSession(program.url) as client, client.ws_connect(path) as socket:
         await socket.send_str("hello")
@@ -205,7 +207,7 @@ async def test_a_switch_that_was_not_asked_for(
 
 
 @pytest.mark.parametrize("line", ["Content-Length: 5", "Transfer-Encoding: chunked"])
-async def test_a_switch_amid_the_request(
+async def test_a_switch_before_the_end_of_the_body_takes_the_rest_of_it(
     reloaded: StartGateway, upstream: StartUpstream, line: str
 ) -> None:
     """What the client sends next is the rest of its body (RFC 9110, section 7.8)."""
@@ -240,7 +242,7 @@ async def test_protocols_have_names_of_any_case(
 
 @pytest.mark.parametrize("length", [0, 2, 9])
 @pytest.mark.parametrize("first", [b"", b"hi"], ids=["the client", "the service"])
-async def test_a_switch_with_a_length(
+async def test_the_length_of_a_switch_is_not_passed_on(
     reloaded: StartGateway, upstream: StartUpstream, length: int, first: bytes
 ) -> None:
     """It means nothing there, is not passed on (RFC 9110, section 8.6), and nobody waits for it."""

@@ -21,7 +21,7 @@ def post(stack: Stack, body: bytes, *lines: str | bytes, target: str = "/users")
     return ask(stack.gateway, "POST", target, *(lines or (JSON,)), body=body)
 
 
-def test_created(stack: Stack) -> None:
+def test_a_created_user_is_found_at_its_location(stack: Stack) -> None:
     got = post(stack, BOB, JSON, "Host: api.test:8443")
     assert got.status == 201
     user = got.json
@@ -40,7 +40,7 @@ def test_location_resolves_as_it_is(stack: Stack) -> None:
     assert get(stack.gateway, location).status == 200
 
 
-def test_location_has_no_query(stack: Stack) -> None:
+def test_the_location_of_a_user_has_no_query(stack: Stack) -> None:
     got = post(stack, BOB, target="/users?a=b&c")
     assert re.fullmatch(rb"http://api\.test/users/\d+", got.one("Location"))
 
@@ -50,7 +50,7 @@ def test_location_of_an_absolute_target(stack: Stack) -> None:
     assert re.fullmatch(rb"http://api\.test:81/users/\d+", got.one("Location"))
 
 
-def test_location_without_host(stack: Stack) -> None:
+def test_the_location_without_a_host_has_the_address_of_the_gateway(stack: Stack) -> None:
     data = stack.gateway.raw(
         b"POST /users HTTP/1.0\r\n%b\r\nContent-Length: %d\r\n\r\n%b"
         % (JSON.encode(), len(BOB), BOB)
@@ -104,7 +104,9 @@ VIOLATIONS = {
 
 
 @pytest.mark.parametrize(("wrong", "errors"), VIOLATIONS.values(), ids=VIOLATIONS)
-def test_violations(stack: Stack, wrong: dict[str, str], errors: dict[str, str]) -> None:
+def test_each_violation_is_reported_at_its_field(
+    stack: Stack, wrong: dict[str, str], errors: dict[str, str]
+) -> None:
     user = {"name": "Bob Charlie", "birthDate": "1990-01-31", **wrong}
     got = post(stack, str(user).replace("'", '"').encode())
     assert (got.status, got.json) == (400, errors)
@@ -123,14 +125,16 @@ def test_violations(stack: Stack, wrong: dict[str, str], errors: dict[str, str])
         (b"7", {"user"}),
     ],
 )
-def test_other_violations(stack: Stack, body: bytes, keys: set[str]) -> None:
+def test_violations_of_odd_bodies_name_their_fields(
+    stack: Stack, body: bytes, keys: set[str]
+) -> None:
     got = post(stack, body)
     assert got.status == 400
     assert set(got.json) == keys
     assert all(isinstance(message, str) for message in got.json.values())
 
 
-def test_lengths_count_code_points(stack: Stack) -> None:
+def test_the_length_of_a_name_counts_code_points(stack: Stack) -> None:
     for name, status in (("\N{GRINNING FACE}" * 20, 201), ("\N{GRINNING FACE}" * 21, 400)):
         body = f'{{"name": "{name}", "birthDate": "1990-01-31"}}'.encode()
         assert post(stack, body).status == status
@@ -151,7 +155,9 @@ REFUSED: dict[str, tuple[bytes, list[str | bytes], int]] = {
 
 
 @pytest.mark.parametrize(("body", "lines", "status"), REFUSED.values(), ids=REFUSED)
-def test_refused(stack: Stack, body: bytes, lines: list[str | bytes], status: int) -> None:
+def test_a_refused_body_is_a_problem_detail(
+    stack: Stack, body: bytes, lines: list[str | bytes], status: int
+) -> None:
     got = post(stack, body, *lines)
     assert got.status == status
     assert got.one("Content-Type") == b"application/problem+json"
@@ -159,17 +165,17 @@ def test_refused(stack: Stack, body: bytes, lines: list[str | bytes], status: in
     assert got.json["instance"] == "/users"
 
 
-def test_chunked(stack: Stack) -> None:
+def test_a_chunked_user_is_created(stack: Stack) -> None:
     got = post(stack, chunked(BOB[:9], BOB[9:]), JSON, "Transfer-Encoding: chunked")
     assert got.status == 201
 
 
-def test_too_large_in_chunks(stack: Stack) -> None:
+def test_a_chunked_body_above_the_limit_is_413(stack: Stack) -> None:
     body = chunked(*[b" " * 10_000] * 10)
     assert post(stack, body, JSON, "Transfer-Encoding: chunked").status == 413
 
 
-def test_expect_continue(stack: Stack) -> None:
+def test_a_user_with_an_expectation_is_created(stack: Stack) -> None:
     got = post(stack, BOB, JSON, "Expect: 100-continue")
     assert (got.status, got.interim) == (201, (100,))
 
@@ -195,7 +201,7 @@ def test_a_doomed_body_is_not_asked_for(stack: Stack) -> None:
         "/users/%31",
     ],
 )
-def test_no_such_user(stack: Stack, path: str) -> None:
+def test_an_unknown_user_is_404(stack: Stack, path: str) -> None:
     post(stack, BOB)
     got = get(stack.gateway, path)
     assert got.status == 404
@@ -210,13 +216,13 @@ def test_paths_match_exactly(stack: Stack, path: str) -> None:
     assert post(stack, BOB, target=path).refusal() == (404, "not_found")
 
 
-def test_what_is_not_offered(stack: Stack) -> None:
+def test_methods_that_users_do_not_offer_are_405(stack: Stack) -> None:
     assert get(stack.gateway, "/users").refusal() == (405, "method_not_allowed")
     for method in ("PUT", "PATCH", "DELETE", "POST"):
         assert ask(stack.gateway, method, "/users/1").refusal() == (405, "method_not_allowed")
 
 
-def test_head_of_a_user(stack: Stack) -> None:
+def test_head_of_a_user_has_its_length(stack: Stack) -> None:
     user = post(stack, BOB).json["id"]
     whole, head = (ask(stack.gateway, method, f"/users/{user}") for method in ("GET", "HEAD"))
     assert head.status == 200

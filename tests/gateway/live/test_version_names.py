@@ -102,7 +102,9 @@ async def test_a_link_names_the_successor_itself(program: Program) -> None:
 
 
 @pytest.mark.parametrize("asked", ["newest", "0", "v1", "2026-02-30", "Latest"])
-async def test_no_other_name_is_one(program: Program, service: Scripted, asked: str) -> None:
+async def test_names_that_no_version_has_are_refused(
+    program: Program, service: Scripted, asked: str
+) -> None:
     assert (await get(program, f"/{asked}/orders")).status == 404
     assert (await get(program, f"/orders?v={asked}")).status == 400
     assert service.requests == []

@@ -26,25 +26,25 @@ def refused(answer: Answer, status: int, code: str) -> None:
 class TestSpecified:
     """What the specification shows, to the letter."""
 
-    def test_path(self, stack: Stack, version: str) -> None:
+    def test_the_path_selects_the_version(self, stack: Stack, version: str) -> None:
         answer = get(stack.gateway, f"/v{version}/person")
         assert (answer.status, answer.json) == (200, BODY[version])
         assert answer.one("Content-Type").startswith(b"application/json")
         assert answer.members("Vary") == []
 
-    def test_query(self, stack: Stack, version: str) -> None:
+    def test_the_query_selects_the_version(self, stack: Stack, version: str) -> None:
         answer = get(stack.gateway, f"/person/param?version={version}")
         assert (answer.status, answer.json) == (200, BODY[version])
         assert answer.one("Content-Type").startswith(b"application/json")
         assert answer.members("Vary") == []
 
-    def test_header(self, stack: Stack, version: str) -> None:
+    def test_the_header_selects_the_version(self, stack: Stack, version: str) -> None:
         answer = get(stack.gateway, "/person/header", f"X-API-VERSION: {version}")
         assert (answer.status, answer.json) == (200, BODY[version])
         assert answer.one("Content-Type").startswith(b"application/json")
         assert answer.members("Vary") == ["x-api-version"]
 
-    def test_media_type(self, stack: Stack, version: str) -> None:
+    def test_the_media_type_selects_the_version(self, stack: Stack, version: str) -> None:
         answer = get(stack.gateway, "/person/accept", f"Accept: {VENDOR.format(version)}")
         assert (answer.status, answer.json) == (200, BODY[version])
         assert answer.one("Content-Type") == VENDOR.format(version).encode()
@@ -83,16 +83,18 @@ ODD = [
 class TestOdd:
     """What is no version is refused; nothing is read into it."""
 
-    def test_path(self, stack: Stack, raw: str, code: str) -> None:
+    def test_an_odd_version_in_the_path_is_404(self, stack: Stack, raw: str, code: str) -> None:
         refused(get(stack.gateway, f"/v{quote(raw, safe='+,')}/person"), 404, code)
 
-    def test_query(self, stack: Stack, raw: str, code: str) -> None:
+    def test_an_odd_version_in_the_query_is_400(self, stack: Stack, raw: str, code: str) -> None:
         refused(get(stack.gateway, f"/person/param?version={quote(raw)}"), 400, code)
 
-    def test_header(self, stack: Stack, raw: str, code: str) -> None:
+    def test_an_odd_version_in_the_header_is_400(self, stack: Stack, raw: str, code: str) -> None:
         refused(get(stack.gateway, "/person/header", f"X-API-VERSION: {raw}"), 400, code)
 
-    def test_media_type(self, stack: Stack, raw: str, code: str) -> None:
+    def test_an_odd_version_in_the_media_type_is_406(
+        self, stack: Stack, raw: str, code: str
+    ) -> None:
         answer = get(stack.gateway, "/person/accept", f"Accept: {VENDOR.format(raw)}")
         # What cannot be part of a media type is no media range at all.
         if not re.fullmatch(r"[-+\w.]+", raw, re.ASCII):
@@ -151,7 +153,7 @@ def test_paths_match_exactly(stack: Stack, path: str, code: str) -> None:
     ],
     ids=["path", "path, no UTF-8", "query", "query, no UTF-8"],
 )
-def test_a_target_is_ascii(stack: Stack, target: str | bytes) -> None:
+def test_a_target_beyond_ascii_is_a_bad_request(stack: Stack, target: str | bytes) -> None:
     assert get(stack.gateway, target).refusal() == (400, "bad_request")
 
 
@@ -198,7 +200,9 @@ QUERIES: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize(("query", "expected"), QUERIES.values(), ids=QUERIES)
-def test_queries(stack: Stack, query: str, expected: str) -> None:
+def test_one_valid_query_parameter_selects_the_version(
+    stack: Stack, query: str, expected: str
+) -> None:
     answer = get(stack.gateway, f"/person/param{query}")
     if expected in BODY:
         assert (answer.status, answer.json) == (200, BODY[expected])
@@ -229,7 +233,9 @@ HEADERS: dict[str, tuple[list[str | bytes], str]] = {
 
 
 @pytest.mark.parametrize(("lines", "expected"), HEADERS.values(), ids=HEADERS)
-def test_headers(stack: Stack, lines: list[str | bytes], expected: str) -> None:
+def test_one_valid_header_line_selects_the_version(
+    stack: Stack, lines: list[str | bytes], expected: str
+) -> None:
     answer = get(stack.gateway, "/person/header", *lines)
     assert answer.members("Vary") == ["x-api-version"]
     if expected in BODY:
@@ -309,7 +315,7 @@ class TestDefaults:
             ("accept", ["Accept: application/vnd.t-v01+json"], (406, "version_malformed")),
         ],
     )
-    def test_default(
+    def test_the_default_serves_requests_without_a_version(
         self, house: House, target: str, lines: list[str], expected: int | tuple[int, str]
     ) -> None:
         answer = get(house.gateway, f"/native/default/{target}", *lines)
@@ -341,7 +347,9 @@ class TestSeveral:
             ("?version=1", ["Accept: */*"], 1),
         ],
     )
-    def test_agree(self, house: House, query: str, lines: list[str], version: int) -> None:
+    def test_mechanisms_that_agree_select_the_version(
+        self, house: House, query: str, lines: list[str], version: int
+    ) -> None:
         answer = get(house.gateway, f"/native/any{query}", *lines)
         assert answer.status == 200
         assert house.service.last.line.startswith(b"GET /native/%d" % version)
@@ -356,20 +364,22 @@ class TestSeveral:
             ("?version=1", ["X-API-VERSION: 1", "Accept: application/vnd.t-v2+json"]),
         ],
     )
-    def test_differ(self, house: House, query: str, lines: list[str]) -> None:
+    def test_mechanisms_that_differ_are_a_conflict(
+        self, house: House, query: str, lines: list[str]
+    ) -> None:
         answer = get(house.gateway, f"/native/any{query}", *lines)
         refused(answer, 400, "version_conflict")
         assert answer.members("Vary") == ["x-api-version", "accept"]
         assert house.service.asked == []
 
-    def test_one_that_speaks_nonsense(self, house: House) -> None:
+    def test_one_malformed_version_refuses_the_request(self, house: House) -> None:
         answer = get(house.gateway, "/native/any?version=1", "X-API-VERSION: one")
         refused(answer, 400, "version_malformed")
 
-    def test_none_speaks(self, house: House) -> None:
+    def test_no_mechanism_with_a_version_is_version_missing(self, house: House) -> None:
         refused(get(house.gateway, "/native/any"), 400, "version_missing")
 
-    def test_the_path_and_a_header(self, house: House) -> None:
+    def test_path_and_header_must_agree(self, house: House) -> None:
         assert get(house.gateway, "/native/both/v1", "X-API-VERSION: 1").status == 200
         assert get(house.gateway, "/native/both/v2").status == 200
         refused(get(house.gateway, "/native/both/v2", "X-API-VERSION: 1"), 400, "version_conflict")

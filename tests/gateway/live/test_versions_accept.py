@@ -70,7 +70,9 @@ CHOSEN: dict[str, tuple[list[str | bytes], int]] = {
 
 
 @pytest.mark.parametrize(("lines", "version"), CHOSEN.values(), ids=CHOSEN)
-def test_chosen(stack: Stack, lines: list[str | bytes], version: int) -> None:
+def test_the_preferred_media_type_selects_the_version(
+    stack: Stack, lines: list[str | bytes], version: int
+) -> None:
     answer = get(stack.gateway, "/person/accept", *lines)
     assert answer.status == 200
     assert answer.one("Content-Type") == b"application/vnd.comp.app-v%d+json" % version
@@ -108,7 +110,9 @@ REFUSED: dict[str, tuple[list[str | bytes], str]] = {
 
 
 @pytest.mark.parametrize(("lines", "code"), REFUSED.values(), ids=REFUSED)
-def test_refused(stack: Stack, lines: list[str | bytes], code: str) -> None:
+def test_a_media_type_without_a_version_served_is_406(
+    stack: Stack, lines: list[str | bytes], code: str
+) -> None:
     answer = get(stack.gateway, "/person/accept", *lines)
     assert answer.refusal() == (406, code)
     assert answer.problem["supportedVersions"] == ["1", "2"]

@@ -75,21 +75,23 @@ async def test_each_body_is_taken_in_its_version(program: Program, service: Scri
         (b"", V(1), "version_missing"),
     ],
 )
-async def test_refusals(program: Program, body: bytes, called: str, code: str) -> None:
+async def test_a_content_type_without_a_version_served_is_415(
+    program: Program, body: bytes, called: str, code: str
+) -> None:
     answer = await send(program, "POST /person", body, f"Content-Type: {called}")
     problem = json.loads(answer.body)
     assert (answer.status, problem["code"]) == (415, code)
     assert answer["vary"] == "Content-Type"
 
 
-async def test_lines_that_differ(program: Program) -> None:
+async def test_two_content_types_are_a_bad_request(program: Program) -> None:
     fields = (f"Content-Type: {V(1)}", f"Content-Type: {V(2)}")
     answer = await send(program, "POST /person", OLD, *fields)
     # The parser takes this field once (RFC 9110, section 8.3).
     assert (answer.status, json.loads(answer.body)["code"]) == (400, "bad_request")
 
 
-async def test_head_and_options(program: Program) -> None:
+async def test_head_needs_a_content_type_and_options_does_not(program: Program) -> None:
     assert (await send(program, "HEAD /person", b"", f"Content-Type: {V(1)}")).status == 415
     options = await send(program, "OPTIONS /person", b"")
     assert (options.status, options["allow"]) == (204, "GET, HEAD, POST, OPTIONS")

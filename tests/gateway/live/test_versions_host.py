@@ -93,7 +93,9 @@ async def test_the_policy_of_the_service_comes_first(
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
-async def test_refusals(program: Program, host: str, code: str, method: str) -> None:
+async def test_a_host_without_a_version_served_is_404(
+    program: Program, host: str, code: str, method: str
+) -> None:
     answer = await get(program, host, f"{method} /person")
     assert answer.status == 404
     if method != "HEAD":
@@ -101,7 +103,7 @@ async def test_refusals(program: Program, host: str, code: str, method: str) -> 
         assert (problem["code"], problem["supportedVersions"]) == (code, ["1", "2"])
 
 
-async def test_head_and_options(program: Program) -> None:
+async def test_head_and_options_follow_the_host(program: Program) -> None:
     assert (await get(program, "v1.api.test", "HEAD /person")).status == 200
     options = await get(program, "v1.api.test", "OPTIONS /person")
     assert (options.status, options["allow"]) == (204, "GET, HEAD, POST, OPTIONS")

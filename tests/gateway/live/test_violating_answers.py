@@ -129,7 +129,9 @@ def violating(program: Program) -> tuple[str, float | None, float | None]:
     return loose["state"], shares["answers"], shares["write answers"]
 
 
-async def test_each_is_left(gateway: StartGateway, upstream: StartUpstream, tmp_path: Path) -> None:
+async def test_a_cutover_rolls_back_answers_that_violate_the_document(
+    gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
+) -> None:
     old, new = await upstream(old_service), await upstream(new_service)
     program = gateway(rules(old.port, new.port, tmp_path))
     requests = [

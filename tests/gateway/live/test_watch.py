@@ -203,7 +203,7 @@ async def test_orders_are_obeyed_when_the_command_returns_and_after_a_restart(
     assert admin(second, "/overrides") == (200, {"paused": [], "percents": []})
 
 
-async def test_what_operators_are_told(
+async def test_usage_shows_clients_and_whether_a_version_can_be_retired(
     gateway: StartGateway, upstream: StartUpstream, command: Command
 ) -> None:
     program = gateway(NAMED + rules((await upstream(OK)).port))
@@ -309,7 +309,7 @@ async def test_who_is_refused_is_told_from_who_is_served(
         ),
     ],
 )
-def test_asked_wrongly(
+def test_a_command_for_what_is_not_there_says_so(
     standing: Program, command: Command, words: str, said: str, status: int
 ) -> None:
     acts = {"pause", "resume", "set", "clear", "reset"} & set(words.split())
@@ -338,7 +338,9 @@ def test_refusals_are_problem_details(
     assert problem["instance"] == path.partition("?")[0]
 
 
-def test_nobody_to_ask(standing: Program, command: Command, tmp_path: Path) -> None:
+def test_a_command_without_a_gateway_says_where_it_asked(
+    standing: Program, command: Command, tmp_path: Path
+) -> None:
     nobody = Program(standing.process, tmp_path / "log", admin=1)
     assert command(nobody, "usage") == (
         (
@@ -349,7 +351,7 @@ def test_nobody_to_ask(standing: Program, command: Command, tmp_path: Path) -> N
     )
 
 
-async def test_somebody_else_to_ask(
+async def test_a_command_refuses_a_port_of_something_else(
     standing: Program, upstream: StartUpstream, command: Command, tmp_path: Path
 ) -> None:
     clients = Program(standing.process, tmp_path / "log", admin=standing.port)
@@ -392,7 +394,9 @@ async def test_two_gateways_do_not_share_a_state(
 
 
 @WORKERS
-async def test_metrics(workers: str, gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_metrics_count_the_requests_of_all_workers(
+    workers: str, gateway: StartGateway, upstream: StartUpstream
+) -> None:
     service = await upstream(OK)
     program = gateway(NAMED + rules(service.port), GATEWAY_WORKERS=workers)
     await call(program, "acme", times=3)
@@ -424,7 +428,7 @@ async def test_metrics(workers: str, gateway: StartGateway, upstream: StartUpstr
 
 
 @WORKERS
-async def test_a_shadow_begins_anew(
+async def test_a_reset_shadow_forgets_what_all_workers_counted(
     workers: str, gateway: StartGateway, upstream: StartUpstream, command: Command
 ) -> None:
     """What workers counted before is handed on before it is forgotten, for good."""

@@ -117,7 +117,9 @@ async def test_a_worker_that_dies_is_replaced_whatever_the_file_holds(
     assert [died["exit_status"] for died in program.log("worker_died")] == [-signal.SIGKILL] * 2
 
 
-async def test_the_rules_change_for_all(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_a_reload_takes_effect_in_all_workers(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     scripted = await upstream(JSON % (len(PERSON), PERSON))
     program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
     assert await asked(program, "GET /v1/person") == PERSON
@@ -223,7 +225,9 @@ async def test_all_end_when_told_while_one_waits_to_be_replaced(
     assert [entry["event"] for entry in program.log()][-2:] == ["stopping", "stopped"]
 
 
-async def test_as_many_as_the_rules_say(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_the_configuration_sets_the_number_of_workers(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     scripted = await upstream(ANSWER)
     program = gateway("workers: 3\n" + rules(scripted.port), GATEWAY_WORKERS="")
     assert len(workers(program)) == 3
