@@ -71,7 +71,7 @@ def test_every_replica_answers_for_all(fleet: Fleet) -> None:
     wait_for(lambda: presence(one) == {"a": "heard", "b": "heard"})
 
 
-def test_another_judges(fleet: Fleet) -> None:
+def test_another_replica_becomes_judge_when_the_judge_stops(fleet: Fleet) -> None:
     # How soon depends on the lease, which is over after half of the five seconds.
     assert LEASE_SECONDS <= 2.5
     for name in "ab":

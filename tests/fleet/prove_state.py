@@ -136,7 +136,7 @@ async def test_each_batch_is_in_the_sums_once(database: str, tmp_path: Path) -> 
         assert sum(row.count for _, row in own.clients[KEY]) == 5
 
 
-async def test_the_sums_are_bounded(
+async def test_rows_and_names_in_the_database_are_bounded(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(totals, "ROWS_AFTER_CUT", 4)
@@ -300,7 +300,7 @@ async def test_an_act_that_changes_nothing_is_in_the_audit_log(
         assert entry[1:] == (*ANN[:2], "notification test", "ops", "", ANN.why, "", "")
 
 
-async def test_a_shadow_begins_anew(database: str, tmp_path: Path) -> None:
+async def test_a_reset_shadow_forgets_what_was_counted(database: str, tmp_path: Path) -> None:
     async with opened(database, tmp_path, "a", "b") as (one, other):
         one.absorb(delta())
         await one._send_heartbeat()
@@ -632,7 +632,9 @@ async def test_a_database_that_cannot_be_used(
     assert str(caught.value).startswith("postgresql://127.0.0.1:")
 
 
-async def test_a_user_without_rights(database: str, cluster: Cluster, tmp_path: Path) -> None:
+async def test_a_user_without_rights_is_told_what_to_grant(
+    database: str, cluster: Cluster, tmp_path: Path
+) -> None:
     name = database.rpartition("/")[2]
     user = f"reader_{name}"
     cluster.execute(f"CREATE USER {user} PASSWORD 'x'")

@@ -40,6 +40,6 @@ def reader(own_cluster: Cluster, tmp_path: Path) -> Iterator[Reader]:
         yield Reader(tmp_path, variables, addresses)
 
 
-def test_the_walk(reader: Reader) -> None:
+def test_the_walk_prints_what_is_shown(reader: Reader) -> None:
     """Each command prints what is shown."""
     reader.follow(WALK)

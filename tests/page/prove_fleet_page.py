@@ -76,7 +76,7 @@ def callers(page: Page) -> Locator:
     return page.locator("#callers-table tbody").locator("th, td[data-label=Requests]")
 
 
-def test_each_counts_for_all(seat: Seats, fleet: Fleet) -> None:
+def test_both_replicas_show_the_sums_of_all(seat: Seats, fleet: Fleet) -> None:
     """Whatever either serves, the views of both have the same sums, and follow them."""
     pages = [seat(name, VERSION) for name in "ab"]
     call(fleet.replicas["a"], "acme", 5)
@@ -150,7 +150,7 @@ def kill(program: Program) -> None:
 
 
 @pytest.mark.parametrize("how", ["dropped", "refused"])
-def test_the_store_is_gone(seat: Seats, fleet: Fleet, how: str) -> None:
+def test_views_say_that_the_store_is_gone_and_recover(seat: Seats, fleet: Fleet, how: str) -> None:
     """Each view says so by itself and still reads; no act is done; all is well once it is back."""
     paths = {"next": "/", "versions": "/page/versions", "version": VERSION, "audit": "/page/audit"}
     call(fleet.replicas["a"], f"before-{how}")

@@ -30,7 +30,7 @@ from tests.page.conftest import (
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_view(tabs: Tabs, view: str, theme: str) -> None:
+def test_a_view_fits_and_has_no_barrier(tabs: Tabs, view: str, theme: str) -> None:
     """It fits, has no barrier that axe knows, and its picture is taken."""
     tab = tabs(color_scheme=theme)
     for width in WIDTHS:
@@ -41,7 +41,7 @@ def test_a_view(tabs: Tabs, view: str, theme: str) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_without_scripts(tabs: Tabs, view: str) -> None:
+def test_a_view_shows_the_same_text_without_scripts(tabs: Tabs, view: str) -> None:
     """A view shows the same text."""
     plain, full = tabs(java_script_enabled=False), tabs()
     words = [
@@ -52,7 +52,7 @@ def test_without_scripts(tabs: Tabs, view: str) -> None:
     assert words[0]
 
 
-def test_forms_without_scripts(tabs: Tabs) -> None:
+def test_forms_work_without_scripts(tabs: Tabs) -> None:
     page = tabs(java_script_enabled=False).open("/page/versions")
     page.get_by_label("Find").fill("orders")
     page.get_by_role("button", name="Show").click()
@@ -65,8 +65,11 @@ def test_forms_without_scripts(tabs: Tabs) -> None:
     page.get_by_role("button", name="Explain").click()
     expect(page.locator(".steps .answer")).to_contain_text("404 version_unknown")
     page.get_by_label("Draft of gateway.yaml").fill("apis: {}\nservices: 1\n")
+    alert = page.get_by_role("alert")
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("alert")).to_contain_text("it from being used")
+    while "takes more than 10 s" in alert.inner_text():  # a busy machine, which starts no process
+        page.get_by_role("button", name="Check").click()
+    expect(alert).to_contain_text("it from being used")
     expect(page.locator("#draft .issues li").first).to_contain_text("Line")
 
 
@@ -81,7 +84,7 @@ def test_a_long_line_with_a_mistake_fits(tabs: Tabs, width: int) -> None:
     examine(page, width, f"draft-{width}-light")
 
 
-def test_hostile_names(tabs: Tabs) -> None:
+def test_hostile_names_are_shown_as_text(tabs: Tabs) -> None:
     """They are shown as they are; a dialog or a request would be a fault."""
     for name in HOSTILE:
         tab = tabs()
@@ -91,7 +94,7 @@ def test_hostile_names(tabs: Tabs) -> None:
         expect(page.locator("#callers tbody th").first).to_have_text(name)
 
 
-def test_callers_as_csv(tabs: Tabs) -> None:
+def test_callers_are_downloaded_as_csv(tabs: Tabs) -> None:
     page = tabs().open("/page/versions/person/1")
     with page.expect_download() as download:
         page.get_by_role("link", name="CSV").click()
@@ -100,7 +103,7 @@ def test_callers_as_csv(tabs: Tabs) -> None:
     assert Path(path).read_text().startswith("client,api,version,endpoint,count")
 
 
-def test_pages_of_callers(tabs: Tabs) -> None:
+def test_callers_are_shown_in_pages(tabs: Tabs) -> None:
     page = tabs().open("/page/versions/person/1?sort=client")
     first = page.locator("#callers tbody th").first.inner_text()
     page.locator("#callers").get_by_role("link", name="Next").click()
@@ -108,14 +111,14 @@ def test_pages_of_callers(tabs: Tabs) -> None:
     assert page.locator("#callers tbody th").first.inner_text() != first
 
 
-def test_it_follows_the_counts(tabs: Tabs, gateway: Program) -> None:
+def test_a_view_follows_the_counts(tabs: Tabs, gateway: Program) -> None:
     page = tabs().open("/page/versions/plain")
     before = page.locator("#callers-table tbody").inner_text()
     use(gateway, 60, seed=7)
     expect(page.locator("#callers-table tbody")).not_to_have_text(before, timeout=60_000)
 
 
-def test_it_follows_the_rules(tabs: Tabs, gateway: Program) -> None:
+def test_a_view_follows_the_rules_and_keeps_typed_text(tabs: Tabs, gateway: Program) -> None:
     """What somebody types meanwhile stays; the view of the mistakes comes and goes."""
     assert gateway.config is not None
     right = gateway.config.read_text()
@@ -134,7 +137,7 @@ FIELDS = "#shadow .fields-differ"
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_acts_on_a_cutover(tabs: Tabs, *, scripts: bool) -> None:
+def test_each_act_on_a_cutover_takes_effect_and_is_audited(tabs: Tabs, *, scripts: bool) -> None:
     """Each one, with and without scripts; who and why are in the audit log."""
     page = tabs(java_script_enabled=scripts).open(VERSION)
     percent, chip = page.locator("#cutover .percent"), page.locator("#cutover h2 .chip")
@@ -158,7 +161,7 @@ def test_acts_on_a_cutover(tabs: Tabs, *, scripts: bool) -> None:
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_acts_on_brownouts(tabs: Tabs, *, scripts: bool) -> None:
+def test_brownouts_are_paused_and_resumed(tabs: Tabs, *, scripts: bool) -> None:
     page = tabs(java_script_enabled=scripts).open(VERSION)
     act(page, "#brownouts", "Pause them", "a holiday")
     expect(page.locator("#brownouts h2")).to_contain_text("paused")
@@ -166,7 +169,7 @@ def test_acts_on_brownouts(tabs: Tabs, *, scripts: bool) -> None:
     expect(page.locator("#brownouts h2")).not_to_contain_text("paused")
 
 
-def test_a_shadow(tabs: Tabs, gateway: Program) -> None:
+def test_a_shadow_shows_its_differences_and_is_reset(tabs: Tabs, gateway: Program) -> None:
     """What differs, what would mend it, to copy; then it begins anew."""
     page = tabs(permissions=["clipboard-read", "clipboard-write"]).open(VERSION)
     expect(page.locator(f"{FIELDS} summary code")).to_have_text("/name")
@@ -204,7 +207,7 @@ def test_two_tabs_see_each_others_act(tabs: Tabs) -> None:
     expect(first.locator("#cutover .percent")).to_have_text("10%")
 
 
-def test_who_may_read_alone(tabs: Tabs) -> None:
+def test_a_reader_sees_commands_and_no_forms(tabs: Tabs) -> None:
     """There is no form, and the commands are shown; nor does a post from there do anything."""
     page = tabs(who="bob").open(VERSION)
     expect(page.locator(".act")).to_have_count(0)
@@ -237,7 +240,7 @@ def test_the_pictures_of_the_documentation(tabs: Tabs, gateway: Program) -> None
     )
 
 
-def test_a_wrong_token(tabs: Tabs) -> None:
+def test_a_wrong_token_is_refused(tabs: Tabs) -> None:
     page = tabs(who="").open("/page/audit")
     page.get_by_label("Token").fill("wrong-0123456789abcdef")
     page.get_by_role("button", name="Log in").click()

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tests.page.conftest import SHOTS, VERSION, VIEWS, WIDTHS, Tabs
 
 
-def test_by_keyboard(tabs: Tabs) -> None:
+def test_every_view_is_reached_by_keyboard(tabs: Tabs) -> None:
     """The first stop leads over the navigation; every view can be reached by Tab and Enter."""
     page = tabs().open("/")
     page.keyboard.press("Tab")
@@ -64,7 +64,7 @@ def test_every_stop_of_tab_is_seen(tabs: Tabs, width: int, *, scripts: bool) -> 
         assert len(stops) >= len(shown)
 
 
-def test_an_act_by_keyboard(tabs: Tabs) -> None:
+def test_an_act_is_done_by_keyboard(tabs: Tabs) -> None:
     """From the form to the answer, without scripts; it is then gone back on in the same way."""
     page = tabs(java_script_enabled=False).open(f"{VERSION}#act-pause-brownouts")
     for label, why, chip in (("Pause them", "a holiday", True), ("Resume", "over", False)):
@@ -80,7 +80,7 @@ def test_an_act_by_keyboard(tabs: Tabs) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_on_paper(tabs: Tabs, view: str) -> None:
+def test_a_printed_view_is_whole(tabs: Tabs, view: str) -> None:
     """No table is cut off, what can only be clicked is left out, and nothing is dark."""
     page = tabs(color_scheme="dark", viewport={"width": 794, "height": 1123}).open(VIEWS[view])
     page.emulate_media(media="print", color_scheme="dark")

@@ -17,7 +17,7 @@ from tests.gateway.kit import ROOT
 from tests.gateway.rules.rules import RULES
 
 
-def test_the_shipped_file() -> None:
+def test_the_shipped_file_loads() -> None:
     assert load_file(ROOT / "gateway.yaml", {}).summary == "3 services, 6 endpoints"
 
 
@@ -101,7 +101,7 @@ PIECES = st.sampled_from(
         st.tuples(st.integers(0, len(RULES)), st.integers(0, 12), PIECES), min_size=1, max_size=4
     )
 )
-def test_rules_typed_wrong(edits: list[tuple[int, int, str]]) -> None:
+def test_any_edit_of_the_rules_loads_or_is_reported(edits: list[tuple[int, int, str]]) -> None:
     text = RULES
     for at, length, piece in edits:
         text = text[:at] + piece + text[at + length :]
@@ -162,6 +162,6 @@ def test_rules_of_another_shape(changes: list[tuple[tuple[Any, ...], Any]]) -> N
         ([Issue(0, 0, "", "x" * 600)], "x" * 500 + "..."),
     ],
 )
-def test_a_summary_of_mistakes(issues: list[Issue], expected: str) -> None:
+def test_a_summary_of_mistakes_is_one_short_line(issues: list[Issue], expected: str) -> None:
     """It is one line of bounded length, which other replicas can show."""
     assert RefusedRules(b"", tuple(issues), 1.0).summary == expected

@@ -58,7 +58,7 @@ def test_a_location_that_is_neither_file_nor_database_is_refused(written: str) -
 
 
 @pytest.mark.parametrize("written", [":memory:", "sqlite:///:memory:"])
-def test_memory_is_no_file(written: str) -> None:
+def test_memory_as_a_file_is_refused(written: str) -> None:
     (found,) = report(f"state: '{written}'\n{RULES}")
     assert found == "1:1: state: no file; leave state out to keep it in memory"
 

@@ -92,7 +92,7 @@ async def test_violations_are_counted_by_field(tmp_path: Path) -> None:
     assert tally.checked == 4
 
 
-async def test_the_draw_decides(tmp_path: Path) -> None:
+async def test_a_response_is_sampled_by_its_draw(tmp_path: Path) -> None:
     tally = Tally()
     samples = sampling(tmp_path, tally)
     drawn = iter((0.5, 0.99, 0.49))
@@ -179,7 +179,7 @@ async def test_a_request_without_a_cutover_route_is_not_sampled(tmp_path: Path) 
     assert not samples._waiting
 
 
-async def test_the_queue_is_bounded(tmp_path: Path) -> None:
+async def test_responses_beyond_the_queue_are_shed(tmp_path: Path) -> None:
     tally = Tally()
     samples = sampling(tmp_path, tally)
     for _ in range(100):
@@ -190,7 +190,7 @@ async def test_the_queue_is_bounded(tmp_path: Path) -> None:
     assert samples.shed == 36
 
 
-async def test_bytes_are_bounded(tmp_path: Path) -> None:
+async def test_responses_beyond_the_bytes_are_shed(tmp_path: Path) -> None:
     tally = Tally()
     samples = sampling(tmp_path, tally)
     samples.record(answered(b" " * (256 * 1024 + 1)))

@@ -23,7 +23,7 @@ NODE: Schema = {
         ([{"a": 1}, {"b": []}], {"", "/*", "/*/a", "/*/b"}),
     ],
 )
-def test_fields_of_documents(document: object, fields: set[str]) -> None:
+def test_a_document_has_these_fields(document: object, fields: set[str]) -> None:
     assert fields_of(document) == fields
 
 
@@ -41,7 +41,9 @@ def test_fields_of_documents(document: object, fields: set[str]) -> None:
         ({"properties": {"a": {}}, "patternProperties": {"x": {}}}, {"", "/a"}, set()),
     ],
 )
-def test_fields_of_schemas(schema: Schema, fields: set[str], objects: set[str]) -> None:
+def test_a_schema_declares_these_fields(
+    schema: Schema, fields: set[str], objects: set[str]
+) -> None:
     found = declared(schema)
     assert (found.fields, found.objects) == (fields, objects)
 
