@@ -83,133 +83,92 @@ def test_a_correct_conversion_holds(tmp_path: Path) -> None:
     assert (proof.holds, proof.examples, proof.failed) == (True, 0, 0)
 
 
-@pytest.mark.parametrize(
-    ("older", "newer", "expected"),
-    [
-        pytest.param(
-            thing(name=TEXT),
-            thing(name=NAME),
-            ("/name", "type", b'{"name":{"first":"","last":""}}'),
-            id="joined",
-        ),
-        pytest.param(
-            thing(name=NAME),
-            thing(name=TEXT),
-            ("/name", "type", b'{"name":""}'),
-            id="split",
-        ),
-        pytest.param(
-            thing(size=TEXT),
-            thing(size=NUMBER),
-            ("/size", "type", b'{"size":0}'),
-            id="retyped",
-        ),
-        pytest.param(
-            thing(size={"type": "array", "items": NUMBER}),
-            thing(size=NUMBER),
-            ("/size", "type", b'{"size":0}'),
-            id="wrapped",
-        ),
-        pytest.param(
-            thing(size=NUMBER),
-            thing(size={"type": "array", "items": NUMBER}),
-            ("/size", "type", b'{"size":[]}'),
-            id="unwrapped",
-        ),
-        pytest.param(
-            thing(a=TEXT, b=TEXT),
-            thing(a=TEXT, c=TEXT),
-            ("/b", "required", b'{"a":"","c":""}'),
-            id="renamed",
-        ),
-        pytest.param(
-            thing(a=TEXT, b=TEXT),
-            thing(a=TEXT),
-            ("/b", "required", b'{"a":""}'),
-            id="removed",
-        ),
-        pytest.param(
-            {**thing(a=TEXT), "additionalProperties": False},
-            thing(a=TEXT, b=TEXT),
-            ("/b", "additionalProperties", b'{"a":"","b":""}'),
-            id="added",
-        ),
-        pytest.param(
-            thing(a={"type": "array", "items": {"enum": ["x"]}}),
-            thing(a={"type": "array", "items": {"enum": ["x", "y"]}}),
-            ("/a/*", "enum", b'{"a":["y"]}'),
-            id="another member",
-        ),
-        pytest.param(
-            thing(size={**NUMBER, "maximum": 36}),
-            thing(size=NUMBER),
-            ("/size", "maximum", b'{"size":37}'),
-            id="narrowed",
-        ),
-        pytest.param(
-            thing(size={"enum": [word for word in CODES if word != "c217"]}),
-            thing(size={"enum": CODES}),
-            ("/size", "enum", None),
-            id="one of many words is missing, which no example has",
-        ),
-        pytest.param(
-            thing((), a=TEXT, b=TEXT),
-            thing((), a=TEXT),
-            ("/b", "lost", None),
-            id="optional and removed",
-        ),
-    ],
-)
-def test_wrong_fields_of_responses_are_found(
-    tmp_path: Path,
-    older: object,
-    newer: object,
-    expected: tuple[str, str, bytes | None],
-) -> None:
-    proof = proven(tmp_path, document(older), document(newer))
-    (found,) = proof.findings
-    assert (found.field, found.keyword, found.example) == expected
+SIZES = {"type": "array", "items": NUMBER}
+# Of each fault, where it is, both schemas, and the field, keyword and example of its finding.
+FAULTS: dict[str, tuple[str, object, object, tuple[str, str, bytes | None]]] = {
+    "joined": (
+        *("response", thing(name=TEXT), thing(name=NAME)),
+        ("/name", "type", b'{"name":{"first":"","last":""}}'),
+    ),
+    "split": (
+        *("response", thing(name=NAME), thing(name=TEXT)),
+        ("/name", "type", b'{"name":""}'),
+    ),
+    "retyped": (
+        *("response", thing(size=TEXT), thing(size=NUMBER)),
+        ("/size", "type", b'{"size":0}'),
+    ),
+    "wrapped": (
+        *("response", thing(size=SIZES), thing(size=NUMBER)),
+        ("/size", "type", b'{"size":0}'),
+    ),
+    "unwrapped": (
+        *("response", thing(size=NUMBER), thing(size=SIZES)),
+        ("/size", "type", b'{"size":[]}'),
+    ),
+    "renamed": (
+        *("response", thing(a=TEXT, b=TEXT), thing(a=TEXT, c=TEXT)),
+        ("/b", "required", b'{"a":"","c":""}'),
+    ),
+    "removed": (
+        *("response", thing(a=TEXT, b=TEXT), thing(a=TEXT)),
+        ("/b", "required", b'{"a":""}'),
+    ),
+    "added": (
+        *("response", {**thing(a=TEXT), "additionalProperties": False}, thing(a=TEXT, b=TEXT)),
+        ("/b", "additionalProperties", b'{"a":"","b":""}'),
+    ),
+    "another member": (
+        "response",
+        thing(a={"type": "array", "items": {"enum": ["x"]}}),
+        thing(a={"type": "array", "items": {"enum": ["x", "y"]}}),
+        ("/a/*", "enum", b'{"a":["y"]}'),
+    ),
+    "narrowed": (
+        *("response", thing(size={**NUMBER, "maximum": 36}), thing(size=NUMBER)),
+        ("/size", "maximum", b'{"size":37}'),
+    ),
+    "one of many words is missing, which no example has": (
+        "response",
+        thing(size={"enum": [word for word in CODES if word != "c217"]}),
+        thing(size={"enum": CODES}),
+        ("/size", "enum", None),
+    ),
+    "optional and removed": (
+        *("response", thing((), a=TEXT, b=TEXT), thing((), a=TEXT)),
+        ("/b", "lost", None),
+    ),
+    "newly required": (
+        *("request", thing(a=TEXT), thing(a=TEXT, b=TEXT)),
+        ("/b", "required", b'{"a":""}'),
+    ),
+    "no longer known": (
+        *("request", thing(a=TEXT, b=TEXT), thing(a=TEXT)),
+        ("/b", "ignored", None),
+    ),
+    "renamed in a request": (
+        *("request", thing(b=TEXT), thing(c=TEXT)),
+        ("/c", "required", b'{"b":""}'),
+    ),
+    "narrowed in a request": (
+        *("request", thing(a=TEXT), thing(a={**TEXT, "minLength": 1})),
+        ("/a", "minLength", b'{"a":""}'),
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("older", "newer", "expected"),
-    [
-        pytest.param(
-            thing(a=TEXT),
-            thing(a=TEXT, b=TEXT),
-            ("/b", "required", b'{"a":""}'),
-            id="newly required",
-        ),
-        pytest.param(
-            thing(a=TEXT, b=TEXT),
-            thing(a=TEXT),
-            ("/b", "ignored", None),
-            id="no longer known",
-        ),
-        pytest.param(
-            thing(b=TEXT),
-            thing(c=TEXT),
-            ("/c", "required", b'{"b":""}'),
-            id="renamed",
-        ),
-        pytest.param(
-            thing(a=TEXT),
-            thing(a={**TEXT, "minLength": 1}),
-            ("/a", "minLength", b'{"a":""}'),
-            id="narrowed",
-        ),
-    ],
-)
-def test_wrong_fields_of_requests_are_found(
-    tmp_path: Path,
-    older: object,
-    newer: object,
-    expected: tuple[str, str, bytes | None],
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found_with_field_keyword_and_example(
+    tmp_path: Path, fault: str
 ) -> None:
-    request, response = outcomes(tmp_path, document(thing(), older), document(thing(), newer))
-    assert response.holds
-    assert isinstance(request, ClaimProof)
-    found = next(found for found in request.findings if found.field == expected[0])
+    place, older, newer, expected = FAULTS[fault]
+    if place == "response":
+        (found,) = findings(tmp_path, document(older), document(newer))
+    else:
+        request, response = outcomes(tmp_path, document(thing(), older), document(thing(), newer))
+        assert response.holds
+        assert isinstance(request, ClaimProof)
+        found = next(found for found in request.findings if found.field == expected[0])
     assert (found.field, found.keyword, found.example) == expected
 
 
@@ -274,16 +233,8 @@ LIST = {"type": "array", "items": NUMBER, "minItems": 1}
             {"X_Length": NUMBER},
             [("X-Length", "required"), ("X-Size", "ignored")],
         ),
-        (
-            {"a": TEXT},
-            {"a": NUMBER},
-            [("a", "type")],
-        ),
-        (
-            {"a": {"enum": ["up", "left"]}},
-            {"a": ENUM},
-            [("a", "enum")],
-        ),
+        ({"a": TEXT}, {"a": NUMBER}, [("a", "type")]),
+        ({"a": {"enum": ["up", "left"]}}, {"a": ENUM}, [("a", "enum")]),
     ],
 )
 def test_wrong_parameters_are_found(
