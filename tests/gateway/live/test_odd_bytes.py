@@ -86,6 +86,9 @@ async def send(port: int, data: bytes, *, leaves: bool) -> None:
     """Send bytes, and take what comes within a second, unless the client leaves at once."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return
+    try:
         writer.write(data)
         if leaves:
             writer.transport.abort()
@@ -93,9 +96,10 @@ async def send(port: int, data: bytes, *, leaves: bool) -> None:
         writer.write_eof()
         async with asyncio.timeout(1):
             await reader.read()
-        writer.close()
     except (OSError, TimeoutError):
         pass
+    finally:
+        writer.close()
 
 
 async def alive(port: int, line: bytes, field: bytes = b"") -> bytes:

@@ -100,6 +100,22 @@ VARYING = {
 }
 
 
+# A request, what the service sends, and the refusal.
+REFUSALS: dict[str, tuple[str, str, list[str], bytes | None, bytes, tuple[int, str]]] = {
+    "unreachable": ("GET", "gone", [], None, b"", (502, "upstream_unreachable")),
+    "no HTTP": (
+        *("GET", "native", [], None, b"SSH-2.0-OpenSSH\r\nConnection: close\r\n\r\n"),
+        (502, "upstream_protocol"),
+    ),
+    "unconvertible": ("GET", "down", [], None, answer(b"{oops"), (502, "conversion_failed")),
+    "media type": ("POST", "down", [], b"<a/>", answer(b"{}"), (415, "unsupported_media_type")),
+    "expectation": (
+        *("GET", "down", ["Expect: the-unexpected"], None, answer(b"{}")),
+        (417, "expectation_failed"),
+    ),
+}
+
+
 @pytest.mark.parametrize(("endpoint", "lines", "vary"), VARYING.values(), ids=VARYING)
 class TestVary:
     """Every response of an endpoint says which header selects there, whoever made it."""
@@ -112,29 +128,6 @@ class TestVary:
             assert got.status in (400, 404, 406)
             assert got.members("Vary") == vary
 
-    def test_vary_names_the_mechanisms_when_the_service_is_unreachable(
-        self, house: House, endpoint: str, lines: list[str], vary: list[str]
-    ) -> None:
-        got = get(house.gateway, f"/gone/{endpoint}".format(1), *_filled(lines, "1"))
-        assert got.refusal() == (502, "upstream_unreachable")
-        assert got.members("Vary") == vary
-
-    def test_vary_names_the_mechanisms_when_the_service_breaks_http(
-        self, house: House, endpoint: str, lines: list[str], vary: list[str]
-    ) -> None:
-        house.service.answer = b"SSH-2.0-OpenSSH\r\nConnection: close\r\n\r\n"
-        got = get(house.gateway, f"/native/{endpoint}".format(1), *_filled(lines, "1"))
-        assert got.refusal() == (502, "upstream_protocol")
-        assert got.members("Vary") == vary
-
-    def test_vary_names_the_mechanisms_when_a_conversion_fails(
-        self, house: House, endpoint: str, lines: list[str], vary: list[str]
-    ) -> None:
-        house.service.answer = answer(b"{oops")
-        got = get(house.gateway, f"/down/{endpoint}".format(1), *_filled(lines, "1"))
-        assert got.refusal() == (502, "conversion_failed")
-        assert got.members("Vary") == vary
-
     @pytest.mark.parametrize("status", ["301 Moved", "404 No", "422 Wrong", "500 Oh", "503 Busy"])
     def test_vary_names_the_mechanisms_for_errors_of_the_service(
         self, house: House, endpoint: str, lines: list[str], vary: list[str], status: str
@@ -146,20 +139,15 @@ class TestVary:
         converted = ["accept-encoding"] if status.startswith("422") else []
         assert got.members("Vary") == vary + converted
 
-    def test_vary_names_the_mechanisms_when_a_media_type_is_unsupported(
-        self, house: House, endpoint: str, lines: list[str], vary: list[str]
+    @pytest.mark.parametrize("refusal", REFUSALS)
+    def test_vary_names_the_mechanisms_of_a_refusal(
+        self, house: House, endpoint: str, lines: list[str], vary: list[str], refusal: str
     ) -> None:
-        target = f"/down/{endpoint}".format(1)
-        got = ask(house.gateway, "POST", target, *_filled(lines, "1"), body=b"<a/>")
-        assert got.refusal() == (415, "unsupported_media_type")
-        assert got.members("Vary") == vary
-
-    def test_vary_names_the_mechanisms_when_an_expectation_fails(
-        self, house: House, endpoint: str, lines: list[str], vary: list[str]
-    ) -> None:
-        target = f"/down/{endpoint}".format(1)
-        got = get(house.gateway, target, *_filled(lines, "1"), "Expect: the-unexpected")
-        assert got.refusal() == (417, "expectation_failed")
+        method, api, more, body, served, expected = REFUSALS[refusal]
+        house.service.answer = served
+        target = f"/{api}/{endpoint}".format(1)
+        got = ask(house.gateway, method, target, *_filled(lines, "1"), *more, body=body)
+        assert got.refusal() == expected
         assert got.members("Vary") == vary
 
 

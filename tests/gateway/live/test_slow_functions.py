@@ -230,7 +230,7 @@ async def test_clients_that_leave_end_no_process_of_functions(
             client.send(body_of("backtrack", "/v1/hasty"))
             clients.callback(client.cut)
         await soon(lambda: len([*tmp_path.glob("*.backtracks")]) == 4)
-    await asyncio.sleep(0.2)  # until it is noticed that they have left
+    await soon(lambda: sum("hasty" in line["path"] for line in program.log("request")) == 16)
     # It is refused after 5 s without a free process, and at once without a thread.
     assert (await post(program, "fine")).status == 200
     assert not begun & await processes()

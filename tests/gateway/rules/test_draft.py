@@ -83,6 +83,12 @@ def test_a_file_that_has_no_end_is_not_read(named: str, tmp_path: Path) -> None:
 PROCESS_RULES = rules(1).encode()
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a check more than 10 s: a busy machine takes long to start its process."""
+    monkeypatch.setattr(draft_module, "SECONDS", int(DEADLINE))
+
+
 def versions_at_endpoints(each: int) -> bytes:
     """Return few bytes of rules that have as many routes as their square."""
     versions = ", ".join(f'"{number}": {{ service: s }}' for number in range(1, each + 1))
