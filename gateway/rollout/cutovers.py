@@ -354,7 +354,7 @@ class Cutovers:
             del self._states[key]
             self._evidence.pop(key, None)
             self._exceeded.pop(key, None)
-            draft.set_percent(key, None, "the rules have no such cutover any more")
+            draft.set_percent(key, None, "the configuration has no such cutover")
         if stale:
             self._dates = {
                 key: (at.date_of(state.since), state.since) for key, state in self._states.items()

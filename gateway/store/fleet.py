@@ -9,7 +9,6 @@ force.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import NamedTuple
 from uuid import uuid4
 
 import msgspec
@@ -112,12 +111,8 @@ _CLOCK_SET = "the clock of the database was set"
 _CUT_OFF = "this replica ended with unwritten counts while it could not reach the database"
 
 
-class HeartbeatReply(NamedTuple):
-    """The shared documents, the lease of the leader, and the time of the database."""
-
-    documents: Mapping[str, object]
-    lease: Lease
-    now: float
+HeartbeatReply = tuple[Mapping[str, object], Lease, float]
+"""The shared documents, the lease of the leader, and the time of the database."""
 
 
 async def send_heartbeat(
@@ -157,7 +152,7 @@ async def send_heartbeat(
         handed = {"of": row.start, "number": outbox.sequence, "content": content}
         found = await read_shared(connection, _HAND_IN, **handed)
         lease = msgspec.convert(found.pop(_LEASE, NO_LEASE), Lease)
-        reply = HeartbeatReply(found, lease, now)
+        reply = found, lease, now
     clock.was_set = False
     if batch is not None:
         outbox.confirm(batch.sequence)
@@ -430,11 +425,10 @@ class FleetState(State):
             self._notified.clear()
 
     async def _send_heartbeat(self) -> None:
-        reply = await self._hand_in()
-        self._health.reached(reply.now)
+        documents, self._lease, now = await self._hand_in()
+        self._health.reached(now)
         self._last_start.take_place()
-        self._lease = reply.lease
-        await self._adopt(reply.documents)
+        await self._adopt(documents)
 
     async def _listen(self) -> None:
         while True:

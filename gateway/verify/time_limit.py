@@ -1,7 +1,7 @@
-"""The time limit of a verification."""
+"""The time limit of a verification: its end in monotonic seconds."""
 
 import time
-from dataclasses import dataclass
+from math import inf
 
 
 class OutOfTimeError(BaseException):
@@ -11,25 +11,12 @@ class OutOfTimeError(BaseException):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class TimeLimit:
-    """The end of a verification.
-
-    Attributes:
-        end: the time in monotonic seconds.
-    """
-
-    end: float = float("inf")
-
-    @classmethod
-    def of(cls, seconds: float | None) -> "TimeLimit":
-        """Return the limit in a number of seconds from now; None for no limit."""
-        return cls() if seconds is None else cls(time.monotonic() + seconds)
-
-    def check(self) -> None:
-        """Raise OutOfTimeError if the time has passed."""
-        if time.monotonic() > self.end:
-            raise OutOfTimeError
+def end_after(seconds: float | None) -> float:
+    """Return the end of a limit of some seconds from now; infinity for None."""
+    return inf if seconds is None else time.monotonic() + seconds
 
 
-NO_LIMIT = TimeLimit()
+def check_time(end: float) -> None:
+    """Raise OutOfTimeError if the end has passed."""
+    if time.monotonic() > end:
+        raise OutOfTimeError

@@ -12,7 +12,7 @@ from gateway.verify.located_operation import NO_ENDPOINT
 from gateway.verify.openapi.document_source import fetch
 from gateway.verify.openapi.examples import Examples, NoExamplesError
 from gateway.verify.proof import ClaimProof, Unproven, prove
-from gateway.verify.time_limit import OutOfTimeError, TimeLimit
+from gateway.verify.time_limit import OutOfTimeError, check_time, end_after
 from gateway.verify.verification_report import VerificationResult
 from gateway.versions.version import Version
 
@@ -89,8 +89,8 @@ def verify(
         raise VerifyError(f"{options.examples} examples prove nothing; ask for 1 or more")
     if options.seconds is not None and not options.seconds > 0:
         raise VerifyError(f"in {options.seconds:g} s, nothing is tested; give a time above 0")
-    limit = TimeLimit.of(options.seconds)
-    examples = Examples(options.examples, options.seed, limit)
+    end = end_after(options.seconds)
+    examples = Examples(options.examples, options.seed, end)
     pairs = list(_pairs(snapshot, options))
     if not pairs and options.between is not None:
         raise VerifyError(f"no API has versions {' and '.join(options.between)}; name two of one")
@@ -117,17 +117,15 @@ def verify(
                 number += 1
                 begins(claim, number, count)
                 sender = client if claim.part is not MessagePart.RESPONSE else service
-                yield _proven(claim, sender[1].source, examples, limit)
+                yield _proven(claim, sender[1].source, examples, end)
             else:
                 yield claim
 
 
-def _proven(
-    claim: Claim, source: str, examples: Examples, limit: TimeLimit
-) -> ClaimProof | Unproven:
+def _proven(claim: Claim, source: str, examples: Examples, end: float) -> ClaimProof | Unproven:
     try:
-        limit.check()
-        return prove(claim, examples, limit)
+        check_time(end)
+        return prove(claim, examples, end)
     except OutOfTimeError:
         return Unproven(claim, "the time limit has passed; allow more by --seconds")
     except NoExamplesError as error:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from hypothesis.strategies import SearchStrategy
 from gateway.conversion.field_path import pointer
 from gateway.conversion.schema import Schema, definitions
 from gateway.verify.openapi.json_schema import SHORT, narrowed
-from gateway.verify.time_limit import NO_LIMIT, TimeLimit
+from gateway.verify.time_limit import check_time
 
 _TRIES = 5_000
 # The letters that replace others in smaller examples, the preferred one first.
@@ -124,13 +125,13 @@ class Examples:
     Args:
         count: the number of examples per schema.
         start: the seed; the same seed gives the same examples.
-        limit: the time limit of generation.
+        end: the end of the time limit in monotonic seconds.
     """
 
-    def __init__(self, count: int, start: int, limit: TimeLimit = NO_LIMIT) -> None:
+    def __init__(self, count: int, start: int, end: float = inf) -> None:
         self._count = count
         self._start = start
-        self._limit = limit
+        self._end = end
         self._known: dict[bytes, tuple[object, ...]] = {}
 
     def of(self, schema: Schema, longest: int = SHORT) -> tuple[object, ...]:
@@ -153,7 +154,7 @@ class Examples:
         bodies: list[object] = []
 
         def collect(case: schemathesis.Case[Any]) -> None:
-            self._limit.check()
+            check_time(self._end)
             bodies.append(_plain(case.body))
 
         # Hypothesis does not shrink examples here: each step would generate a new example, whereas

@@ -17,7 +17,7 @@ from tests.gateway.world import LAW
 ANN = ChangeRequest("ann", "192.0.2.7", "a test")
 KEY = ("person", "1")
 KEYS = st.tuples(st.text(), st.text())
-GONE = "the rules have no such cutover any more"
+GONE = "the configuration has no such cutover"
 
 
 @LAW

@@ -4,15 +4,14 @@ import time
 
 import pytest
 
-from gateway.verify.time_limit import NO_LIMIT, OutOfTimeError, TimeLimit
+from gateway.verify.time_limit import OutOfTimeError, check_time, end_after
 
 
 def test_without_a_limit_the_time_never_passes() -> None:
-    NO_LIMIT.check()
-    TimeLimit.of(None).check()
+    check_time(end_after(None))
 
 
 def test_the_time_of_a_limit_passes() -> None:
-    TimeLimit.of(3600).check()
+    check_time(end_after(3600))
     with pytest.raises(OutOfTimeError):
-        TimeLimit(time.monotonic() - 1).check()
+        check_time(time.monotonic() - 1)
