@@ -3,18 +3,18 @@
 Theory of operation
 ===================
 
-Whoever can reach a port can hold three things: bytes, places and time.
+Any client that can reach a port can occupy three resources: bytes, places and time.
 
 - Bytes. `ByteBudget` counts the bytes that wait for peers that do not read. Above its limit, the
   peer that has waited longest is closed. `pass_on` applies it to tunnels. The budget of
-  conversions (`gateway.proxy.conversion_budget`) also shares out what is free: a network of clients
-  that holds little is served before one that holds much.
-- Places. `FairQueue` is the waiting side of every semaphore here: the networks of clients (an IPv4
-  address, an IPv6 /64) take turns, however many requests each has waiting. `FairLock` grants one
-  place, the `ConcurrencyLimiter` of the pool one place for each request in flight to a service.
+  conversions (`gateway.proxy.conversion_budget`) is also fair: a network of clients that holds few
+  bytes is served before one that holds many.
+- Places. `FairQueue` is the queue of every semaphore here: the networks of clients (an IPv4
+  address, an IPv6 /64) take turns, however many requests of each network wait. `FairLock` grants
+  one place, the `ConcurrencyLimiter` of the pool one for each request in flight to a service.
 - Time. `Deadline` is one timer for each connection. To move it later is one assignment.
 
-A slow client costs its sender nothing and holds what others wait for. `SlowBody` (sending) and
+A slow client costs an attacker nothing, and occupies what others wait for. `SlowBody` (sending) and
 `SlowReadDetector` (reading) find clients that pass less than `SLOW_BYTES` in `SLOW_SECONDS`, and
 `SlowClients` closes the one that has been slow longest, only while others wait. Nothing is closed
 on an idle gateway. docs/bounds.md lists every bound with its default.
@@ -102,10 +102,10 @@ def _nothing() -> None:
 
 
 class ByteBudget:
-    """Counts bytes that wait. If those of all are too many, who has waited longest gives way.
+    """Counts the bytes that wait. Above the maximum, the one that has waited longest gives way.
 
     Args:
-        most: the maximum number of bytes that wait; those of one alone may be more.
+        most: the maximum number of bytes that wait; a single holder may have more.
     """
 
     def __init__(self, most: int) -> None:
@@ -113,11 +113,10 @@ class ByteBudget:
         self._waiting: dict[Callable[[], None], int] = {}
 
     def hold(self, give_way: Callable[[], None], size: int) -> None:
-        """Count bytes that begin to wait, in place of those that were counted before.
+        """Count the waiting bytes of a holder, instead of its former ones.
 
         Args:
-            give_way: a function that ends the wait.
-            size: how many they are.
+            give_way: a function that ends the wait; it identifies the holder.
         """
         self.release(give_way)
         self._waiting[give_way] = size
@@ -128,7 +127,7 @@ class ByteBudget:
             longest()
 
     def release(self, give_way: Callable[[], None]) -> None:
-        """Count bytes no more: they are taken, or given up."""
+        """Stop counting the bytes of a holder, which are sent or given up."""
         self._left += self._waiting.pop(give_way, 0)
 
 
@@ -167,30 +166,30 @@ _T = TypeVar("_T")
 
 
 class FairQueue(Generic[_T]):
-    """A line in which each network of clients has its turn, however many of its own each has there.
+    """A fair queue: the networks of clients take turns.
 
-    So one that sends a thousand requests at once has the others wait for one of them.
+    The others wait for one request of a network that sends a thousand at once.
 
     Attributes:
-        size: how many wait; to read it costs less than `len`.
+        size: the number of waiting requests; reading it costs less than `len`.
     """
 
     def __init__(self) -> None:
-        self._networks: dict[str, deque[asyncio.Future[_T]]] = {}  # that whose turn it is first
+        self._networks: dict[str, deque[asyncio.Future[_T]]] = {}  # in the order of their turns
         self.size = 0
 
     def __len__(self) -> int:
         return self.size
 
     def join(self, network: str) -> asyncio.Future[_T]:
-        """Return the place of one that begins to wait, to be resolved when it is its turn."""
+        """Return a new place in the queue: a future that is resolved at its turn."""
         place: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
         self._networks.setdefault(network, deque()).append(place)
         self.size += 1
         return place
 
     def pop(self) -> asyncio.Future[_T] | None:
-        """Take the place whose turn it is out of the line; None if nobody waits."""
+        """Remove and return the next place; None if no request waits."""
         while self._networks:
             network = next(iter(self._networks))
             places = self._networks.pop(network)
@@ -203,14 +202,14 @@ class FairQueue(Generic[_T]):
         return None
 
     def displace(self, network: str, error: Exception) -> bool:
-        """End the last wait of the network that has most here, for one of a network with fewer.
+        """Remove the last place of the network with most, for a request of a network with fewer.
 
         Args:
-            network: of the other.
-            error: is raised where the wait ends.
+            network: the network with fewer places.
+            error: the error that ends the wait.
 
         Returns:
-            Whether a network has more than that one would have.
+            Whether a place was removed: a network has more places than this one would have.
         """
         if not self._networks:
             return False
@@ -225,7 +224,7 @@ class FairQueue(Generic[_T]):
         return True
 
     def leave(self, network: str, place: asyncio.Future[_T]) -> None:
-        """Take a place out whose owner waits no more, if it is there."""
+        """Remove a place whose request does not wait any more, if it is in the queue."""
         places = self._networks.get(network)
         if places is not None and place in places:
             places.remove(place)
@@ -235,20 +234,20 @@ class FairQueue(Generic[_T]):
 
 
 class FairLock:
-    """Grants one turn at a time, to each network of clients in turn."""
+    """A fair lock: the networks of clients take turns."""
 
     def __init__(self) -> None:
         self._taken = False
         self._waiting = FairQueue[None]()
 
     def took(self) -> bool:
-        """Take the turn if nobody has it; return whether that was so."""
+        """Acquire the lock if it is free; return whether it was."""
         free = not self._taken
         self._taken = True
         return free
 
     async def take(self, network: str) -> None:
-        """Return when it is the turn of this caller, who ends it by `end`."""
+        """Acquire the lock, to be released by `end`."""
         if self.took():
             return
         turn = self._waiting.join(network)
@@ -256,11 +255,11 @@ class FairLock:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.end()  # the turn came just as the wait ended
+                self.end()  # acquired just as the wait ended
             raise
 
     def end(self) -> None:
-        """End the turn; the next network has its own."""
+        """Release the lock to the next network."""
         turn = self._waiting.pop()
         if turn is None:
             self._taken = False
@@ -271,15 +270,15 @@ class FairLock:
 SLOW_SECONDS = 5.0
 """The seconds in which fewer than `SLOW_BYTES` bytes make a client slow."""
 SLOW_BYTES = 64 * 1024
-"""The bytes that pass to or from a client that is not slow, in `SLOW_SECONDS`."""
+"""The bytes that a client must send or receive in `SLOW_SECONDS` to not be slow."""
 
 
 class SlowClients:
-    """Who is slow at the moment, the longest first.
+    """The clients that are slow at the moment, the longest first.
 
     Args:
         spared: the number of clients that may be slow even while others wait.
-        waiting: those who wait for what they hold.
+        waiting: returns the requests that wait for what slow clients hold.
     """
 
     def __init__(self, spared: int, waiting: Callable[[], Sized]) -> None:
@@ -289,18 +288,18 @@ class SlowClients:
         self._ending: set[Callable[[], None]] = set()
 
     def add(self, give_way: Callable[[], None]) -> None:
-        """Count a holder as slow; `give_way` is called at most once, to have it end."""
+        """Add a slow client; `give_way` is called at most once, to end its exchange."""
         if give_way not in self._ending:
             self._slow.setdefault(give_way)
             self.make_way()
 
     def remove(self, give_way: Callable[[], None]) -> None:
-        """Count a holder as slow no more; it may have ended."""
+        """Remove a client that is not slow any more, or has left."""
         self._slow.pop(give_way, None)
         self._ending.discard(give_way)
 
     def make_way(self) -> None:
-        """Have a holder give way to each who waits, as long as more than those spared are slow."""
+        """End an exchange for each waiting request, while more than `spared` clients are slow."""
         while len(self._ending) < len(self._waiting()) and len(self._slow) > self._spared:
             give_way = next(iter(self._slow))
             del self._slow[give_way]
@@ -309,14 +308,14 @@ class SlowClients:
 
 
 class SlowBody:
-    """The pieces of a body, whose sender is a slow holder while too few bytes come.
+    """The pieces of a body, whose sender is slow while too few bytes arrive.
 
-    Only the time in which a piece is waited for counts, not that in which it is taken.
+    The time of waiting for a piece counts, and the time of processing it does not.
 
     Args:
         pieces: the pieces of the body.
-        holders: the slow holders of what this body holds.
-        had_to_end: returns the fault that ends the body, for others to have what it holds.
+        holders: the slow clients that hold the same resource.
+        had_to_end: returns the fault that ends the body in favour of others.
     """
 
     def __init__(
@@ -359,19 +358,19 @@ class SlowBody:
 
 
 LOOK_SECONDS = 1.0
-"""How often is looked at what a client has not taken yet. Any link that is not interrupted carries
-something in that time: its round trips take a fraction of it."""
+"""The seconds between two checks of a client that reads. Any link that is not interrupted carries
+bytes in this time, as its round trips take a fraction of it."""
 _LOOKS = SLOW_SECONDS // LOOK_SECONDS
 
 
 class SlowReadDetector:
-    """What a client receives of its response, checked every `LOOK_SECONDS`.
+    """Whether a client reads its response too slowly, checked every `LOOK_SECONDS`.
 
-    It is slow as soon as it has taken nothing between two looks, or too little in `SLOW_SECONDS`,
-    until it takes enough.
+    A client is slow when it has received nothing between two checks, or too little in
+    `SLOW_SECONDS`, until it receives enough.
 
     Args:
-        left: the bytes that it has not taken yet.
+        left: the bytes that it has not received yet.
     """
 
     def __init__(self, left: int) -> None:
@@ -380,7 +379,7 @@ class SlowReadDetector:
         self._looks = 0
 
     def look(self, left: int) -> None:
-        """Note how many bytes it has not taken by now."""
+        """Check the client, given the bytes that it has not received yet."""
         self._looks += 1
         enough = self._begun - left >= SLOW_BYTES
         late = self._looks >= _LOOKS
@@ -394,7 +393,7 @@ class SlowReadDetector:
 
 
 def overloaded() -> FaultError:
-    """Return the fault for a request that gets no place at its service in time."""
+    """Return the fault for a request for which no place at its service is free in time."""
     fault = Fault(
         FaultCode.OVERLOADED,
         "The backend has as many requests as it can take; try again.",

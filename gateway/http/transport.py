@@ -113,27 +113,28 @@ def _send_batch(batch: WriteBatch) -> None:
 
 
 SLICE = 4096
-"""So many bytes are parsed at a time. A chunk costs some microseconds, however small it is."""
-# Slices become as large while none is costly: each costs some microseconds as well.
+"""The bytes that are parsed at a time; each chunk costs some microseconds, even a small one."""
+# Slices grow up to this size while none is costly, since each slice costs some microseconds.
 _LARGEST_SLICE = 16 * SLICE
 
 
 class PacedReader:
-    """Reads from a transport while its reader does not pause it, and hands the bytes on in slices.
+    """Passes received bytes on to a parser in slices.
 
-    After a costly slice, others have a turn. The transport reads no more until all is handed on.
+    After a costly slice, other connections are served first. The transport is paused until all
+    bytes are passed on.
 
     Args:
         loop: the event loop.
-        parse: takes a slice.
-        costly: returns whether what was parsed since the last turn is enough for one.
+        parse: parses a slice.
+        costly: returns whether the slices since the last pause were expensive to parse.
 
     Attributes:
-        transport: what is read from; None before there is a connection, and after its end.
-        active: whether it is handing bytes on.
-        more: whether more bytes have come than those that are being parsed.
+        transport: the transport; None before the connection is made, and after its end.
+        active: whether a slice is being parsed.
+        more: whether more bytes than that slice have arrived.
         paused: whether the reader has paused it.
-        rest: the bytes that wait for a turn.
+        rest: the bytes that wait to be parsed.
     """
 
     def __init__(
@@ -148,22 +149,21 @@ class PacedReader:
         self.rest, self._slice = b"", SLICE
 
     def pause(self) -> None:
-        """Pause reading, for the reader."""
         self.paused = True
         self._stop()
 
     def resume(self) -> None:
-        """Resume reading, once all that has come is handed on."""
+        """Resume reading, once all received bytes are passed on."""
         self.paused = False
         self._go_on()
 
     def end(self) -> None:
-        """Let go of the connection, which is over and refers to this: that is a cycle."""
+        """Drop the references to the connection, which form a cycle."""
         self.transport, self.rest = None, b""
         self._parse, self._costly = _ignore, bool
 
     def feed(self, data: bytes) -> None:
-        """Hand received bytes on, behind those that wait."""
+        """Pass received bytes on, after those that wait."""
         if self.rest:
             self.rest += data
             self._stop()

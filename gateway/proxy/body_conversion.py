@@ -41,13 +41,13 @@ from gateway.proxy import conversion_threads
 from gateway.proxy.conversion_budget import AT_ONCE, PATIENCE, ConversionShare, overloaded
 
 _JSON = BodyFormat.JSON  # ten times as fast as to read it from its class
-# What is light, and waits for nothing heavy: a body of so many bytes and elements, and a piece of a
-# stream with what was held back before it.
+# A light body does not wait for heavy ones: the maximum of its bytes and elements, and of the bytes
+# of a piece of a stream with those held back before it.
 _LIGHT, _FEW, _LIGHT_PIECE = 16 * AT_ONCE, 50_000, 4 * AT_ONCE
 # Forms and patches cost several times as much as JSON of as many bytes, so that fewer are converted
 # on the event loop.
 _AT_ONCE_BESIDE_JSON = AT_ONCE // 4
-# A line of a stream costs some microseconds however short it is.
+# Even a short line of a stream costs some microseconds.
 _LINES_AT_ONCE = 500
 # A body of fewer bytes takes a third of a millisecond at most. Others have turns, since one of as
 # many elements as bytes takes 20 ms, and a few hundred bytes of a coded body can be such a one.
@@ -317,7 +317,7 @@ def _search(
     encoding: TextEncoding | None,
     conversion: BodyConversion,
 ) -> SeriesSearch | TextSearch | None:
-    """Return what looks for the beginning of a stream in a body that is still coming, if any."""
+    """Return the search for a stream in a body that is still arriving; None for no search."""
     # A document of a series is converted otherwise than the same one alone where a change needs the
     # message or the whole body. Then a second document decides, and no pause.
     alike = not conversion.needs_message and conversion.of_documents is conversion
@@ -352,7 +352,7 @@ async def _late(
 
 
 async def _followed(response: UpstreamHead, converted: bytes) -> AsyncIterator[bytes]:
-    """Yield what is converted, and the rest of the response as it is."""
+    """Yield the converted beginning, and the rest of the response unchanged."""
     if converted:
         yield converted
     while piece := await response.read():
@@ -472,7 +472,7 @@ async def _pieces(
     room: ConversionShare,
     begun: bytes = b"",
 ) -> AsyncIterator[bytes]:
-    """Yield what is converted already, and what the stream converts, if more is to come."""
+    """Yield the converted beginning, and the rest as the stream converts it."""
     if begun:
         yield begun
     if stream is None:
@@ -581,7 +581,7 @@ async def _hold_made(made: bytes, room: ConversionShare) -> None:
 
 
 async def _in_turn(convert: Callable[[], bytes], room: ConversionShare) -> bytes:
-    """Return what a function returns that is called on the event loop, in turn with others."""
+    """Call a function on the event loop, in turn with others."""
     return await _turns.run(convert, lambda: room.network)
 
 
@@ -592,7 +592,7 @@ async def _beside(
     *,
     light: bool = False,
 ) -> bytes:
-    """Return what a function returns that is called beside the event loop."""
+    """Call a function in a thread or a process."""
     if conversion.timeout is None:
         return await conversion_threads.run(convert, room.network, light=light)
     from gateway.proxy import timed_conversion
@@ -606,7 +606,7 @@ async def _converted(
     conversion: BodyConversion,
     room: ConversionShare,
 ) -> bytes:
-    """Return what a stream has converted after the data, or at its end, where data is None."""
+    """Return the output of a stream for the data, or for its end if data is None."""
 
     def advance(step: Step = no_step) -> bytes:
         made = stream.finish(step) if data is None else stream.feed(data, step)
@@ -633,7 +633,7 @@ def failed(response: UpstreamHead, what: object, cause: str = "") -> FaultError:
     Args:
         response: the response.
         what: what is wrong with it, for its client.
-        cause: the same for the log, where that is told more.
+        cause: the same for the log, if it has more details.
     """
     return FaultError(conversion_failed(what), f"{response.target}: {cause or what}")
 
@@ -646,7 +646,7 @@ def _converted_stream(
     *,
     strict: bool = False,
 ) -> ConvertedStream:
-    """Return what converts a stream of documents, each within the bounds of the room.
+    """Return the conversion of a stream of documents, each within the bounds of the room.
 
     Args:
         body_format: the format of the stream.
@@ -679,7 +679,7 @@ def _converted_stream(
 
 
 def _converter(body_format: BodyFormat, room: ConversionShare) -> WholeConversion | None:
-    """Return what converts a whole body of a format; None for a format without conversion.
+    """Return the conversion of whole bodies of a format; None for a format without conversion.
 
     Args:
         body_format: the format.

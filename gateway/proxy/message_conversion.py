@@ -41,36 +41,16 @@ from gateway.http.upstream.connection import (
     MOST_FIELDS,
 )
 from gateway.http.upstream.upstream import RequestBody, UpstreamHead
-from gateway.proxy import body_conversion, compression, links
+from gateway.proxy import body_conversion, links
 from gateway.proxy.conversion_budget import ConversionShare
 from gateway.proxy.record import Exchange
 from gateway.rollout.shadow import SAFE
 from gateway.routing.links import LinkMapper
 from gateway.routing.plan import Plan
 
-_VIA: Final = (b"Via", b"1.1 " + headers.PSEUDONYM)
-_IDENTITY = (b"Accept-Encoding", b"identity")
-_EXPECT = frozenset({b"expect"})
-_WEBSOCKET: Final = (
-    "it asks for a WebSocket, whose messages cannot be converted; use a version that is served"
-    " without conversion"
-)
-_ETAG = frozenset({b"etag"})
-_PREFIX = b"x-forwarded-prefix"
-_RANGE = frozenset({b"content-range"})
-_ETAG_LENGTH = len(b"etag")
-# A part of a converted body cannot be had (RFC 9110, section 14.3).
-_NO_RANGES = (b"Accept-Ranges", b"none")
-_takes = compression.takes
-_convert_response_body = body_conversion.convert_response_body
-# What holds where a conversion leaves a body as it is.
-_OF_UNALTERED: Final = headers.DIGESTS | {b"content-encoding"}
-# Other statuses with the entity tag of the resource (RFC 9110, sections 15.4.5 and 15.5.13).
-_CURRENT = frozenset({304, 412})
 _AROUND: Final = len(": \r\n")  # of a header field line
 _OF_BODY = headers.BYTE_FIELDS | {b"content-type"}
 _TYPE = frozenset({b"content-type"})
-_CONVERTED = headers.header_filter(headers.BYTE_FIELDS)
 _JSON = (b"Content-Type", b"application/json")
 _NOTHING = b"{}"
 # To read a member from its class takes ten times as much.
@@ -226,9 +206,9 @@ async def convert_request(
     conversion: BodyConversion,
     room: ConversionShare,
 ) -> tuple[Message | None, HeaderFields, RequestBody]:
-    """Return the header fields and the body of a request for the service.
+    """Return the message, the header fields and the body of a request for the service.
 
-    And the message that has its query, where that was converted together with the body; else None.
+    The message has the query that was converted together with the body; None if it was not.
 
     Args:
         kind: what the header fields state of the body; see `described`.
@@ -266,7 +246,7 @@ async def convert_request(
     elif not whole and method not in SAFE and is_empty_form(method, kind[0]):
         whole = EMPTY_FORM
     elif together is not None and not whole:
-        # It stays without a body, unless a value comes into it.
+        # It stays without a body, unless a change moves a value into it.
         whole, converted = _NOTHING, [*headers.end_to_end(fields, _TYPE), _JSON]
         carried = await body_conversion.convert_request_body(
             whole, described(converted, context.media_types), conversion.carrying, room, together
@@ -280,7 +260,7 @@ async def convert_request(
     whole, drops = whole if made_body is None else made_body, converting.drops_body
     kept = whole is received
     if together is not None and made_body is None:
-        # It is no JSON and stays: the rest is converted separately.
+        # The body is not JSON and passes: the fields and the query are converted separately.
         together, converted = None, convert_fields(context, converted, converting)
     elif together is not None:
         converted = write_fields(together.headers)
@@ -305,10 +285,10 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
     answered: int,
     room: ConversionShare,
 ) -> tuple[HeaderFields, bytes | AsyncIterator[bytes] | None, bool]:
-    """Return the header fields of a response for the client, and its body; None if it stays.
+    """Return the header fields of a response for the client, its body, and whether that may differ.
 
-    And whether the body may be another one than that of the service. Where it is not, the fields
-    that are about its bytes hold.
+    The body is None if that of the service passes. If it cannot differ, the fields that describe
+    its bytes stay valid.
 
     Args:
         conversion: the conversion of the body; None for one that is not converted.
@@ -327,7 +307,7 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
     has_body = not bodiless(method, answered)
     if changes and has_body:
         fields = [*headers.end_to_end(fields, _TYPE), _JSON]
-    # Values that come into the body from header fields are in neither of them here.
+    # Values that move from header fields to the body appear in neither of them here.
     heads = method == "HEAD" and conversion.needs_message
     message = None
     if (conversion.needs_message or conversion.maps_links) and (has_body or heads):
@@ -346,7 +326,7 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
         given = response, conversion, room, message, types
         body, altered = await body_conversion.convert_response_body(*given)
         if together is not None and (body is None or isinstance(body, AsyncIterator)):
-            # It is no JSON, or several documents: the rest is converted separately.
+            # It is not JSON, or several documents: the fields are converted separately.
             together, fields = None, convert_fields(context, fields, converting, response)
     elif together is not None:
         body_conversion.convert_made(response, conversion.carrying, together)
@@ -458,5 +438,5 @@ def _other_body(
         return headers.end_to_end(fields, _OF_BODY), None
     if conversion is None:
         return headers.end_to_end(fields, _OF_BODY), b""
-    # The changes make a body of nothing.
+    # The changes make a body of an empty object.
     return fields, body_conversion.convert_made(response, conversion, message)

@@ -33,7 +33,6 @@ from gateway.base.headers import (
 )
 from gateway.conversion.chain import BodyConversion, Conversion
 from gateway.conversion.formats.body_format import (
-    BodyFormat,
     BodyKind,
     described,
     passes,
@@ -75,24 +74,14 @@ _ETAG = frozenset({b"etag"})
 _PREFIX = b"x-forwarded-prefix"
 _RANGE = frozenset({b"content-range"})
 _ETAG_LENGTH = len(b"etag")
-# A part of a converted body cannot be loaded (RFC 9110, section 14.3).
+# A client cannot request a part of a converted body (RFC 9110, section 14.3).
 _NO_RANGES = (b"Accept-Ranges", b"none")
 _takes = compression.takes
 _convert_response_body = body_conversion.convert_response_body
-# What holds where a conversion leaves a body as it is.
+# Fields that stay valid where a conversion leaves a body unaltered.
 _OF_UNALTERED: Final = headers.DIGESTS | {b"content-encoding"}
 # Other statuses with the entity tag of the resource (RFC 9110, sections 15.4.5 and 15.5.13).
 _CURRENT = frozenset({304, 412})
-_AROUND: Final = len(": \r\n")  # of a header field line
-_OF_BODY = headers.BYTE_FIELDS | {b"content-type"}
-_TYPE = frozenset({b"content-type"})
-_JSON = (b"Content-Type", b"application/json")
-_NOTHING = b"{}"
-# To read a member from its class takes ten times as much.
-_FORM, _MERGE_PATCH = BodyFormat.FORM, BodyFormat.MERGE_PATCH
-_UNREAD: Final = (BodyFormat.PASSED, BodyFormat.OTHER)
-# Requests with these methods have no body by custom (RFC 9110, section 9.3).
-_BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 
 
 RewrittenResponse = tuple[int, HeaderFields, bytes | AsyncIterator[bytes] | None, bool]

@@ -234,7 +234,7 @@ class Pipeline:
                 span.end(perf_counter(), converted=rewritten[2] is not None)
             await self._respond(exchange, planned, response, rewritten)
             if room.held and rewritten[2] is not None:  # a large body
-                response.release()  # the service is free, however slowly the client reads
+                response.release()  # the service is done, however slowly the client reads
                 await taken(exchange, room.holders)
         finally:
             response.abandon()
@@ -304,7 +304,7 @@ async def _send_stream(
 
 
 def _refuse(exchange: Exchange, error: FaultError) -> None:
-    """Answer with a problem detail (RFC 9457), or with what the version has in its place.
+    """Send a problem detail (RFC 9457), or the error format of the version.
 
     The connection is cut if a response has begun.
     """
@@ -317,7 +317,7 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
         return
     if fault.code in _FINAL:
         exchange.keep_alive = False
-    # What a preflight asks about gets the refusal, which its script can then read.
+    # The request after a preflight is refused instead, so that its script can read the refusal.
     if exchange.method == "OPTIONS" and _preflight(exchange):
         with suppress(ConnectionError):
             _send(exchange, 204, [])

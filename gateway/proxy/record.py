@@ -136,7 +136,7 @@ class RequestSpan:
         trace_id: the id of its trace.
         span_id: the id of the span of the request.
         parent_id: the id of the caller's span; empty if the trace begins here.
-        state: what the caller said of the trace in `tracestate`; empty for nothing.
+        state: the caller's `tracestate`; empty for none.
         asked_id: the id of the span of the request to the service.
         stages: the conversions: the name of each, its beginning and its end in monotonic seconds.
         begun: the name and the beginning of what may become one; None between them.
@@ -154,7 +154,7 @@ class RequestSpan:
         self.begun: tuple[str, float] | None = None
 
     def end(self, at: float, *, converted: bool) -> None:
-        """Note that what has begun was a conversion, which is over, or that it was none."""
+        """End the stage that has begun, and keep it if it was a conversion."""
         if converted and self.begun is not None:
             self.stages.append((*self.begun, at))
         self.begun = None
@@ -187,8 +187,8 @@ _UNANSWERED = frozenset(
 )
 # Seconds between deltas; a worker that is killed loses its counts since the last one.
 _INTERVAL = 1.0
-# A delta with so many clients, endings and labels is delivered early, so that a flood of names
-# costs time and not memory, and nothing is dropped that a verdict goes by.
+# A delta with this number of clients, endings and labels is delivered early, so that many names
+# cost time and not memory, and no count is dropped.
 _MOST_MET = 4096
 # The bucket of a duration starts above these bounds.
 _FLOORS: Final[tuple[float, ...]] = (-1.0, *BOUNDS)
@@ -345,12 +345,12 @@ class Recorder:
         self._latencies: dict[tuple[str, str, str], dict[int, int]] = {}
 
     def begin(self, exchange: Exchange) -> None:
-        """Follow a request of a cutover, which counts before it ends if it takes long."""
+        """Count a request of a cutover that has begun; a long one counts before it ends."""
         self._cutovers.begin(exchange)
         self._expect()
 
     def fall(self, key: VersionKey) -> None:
-        """Leave out what is under way, as the percentage falls; see `CutoverCounts.fall`."""
+        """Leave out requests in progress when the percentage falls; see `CutoverCounts.fall`."""
         self._cutovers.fall(key, perf_counter())
 
     def add(self, exchange: Exchange) -> None:

@@ -53,12 +53,12 @@ class ClientBound(StrEnum):
     CONNECTIONS = "connections"
     """The maximum number of clients is connected: a further one is refused."""
     HEADER_BYTES = "header_bytes"
-    """The head of a request, or what surrounds the chunks of its body, is too large: refused."""
+    """The head of a request, or the framing of its chunked body, is too large: refused."""
     HEADER_SECONDS = "header_seconds"
     """The head of a request takes too long: it is refused."""
     SLOW = "slow"
-    """A client takes next to nothing of its response while others wait for what is held for it, or
-    what waits for all clients, or in all tunnels, takes too much: its connection is cut."""
+    """A client reads its response too slowly while others wait for what it occupies, or too many
+    bytes wait for all clients, or in all tunnels: its connection is cut."""
     STALL_SECONDS = "stall_seconds"
     """A client receives nothing of its response for too long: its connection is cut."""
     TUNNELS = "tunnels"
@@ -113,9 +113,9 @@ class HttpHandler(Protocol[E]):
         ...
 
 
-# The parser stops after twice so many unread bytes of a body, or after so many unread chunks, since
-# a chunk costs some microseconds however small it is. This bounds what is parsed for one client in
-# one turn of the event loop.
+# The parser stops after twice this number of unread bytes of a body, or after this number of
+# unread chunks, since even a small chunk costs some microseconds. This bounds the parsing for one
+# client in one iteration of the event loop.
 _PARSED_A_TURN = 16 * 1024
 _CHUNKS_A_TURN = 128
 # The number of pieces into which received bytes are cut in one turn of the event loop.
@@ -235,13 +235,12 @@ class ClientConnection(RequestHandler):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Write no more; count what waits of a response that has ended, which nobody drains."""
+        """Pause writing; count the waiting bytes of a response that has ended."""
         super().pause_writing()
         if self._exchange is None and self.transport is not None:
             self._totals.waiting.hold(self.give_way, self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """Write again."""
         self._totals.waiting.release(self.give_way)
         super().resume_writing()
 
@@ -439,7 +438,7 @@ class ClientConnection(RequestHandler):
             self._close = True  # what follows is to be ignored (RFC 9112, section 9.6)
 
     def _refuse_next(self, fault: Fault, message: RequestMessage | None = None) -> None:
-        """Have a request refused in its turn, and drop all that follows."""
+        """Refuse a request in its turn, and drop all that follows."""
         self._close = True
         self._messages.append((refused(fault, message or self._unread), EMPTY_PAYLOAD))
 
@@ -464,7 +463,7 @@ class ClientConnection(RequestHandler):
         self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.BYTES]
 
     def _pause_transport_reading(self) -> None:
-        """Pause reading, so that nothing tells that the client leaves; it is looked for that."""
+        """Pause reading, and check at intervals whether the client leaves."""
         super()._pause_transport_reading()
         if ClientState.HEAD < self._state < _TUNNEL:  # a request is under way
             self._deadline.set(LOOK_AFTER)
@@ -474,7 +473,7 @@ class ClientConnection(RequestHandler):
         if not resume_parser:
             super().resume_reading(resume_parser=False)
         elif self._reading_paused and not self._resuming:
-            # The reader of a body asks for each chunk that it takes, paused or not.
+            # The reader of a body calls this for each chunk, paused or not.
             self._resuming = True
             self._loop.call_soon(self._resume)
 
@@ -516,7 +515,7 @@ class ClientConnection(RequestHandler):
                 self.cut()
 
     def _look_for_client(self) -> None:
-        # While it is not read, nothing else tells; a body may end behind what is not read yet.
+        # While reading is paused, the event loop does not notice that the client leaves.
         if self.transport is not None and (self._buffer_paused or self._reading_paused):
             self._deadline.set(LOOK_AFTER)
             if has_left(self.transport, reset=not self._messages):

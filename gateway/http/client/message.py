@@ -65,20 +65,20 @@ def unsent_bytes(transport: asyncio.Transport) -> int:
 def has_left(transport: asyncio.Transport, *, reset: bool) -> bool:
     """Return whether the client has closed its side, or, with `reset`, the whole connection.
 
-    It costs a system call. The event loop tells the same, but only where it reads.
+    It costs a system call. The event loop notices the same, but only while it reads.
     """
     end = transport.get_extra_info("socket")
     if end is None or end.fileno() < 0:
         return False
     poll = select.poll()
-    poll.register(end.fileno(), 0 if reset else _CLOSED)  # a reset is always told
+    poll.register(end.fileno(), 0 if reset else _CLOSED)  # a reset is always reported
     return bool(poll.poll(0))
 
 
 class Tunnel:
-    """Hands on the bytes from a client, piece by piece; aiohttp's connection feeds it as a parser.
+    """Passes on the bytes of a client, piece by piece; aiohttp's connection feeds it as a parser.
 
-    The client waits from each piece until the next one is asked for.
+    Reading from the client is paused from each piece to the next call of `read`.
 
     Attributes:
         received: the number of bytes received.
@@ -106,7 +106,7 @@ class Tunnel:
         return data
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        """Add received bytes; return, as a parser, that no end came and no bytes are left."""
+        """Add received bytes; return, as a parser, that there is no end and no bytes are left."""
         self._data += data
         self.received += len(data)
         self._pause()
@@ -128,8 +128,8 @@ _STATUS_LINES: Final = {
 }
 # Fields that a response without a body must not have (RFC 9110, section 8.6).
 _LENGTH = frozenset({b"content-length"})
-# A larger body is written as it is: to put it behind its head is to copy it, which takes
-# milliseconds, while nobody else is answered.
+# A larger body is written separately: joining it with its head copies it, which blocks other
+# requests for milliseconds.
 _ONE_WRITE: Final = 64 * 1024
 # SO_LINGER with zero seconds, which makes close() reset the connection.
 _RESET = struct.pack("ii", 1, 0)
@@ -167,7 +167,7 @@ class ClientTransport(Protocol):
         ...
 
     def give_way(self) -> None:
-        """Cut the connection, since others wait for what a slow client holds."""
+        """Cut the connection, since others wait for what this slow client holds."""
         ...
 
 
@@ -177,14 +177,14 @@ class ClientTransport(Protocol):
 _AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|[A-Za-z0-9\-._~]+)(?::[0-9]{0,5})?\Z")
 LONGEST_AUTHORITY: Final = 260
 """A host name has at most 253 characters (RFC 1035, section 2.3.4), a port 5 digits."""
-# The look-up of such a name is faster, since it is not examined each time.
+# An istr is looked up faster than a str.
 _HOST: Final = istr("Host")
 _TRANSFER_ENCODING: Final = istr("Transfer-Encoding")
 _CONTENT_LENGTH: Final = istr("Content-Length")
 _EXPECT: Final = istr("Expect")
 # A service may misread a length of more digits.
 _DIGITS: Final = 18
-# A body of more bytes is streamed, since one that is held takes memory until it is answered.
+# A larger body is streamed, since a whole one takes memory until the response.
 _SMALL: Final = 16 * 1024
 X_REQUEST_ID: Final = istr("X-Request-Id")
 """The name of the field of request ids."""
@@ -385,7 +385,7 @@ class ClientExchange:
         return found or self.peer
 
     def arrived(self, most: int | None) -> bytes | None:
-        """Return the body if it is small and came with the head; None if it has to be streamed.
+        """Return the body if it is small and arrived with the head; None if it has to be streamed.
 
         Args:
             most: the maximum size of the body in bytes; None for no maximum.
@@ -396,14 +396,14 @@ class ClientExchange:
         content, length = self.content, self.length
         if length is None or length > _SMALL or not content.is_eof() or content.exception():
             return None
-        if _EXPECT in self.message.headers:  # the service says whether it wants the body
+        if _EXPECT in self.message.headers:  # the service decides whether it needs the body
             return None
         if most is not None and length > most:
             raise _too_large(most)
         return content.read_nowait()
 
     def pieces(self, most: int | None) -> AsyncIterator[bytes]:
-        """Return the stream of the body; the client has to wait while it is not read.
+        """Return the stream of the body; the client waits while it is not read.
 
         Args:
             most: the maximum size of the body in bytes; None for no maximum.

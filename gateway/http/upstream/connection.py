@@ -34,7 +34,7 @@ from gateway.http.upstream.upstream import StaleConnectionError, UpstreamRequest
 
 _NAMES: Final = FieldNames({b"content-length", b"keep-alive", b"transfer-encoding"})
 _KNOWN: Final = _NAMES.known
-# What llhttp keeps behind a value, blanks and tabs, and no other octet of a value is below.
+# llhttp keeps blanks and tabs after a value; a value has no other octets up to this one.
 _SPACE: Final = 0x20
 # Each field costs some microseconds, however short it is, and a link more; requests wait meanwhile.
 MOST_FIELDS: Final = 2048
@@ -42,11 +42,11 @@ _DIGITS: Final = 18  # of a length; llhttp takes more
 _TOO_MANY = f"it sent more than {MOST_FIELDS} fields together"
 
 FRAMINGS: Final = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
-"""The versions of HTTP and the codings of each (RFC 9112, section 6.1); llhttp takes more."""
+"""The accepted HTTP versions and transfer codings (RFC 9112, 6.1); llhttp accepts more."""
 
 
 def framing(fields: HeaderFields) -> tuple[HeaderFields, int | None, bytes, bytes | None]:
-    """Return the fields as `trimmed` does, and what they say of the body and of the connection.
+    """Return the fields as `trimmed` does, and what they state about body and connection.
 
     That is the declared length of the body, None without one; its transfer codings in lower case,
     each with a comma behind it; and the value of Keep-Alive, None without one.
@@ -112,7 +112,7 @@ def granted(value: bytes) -> float | None:
 
 
 def jittered(seconds: float | None) -> float:
-    """Return an idle time, by itself the usual one, shortened by a random share."""
+    """Return an idle time, by default the usual one, shortened by a random share."""
     return (_USUAL if seconds is None else seconds) * (1 - _JITTER * random())  # noqa: S311  # no secret depends on it
 
 
@@ -130,8 +130,8 @@ def is_quiet(transport: asyncio.Transport) -> bool:
     return not poll.poll(0)
 
 
-# A larger body is written as it is: to put it behind its head is to copy it, which takes
-# milliseconds, while nobody else is answered.
+# A larger body is written separately: joining it with its head copies it, which blocks other
+# requests for milliseconds.
 _ONE_WRITE: Final = 64 * 1024
 
 
@@ -182,7 +182,7 @@ known_forwarding_lines: Final = lru_cache(maxsize=1024)(forwarding_lines)
 # With more bytes of the body than this since the reader last waited for some, reading from the
 # service pauses until it does again. So what the reader is still passing on counts as well.
 _HIGH_WATER: Final = 64 * 1024
-# With more unread pieces than this, the parser leaves others a turn.
+# With more unread pieces than this, other connections are served first.
 _CROWDED = 128
 
 SMALL: Final = 64 * 1024
@@ -315,7 +315,7 @@ class StreamedResponse:
             self._connection.pause()
 
     def hand_on(self) -> None:
-        """Hand the response on with what has arrived of its body."""
+        """Stop waiting for the rest of a small body."""
         self.small = False
         self.wake()
 
@@ -337,7 +337,7 @@ class StreamedResponse:
 
 # The maximum bytes of a response's head, and of its trailers; llhttp itself sets no bound.
 MAX_HEAD = 256 * 1024
-# Stricter than llhttp: what a reason phrase has none of (RFC 9112, section 4).
+# Stricter than llhttp: the octets that a reason phrase cannot have (RFC 9112, section 4).
 _CONTROLS = bytes(byte for byte in (*range(32), 127) if byte != 9)
 _NO_PARSER, _SLOW = HttpResponseParser(None), "it took too long"
 _BEGUN: Final = UpstreamState.EARLY_HEAD
@@ -430,7 +430,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         self._reading.resume()
 
     async def write(self, data: bytes) -> None:
-        """Send bytes of a body or another protocol; wait until the service takes more."""
+        """Send bytes of a body or another protocol; wait while the service reads too slowly."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
         if self._writable is not None:  # not `deadline`: the response may be arriving
@@ -473,7 +473,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         """Parse received bytes."""
         response = self._response
         if response is None:
-            self.close()  # unrequested bytes must not answer the next request
+            self.close()  # unrequested bytes must not become the response to the next request
             return
         if response.switched:
             response.feed(data)
@@ -638,7 +638,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             response.wake()
 
     def _finish(self) -> None:
-        if self._state is _SPENT or self._reading.more:  # what follows answers nothing
+        if self._state is _SPENT or self._reading.more:  # no request is left for what follows
             self.close()
             self._response = self._request = self._pump = None
         else:

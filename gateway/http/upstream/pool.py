@@ -35,13 +35,17 @@ from gateway.http.upstream.upstream import (
     failure,
 )
 
-# So many seconds after its last failure, or its ejection, a target that got no request since is not
-# known to fail any more: it may be well, and nobody has tried.
+# The seconds after which the health of a target without requests counts as unknown, from its last
+# failure or the end of its ejection.
 _KNOWN_SECONDS = 300.0
 
 TargetState = Literal["ejected", "failing", "down"]
-"""How a target is unwell: it is ejected, or on trial after that; it has failed as often, and gets
-requests, as no other target is available; or health checks find it down."""
+"""Why a target is not healthy.
+
+- ejected: it gets no requests, or one trial request;
+- failing: it has failed as often, but gets requests, as no other target is available;
+- down: health checks find it down.
+"""
 
 
 @dataclass(slots=True)
@@ -170,7 +174,7 @@ class TargetConnections:
         return None
 
     async def _wait(self, network: str, seconds: float) -> UpstreamConnection:
-        """Return the first connection that is free or new; it may be opened for another request."""
+        """Return the first free or new connection, possibly one that another request has opened."""
         try:
             async with asyncio.timeout(seconds):
                 while True:
@@ -278,22 +282,22 @@ def _local_reason(error: OSError) -> str | None:
 
 
 def _closes(response: StreamedResponse) -> bool:
-    """Return whether a response closes its connection, as a 408 that nobody asked for does."""
+    """Return whether a response closes its connection, as an unrequested 408 does."""
     fields = [value for name, value in response.fields if name.lower() == b"connection"]
     return any(b"close" in connection_options(value) for value in fields)
 
 
-# From a quarter of the places on, clients that are slow to read their responses give way to others.
+# Slow clients that occupy more than a quarter of the places give way to others.
 _SPARED_SHARE = 4
 
 
 class ConcurrencyLimiter:
-    """Bounds the requests in flight to one service; the networks of clients have turns.
+    """Bounds the requests in flight to one service; the networks of clients take turns.
 
     Args:
         limit: the maximum number of requests in flight.
         line: the maximum number of waiting requests.
-        patience: the maximum time that a request may wait, in seconds.
+        patience: the longest wait in seconds.
 
     Attributes:
         free: the number of free places; hot code takes one itself.
@@ -397,7 +401,7 @@ def service_pool(service: Service, healths: dict[Target, TargetHealth]) -> Servi
 
 
 def choose(pool: ServicePool, now: float, tried: Collection[Target] = ()) -> Target | None:
-    """Return the target to send a request to at the time `now`, in seconds, or None."""
+    """Return the target for a request at the time `now`, in seconds; None if none is available."""
     targets = pool.service.targets
     if len(targets) == 1:
         only = targets[0]
@@ -421,7 +425,6 @@ def choose(pool: ServicePool, now: float, tried: Collection[Target] = ()) -> Tar
 
 
 def health_of(pool: ServicePool, target: Target) -> TargetHealth:
-    """Return the health of a target."""
     health = pool.healths.get(target)
     if health is None:
         health = pool.healths[target] = TargetHealth()
@@ -472,7 +475,7 @@ def end(
 
 
 def state_of(service: Service, health: TargetHealth | None, now: float) -> TargetState | None:
-    """Return how a target is unwell; None if it is well, or nothing is known of it."""
+    """Return why a target is not healthy; None if it is, or if its health is unknown."""
     if health is None:
         return None
     if health.down:
