@@ -1,4 +1,4 @@
-"""Changes: what each declared change of bodies compiles to, and the combinations of changes.
+"""Changes: the compiled form of a declared change of bodies, and combinations of changes.
 
 A change is declared from the newer version to the older one, by a model in
 `gateway.conversion.changes`. The model compiles to a `Change`: two directions, each with a step
@@ -422,7 +422,7 @@ def _in_element(place: ErrorPlace) -> ErrorPlace:
 
 
 def keeping_unfit(change: Change) -> Change:
-    """Return a change that leaves what does not fit, for the service to judge.
+    """Return a change that leaves values that do not fit, so that the service refuses them.
 
     A value that does not fit a change of one value stays, and so does what is no object on the way
     to a field. It still comes to the place that the other version has for it, by the changes
@@ -484,7 +484,7 @@ def keep_unfit(
 
 
 def _saved(value: Document) -> list[tuple[Any, Any]]:
-    """Return an open object, and all that is open in it, each with a copy of what it holds."""
+    """Return an open object and the open values in it, each with a copy of its content."""
     if not isinstance(value, dict | list):
         return []
     held = value.values() if isinstance(value, dict) else value

@@ -77,7 +77,7 @@ class OperationPattern(NamedTuple):
         return self.method is None or self.method == ("GET" if method == "HEAD" else method)
 
     def read(self, lines: ParameterLines) -> tuple[Captures, ParameterLines] | None:
-        """Return what the query captures and the other parameters, or None without a match."""
+        """Return the captures of the query and the other parameters, or None without a match."""
         found: dict[str, str] = {}
         for part in self.query:
             values = [line.value or "" for line in lines if line.key == part.name]

@@ -148,7 +148,7 @@ def _found(
     *,
     newer: bool,
 ) -> tuple[FoundOperation | None, OperationPattern | None, Substitute | None]:
-    """Return the operation of a request, its side in the next version, and what answers instead.
+    """Return the operation of a request, its side in the next version, and its substitute.
 
     Args:
         methods: The methods that the operation may have.
@@ -241,7 +241,7 @@ def _of_another_version(
 def _lacking(
     version_step: VersionStep, found: FoundOperation, path: str, lines: ParameterLines
 ) -> Substitute:
-    """Return what answers an operation that the next version lacks.
+    """Return the substitute for an operation that the next version lacks.
 
     Where the rules refuse all below a path, such as `/rest/{rest*}`, another method of what they
     declare there is refused as such.

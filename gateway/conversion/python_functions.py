@@ -24,10 +24,10 @@ def load_function(name: str, given: Sequence[str] = ()) -> Callable[..., object]
     A module is imported once in a process, so what is changed in one takes effect at a restart.
 
     Args:
-        given: the parameters beside the value that the function may have.
+        given: The parameters beside the value that the function may have.
 
     Raises:
-        ValueError: there is none; its text is the reason, for the operator.
+        ValueError: There is none; its text is the reason, for the operator.
     """
     module, _, path = name.partition(":")
     try:

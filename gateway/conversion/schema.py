@@ -1,4 +1,4 @@
-"""Schemas of documents: what a conversion makes of them, and how to read them.
+"""Schemas of documents: reading them, and converting them along with the documents.
 
 A schema is a JSON Schema (draft 2020-12) with what it refers to in `components.schemas`. It is
 never expanded as a whole: `Schemas.alternatives` opens one level of it, and the schemas inside stay
@@ -29,7 +29,7 @@ Effect = Callable[[Flat], object]
 PLACE = "#/components/schemas/"
 TYPES = ("object", "array", "string", "number", "boolean", "null")
 WIDE = "x-wide"
-"""The keyword of a schema that allows more than what may arrive, with one of these values."""
+"""The keyword of a schema that allows more than may arrive; its value is one of the next two."""
 WIDE_VALUES = 1
 """More values of the same type."""
 WIDE_TYPES = 2
@@ -165,7 +165,7 @@ def _members(schema: object) -> list[object]:
 
 
 def wide(schema: Flat, width: int = WIDE_VALUES) -> Flat:
-    """Return a schema, marked as one that allows more than what may arrive."""
+    """Return a schema marked with WIDE: it allows more than may arrive."""
     return {**schema, WIDE: max(width, schema.get(WIDE, 0))}
 
 
@@ -311,7 +311,7 @@ class Schemas:
     """Schemas that may refer to each other.
 
     Args:
-        components: the schemas that references lead to, by name.
+        components: The schemas that references lead to, by name.
     """
 
     def __init__(self, components: Mapping[str, object]) -> None:
@@ -326,7 +326,7 @@ class Schemas:
         One of `oneOf` that another may overlap is marked as wide.
 
         Raises:
-            UndecidedError: it combines too many, or is defined by itself.
+            UndecidedError: It combines too many, or is defined by itself.
         """
         # To write a large schema as text takes long; the same object is often asked for again.
         held, known = self._seen.get(id(schema), (None, []))
@@ -407,7 +407,7 @@ class Schemas:
 
 
 def _flats(schema: Schema) -> Iterator[Flat]:
-    """Yield what a schema itself says, for each type that it allows."""
+    """Yield the flat schemas of a schema's own keywords, one for each type."""
     given = schema.get("type")
     types = [given] if isinstance(given, str) else given if isinstance(given, list) else TYPES
     words = [schema["const"]] if "const" in schema else schema.get("enum")
@@ -441,7 +441,7 @@ def _is_of(word: object, name: str) -> bool:
 
 
 def _merged(one: Flat, other: Flat) -> Flat | None:
-    """Return the schema of what two flat ones allow, or None for nothing."""
+    """Return the schema of the values that both flat schemas allow, or None for no value."""
     types = {one["type"], other["type"]}
     if len(types) > 1 and types != {"integer", "number"}:
         return None
@@ -490,7 +490,7 @@ def _merge_fields(one: Flat, other: Flat, made: Flat) -> None:
 
 
 def both(one: object, other: object) -> object:
-    """Return the schema of what each of two schemas allows."""
+    """Return the schema of the values that both schemas allow."""
     if one is True or one == {} or same(one, other):
         return other
     if other is True or other == {}:
@@ -502,7 +502,7 @@ class SchemaImage(Schemas):
     """The schemas of documents on their way through the changes of a conversion.
 
     Attributes:
-        refusals: why documents may be refused; empty where all of them are converted.
+        refusals: Why documents may be refused; empty where all of them are converted.
     """
 
     def __init__(self, components: Mapping[str, object]) -> None:
@@ -515,7 +515,7 @@ class SchemaImage(Schemas):
 
     @contextmanager
     def keeping(self, *, values: bool) -> Iterator[None]:
-        """Let what is no object on the way to a field stay, and also values that do not fit."""
+        """Keep values on the way to a field that are no objects, and with `values` unfit values."""
         before = self._keeps_way, self._keeps_values
         self._keeps_way, self._keeps_values = True, values
         try:
@@ -524,12 +524,12 @@ class SchemaImage(Schemas):
             self._keeps_way, self._keeps_values = before
 
     def refused(self, flat: object, reason: str, made: object = False) -> object:
-        """Return what is left of values that a change may refuse.
+        """Return the schema of the values that remain where a change may refuse some.
 
         Args:
-            flat: their schema.
-            reason: why.
-            made: the schema of what the change makes of those that it does not refuse.
+            flat: Their schema.
+            reason: Why.
+            made: The schema of what the change makes of those that it does not refuse.
         """
         if self._keeps_values:
             return union((made, flat))
@@ -546,9 +546,9 @@ class SchemaImage(Schemas):
         """Return the schema that an effect leaves of all alternatives of a schema.
 
         Args:
-            schema: to open.
-            effect: of a flat schema.
-            key: what distinguishes the effect from others, where it may come to the same schema
+            schema: To open.
+            effect: Of a flat schema.
+            key: What distinguishes the effect from others, where it may come to the same schema
                 again inside of it.
         """
         if key is None:
@@ -577,7 +577,7 @@ class SchemaImage(Schemas):
         return union(made)
 
     def objects(self, schema: object, effect: Effect, key: object) -> object:
-        """Return what an effect leaves of a body: of the object, or of those in an array."""
+        """Return a body after an effect on its object, or on the objects in its array."""
 
         def of(flat: Flat) -> object:
             if flat["type"] == "object":
@@ -625,7 +625,7 @@ class SchemaImage(Schemas):
         return self.each(schema, of, None if scopes else key)
 
     def elements(self, flat: Flat, convert: Callable[[object], object]) -> object:
-        """Return an array with another schema for its elements; what is no array is refused."""
+        """Return an array with another schema for its elements; other values are refused."""
         if flat["type"] != "array":
             return self._astray(flat)
         items = elements_of(flat)
@@ -659,11 +659,11 @@ class SchemaImage(Schemas):
         """Return an object with an effect on the value of a field.
 
         Args:
-            flat: the object.
-            keys: lead to the field; where it is absent, it stays so.
-            effect: of the value.
-            nulls: whether the effect is of null too, which else stays.
-            parts: whether the effect notes the parts of the value that it looks for.
+            flat: The object.
+            keys: Lead to the field; where it is absent, it stays so.
+            effect: Of the value.
+            nulls: Whether the effect is of null too, which else stays.
+            parts: Whether the effect notes the parts of the value that it looks for.
         """
         key, *inner = keys
         schema = field_of(flat, key)
@@ -757,10 +757,10 @@ class SchemaImage(Schemas):
         """Set a field of objects, in objects that are made on the way where they are absent.
 
         Args:
-            schema: of the objects.
-            keys: lead to the field.
-            value: the schema of the value.
-            required: whether it is always set; else, a value that is there stays.
+            schema: Of the objects.
+            keys: Lead to the field.
+            value: The schema of the value.
+            required: Whether it is always set; else, a value that is there stays.
         """
         if value is False:
             return schema

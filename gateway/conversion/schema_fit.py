@@ -44,10 +44,10 @@ class Fit(NamedTuple):
     """Whether a schema fits another.
 
     Attributes:
-        verdict: whether it does.
-        field: where it does not, as a JSON Pointer with `*` for any element and any free key.
-        keyword: the keyword of the schema that it does not fit there.
-        reason: a sentence without its subject, which is the field.
+        verdict: Whether it does.
+        field: Where it does not, as a JSON Pointer with `*` for any element and any free key.
+        keyword: The keyword of the schema that it does not fit there.
+        reason: A sentence without its subject, which is the field.
     """
 
     verdict: Verdict
@@ -65,9 +65,9 @@ class ConvertedSchema(NamedTuple):
     """What a conversion makes of the documents of a schema.
 
     Attributes:
-        schemas: what references lead to.
-        root: the schema of what arrives.
-        refusals: why documents may be refused; empty where all of them are converted.
+        schemas: What references lead to.
+        root: The schema of what arrives.
+        refusals: Why documents may be refused; empty where all of them are converted.
     """
 
     schemas: Schemas
@@ -76,11 +76,11 @@ class ConvertedSchema(NamedTuple):
 
 
 def convert_schema(conversion: BodyConversion | None, schema: Schema) -> ConvertedSchema:
-    """Return what a conversion makes of the documents of a schema; raises UndecidedError.
+    """Return the schema of converted documents; raises UndecidedError.
 
     Args:
-        conversion: of bodies, whose changes need no more of a message; None leaves them.
-        schema: with what it refers to.
+        conversion: Of bodies, whose changes need no more of a message; None leaves them.
+        schema: With what it refers to.
     """
     image = SchemaImage(definitions(schema))
     made: object = {key: value for key, value in schema.items() if key != "components"}
@@ -107,9 +107,9 @@ def fits(
     """Return whether all documents that arrive are ones of another schema.
 
     Args:
-        given: the schema of what arrives.
-        wanted: the other schema, with what it refers to.
-        differs: whether two objects are to be looked at by examples, given where they are.
+        given: The schema of what arrives.
+        wanted: The other schema, with what it refers to.
+        differs: Whether two objects are to be looked at by examples, given where they are.
     """
     target = {key: value for key, value in wanted.items() if key != "components"}
     walk = _Walk(given.schemas, Schemas(definitions(wanted)), differs)
@@ -273,7 +273,7 @@ class _Walk:
 
     @staticmethod
     def _softened(flat: Flat, name: str | None, found: Fit) -> Fit:
-        """Return what is known of a field, which need not be there."""
+        """Return the known schema of a field, which may be absent."""
         unsure = WIDE in flat or "allOf" in flat or name is None
         return _UNKNOWN if unsure and found.verdict is Verdict.FAILS else found
 

@@ -177,7 +177,7 @@ class VersionLink:
 
 
 def event_names(links: Sequence[VersionLink], direction: Direction) -> Callable[[str], str] | None:
-    """Return what names server-sent events after links, which are in the order of a direction.
+    """Return the function that renames server-sent events by links in the order of a direction.
 
     Where several names of the newer version are one in the older version, an upgrade takes the
     first. None is returned where no name differs.
@@ -347,7 +347,7 @@ def status_kinds(
 
 
 def path_moved(version_steps: Sequence[VersionStep], prefix: str) -> str:
-    """Return what the operations below a prefix of paths have above them behind version steps.
+    """Return the prefix of paths that the operations below a prefix have after some version steps.
 
     It is the same prefix where no operation is declared below it.
     """

@@ -1,1 +1,1 @@
-"""The kinds of changes: the model of each, and what it does."""
+"""The kinds of changes, one module each: the model, and the steps that it compiles to."""

@@ -49,7 +49,7 @@ class _CasesSection(ChangeSection):
                 yield Loss(newer, text, in_patch)
 
     def _ways(self, context: BuildContext) -> tuple[Write, Write] | None:
-        """Return what writes the newer version's case and the older one's, or None."""
+        """Return the functions that write the newer version's case and the older one's, or None."""
         if self.newer == self.older:
             context.complain("is the case that it has already; remove the change", "older")
             return None

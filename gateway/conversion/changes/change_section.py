@@ -36,7 +36,7 @@ from gateway.versions.version import Version
 
 _NAME = re.compile(shape.FIELD_NAME)
 _TEXT = re.compile(r"[ -~]*\Z")
-# The gateway writes these itself, by what it sends.
+# Header fields that the gateway writes itself.
 _OURS = HOP_BY_HOP | {b"content-length", b"content-encoding", b"host"}
 # The elements of arrays, nested in each other, or the members of an object.
 _LEVEL = re.compile(r"(?:\[\])+\Z|(?<=[^\\])\.\*\Z|\A\*\Z")
@@ -239,9 +239,9 @@ class ChangeSection(SectionModel):
             yield loss._replace(newer=loss.newer != self.inverse)
 
     def overwritten(self) -> Iterable[Loss]:
-        """Return what a client destroys that reads by one direction and writes by the other.
+        """Return the values that a client destroys if it writes back what it has read.
 
-        `newer` of each is the direction of the reading.
+        `newer` of each is the direction in which the client's version is read.
         """
         return (loss for loss in self.losses() if loss.overwrites)
 
@@ -260,7 +260,7 @@ class BodySection(ChangeSection):
 
     @cached_property
     def field_use(self) -> FieldUse:
-        """What it does with fields, by which `check` looks them up and finds changes that clash."""
+        """The fields that the change reads and writes; `check` finds conflicts by them."""
         change = self.body_change(BuildContext((), Mistakes(), between=_ANY_TWO))
         return FieldUse() if change is None else field_use(change)
 
@@ -282,7 +282,7 @@ class ParameterSection(ChangeSection):
 
     @cached_property
     def parameter_use(self) -> FieldUse:
-        """What it does with query parameters or header fields."""
+        """The query parameters or header fields that the change reads and writes."""
         change = self.parameter_change(BuildContext((), Mistakes()))
         return FieldUse() if change is None else parameter_use(change)
 
@@ -302,7 +302,7 @@ def opposite(model: type[S], keyword: str, description: str) -> type[S]:
 
 
 class FormWays(NamedTuple):
-    """What writes a value as each version does, and its types there.
+    """The functions that write a value as each version does, and its types there.
 
     Attributes:
         to_newer: Writes a text, or the digits of a number, as the newer version does; it may raise
@@ -346,7 +346,7 @@ class RewriteSection(BodySection, ParameterSection):
 
     @abstractmethod
     def ways(self, context: BuildContext) -> FormWays | None:
-        """Return what writes the value, or None after recording a mistake."""
+        """Return the functions that write the value, or None after recording a mistake."""
 
     def compile_body(self, context: BuildContext) -> Change | None:
         ways = self.ways(context)

@@ -49,8 +49,8 @@ class ValueKinds:
     """The values that a field may have besides null, which is always possible.
 
     Attributes:
-        types: what JSON calls their types.
-        words: all of the values, where they are known.
+        types: What JSON calls their types.
+        words: All of the values, where they are known.
     """
 
     types: frozenset[str]
@@ -70,10 +70,10 @@ class SoughtField(NamedTuple):
     """A field that a change looks for.
 
     Attributes:
-        name: as gateway.yaml has it; of the members beside an object, their prefix and `*`.
-        prefix: that of members beside an object; None for one field.
-        but: the fields that begin so as well, and are no such members.
-        anywhere: whether it is a key that may be at any place.
+        name: As gateway.yaml has it; of the members beside an object, their prefix and `*`.
+        prefix: That of members beside an object; None for one field.
+        but: The fields that begin so as well, and are no such members.
+        anywhere: Whether it is a key that may be at any place.
     """
 
     name: str
@@ -87,13 +87,13 @@ class FieldUse:
     """What a change does with fields, by their names in gateway.yaml.
 
     Attributes:
-        takes: the fields of the older version that an upgrade looks for.
-        makes: the fields of the newer version that a downgrade looks for.
-        reads: the values that an upgrade can read, for the fields where not every value will do.
-        leaves: the values that an upgrade leaves, for the fields where that is known.
-        moves: for a field whose value is moved, the field that it is moved from. The value stays,
+        takes: The fields of the older version that an upgrade looks for.
+        makes: The fields of the newer version that a downgrade looks for.
+        reads: The values that an upgrade can read, for the fields where not every value will do.
+        leaves: The values that an upgrade leaves, for the fields where that is known.
+        moves: For a field whose value is moved, the field that it is moved from. The value stays,
             but for what is taken out of it or made in it.
-        beside: what else each direction looks for, an upgrade (True) or a downgrade.
+        beside: What else each direction looks for, an upgrade (True) or a downgrade.
     """
 
     takes: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ class FieldUse:
 
 
 def field_use(change: Change) -> FieldUse:
-    """Return what a change does with fields."""
+    """Return the fields that a change reads and writes."""
     up, down = _traced(change, upwards=True), _traced(change, upwards=False)
     # What one direction leaves as it is, such as digits that are rounded downwards alone, has the
     # same name in both versions.
@@ -153,7 +153,7 @@ def field_use(change: Change) -> FieldUse:
 
 
 def parameter_use(change: ParameterChange) -> FieldUse:
-    """Return what a change does with parameters."""
+    """Return the parameters that a change reads and writes."""
     takes, makes = (
         _looked_for(way)
         for way in (change.names, [MovedNames(*pair[::-1]) for pair in reversed(change.names)])
@@ -190,12 +190,12 @@ class _Trace(SchemaImage):
     """The fields that the effect of a change asks for, in one direction.
 
     Attributes:
-        looked: those that it looks for.
-        left: the schemas of the values that it leaves, by name.
-        refused_types: the types of values that it refuses, by name, and whether it takes some.
-        moves: the field that a value comes from, by the field that it comes to.
-        beside: what it looks for that is not one field.
-        noted: how often it has noted something.
+        looked: Those that it looks for.
+        left: The schemas of the values that it leaves, by name.
+        refused_types: The types of values that it refuses, by name, and whether it takes some.
+        moves: The field that a value comes from, by the field that it comes to.
+        beside: What it looks for that is not one field.
+        noted: How often it has noted something.
     """
 
     def __init__(self) -> None:
@@ -214,9 +214,9 @@ class _Trace(SchemaImage):
         return name in self.left and name not in other.looked and name not in other.left
 
     def of_body(self) -> None:
-        """Let the fields of a body that is replaced be sought alone.
+        """Move the fields of a whole body to `beside`, where each is looked up alone.
 
-        It may be an array, whose elements may have fields of the same names.
+        The body may be an array, whose elements may have fields of the same names.
         """
         self.beside += (SoughtField(name) for name in self.looked if name != WHOLE)
         self.looked, self.left, self.refused_types = {WHOLE: None}, {}, {}

@@ -33,7 +33,7 @@ class _PartsSection(ChangeSection):
         yield Loss(True, text + self._lacking())
 
     def _lacking(self) -> str:
-        """Return what a text of fewer parts is taken to lack, as a part of a sentence."""
+        """Return the end of the sentence about a text of fewer parts."""
         return ""
 
 

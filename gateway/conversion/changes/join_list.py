@@ -192,7 +192,7 @@ def _join_pairs(separator: str, equals: str, form: JsonForm, members: Document) 
         if not isinstance(value, str):
             refuse("a string", value, key)
         pair = f"{key}{equals}{value}"
-        # Also where a separator is made of what stands side by side, as in '==' and '='.
+        # A separator may also arise where a key, `equals` and a value meet, as in '==' and '='.
         if pair.split(separator) != [pair] or pair.partition(equals)[0] != key:
             raise ConversionError(f"has '{separator}' in it, or '{equals}' in the key", (key,))
         pairs.append(pair)

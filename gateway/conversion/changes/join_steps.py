@@ -164,7 +164,7 @@ class _Join:
         return wide({"type": "string"})
 
     def _part(self, image: SchemaImage, value: object) -> bool:
-        """Return whether a part may be null; note what is no text."""
+        """Return whether a part may be null; record parts that may be no text as refusals."""
         found = image.alternatives(value)
         for one in found:
             if one["type"] not in ("string", "null"):

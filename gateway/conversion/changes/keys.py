@@ -47,7 +47,7 @@ class RewriteKeys(BodySection):
         return None if ways is None or path is None else rewrite_keys(*path[:2], *ways)
 
     def _ways(self, context: BuildContext) -> tuple[Write, Write] | None:
-        """Return what writes the newer version's keys and the older one's, or None."""
+        """Return the functions that write the newer version's keys and the older one's, or None."""
         if (self.values is None) == (self.newer == self.older):
             context.complain(
                 "writes keys by exactly one of values: { EUR: euro } and a prefix or suffix, as"

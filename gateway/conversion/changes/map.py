@@ -141,7 +141,7 @@ class Map(BodySection, ParameterSection):
         return {key: _scalar(getattr(self.default, key)) for key in named}
 
     def _way_back(self, context: BuildContext) -> dict[Scalar, Scalar]:
-        """Return the newer version's word for each of the older one's; records what is missing."""
+        """Return the newer version's word for each of the older one's; record missing words."""
         back: dict[Scalar, list[Scalar]] = {}
         seen: set[Scalar] = set()
         for index, (newer, older) in enumerate(self._pairs):
@@ -268,9 +268,9 @@ def _replacing(known: Mapping[str, str], unknown: str | None, keep: bool) -> Cal
     """Return a function that replaces a word; the function raises ValueError.
 
     Args:
-        known: what each word becomes.
-        unknown: what every other becomes; None where there is no such word.
-        keep: whether others stay as they are, else they are refused.
+        known: What each word becomes.
+        unknown: What every other becomes; None where there is no such word.
+        keep: Whether others stay as they are, else they are refused.
     """
 
     def convert(word: str) -> str:

@@ -52,7 +52,7 @@ class Product:
         object.__setattr__(self, "_places", decimal_places(unit)[0])
 
     def inverse(self, digits: int | None = None, *, rounds: bool = False) -> "Product":
-        """Return what leads from the result back to the number, with digits of its own."""
+        """Return the product that converts the result back to the number."""
         return Product(1 / self.factor, digits, rounds, -self.plus / self.factor)
 
     def __call__(self, text: str) -> str:
@@ -217,7 +217,7 @@ class Multiply(BodySection, ParameterSection):
         return mistake is None
 
     def _mistake(self) -> tuple[str, str] | None:
-        """Return what is wrong, and at which key; None without a mistake."""
+        """Return the text of a mistake and its key; None without a mistake."""
         if self.by == 1 and not self.plus:
             return "changes nothing; write the factor between the two units", "by"
         for key, number in (("by", self.by), ("plus", self.plus)):

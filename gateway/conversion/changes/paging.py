@@ -158,11 +158,11 @@ def rewrite_pages(source: PagingForm, target: PagingForm, usual: int | None) -> 
 
 
 def move_unfit(source: PagingForm, target: PagingForm) -> Unfit:
-    """Return what gives parameters that are no part of a list to the service of another version.
+    """Return the function for values that are no part of a list, so that the service refuses them.
 
-    What is no whole number comes to its place as it is. A page before the first one becomes a
-    negative offset, and a page of no elements begins at 0. All else is numbers, which would be
-    those of another part.
+    A value that is no whole number moves to the other version's parameter as it is. A page before
+    the first one becomes a negative offset, and a page of no elements begins at 0. Other numbers
+    would select another part of the list, so the result is None for them.
     """
     names = dict(zip(source.names, target.names, strict=True))
 

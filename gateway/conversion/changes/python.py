@@ -231,7 +231,7 @@ def takes_message(code: PythonFunction) -> bool:
 
 
 def text_function(code: PythonFunction) -> Callable[[str], str]:
-    """Return what calls a function with a text; it raises ConversionError."""
+    """Return a function of a text that calls a Python function; it raises ConversionError."""
 
     def called(text: str) -> str:
         made = _called(code, text, ())

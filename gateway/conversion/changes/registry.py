@@ -69,7 +69,7 @@ class ChangeEntry(SectionModel, Generic[S]):
     """An entry of a list of changes: a mapping of one key, the name of the change.
 
     Attributes:
-        changes: the changes that the entries of a list can name.
+        changes: The changes that the entries of a list can name.
     """
 
     model_config = ConfigDict(json_schema_extra=_describe)

@@ -147,7 +147,7 @@ def _moving(source: Keys, target: Keys) -> DirectedChange:
 
 
 def _common(one: Keys, other: Keys) -> Keys:
-    # Neither may end in what they share: `a` and `a.b` share nothing.
+    # The last key of a path is never shared: `a` and `a.b` share nothing.
     depth = 0
     while depth < min(len(one), len(other)) - 1 and one[depth] == other[depth]:
         depth += 1
@@ -175,7 +175,7 @@ def _move(fields: JsonObject, source: Keys, target: Keys, form: JsonForm) -> Non
         holder = reach(fields, target, form, keeps=True)
         if holder is not None and target[-1] in holder:
             raise ConversionError("is there already", target, rival=source)
-        put(fields, target, value, form)  # which refuses what is no object on the way
+        put(fields, target, value, form)  # refuses a value on the way that is no object
         return
     for key in reversed(target[1:]):
         value = {key: value}
@@ -183,8 +183,8 @@ def _move(fields: JsonObject, source: Keys, target: Keys, form: JsonForm) -> Non
     fields[new] = value
     if stays:
         return
-    # It stands last now; what stood behind the old one goes behind it, which costs less than to
-    # make the object anew.
+    # The new key is the last one now. The keys that followed the old one move behind it, which
+    # costs less than a new object.
     for name in names[names.index(old) + 1 :]:
         fields[name] = fields.pop(name)
 

@@ -42,7 +42,7 @@ class _SpreadSection(BodySection):
     into: str
 
     def own_losses(self) -> Iterator[Loss]:
-        """Yield what elements that lack the value, or no elements at all, cannot give back."""
+        """Yield the losses where elements lack the value, or where there are no elements."""
         beside, inside = (self.into, self.field) if self.inverse else (self.field, self.into)
         text = f"on the way back, every '{inside}' is that of '{beside}'"
         yield Loss(True, text, overwrites=False)

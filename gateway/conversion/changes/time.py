@@ -29,9 +29,9 @@ class Moment(NamedTuple):
     """A point in time.
 
     Attributes:
-        second: whole seconds since 1970-01-01T00:00:00Z, rounded down.
-        fraction: the digits of a fraction of a second; empty without one.
-        offset: the minutes east of UTC of the zone in which it was written, if it names one.
+        second: Whole seconds since 1970-01-01T00:00:00Z, rounded down.
+        fraction: The digits of a fraction of a second; empty without one.
+        offset: The minutes east of UTC of the zone in which it was written, if it names one.
     """
 
     second: int
@@ -50,8 +50,8 @@ class UnixTime:
     """Seconds since 1970-01-01T00:00:00Z (POSIX), or parts of a second.
 
     Attributes:
-        places: the decimal places of a second that the unit counts: 0, or 3 for milliseconds.
-        digits: the most digits after the point that are written; None writes all there are. Zeros
+        places: The decimal places of a second that the unit counts: 0, or 3 for milliseconds.
+        digits: The most digits after the point that are written; None writes all there are. Zeros
             alone are not written, so that whole units stay whole numbers.
         type: NUMBER, or TEXT for a text of digits.
     """
@@ -117,15 +117,15 @@ class TimePattern:
     """A form of moments: a date, a time of day, or both.
 
     Attributes:
-        template: the text, with a field in braces wherever one stands (`str.format`).
-        reading: matches a text; its groups have the names of the fields.
-        digits: the digits of a second; None where there may be any number, behind a point.
-        zone: the minutes east of UTC of the zone that is written, and read where none is named.
-        only_zone: whether a text that names another zone is refused.
-        name: the form, for a message.
-        place: the time zone of a place, whose offset depends on the moment, instead of `zone`.
-        fraction: how a fraction is written where `digits` is None.
-        own_zone: whether every moment is written in the zone, also one that was read with another.
+        template: The text, with a field in braces wherever one stands (`str.format`).
+        reading: Matches a text; its groups have the names of the fields.
+        digits: The digits of a second; None where there may be any number, behind a point.
+        zone: The minutes east of UTC of the zone that is written, and read where none is named.
+        only_zone: Whether a text that names another zone is refused.
+        name: The form, for a message.
+        place: The time zone of a place, whose offset depends on the moment, instead of `zone`.
+        fraction: How a fraction is written where `digits` is None.
+        own_zone: Whether every moment is written in the zone, also one that was read with another.
     """
 
     template: str
@@ -248,14 +248,14 @@ def parse_pattern(
     """Return the form that a pattern spells.
 
     Args:
-        pattern: of yyyy, MM, dd, HH, mm, ss, S for each digit of a second, XXX for the offset
+        pattern: Of yyyy, MM, dd, HH, mm, ss, S for each digit of a second, XXX for the offset
             from UTC, text in single quotes, and signs that stand for themselves.
-        zone: the minutes east of UTC of its times.
-        only_zone: whether a text that names another zone is refused.
-        place: the time zone of a place, instead of `zone`.
+        zone: The minutes east of UTC of its times.
+        only_zone: Whether a text that names another zone is refused.
+        place: The time zone of a place, instead of `zone`.
 
     Raises:
-        ValueError: with a sentence for the operator, where it is no such pattern.
+        ValueError: With a sentence for the operator, where it is no such pattern.
     """
     template, reading, fields, digits = "", "", list[str](), 0
     for run, literal in _pieces(pattern):

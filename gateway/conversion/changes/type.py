@@ -174,7 +174,7 @@ def _retyping(source: Type, target: Type) -> ValueRewrite:
 
 
 def _of_text(source: Type, target: Type) -> Callable[[str], str]:
-    """Return what writes the text of one type as that of another; it raises ValueError."""
+    """Return a function from the text of one type to that of another; it raises ValueError."""
     convert = _RETYPED[source, target]
 
     def written(text: str) -> str:

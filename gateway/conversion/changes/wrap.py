@@ -87,7 +87,7 @@ Unwrap = opposite(
 
 
 class WrapParameter(_ListSection, ParameterSection):
-    """Let a parameter be repeated: the older version has several where the newer one has one."""
+    """Repeat a parameter: the older version has several where the newer one has one."""
 
     keyword = "wrap"
 

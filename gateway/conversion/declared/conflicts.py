@@ -31,8 +31,8 @@ class LinkOverlap:
     """Tells whether two links of an API apply to the same messages.
 
     Args:
-        asked: the paths of its endpoints.
-        links: all its links, by the older version.
+        asked: The paths of its endpoints.
+        links: All its links, by the older version.
     """
 
     def __init__(self, asked: AskedPaths, links: Mapping[Version, Sequence[VersionLink]]) -> None:
@@ -87,7 +87,7 @@ class LinkOverlap:
         return False
 
     def _on_the_way(self, asked: Template, older: Version) -> list[Template]:
-        """Return the path that is asked for, and what it becomes between other versions."""
+        """Return the path at the service, and the paths that other versions have for it."""
         moves = [
             (each.newer.template, each.older.template)
             for version, some in self._operations.items()
@@ -96,7 +96,7 @@ class LinkOverlap:
             if each.newer is not None and each.older is not None
         ]
         found = [asked]
-        for path in found:  # which grows: what it becomes may become something else
+        for path in found:  # the list grows: the other paths may have moved as well
             for sides in moves:
                 if sides[0] != sides[1] and any(shared_path(path, side) for side in sides):
                     found += [side for side in sides if side not in found]
@@ -152,15 +152,15 @@ class _Use(NamedTuple):
 
 
 def find_conflicts(part: Part, before: Sequence[Part], mistakes: Mistakes) -> None:
-    """Report changes that look for a field which another has taken, or make what another made.
+    """Report changes that read a field which another one removed, or write one that another wrote.
 
     And changes of bodies that cannot read what another leaves in a field, and links with the
     parameters of the other version.
 
     Args:
-        part: of a conversion.
-        before: the parts of the same one that come before it and apply to some of its messages.
-        mistakes: takes what is found.
+        part: Of a conversion.
+        before: The parts of the same one that come before it and apply to some of its messages.
+        mistakes: Takes what is found.
     """
     for parts in ([part], *([other, part] for other in before)):
         _find(_uses_of(parts, "changes"), _within, mistakes)
@@ -205,8 +205,8 @@ class _Walk:
     """The fields that the changes of an upgrade have taken, looked for and made so far.
 
     Args:
-        within: whether the first of two fields is the second or a part of it.
-        mistakes: takes what is found.
+        within: Whether the first of two fields is the second or a part of it.
+        mistakes: Takes what is found.
     """
 
     def __init__(self, within: Callable[[str, str], bool], mistakes: Mistakes) -> None:
@@ -220,7 +220,7 @@ class _Walk:
         self._renamed: dict[str, str] = {}
 
     def check(self, change: _Use) -> None:
-        """Report what does not go with the changes before."""
+        """Report conflicts with the changes before."""
         for field in change.taken:
             self._check_taken(change, field)
         for field in change.makes:
@@ -273,7 +273,7 @@ class _Walk:
             )
 
     def add(self, change: _Use) -> None:
-        """Note what the change has taken, looked for and made."""
+        """Record the fields that the change has taken, read and made."""
         here, taken, makes = change.at[:-1], change.taken, change.makes
         name = makes[0] if len(taken) == len(makes) == 1 else ""
         self._renamed |= dict.fromkeys(taken, name)
@@ -290,7 +290,7 @@ class _Walk:
 
 
 def _remedy(name: str, field: str, makes: Sequence[str]) -> str:
-    """Return what is right for a change of a field that another took, which has a name by then."""
+    """Return the remedy for a change of a field that an earlier change has renamed or removed."""
     stays = field in makes
     right = "list this one first" if stays else "keep one of the two"
     return f"write '{name}' here, or {right}" if name and (stays or name not in makes) else right
@@ -337,7 +337,7 @@ def _find_misnamed(parts: Sequence[Part], mistakes: Mistakes) -> None:
 
 
 def _still_known(held: _Known, use: FieldUse) -> _Known:
-    """Return what is known of fields that an upgrade only moves, or does not touch."""
+    """Return the known values of the fields that a change moves or does not touch."""
     touched = (*use.takes, *use.makes)
     known = {
         field: known

@@ -361,7 +361,7 @@ def _statuses(text: str) -> range:
 def compile_statuses(
     configured: StatusConfig | Sequence[StatusConfig] | None, at: Location, mistakes: Mistakes
 ) -> dict[int, int]:
-    """Return the older version's statuses by the newer version's, and warn of what is lost."""
+    """Return the older version's statuses by the newer version's, and warn of losses."""
     several = configured if isinstance(configured, Sequence) else (configured,)
     pairs = [pair for pair in several if pair is not None]
     statuses = {pair.newer: pair.older for pair in pairs}

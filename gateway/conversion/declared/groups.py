@@ -18,9 +18,9 @@ class DeclaredChange(NamedTuple):
     """A change as it is declared, or one of a group where the group is used.
 
     Attributes:
-        at: where it is declared.
-        place: leads to the object that it is of; empty for that of the conversion.
-        used: where its group is used by a conversion; empty for one of no group.
+        at: Where it is declared.
+        place: Leads to the object that it is of; empty for that of the conversion.
+        used: Where its group is used by a conversion; empty for one of no group.
     """
 
     at: Location
@@ -149,7 +149,7 @@ NO_GROUPS = ChangeGroups({}, {})
 
 
 def compile_groups(configs: GroupConfigs, at: Location, mistakes: Mistakes) -> ChangeGroups:
-    """Return the groups of an API; what is wrong with them goes to `mistakes`."""
+    """Return the groups of an API; their mistakes go to `mistakes`."""
     changes: dict[str, tuple[Change, ...]] = dict.fromkeys(configs, ())
     for name in endless(configs):
         mistakes.add(

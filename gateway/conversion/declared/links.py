@@ -121,7 +121,7 @@ class DeclaredOperations:
     def _covered(
         self, built: MappedOperation, pair: _Pair, entry: str | OperationConfig
     ) -> Iterator[MappedOperation]:
-        """Yield an operation and, if it is for all methods, what it is for some of them."""
+        """Yield an operation and, if it is for all methods, the operations for some of them."""
         yield built
         if isinstance(entry, str):
             yield from self._further.get(built, ())
@@ -183,7 +183,7 @@ class DeclaredOperations:
             )
 
     def _name(self, text: str, pair: _Pair, at: Location) -> None:
-        """Keep an operation that is named by what the newer version calls it."""
+        """Record an operation that is declared by its name in the newer version alone."""
         pattern = self._mistakes.attempt(partial(parse_operation, text), *at)
         if pattern is None:
             return
@@ -321,9 +321,9 @@ def _names_version(captures: Mapping[str, str], template: Template, own: str | N
     """Return whether a template has a version other than its own where services are asked by one.
 
     Args:
-        captures: what the template has for the captures of the path that services are asked for.
-        template: the path of an operation.
-        own: the version whose path it is, if it may be written; None if not.
+        captures: What the template has for the captures of the path that services are asked for.
+        template: The path of an operation.
+        own: The version whose path it is, if it may be written; None if not.
     """
     named = captures.get("version")
     return "version" not in template.captures and named not in (None, own)

@@ -115,7 +115,7 @@ def described(
     """Return what the header fields of a message say of its body.
 
     Args:
-        media_types: how media types are read; see `Endpoint.media_types`.
+        media_types: How media types are read; see `Endpoint.media_types`.
     """
     types: list[bytes] = []
     codings: list[bytes] = []

@@ -47,7 +47,7 @@ def convert_form(
     """Return a converted form, or the JSON that it becomes: the very object if nothing alters it.
 
     Raises:
-        ConversionError: the body does not fit the declared changes, would need a value that a
+        ConversionError: The body does not fit the declared changes, would need a value that a
             form cannot hold (null, or an object), or is not UTF-8 and becomes JSON.
     """
     if _is_json(body):

@@ -86,12 +86,12 @@ def convert(  # noqa: C901  # one walk in one frame, for speed
     """Return a converted JSON body: the very object that is given if no change alters it.
 
     Args:
-        message: the message that has the body, converted with it as far as the conversion needs
+        message: The message that has the body, converted with it as far as the conversion needs
             it; None where nothing of it is known.
-        of_places: whether a null stands for a place; see `JsonForm`.
+        of_places: Whether a null stands for a place; see `JsonForm`.
 
     Raises:
-        ConversionError: the body is not JSON (RFC 8259), is nested too deep, or does not fit the
+        ConversionError: The body is not JSON (RFC 8259), is nested too deep, or does not fit the
             declared changes.
     """
     text = body.strip(_BLANKS)  # a body that is a number would keep them

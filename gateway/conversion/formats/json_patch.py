@@ -52,12 +52,12 @@ def convert_patch(
     """Return a converted JSON Patch: the very object that is given if no change alters it.
 
     Args:
-        message: the message that has the patch, which is not changed; None where nothing of it is
+        message: The message that has the patch, which is not changed; None where nothing of it is
             known.
 
     Raises:
-        ConversionError: the body is not a JSON Patch, or an operation has no equal in the other
-            version: its place is a part of another field there, for instance.
+        ConversionError: The body is not a JSON Patch, or an operation has no equal in the other
+            version: Its place is a part of another field there, for instance.
     """
 
     def convert(document: bytes, *, of_places: bool = False) -> bytes:

@@ -69,8 +69,8 @@ def _last_comma(window: bytes, depth: int, quoted: bool) -> int | None:
     """Return where the last comma stands in a window on the text that is in no element, or None.
 
     Args:
-        depth: how many elements are open at its end.
-        quoted: whether its end is within a text.
+        depth: How many elements are open at its end.
+        quoted: Whether its end is within a text.
     """
     end = len(window)
     while True:

@@ -91,7 +91,7 @@ class OddMembers(NamedTuple):
     """The members of an object; keys may repeat.
 
     Attributes:
-        keys: the texts of those keys that an encoder would write otherwise.
+        keys: The texts of those keys that an encoder would write otherwise.
     """
 
     members: list[tuple[str, Raw]]
@@ -185,10 +185,10 @@ class _Opened(NamedTuple):
     """An array or object that has been opened.
 
     Attributes:
-        value: the open value, which changes alter in place; held so that its id stays unique.
-        given: its members as they were opened, or its elements; None where opening the text once
+        value: The open value, which changes alter in place; held so that its id stays unique.
+        given: Its members as they were opened, or its elements; None where opening the text once
             more costs less than to keep them.
-        keys: the texts of those of its keys that the encoder would write otherwise.
+        keys: The texts of those of its keys that the encoder would write otherwise.
     """
 
     value: _Container
@@ -201,7 +201,7 @@ class OriginalText:
     """Opens and closes the values of one body.
 
     Args:
-        small: whether the body is so small that one step encodes it.
+        small: Whether the body is so small that one step encodes it.
     """
 
     def __init__(self, step: Step, *, small: bool) -> None:

@@ -84,7 +84,7 @@ def declared(charset: str) -> TextEncoding | None:
     """Return the encoding of a name; None for those that the first bytes show.
 
     Raises:
-        LookupError: the encoding is not known.
+        LookupError: The encoding is not known.
     """
     name = codecs.lookup(charset).name
     if _DETECTED.match(name):
@@ -100,7 +100,7 @@ def converted(
     """Return a converted body in its encoding: the very object that is given if nothing alters it.
 
     Raises:
-        UnicodeDecodeError: the body is not in the encoding.
+        UnicodeDecodeError: The body is not in the encoding.
     """
     text = encoding.decoded(body, step)
     made = convert(text)

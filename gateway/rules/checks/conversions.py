@@ -39,7 +39,7 @@ def check_conversions(
     """Return the warnings about the conversions of a file; documents at URLs are not fetched.
 
     Raises:
-        ConfigError: a change names a field that a document forbids, or the conversion of an example
+        ConfigError: A change names a field that a document forbids, or the conversion of an example
             has another result.
     """
     rules = read(path.read_bytes(), str(path), environment)

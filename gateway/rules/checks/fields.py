@@ -42,7 +42,7 @@ class AskedOperation:
     """An operation of a document, at one endpoint that leads to it.
 
     Attributes:
-        mapped: the operations that the rules declare for it, towards the neighbouring versions.
+        mapped: The operations that the rules declare for it, towards the neighbouring versions.
     """
 
     operation: Operation
@@ -106,7 +106,7 @@ def warn_of_unreached(
         mistakes.warn(f"warning: no endpoint leads to {listed}{more} of this document", *at)
 
 
-# The place of a group may be what no path of a field ends in, such as members of members.
+# The place of a group may end in members of members, as no path of a field does.
 _OBJECTS = re.compile(r"(?:\[\]|(?<!\\)\.\*)+\Z")
 _LAST = re.compile(r"(?:\\.|[^.\\])+\Z", re.DOTALL)
 
@@ -124,7 +124,7 @@ def presence_of(one: SoughtField, fields: BodyFields) -> Presence | None:
 
 
 def assume(one: SoughtField, fields: BodyFields) -> None:
-    """Let bodies have a field."""
+    """Add a field to bodies, so that a missing field is reported once."""
     path = _path(one.name)
     if path is not None and one.prefix is None and not one.anywhere:
         fields.assume(path)
@@ -160,7 +160,7 @@ def lost(fields: BodyFields, use: FieldUse, *, upwards: bool) -> Iterator[LostFi
 
 
 def _path(name: str) -> FieldPath | None:
-    """Return the path of a field, or of what holds the objects of a group; None for the body."""
+    """Return the path of a field, or of the objects of a group; None for the body."""
     inner = _OBJECTS.sub("", name)
     if inner in (WHOLE, "*"):
         return None
@@ -177,7 +177,7 @@ def renamed(use: FieldUse, *, upwards: bool) -> str:
 
 
 def swapped(missing: str, there: str, *, upwards: bool) -> str:
-    """Return what would be right where each version has the name that is said of the other."""
+    """Return the remedy where `field` and `to` are swapped."""
     other = "newer" if upwards else "older"
     return f"it has '{there}', and the {other} version has '{missing}': swap 'field' and 'to'"
 
@@ -199,10 +199,10 @@ def look_up_parameters(
     """Warn of parameters that no message of a version has where changes look for them.
 
     Args:
-        parts: of the conversions to a neighbouring version, in the order of the direction.
-        asked: the operations of the document.
-        beside: those of the neighbouring version's; empty without one.
-        upwards: whether the neighbouring version is the newer one.
+        parts: Of the conversions to a neighbouring version, in the order of the direction.
+        asked: The operations of the document.
+        beside: Those of the neighbouring version's; empty without one.
+        upwards: Whether the neighbouring version is the newer one.
     """
     for key, place in (("query", "query"), ("headers", "header")):
         made: set[str] = set()
@@ -300,7 +300,7 @@ class DocumentFolder:
     """The OpenAPI documents at paths that start from a folder; each is read once.
 
     Attributes:
-        too_large: why a process that serves does not load a document, by location.
+        too_large: Why a process that serves does not load a document, by location.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -348,11 +348,11 @@ class DescribedVersion:
         *,
         upwards: bool,
     ) -> None:
-        """Report what changes name and no message of the version has, when a message comes there.
+        """Report fields and parameters that changes name and no message of the version has.
 
         Args:
-            parts: of the conversions of the API, in the order of their declarations.
-            described: the versions with documents, so that names of the other one are recognised.
+            parts: Of the conversions of the API, in the order of their declarations.
+            described: The versions with documents, so that names of the other one are recognised.
         """
         if upwards:
             here = [part for part in parts if part.link.older == self.version]
@@ -421,13 +421,13 @@ class _LookUp:
     """One field of one change, looked up in many bodies.
 
     Attributes:
-        inner: the change and the field, as its group has them.
-        place: where the group is used, or the change itself stands.
-        at: where the change is declared.
-        use: what is said of the use.
-        other: the name that the other version has for it, by a rename; empty for another change.
-        taken: whether a body has it before the changes that come first.
-        bodies: those that do not declare it, as they are when the change comes to them.
+        inner: The change and the field, as its group has them.
+        place: Where the group is used, or the change itself stands.
+        at: Where the change is declared.
+        use: What is said of the use.
+        other: The name that the other version has for it, by a rename; empty for another change.
+        taken: Whether a body has it before the changes that come first.
+        bodies: Those that do not declare it, as they are when the change comes to them.
     """
 
     inner: tuple[int, str]

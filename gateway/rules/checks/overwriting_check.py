@@ -34,7 +34,7 @@ def warn_of_overwriting(
     """Warn of endpoints where a version's PUT or PATCH loses data of another version.
 
     Args:
-        described: the operations of the available documents by version; they have the writes and
+        described: The operations of the available documents by version; they have the writes and
             the fields of bodies.
     """
     for index, endpoint in enumerate(api.endpoints):

@@ -52,7 +52,7 @@ objects = st.dictionaries(st.sampled_from("xyz"), jsons, max_size=3)
 
 @LAW
 @given(objects, paths, st.integers())
-def test_what_is_put_is_got_and_what_is_taken_is_missing(
+def test_a_value_that_is_put_is_got_and_what_is_taken_is_missing(
     document: Json, path: Keys, value: int
 ) -> None:
     with untouched(document):

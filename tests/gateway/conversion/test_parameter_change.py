@@ -98,7 +98,7 @@ class TestQuery:
 
 @LAW
 @given(st.text("p=&%1+ age?", max_size=12))
-def test_what_is_renamed_is_renamed_back(query: str) -> None:
+def test_a_renamed_field_gets_its_name_back(query: str) -> None:
     try:
         newer = rewrite_query(query, in_direction([PAGE], upwards=True))
     except ConversionError:

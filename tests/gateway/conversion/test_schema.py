@@ -165,7 +165,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("written", "example", "direction"), CASES)
-def test_what_is_converted_fits_the_converted_schema(
+def test_a_converted_document_fits_the_converted_schema(
     written: str, example: str, direction: Direction
 ) -> None:
     change = change_of(written)
@@ -279,7 +279,7 @@ def an(**fields: object) -> Schema:
         ({"$ref": "#/components/schemas/A"}, TEXT, Verdict.UNKNOWN, ""),
     ],
 )
-def test_whether_schemas_fit(
+def test_a_schema_fits_another_or_the_first_misfit_is_named(
     given_schema: Schema, wanted: Schema, verdict: Verdict, place: str
 ) -> None:
     found = fits(convert_schema(None, given_schema), wanted)

@@ -37,32 +37,32 @@ NAMES = affix(("f",), ("cus_", ""), ("<", ">"))
         (NAMES, '"cus_"', '"<>"'),
     ],
 )
-def test_both_ways(change: Change, newer: str, older: str) -> None:
+def test_values_are_converted_both_ways(change: Change, newer: str, older: str) -> None:
     assert spelt(change, newer, upwards=False) == older
     assert spelt(change, older, upwards=True) == newer
 
 
 @pytest.mark.parametrize("document", [{}, {"m": {}}, {"m": None}])
-def test_what_is_absent_stays_absent(document: Json) -> None:
+def test_a_value_that_is_absent_stays_absent(document: Json) -> None:
     change = affix(("m", "f"), BARE, ("E", ""), Type.NUMBER)
     assert up(change, document) == down(change, document) == document
 
 
 @pytest.mark.parametrize("value", ["12", "<", ">", "<a", "a>", "", "><"])
-def test_what_is_not_written_so_is_refused(value: str) -> None:
+def test_a_value_that_is_not_written_so_is_refused(value: str) -> None:
     with fails("/f", "expected a text such as <12>, found another"):
         up(NAMES, {"f": value})
 
 
 @pytest.mark.parametrize("value", ["E", "E012", "EE1", "E 1", "Ex"])
-def test_what_is_no_number_is_refused(value: str) -> None:
+def test_a_value_that_is_no_number_is_refused(value: str) -> None:
     with fails("/f", "expected a number within the prefix and suffix, found a text"):
         up(IDS, {"f": value})
 
 
 @LAW
 @given(st.text(), st.text(max_size=3), st.text(max_size=3))
-def test_there_and_back(bare: str, prefix: str, suffix: str) -> None:
+def test_a_converted_value_comes_back(bare: str, prefix: str, suffix: str) -> None:
     change = affix(("f",), BARE, (prefix, suffix))
     older = down(change, {"f": bare})
     assert older == {"f": prefix + bare + suffix}

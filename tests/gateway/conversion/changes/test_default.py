@@ -63,7 +63,7 @@ class TestDefault:
             assert text(down(change, newer)) == text(older)
 
     @pytest.mark.parametrize("value", [0, None, "", False, [], {}])
-    def test_what_is_there_stays(self, value: Json) -> None:
+    def test_a_value_that_is_there_stays(self, value: Json) -> None:
         assert up(default_at("x", 1), {"x": value, "y": 2}) == {"x": value, "y": 2}
         assert up(default_at("m.x", 1), {"m": {"x": value}}) == {"m": {"x": value}}
 

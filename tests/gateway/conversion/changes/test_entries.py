@@ -77,13 +77,15 @@ def test_members_of_any_kind() -> None:
         ),
     ],
 )
-def test_what_is_refused(change: Change, upwards: bool, value: Json, reason: str) -> None:
+def test_values_that_do_not_fit_are_refused(
+    change: Change, upwards: bool, value: Json, reason: str
+) -> None:
     at, _, why = reason.partition(": ")
     with fails(at, why):
         change.directed(upwards=upwards).step({"a": value}, PLAIN)
 
 
-def test_where_a_value_was() -> None:
+def test_an_error_names_the_original_place() -> None:
     """A list does not show which element a key is of, so it is all of it."""
     assert VALUES.up.origin(("a", "spa")) == ("a",)
     assert VALUES.up.origin(("b",)) == ("b",)

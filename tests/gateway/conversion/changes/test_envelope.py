@@ -47,7 +47,7 @@ ID = envelope((("orders",),), ("customer",), ("id",))
         ),
     ],
 )
-def test_there_and_back(change: Change, newer: Json, older: Json) -> None:
+def test_a_converted_value_comes_back(change: Change, newer: Json, older: Json) -> None:
     with untouched(newer, older):
         assert down(change, newer) == older
         assert up(change, older) == newer
@@ -63,7 +63,7 @@ def test_other_fields_are_lost_or_refused() -> None:
     assert up(envelope((), ("a",), ("id",), strict=True), {"a": {"id": 7}}) == {"a": 7}
 
 
-def test_what_is_no_envelope_is_refused() -> None:
+def test_a_value_that_is_no_envelope_is_refused() -> None:
     with fails("", "expected an object, found an array"):
         up(LIST, [])
     with fails("/data", "is missing"):
@@ -76,7 +76,7 @@ def test_what_is_no_envelope_is_refused() -> None:
         up(whole_body(envelope((), BODY, ("data", "x"))), {"data": True})
 
 
-def test_what_is_not_counted_is_refused() -> None:
+def test_a_value_that_is_not_counted_is_refused() -> None:
     with fails("", "expected an array, found an object"):
         down(LIST, {})
 

@@ -26,7 +26,7 @@ ATTRIBUTES = flatten((("i",),), ("m", "attributes"), "attr_", BUT)
         ({"x": 1}, {"x": 1}),
     ],
 )
-def test_there_and_back(newer: Json, older: Json) -> None:
+def test_a_converted_value_comes_back(newer: Json, older: Json) -> None:
     assert both(ATTRIBUTES, {"i": [{"m": newer}, {"m": None}]}, upwards=False) == {
         "i": [{"m": older}, {"m": None}]
     }
@@ -89,7 +89,7 @@ def test_all_fields_come_back(older: Json) -> None:
         ),
     ],
 )
-def test_what_would_not_come_back_is_refused(
+def test_a_value_that_would_not_come_back_is_refused(
     upwards: bool, document: Json, at: str, reason: str
 ) -> None:
     with fails(f"/i/0/m{at}", reason):
@@ -119,5 +119,7 @@ def test_in_a_patch_request() -> None:
         (False, Beside("query"), Beside("query")),
     ],
 )
-def test_where_a_value_was(upwards: bool, place: ErrorPlace, before: ErrorPlace) -> None:
+def test_an_error_names_the_original_place(
+    upwards: bool, place: ErrorPlace, before: ErrorPlace
+) -> None:
     assert ATTRIBUTES.directed(upwards=upwards).origin(place) == before

@@ -57,7 +57,7 @@ def test_the_order_stays() -> None:
     assert list(changed["a"]) == ["cur_z!", "cur_b!", "cur_a!"]
 
 
-def test_what_would_not_come_back_is_refused() -> None:
+def test_a_value_that_would_not_come_back_is_refused() -> None:
     with fails("/i/0/m/prices/euro", "the key: stands for another key in the other version"):
         down(WORDS, {"i": [{"m": {"prices": {"euro": 1}}}]})
     with fails("/a/EUR", "the key: expected a text such as cur_12!, found another"):
@@ -73,7 +73,7 @@ def test_two_keys_that_become_one_are_refused() -> None:
 @pytest.mark.parametrize(
     ("value", "kind"), [(1, "a number"), ("x", "a string"), ([{}], "an array")]
 )
-def test_what_is_no_map_is_refused(value: Json, kind: str) -> None:
+def test_a_value_that_is_no_map_is_refused(value: Json, kind: str) -> None:
     with fails("/a", f"expected an object, found {kind}"):
         up(PREFIX, {"a": value})
 
@@ -87,7 +87,7 @@ maps = st.dictionaries(
 
 @LAW
 @given(maps, st.sampled_from([WORDS, PREFIX]), st.booleans())
-def test_there_and_back(value: dict[str, int], change: Change, upwards: bool) -> None:
+def test_a_converted_value_comes_back(value: dict[str, int], change: Change, upwards: bool) -> None:
     document: Json = {"a": value} if change is PREFIX else {"i": [{"m": {"prices": value}}]}
     try:
         other = both(change, document, upwards)
@@ -96,7 +96,7 @@ def test_there_and_back(value: dict[str, int], change: Change, upwards: bool) ->
     assert both(change, other, not upwards) == document
 
 
-def test_where_a_place_was() -> None:
+def test_an_error_names_the_original_place() -> None:
     assert PREFIX.up.origin(("a", "x", 0)) == ("a", "cur_x!", 0)
     assert PREFIX.down.origin(("a", "cur_x!")) == ("a", "x")
     assert PREFIX.down.origin(("a", "x")) == ("a",)

@@ -9,13 +9,13 @@ CHANGE = invert((), ("m", "f"))
 
 
 @pytest.mark.parametrize(("newer", "older"), [(True, False), (False, True), (None, None)])
-def test_both_ways(newer: Json, older: Json) -> None:
+def test_values_are_converted_both_ways(newer: Json, older: Json) -> None:
     assert both(CHANGE, {"m": {"f": newer}}, upwards=False) == {"m": {"f": older}}
     assert both(CHANGE, {"m": {"f": older}}, upwards=True) == {"m": {"f": newer}}
 
 
 @pytest.mark.parametrize("document", [{}, {"m": {}}, {"m": None}])
-def test_what_is_absent_stays_absent(document: Json) -> None:
+def test_a_value_that_is_absent_stays_absent(document: Json) -> None:
     assert up(CHANGE, document) == down(CHANGE, document) == document
 
 

@@ -26,7 +26,7 @@ TAGS = join_list((("i",),), ("m", "tags"), ", ")
         (None, None),
     ],
 )
-def test_there_and_back(newer: Json, older: Json) -> None:
+def test_a_converted_value_comes_back(newer: Json, older: Json) -> None:
     assert both(TAGS, {"i": [newer]}, upwards=False) == {"i": [older]}
     assert both(TAGS, {"i": [older]}, upwards=True) == {"i": [newer]}
     assert both(inverse(TAGS), {"i": [older]}, upwards=False) == {"i": [newer]}
@@ -60,7 +60,7 @@ def test_every_list_comes_back(newer: list[str]) -> None:
         ([""], "/0", "an empty string alone, which would become an empty list"),
     ],
 )
-def test_what_would_not_come_back_is_refused(tags: Json, at: str, reason: str) -> None:
+def test_a_value_that_would_not_come_back_is_refused(tags: Json, at: str, reason: str) -> None:
     with fails(f"/i/0/m/tags{at}", reason):
         both(TAGS, {"i": [{"m": {"tags": tags}}]}, upwards=False)
 
@@ -72,7 +72,7 @@ def test_a_part_of_the_separator_is_refused_where_it_would_be_taken_for_one() ->
         both(change, {"a": ["a;", "b"]}, upwards=False)
 
 
-def test_what_is_no_text_is_refused() -> None:
+def test_a_value_that_is_no_text_is_refused() -> None:
     with fails("/i/0/m/tags", "expected a string, found an array"):
         both(TAGS, {"i": [{"m": {"tags": []}}]}, upwards=True)
 

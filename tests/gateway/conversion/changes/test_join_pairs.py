@@ -22,7 +22,7 @@ PAIRS = join_pairs((("i",),), ("m", "attrs"), ";", "=")
         (None, None),
     ],
 )
-def test_there_and_back(newer: Json, older: Json) -> None:
+def test_a_converted_value_comes_back(newer: Json, older: Json) -> None:
     newer, older = {"i": [{"m": {"attrs": newer}}, {}]}, {"i": [{"m": {"attrs": older}}, {}]}
     assert both(PAIRS, newer, upwards=False) == older
     assert both(PAIRS, older, upwards=True) == newer
@@ -75,14 +75,14 @@ def test_every_text_comes_back_or_is_refused(words: tuple[str, str], older: str)
         ),
     ],
 )
-def test_what_would_not_come_back_is_refused(
+def test_a_value_that_would_not_come_back_is_refused(
     change: Change, upwards: bool, value: Json, at: str, reason: str
 ) -> None:
     with fails(f"/i/0/m/attrs{at}", reason):
         (up if upwards else down)(change, {"i": [{"m": {"attrs": value}}]})
 
 
-def test_where_a_value_was() -> None:
+def test_an_error_names_the_original_place() -> None:
     """The text of a pair has no place of its own, so it is all of it."""
     assert PAIRS.up.origin(("m", "attrs", "a")) == ("m", "attrs")
     assert PAIRS.down.origin(("m",)) == ("m",)

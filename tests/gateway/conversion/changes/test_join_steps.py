@@ -432,7 +432,7 @@ def test_a_sealed_document_is_converted_to_the_same(case: Case) -> None:
 
 @LAW
 @given(cases())
-def test_what_is_unknown_stays_sealed(case: Case) -> None:
+def test_a_value_that_is_unknown_stays_sealed(case: Case) -> None:
     for after in (
         up(case.change, seal(case.older), SEALED),
         down(case.change, seal(case.newer), SEALED),

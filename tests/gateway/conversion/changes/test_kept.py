@@ -167,11 +167,13 @@ def converted(document: Json, *changes: Change, of_request: bool = True) -> Json
         ),
     ],
 )
-def test_what_does_not_fit_stays(changes: tuple[Change, ...], older: Json, newer: Json) -> None:
+def test_a_value_that_does_not_fit_stays(
+    changes: tuple[Change, ...], older: Json, newer: Json
+) -> None:
     assert converted(older, *changes) == newer
 
 
-def test_what_has_no_place_of_its_own_is_refused() -> None:
+def test_a_value_that_has_no_place_of_its_own_is_refused() -> None:
     with fails("/n", "is there already, and /name is to become it"):
         converted({"name": 1, "n": 2}, NAME)
     with fails("/o", "expected an object, found a number"):
@@ -209,7 +211,7 @@ def test_what_one_of_two_refuses_is_refused(
     assert alone.convert(given_value, PLAIN) is not None
 
 
-def test_what_has_come_to_its_place_is_named_as_it_was_sent() -> None:
+def test_a_value_that_has_come_to_its_place_is_named_as_it_was_sent() -> None:
     refusing = VersionLink(Version(1), Version(2), (retype((), ("o", "a"), *TYPES),))
     keeping = VersionLink(Version(1), Version(2), (INTO,), keeps_unfit=True)
     upgrade = BodyConversion((keeping, refusing), Direction.UP, of_request=True)
@@ -227,7 +229,7 @@ def test_answers_are_refused() -> None:
         converted({"a": "x"}, NUMBER, of_request=False)
 
 
-def test_downwards() -> None:
+def test_a_downgrade_keeps_unfit_values_too() -> None:
     change = keeping_unfit(NUMBER)
     assert (change.scopes, change.touches) == ((), (("a",),))
     assert change.for_patch() == change
@@ -282,7 +284,7 @@ def holders(value: Json) -> Iterator[tuple[Any, Any]]:
 
 @settings(LAW, max_examples=200)
 @given(misfits(), st.sampled_from([(True, True), (True, False), (False, True)]), st.integers(0, 4))
-def test_what_fits_is_converted_as_ever(
+def test_a_value_that_fits_is_converted_as_ever(
     case: tuple[Json, list[Change]], keeps: tuple[bool, bool], cut: int
 ) -> None:
     """And what does not becomes the same, however much of the body is parsed."""

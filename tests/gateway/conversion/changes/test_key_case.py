@@ -30,7 +30,7 @@ NEWER = {"orderLines": [{"unitPrice": 1.50, "tagNames": ["aB"]}, [{"xY": None}],
 OLDER = {"order_lines": [{"unit_price": 1.5, "tag_names": ["aB"]}, [{"x_y": None}], 1], "id": "aB"}
 
 
-def test_both_ways() -> None:
+def test_values_are_converted_both_ways() -> None:
     assert both(key_case_of(), NEWER, upwards=False) == OLDER
     assert both(key_case_of(), OLDER, upwards=True) == NEWER
 
@@ -71,7 +71,7 @@ trees: st.SearchStrategy[Json] = st.recursive(
 
 @LAW
 @given(st.dictionaries(keys, trees, max_size=3))
-def test_there_and_back(document: Json) -> None:
+def test_a_converted_value_comes_back(document: Json) -> None:
     change = key_case_of()
     try:
         there = both(change, document, upwards=False)

@@ -26,17 +26,19 @@ FORM = replace(PLAIN, message=Message(link=lambda url: f"/v1{url}" if url == "/a
         ({}, {}),
     ],
 )
-def test_both_ways(change: object, before: dict[str, object], after: dict[str, object]) -> None:
+def test_values_are_converted_both_ways(
+    change: object, before: dict[str, object], after: dict[str, object]
+) -> None:
     assert callable(change)
     change(before, FORM)
     assert before == after
 
 
-def test_without_a_request_nothing_is_mapped() -> None:
+def test_links_stay_without_a_request() -> None:
     assert up(LINK, {"links": {"self": "/a"}}) == {"links": {"self": "/a"}}
     assert down(LINK, {"links": {"self": "/a"}}) == {"links": {"self": "/a"}}
 
 
-def test_no_text() -> None:
+def test_a_link_that_is_no_text_is_refused() -> None:
     with pytest.raises(ConversionError, match="/links/self: expected a string, found a number"):
         LINK.down.step({"links": {"self": 1}}, FORM)

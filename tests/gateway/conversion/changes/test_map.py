@@ -45,7 +45,7 @@ class TestMap:
         ("newer", "older"),
         [("OPEN", "open"), ("ODD", 1), ("YES", True), (None, None)],
     )
-    def test_both_ways(self, newer: Json, older: Json) -> None:
+    def test_values_are_converted_both_ways(self, newer: Json, older: Json) -> None:
         assert both(WORDS, {"m": {"x": 1, "f": newer, "y": 2}}, upwards=False) == {
             "m": {"x": 1, "f": older, "y": 2}
         }
@@ -53,7 +53,7 @@ class TestMap:
 
     @pytest.mark.parametrize("document", [{}, {"m": {}}, {"m": None}, {"m": {"x": 1}}])
     @pytest.mark.parametrize("upwards", [False, True])
-    def test_what_is_absent_stays_absent(self, document: Json, upwards: bool) -> None:
+    def test_a_value_that_is_absent_stays_absent(self, document: Json, upwards: bool) -> None:
         assert both(WORDS, document, upwards) == document
 
     @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ REFUSED = "its currency is absent, or not an alphabetic code of ISO 4217"
         ("XXX", None, None),
     ],
 )
-def test_both_ways(currency: str, newer: Json, older: Json) -> None:
+def test_values_are_converted_both_ways(currency: str, newer: Json, older: Json) -> None:
     rest = {"currency": currency}
     assert both(TEXTS, {"amount": newer, **rest}, upwards=False) == {"amount": older, **rest}
     assert both(TEXTS, {"amount": older, **rest}, upwards=True) == {"amount": newer, **rest}
@@ -104,7 +104,7 @@ def test_codes() -> None:
 
 @LAW
 @given(st.integers(), st.sampled_from(sorted(PLACES)), st.sampled_from([Type.TEXT, Type.NUMBER]))
-def test_there_and_back(units: int, currency: str, older: Type) -> None:
+def test_a_converted_value_comes_back(units: int, currency: str, older: Type) -> None:
     change = money((), ("c",), (), ("a",), older)
     document = {"a": units, "c": currency}
     changed = down(change, document)

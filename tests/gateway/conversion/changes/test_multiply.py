@@ -143,18 +143,18 @@ def test_more_places_than_declared_are_refused() -> None:
 @pytest.mark.parametrize(
     "value", ['""', '"1."', '"007"', '" 1"', '"NaN"', "1e1000", "1" * 401, f"0.{'1' * 401}"]
 )
-def test_what_is_no_quantity_is_refused(value: str) -> None:
+def test_a_value_that_is_no_quantity_is_refused(value: str) -> None:
     with fails("/f", "expected a number such as 12.5, found something else"):
         spelt(MINUTES, value, upwards=False)
 
 
-def test_what_is_no_number_is_refused() -> None:
+def test_a_value_that_is_no_number_is_refused() -> None:
     with fails("/f", "expected a number, found a boolean"):
         spelt(MINUTES, "true", upwards=False)
 
 
 @pytest.mark.parametrize("document", [{}, {"m": None}, {"m": {}}, {"m": {"f": None}}])
-def test_what_is_absent_stays_absent(document: Json) -> None:
+def test_a_value_that_is_absent_stays_absent(document: Json) -> None:
     one = Product(Fraction(2))
     change = multiply((), ("m", "f"), one, one)
     assert up(change, document) == down(change, document) == document

@@ -22,7 +22,7 @@ ELEMENTS = omit_null((("i",),), ("f",))
         ({}, {}),
     ],
 )
-def test_both_ways(newer: Json, older: Json) -> None:
+def test_values_are_converted_both_ways(newer: Json, older: Json) -> None:
     assert down(CHANGE, newer) == older
     assert up(CHANGE, older) == newer
 

@@ -44,7 +44,9 @@ def rewritten(source: PagingForm, target: PagingForm, text: str) -> str:
         (FROM_0, PAGE, "p=0&n=5", "page=1&per_page=5"),
     ],
 )
-def test_a_part(source: PagingForm, target: PagingForm, asked: str, wanted: str) -> None:
+def test_a_part_of_a_list_has_both_forms(
+    source: PagingForm, target: PagingForm, asked: str, wanted: str
+) -> None:
     assert rewritten(source, target, asked) == wanted
 
 
@@ -60,7 +62,9 @@ def test_a_part(source: PagingForm, target: PagingForm, asked: str, wanted: str)
         (OFFSET, PAGE, "limit=\u0661", "expected a whole number in 'limit'"),
     ],
 )
-def test_what_is_refused(source: PagingForm, target: PagingForm, asked: str, reason: str) -> None:
+def test_values_that_do_not_fit_are_refused(
+    source: PagingForm, target: PagingForm, asked: str, reason: str
+) -> None:
     with pytest.raises(ValueError, match=reason):
         rewritten(source, target, asked)
 
@@ -82,7 +86,9 @@ def test_a_page_comes_back(page: int, size: int) -> None:
         (LINK, "city=Linz", "city=Linz"),
     ],
 )
-def test_the_usual_size(message: object, asked: str, wanted: str) -> None:
+def test_a_request_without_a_size_gets_the_usual_one(
+    message: object, asked: str, wanted: str
+) -> None:
     usual = add_size(("offset", "limit"), "10")
     lines = usual.up(parse_query(asked), QUERY.of(message))
     assert write_query(lines) == wanted

@@ -113,7 +113,7 @@ def test_a_place_without_a_value_is_not_given() -> None:
     assert up(change, {"i": [{"f": "a"}]}, form) == {"i": [{"f": "aa"}]}
 
 
-def test_what_is_no_object_cannot_be_the_document() -> None:
+def test_a_value_that_is_no_object_cannot_be_the_document() -> None:
     with fails("", "expected an object from the Python function, found an array"):
         up(call_python((), None, keys, keys), {"a": 1})
 
@@ -125,7 +125,7 @@ def test_what_is_no_object_cannot_be_the_document() -> None:
         *(KeyboardInterrupt("secret"), MemoryError("secret"), RecursionError("secret")),
     ],
 )
-def test_what_it_raises_is_for_the_log_alone(error: BaseException) -> None:
+def test_an_exception_of_a_function_is_logged_only(error: BaseException) -> None:
     def broken(value: Document) -> Document:
         raise error
 
@@ -133,7 +133,9 @@ def test_what_it_raises_is_for_the_log_alone(error: BaseException) -> None:
         up(call_python((("i",),), ("f",), broken, broken), {"i": [{"f": "x"}]})
     assert caught.value.pointer == "/i/0/f"
     assert caught.value.reason == "the Python function refuses it"
-    assert caught.value.cause.startswith(f"{__name__}:test_what_it_raises_is_for_the_log_alone")
+    assert caught.value.cause.startswith(
+        f"{__name__}:test_an_exception_of_a_function_is_logged_only"
+    )
     raised = f"broken raised {type(error).__name__} at test_python_change.py:"
     assert raised in caught.value.cause
     assert "secret" not in caught.value.cause  # it may quote the body
@@ -166,7 +168,7 @@ def test_what_python_cannot_hold_is_refused() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError, TypeError, RecursionError])
-def test_what_is_no_json_is_refused(error: type[Exception]) -> None:
+def test_a_value_that_is_no_json_is_refused(error: type[Exception]) -> None:
     def refused(value: Document) -> Document:
         raise error("no JSON")
 

@@ -28,7 +28,7 @@ class TestRecombined:
             ("x", "x"),
         ],
     )
-    def test_both_ways(self, newer: str, older: str) -> None:
+    def test_values_are_converted_both_ways(self, newer: str, older: str) -> None:
         assert rewrite_query(newer, in_direction([self.CHANGE], upwards=False)) == older
         assert rewrite_query(older, in_direction([self.CHANGE], upwards=True)) == newer
 
@@ -46,7 +46,7 @@ class TestRecombined:
             ("a=1&c=2", "the query parameter 'c': is there already"),
         ],
     )
-    def test_what_is_refused(self, query: str, reason: str) -> None:
+    def test_values_that_do_not_fit_are_refused(self, query: str, reason: str) -> None:
         with pytest.raises(ConversionError, match=reason):
             rewrite_query(query, in_direction([self.CHANGE], upwards=False))
 
@@ -54,6 +54,6 @@ class TestRecombined:
         with pytest.raises(ConversionError, match="the query parameter 'c': "):
             rewrite_query("c=1-2-3", in_direction([self.CHANGE], upwards=True))
 
-    def test_what_stays_the_same_keeps_its_bytes(self) -> None:
+    def test_a_value_that_stays_the_same_keeps_its_bytes(self) -> None:
         same = recombined(("a",), ("a",), dict, dict)
         assert rewrite_query("a=%41+b", in_direction([same], upwards=False)) == "a=%41+b"

@@ -60,7 +60,9 @@ def rename_of(newer: str, older: str) -> Change:
     ],
 )
 @pytest.mark.parametrize("sealed", [False, True])
-def test_both_ways(change: Change, newer: Json, older: Json, sealed: bool) -> None:
+def test_values_are_converted_both_ways(
+    change: Change, newer: Json, older: Json, sealed: bool
+) -> None:
     with untouched(newer, older):
         if sealed:
             assert json.dumps(unsealed(down(change, seal(newer), SEALED))) == json.dumps(older)
@@ -159,7 +161,7 @@ def test_the_way_and_back_restores_all_of_it_and_its_order(case: tuple[Change, J
         assert json.dumps(unsealed(sealed)) == json.dumps(newer)
 
 
-def test_what_is_not_in_its_container_stays_away() -> None:
+def test_a_value_that_is_not_in_its_container_stays_away() -> None:
     fields: dict[str, object] = {"a": {"c": 1}}
     rename((), ("b",), ("a", "x")).up.step(fields, PLAIN)
     assert fields == {"a": {"c": 1}}

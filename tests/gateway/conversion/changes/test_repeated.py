@@ -23,7 +23,7 @@ LIST = join_repeated("tag", ",")
         (None, None),
     ],
 )
-def test_both_ways(newer: str | None, older: str | None) -> None:
+def test_values_are_converted_both_ways(newer: str | None, older: str | None) -> None:
     assert rewrite_query(newer, in_direction([LIST], upwards=False)) == older
     assert rewrite_query(older, in_direction([LIST], upwards=True)) == newer
 
@@ -45,7 +45,7 @@ def test_a_text_of_too_many_values() -> None:
 
 @LAW
 @given(st.lists(st.text(st.sampled_from("ab &=%"), max_size=2)))
-def test_there_and_back_is_the_same(texts: list[str]) -> None:
+def test_a_converted_value_comes_back(texts: list[str]) -> None:
     query = "&".join(f"tag={QUERY.write(text)}" for text in texts) or None
     assert (
         rewrite_query(

@@ -70,7 +70,7 @@ def test_retyped_both_ways(newer: Type, older: Type, one: str, other: str) -> No
         (NUMBER, BOOLEAN, "1.0", "expected 1 or 0, found something else"),
     ],
 )
-def test_what_is_not_of_the_type_is_refused(
+def test_a_value_that_is_not_of_the_type_is_refused(
     source: Type, target: Type, value: str, reason: str
 ) -> None:
     with fails("/f", reason):
@@ -81,7 +81,7 @@ def test_what_is_not_of_the_type_is_refused(
     "change", [retype((), ("m", "f"), TEXT, NUMBER), scale((), ("m", "f"), 2, TEXT)]
 )
 @pytest.mark.parametrize("document", [{}, {"m": None}, {"m": {}}])
-def test_what_is_absent_stays_absent(change: Change, document: Json) -> None:
+def test_a_value_that_is_absent_stays_absent(change: Change, document: Json) -> None:
     assert up(change, document) == down(change, document) == document
 
 
@@ -95,7 +95,7 @@ def test_a_number_is_its_text(digits: str) -> None:
     assert spelt(change, f'"{digits}"', upwards=True) == digits
 
 
-def test_plain_numbers() -> None:
+def test_parsed_numbers_are_retyped() -> None:
     change = retype((), F, TEXT, NUMBER)
     assert up(change, {"f": 12}, PLAIN) == {"f": "12"}
     assert down(change, {"f": "12.50"}) == {"f": Decimal("12.50")}

@@ -38,24 +38,24 @@ EXACT = Context(1000, ROUND_HALF_UP)
         (WHOLE, "0.49", "0"),
     ],
 )
-def test_rounded(change: Change, newer: str, older: str) -> None:
+def test_numbers_are_rounded_half_away_from_zero(change: Change, newer: str, older: str) -> None:
     assert spelt(change, newer, upwards=False) == older
     assert spelt(change, f'"{newer}"', upwards=False) == f'"{older}"'
 
 
 @pytest.mark.parametrize("number", ["12.34", "12.3", "12", "-0.0", "1.25e1", "1E400", "null"])
-def test_what_has_no_more_digits_stays_as_it_is_written(number: str) -> None:
+def test_a_value_that_has_no_more_digits_stays_as_it_is_written(number: str) -> None:
     for upwards in (False, True):
         assert spelt(CENTS, number, upwards=upwards) == number
 
 
 @pytest.mark.parametrize("value", ["12.345", '"12.345"', '"twelve"', "[1]"])
-def test_upwards_all_stays(value: str) -> None:
+def test_an_upgrade_keeps_every_number(value: str) -> None:
     assert spelt(CENTS, value, upwards=True) == value
 
 
 @pytest.mark.parametrize("document", [{}, {"m": None}, {"m": {}}])
-def test_what_is_absent_stays_absent(document: Json) -> None:
+def test_a_value_that_is_absent_stays_absent(document: Json) -> None:
     change = round_down((), ("m", "f"), 2)
     assert up(change, document) == down(change, document) == document
 
@@ -68,7 +68,7 @@ def test_a_text_that_is_no_number_is_refused(value: str) -> None:
         spelt(CENTS, value, upwards=False)
 
 
-def test_what_is_no_number_is_refused() -> None:
+def test_a_value_that_is_no_number_is_refused() -> None:
     with fails("/f", "expected a number, found a boolean"):
         spelt(CENTS, "true", upwards=False)
 
@@ -80,7 +80,7 @@ numbers = st.from_regex(
 
 @LAW
 @given(numbers, st.integers(0, 18))
-def test_it_is_exact(number: str, digits: int) -> None:
+def test_rounding_is_exact(number: str, digits: int) -> None:
     rounded = spelt(round_down((), ("f",), digits), number, upwards=False)
     exponent = Decimal(number).as_tuple().exponent
     assert isinstance(exponent, int)
@@ -95,7 +95,7 @@ def test_it_is_exact(number: str, digits: int) -> None:
 
 @LAW
 @given(numbers)
-def test_once_is_enough(number: str) -> None:
+def test_rounding_twice_changes_nothing(number: str) -> None:
     """What went down and up again goes down to the same."""
     older = spelt(CENTS, number, upwards=False)
     assert spelt(CENTS, spelt(CENTS, older, upwards=True), upwards=False) == older

@@ -58,7 +58,9 @@ def time(newer: MomentForm, older: MomentForm) -> Change:
         (parse_pattern("HH:mm"), parse_pattern("HHmm"), '"09:30"', '"0930"'),
     ],
 )
-def test_both_ways(newer: MomentForm, older: MomentForm, written: str, other: str) -> None:
+def test_values_are_converted_both_ways(
+    newer: MomentForm, older: MomentForm, written: str, other: str
+) -> None:
     change = time(newer, older)
     assert spelt(change, written, upwards=False) == other
     assert spelt(change, other, upwards=True) == written
@@ -75,11 +77,11 @@ def test_what_a_form_has_not_is_cut() -> None:
 
 
 @pytest.mark.parametrize("document", [{}, {"f": None}])
-def test_what_is_absent_stays_absent(document: Json) -> None:
+def test_a_value_that_is_absent_stays_absent(document: Json) -> None:
     assert up(time(RFC, SECONDS), document) == down(time(RFC, SECONDS), document) == document
 
 
-def test_what_is_not_the_form_is_refused() -> None:
+def test_a_value_that_is_not_the_form_is_refused() -> None:
     with fails("/f", "expected a time written as 2026-12-31T18:00:00Z, found something else"):
         down(time(RFC, SECONDS), {"f": "2023-11-14 22:13:20Z"})
     with fails("/f", "expected unix time in milliseconds, found something else"):
@@ -91,7 +93,7 @@ moments = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.j
 
 @LAW
 @given(moments, st.integers(-1439, 1439), st.sampled_from([SECONDS, MILLIS]))
-def test_there_and_back(moment: datetime, zone: int, unix: UnixTime) -> None:
+def test_a_converted_value_comes_back(moment: datetime, zone: int, unix: UnixTime) -> None:
     """As the standard library has it, and exact to the microsecond."""
     change = time(rfc_3339(zone), unix)
     written = rfc_3339(zone).write(SECONDS.read("0"))

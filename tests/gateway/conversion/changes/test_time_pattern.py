@@ -57,7 +57,7 @@ def test_it_writes_and_reads_as_the_standard_library(
         ("yyyy 'x", "a single quote is not closed"),
     ],
 )
-def test_what_is_no_pattern_is_refused(pattern: str, message: str) -> None:
+def test_a_value_that_is_no_pattern_is_refused(pattern: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         parse_pattern(pattern)
 

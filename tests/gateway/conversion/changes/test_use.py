@@ -51,7 +51,7 @@ OLDER: Json = {"name": "A B"}
         (["o"], {"x": 1}, {"x": 1}),
     ],
 )
-def test_at_places(places: list[str], newer: Json, older: Json) -> None:
+def test_a_group_is_applied_at_its_places(places: list[str], newer: Json, older: Json) -> None:
     change = use("item", *places)
     with untouched(newer, older):
         assert down(change, newer) == older
@@ -60,7 +60,7 @@ def test_at_places(places: list[str], newer: Json, older: Json) -> None:
     assert unsealed(up(change, seal(older), SEALED)) == newer
 
 
-def test_where_it_looks() -> None:
+def test_a_use_touches_the_first_keys_of_its_places() -> None:
     assert use("item").touches == ((),)
     assert use("item", "a.b[]", "c.*").touches == (("a", "b"), ("c",))
     group = use("item").group

@@ -29,7 +29,7 @@ class TestWrap:
     @pytest.mark.parametrize(
         ("newer", "older"), [(1, [1]), ({"a": [2]}, [{"a": [2]}]), ([1, 2], [[1, 2]]), (None, [])]
     )
-    def test_both_ways(self, newer: Json, older: Json) -> None:
+    def test_values_are_converted_both_ways(self, newer: Json, older: Json) -> None:
         change = wrap((("i",),), ("f",))
         document = {"i": [{"x": 1, "f": newer, "y": 2}, {}]}
         wrapped = {"i": [{"x": 1, "f": older, "y": 2}, {}]}
@@ -38,14 +38,14 @@ class TestWrap:
         assert both(inverse(change), document, upwards=True) == wrapped
 
     @pytest.mark.parametrize("upwards", [False, True])
-    def test_what_is_absent_stays_absent(self, upwards: bool) -> None:
+    def test_a_value_that_is_absent_stays_absent(self, upwards: bool) -> None:
         assert both(wrap((), ("m", "f")), {"m": None}, upwards) == {"m": None}
 
     def test_null_is_no_list(self) -> None:
         assert both(wrap((), ("f",)), {"f": None}, upwards=True) == {"f": None}
 
     @pytest.mark.parametrize(("value", "kind"), [("x", "a string"), ({}, "an object")])
-    def test_what_is_no_list_is_refused(self, value: Json, kind: str) -> None:
+    def test_a_value_that_is_no_list_is_refused(self, value: Json, kind: str) -> None:
         with fails("/f", f"expected an array, found {kind}"):
             up(wrap((), ("f",)), {"f": value})
 
@@ -98,7 +98,7 @@ class TestCollapsed:
         assert both(change, {"f": [1]}, upwards=False) == {"f": [[1]]}
 
     @pytest.mark.parametrize("element", [None, [], [1]])
-    def test_what_would_come_back_otherwise_is_refused(self, element: Json) -> None:
+    def test_a_value_that_would_come_back_otherwise_is_refused(self, element: Json) -> None:
         with fails("/f/0", "is the only element, and would come back as all of the array"):
             up(wrap((), ("f",), "keep"), {"f": [element]})
 
@@ -113,7 +113,7 @@ class TestCollapsed:
         change = wrap((), ("f",), empty="absent")
         assert down(change, {}, replace(PLAIN, typed=False)) == {}
 
-    def test_where_a_value_was(self) -> None:
+    def test_an_error_names_the_original_place(self) -> None:
         change = wrap((), ("f",), "keep")
         assert change.up.origin(("f", 1, "x")) == ("f", 1, "x")
         assert change.down.origin(("f", 0, "x")) == ("f", 0, "x")
@@ -134,7 +134,7 @@ def test_every_collapsed_list_comes_back(empty: Nothing, older: list[Json]) -> N
 
 @LAW
 @given(st.fixed_dictionaries({"x": jsons, "f": jsons, "y": jsons}))
-def test_what_was_wrapped_is_unwrapped(document: Json) -> None:
+def test_a_value_that_was_wrapped_is_unwrapped(document: Json) -> None:
     for many in ("first", "refuse"):
         change = wrap((), ("f",), many)
         assert json.dumps(up(change, down(change, document))) == json.dumps(document)

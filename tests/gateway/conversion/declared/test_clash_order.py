@@ -72,7 +72,7 @@ def test_clashes(changes: list[str], clash: str) -> None:
         ),
     ],
 )
-def test_what_to_write_for_a_field_that_is_taken(first: str, second: str, right: str) -> None:
+def test_a_conflict_names_the_remedy(first: str, second: str, right: str) -> None:
     text, *_ = said(first, second)
     assert text.endswith(f"; changes are listed in the order that upgrades a document: {right}")
     written = right.partition("'")[2].partition("'")[0]

@@ -90,7 +90,7 @@ def test_fields_that_no_change_names_keep_their_bytes(older: bytes, newer: bytes
     ],
 )
 @pytest.mark.parametrize("becomes_json", [False, True])
-def test_what_is_no_form_or_is_not_altered_is_the_same_object(
+def test_a_value_that_is_no_form_or_is_not_altered_is_the_same_object(
     body: bytes, becomes_json: bool
 ) -> None:
     if not (becomes_json and body.startswith(b"channel")):
@@ -164,7 +164,7 @@ def test_a_form_becomes_json_with_its_types(version: int, form: str, body: objec
     assert retyped(fields, conversion) == [(b"A", b"b"), (b"Content-Type", b"application/json")]
 
 
-def test_what_does_not_fit_is_kept_in_a_form_that_becomes_json() -> None:
+def test_a_value_that_does_not_fit_is_kept_in_a_form_that_becomes_json() -> None:
     conversion = of(2)
     form = b"n=x&cents=half&tags=a"
     with pytest.raises(ConversionError, match=r"^/n: expected a number, found another text$"):
@@ -186,7 +186,7 @@ def test_a_form_of_a_version_without_forms_stays_one() -> None:
     assert json.loads(convert_form(b"street=7", down)) == {"street": 7}
 
 
-def test_what_is_no_form_does_not_become_json() -> None:
+def test_a_value_that_is_no_form_does_not_become_json() -> None:
     with pytest.raises(ConversionError, match="a string, which a form cannot hold"):
         convert_form(b"data=b", of(1, "PUT"))
 
