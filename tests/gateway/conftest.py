@@ -22,6 +22,7 @@ from tests.gateway.kit import (
     Stack,
     StartGateway,
     StartUpstream,
+    assert_sound,
     execute_program,
     rules,
     start_program,
@@ -144,7 +145,10 @@ async def upstream() -> AsyncIterator[StartUpstream]:
 
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """Start one gateway for all tests of a module; `through` leads it to their upstreams."""
+    """Start one gateway for all tests of a module; `through` leads it to their upstreams.
+
+    None of them may have it log a traceback, or end it.
+    """
     folder = tmp_path_factory.mktemp("standing")
     config = folder / "gateway.yaml"
     config.write_text(rules(1))
@@ -152,6 +156,7 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
         program = start_program(stack, folder, "gateway")
         program.config = config
         yield program
+        assert_sound(program)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -110,6 +110,12 @@ def wait_for(condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
         assert time.monotonic() < end, f"not within {seconds} seconds"
         time.sleep(0.01)
     return found
+
+
+def assert_sound(program: Program) -> None:
+    """Assert that a program runs and has logged no traceback."""
+    assert replace(program, since=0).log("log") == []
+    assert program.process.poll() is None
 
 
 def open_files(pid: int) -> list[str]:

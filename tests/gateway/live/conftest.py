@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.kit import Program, Stack, rules, start_program
+from tests.gateway.kit import Program, Stack, assert_sound, rules, start_program
 from tests.gateway.live.raw import Service, answer, request, send
 from tests.gateway.live.tap import LAST, Tap
 
@@ -42,6 +42,7 @@ def shared_house(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iter
             **stack.variables,
         )
         yield House(gateway, service)
+        assert_sound(gateway)
 
 
 @pytest.fixture
@@ -67,7 +68,9 @@ def shared_tapped(tap: Tap, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     folder = tmp_path_factory.mktemp("tapped")
     (folder / "gateway.yaml").write_text(rules(tap.port, via=True))
     with ExitStack() as resources:
-        yield start_program(resources, folder, "gateway")
+        program = start_program(resources, folder, "gateway")
+        yield program
+        assert_sound(program)
 
 
 @pytest.fixture

@@ -298,12 +298,6 @@ async def test_targets_take_turns(standing: Program, upstream: StartUpstream) ->
     assert (len(one.requests), len(two.requests)) == (3, 3)
 
 
-async def test_no_traceback_was_logged(standing: Program) -> None:
-    """Stands last: nothing of the above was a surprise to the gateway."""
-    assert standing.log("log") == []
-    assert standing.process.poll() is None
-
-
 async def test_no_connection_was_left_open(standing: Program) -> None:
     """Hundreds came and went; what is left are listeners, the log and the loop's own."""
 

@@ -284,9 +284,3 @@ async def test_a_connection_that_had_to_wait_does_not_wait_for_ever(
             client.send(ask())
             assert (await client.answer()).body == body
     assert scripted.connections == 1
-
-
-async def test_no_traceback_was_logged(standing: Program) -> None:
-    """Stands last: nothing of the above was a surprise to the gateway."""
-    assert standing.log("log") == []
-    assert standing.process.poll() is None

@@ -334,9 +334,3 @@ async def test_a_log_that_nobody_reads_costs_no_answer(
     finally:
         process.kill()
         await process.wait()
-
-
-async def test_no_traceback_was_logged(standing: Program) -> None:
-    """Stands last: nothing of the above was a surprise to the gateway."""
-    assert standing.log("log") == []
-    assert standing.process.poll() is None

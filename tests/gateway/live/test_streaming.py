@@ -604,9 +604,3 @@ async def test_a_slow_service_makes_the_client_wait(
         go.set()
         assert (await client.answer()).status == 200
         await uploading
-
-
-async def test_no_traceback_was_logged(standing: Program) -> None:
-    """Stands last: nothing of the above was a surprise to the gateway."""
-    assert standing.log("log") == []
-    assert standing.process.poll() is None
