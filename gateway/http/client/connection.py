@@ -158,8 +158,19 @@ class ClientConnection(RequestHandler):
     """
 
     __slots__ = (
-        *("_arriving", "_batch", "_deadline", "_dropped", "_due", "_exchange", "_handler", "_last"),
-        *("_limits", "_line", "_method", "_passed", "_rest", "_resuming", "_seam", "_state"),
+        *("_arriving", "_batch", "_deadline", "_dropped", "_due", "_exchange", "_handler"),
+        *(
+            "_idle_since",
+            "_last",
+            "_limits",
+            "_line",
+            "_method",
+            "_passed",
+            "_rest",
+            "_resuming",
+            "_seam",
+            "_state",
+        ),
         *("_totals", "_tunnel", "_unfinished", "_unread", "_unsent", "own", "peer"),
         "stall_seconds",
     )
@@ -190,6 +201,7 @@ class ClientConnection(RequestHandler):
         self._batch = batch
         self._deadline = Deadline(loop, self._too_slow)
         self._state = ClientState.IDLE
+        self._idle_since = 0.0
         self.peer = self.own = ""
         self.stall_seconds = limits.stall_seconds
         self._exchange: ClientExchange | None = None  # the one under way
@@ -221,6 +233,7 @@ class ClientConnection(RequestHandler):
         # leave a small response.
         joined.set_write_buffer_limits(0)
         super().connection_made(cast(asyncio.Transport, joined))
+        self._idle_since = self._loop.time()
         self._deadline.set(self._limits.idle_seconds)
         if self._totals.connections > min(self._limits.connections, self._totals.most):
             detail = "Too many clients are connected; try again."
@@ -489,15 +502,21 @@ class ClientConnection(RequestHandler):
     def _too_slow(self) -> None:
         """Handle a deadline that passes.
 
-        That of a former state can pass while a request is answered, and has no effect then.
+        It is not moved for every request. So that of a former state can pass while a request is
+        answered, or before the connection has been idle for long enough.
         """
         if ClientState.HEAD < self._state < ClientState.TUNNEL:
+            self._deadline.set(self._limits.idle_seconds)
             self._look_for_client()
         elif self._state is ClientState.HEAD:
             seconds = self._limits.header_seconds
             detail = f"The header fields were not there within {seconds:g} seconds."
             self._turn_away(ClientBound.HEADER_SECONDS, Fault(FaultCode.REQUEST_TIMEOUT, detail))
         elif self._state is ClientState.IDLE:
+            left = self._idle_since + self._limits.idle_seconds - self._loop.time()
+            if left > 0:
+                self._deadline.set(left)
+                return
             self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.REFUSE]
             self._close_transport()
         elif self._state is ClientState.ENDING:
@@ -635,8 +654,8 @@ class ClientConnection(RequestHandler):
                     await asyncio.sleep(0)
                 elif self._unfinished:
                     self._await_head()
-                else:
-                    self._deadline.set(self._limits.idle_seconds)
+                else:  # the deadline is moved when it passes; see `_too_slow`
+                    self._idle_since = self._loop.time()
             self._close_transport()
         except Exception:  # without its task, the connection would stay open forever
             _log.exception("a client's connection failed")
