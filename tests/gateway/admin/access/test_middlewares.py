@@ -57,7 +57,7 @@ async def ask(port: int, line: str, *fields: str, body: bytes = b"") -> list[byt
     async with connected(port) as (reader, writer):
         head = "\r\n".join((line, *fields, "Connection: close", "", ""))
         writer.write(head.encode("latin-1") + body)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return (await reader.readuntil(b"\r\n\r\n") + await reader.read(5000)).split(b"\r\n")
 
 
