@@ -1,1 +1,1 @@
-"""Shadow, comparison, cutover and its gates."""
+"""Shadows, comparison of responses, cutovers, and the gates of cutovers."""

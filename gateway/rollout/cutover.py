@@ -1,4 +1,4 @@
-"""`cutover` in gateway.yaml: how clients of a version move to another service, and the gates."""
+"""`cutover` in gateway.yaml: moves clients of a version gradually to another service."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -38,7 +38,7 @@ class StickyBy(StrEnum):
 
 
 class Cutover(SectionModel):
-    """A part of the version's clients is already served via another version."""
+    """The service of another version already serves a part of this version's clients."""
 
     via: str
     """The version whose service serves the moved clients, through the conversions between the
@@ -46,7 +46,7 @@ class Cutover(SectionModel):
     percent: Percent | None = None
     """The percentage of clients that move. A cutover has either this or steps."""
     steps: Annotated[tuple[Percent, ...], Field(min_length=1)] | None = None
-    """The percentages of clients that move one step after the other, such as 1, 5, 25 and 100."""
+    """The percentages of moved clients, one for each step, such as 1, 5, 25 and 100."""
     every: Duration = "10m"
     """The shortest time that each step lasts, in seconds, minutes or hours: 30s, 5m, 1h. The
     default is 10m."""
@@ -54,15 +54,16 @@ class Cutover(SectionModel):
     """The unit that moves: all requests of a client, or each request separately. The default is
     client."""
     gates: Gates | None = None
-    """The conditions that hold the cutover or roll it back. Without it, only operators can."""
+    """The conditions that hold the cutover or roll it back. Without gates, only operators hold it
+    or roll it back."""
 
     def compile(
         self, key: VersionKey, at: Location, mistakes: Mistakes, *, compared: bool
     ) -> "VersionCutover | None":
-        """Return the cutover of one version; None if neither or both of percent and steps are set.
+        """Return the compiled cutover, or None unless exactly one of percent and steps is set.
 
         Args:
-            compared: Whether a shadow compares responses; a limit of differences needs one.
+            compared: Whether a shadow compares responses. The limit `differences` needs a shadow.
         """
         if (self.percent is None) == (self.steps is None):
             mistakes.add("needs either percent: 25 or steps: [1, 5, 25, 100]", *at)
@@ -90,9 +91,10 @@ class VersionCutover:
     """The cutover of one version.
 
     Attributes:
-        via: The label of the version whose service answers the moved clients.
+        via: The label of the version whose service serves the moved clients.
         percent: The final percentage of moved clients or requests, from 0 to 100.
-        gates: The limits that hold the cutover or roll it back; None if only operators do.
+        gates: The limits that hold the cutover or roll it back. None if only operators hold it or
+            roll it back.
         steps: The percentages in ascending order, up to `percent`. Without steps, the cutover
             begins at `percent`.
         every: The minimum duration of a step in seconds.
@@ -125,10 +127,11 @@ class VersionCutover:
         return CutoverRoute.NEW if below else CutoverRoute.OLD
 
     def cell_of(self, client: str) -> int:
-        """Return the cell of a client, from 0 to 99; NO_CELL without one.
+        """Return the cell of a client, from 0 to 99.
 
-        A percentage moves whole cells, so a cell has the same clients before and after. With
-        `sticky_by: request`, there are no cells.
+        Cells divide the clients into 100 groups. A percentage moves whole cells, so a cell has the
+        same clients before and after a move. Without a client name, or with `sticky_by: request`,
+        the result is NO_CELL.
         """
         if self.sticky is StickyBy.REQUEST or not client:
             return NO_CELL
@@ -136,7 +139,7 @@ class VersionCutover:
 
 
 def percent_in_force(cutover: VersionCutover, overrides: Overrides) -> float:
-    """Return the percentage in force: the override, or else the first configured percentage."""
+    """Return the current percentage: the override, or else the first configured percentage."""
     ordered = overrides.percents.get(cutover.key)
     return first_percent(cutover) if ordered is None else ordered
 
@@ -146,7 +149,7 @@ def first_percent(cutover: VersionCutover) -> float:
 
 
 def bucket(key: VersionKey, client: str) -> int:
-    """Return the bucket of a client, from 0 to 9,999; the hash differs for every version."""
+    """Return the bucket of a client, from 0 to 9,999. Each version has its own hash."""
     api, version = key
     name = f"{api}\0{version}\0{client}".encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(name, digest_size=8).digest()) % BUCKETS

@@ -1,9 +1,9 @@
-"""The states of cutovers, which evidence or an operator changes.
+"""The states of cutovers. Gates and operators change them.
 
 `decide` takes the configuration, the state, the evidence and an operator's command, and returns the
 next state and the events to log. `Cutovers` applies it to all cutovers, and reads and writes their
-states as a document. Times are seconds of a steady clock, so that setting the system clock does not
-change the length of windows and steps. Stored and displayed states have dates.
+states as a document. Times are in seconds of a monotonic clock, so setting the system clock does
+not change the length of windows and steps. Stored and displayed states have dates.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -21,13 +21,13 @@ from gateway.rollout.gates import GateAction, GateEvidence, GateLimits, GateOutc
 from gateway.rollout.judgement import doubtful_result, first_exceeded, judge, missing_requests
 
 CUTOVERS = "cutovers"
-"""The name of the document with the states."""
+"""The name of the stored document with the states of all cutovers."""
 SETTLE_SECONDS = 2.5
-"""Requests that end within this time after a change may have the former percentage."""
-# If the clock was set by more than these seconds, the dates of states are stored again.
+"""Requests that end within this time after a change may have used the previous percentage."""
+# If the system clock was changed by more than this number of seconds, the dates are stored again.
 _CLOCK_TOLERANCE = 5.0
-# The fields of RouteOutcomes in the array that every release reads; the others are stored
-# separately.
+# The number of leading fields of RouteOutcomes that every release reads from one array. The other
+# fields are stored in a second array.
 _COMMON_FIELDS = 5
 _BY_RULES = "as configured"
 
@@ -45,8 +45,8 @@ class CutoverState(NamedTuple):
     """The current state of a cutover.
 
     Attributes:
-        decided_by: The origin of the percentage; the gates decide HELD and ROLLED_BACK.
-        why: The reason for the percentage, as a text for operators.
+        decided_by: The origin of the percentage. HELD and ROLLED_BACK are decisions of the gates.
+        why: The reason for the percentage, as a sentence for operators.
         since: The time at which the percentage was set, in seconds; earlier evidence does not
             count.
         results: The results of the gates at the rollback; empty for any other state.
@@ -84,7 +84,7 @@ def decide(
     Args:
         order: an operator's percentage or command; None if the gates decide.
         now: the time in seconds, by the clock of `state.since`.
-        results: those of `judge`, if the evidence was judged before.
+        results: the results of `judge` for this evidence; None if it was not judged before.
     """
     if order is PercentCommand.CLEAR:
         return advance(cutover, None, GateEvidence(), now), ()
@@ -115,16 +115,16 @@ def advance(
     - An operator's percentage stays until it is cleared; gates never replace it.
     - After a rollback by the gates, the percentage stays at 0, since the cutover would fail again.
     - A held cutover continues when no gate is exceeded. Its percentage may be reduced at any time.
-    - The next step begins when the current one has lasted its time, no gate is exceeded, and there
-      are enough requests to judge by. Otherwise `inconclusive` of the gates decides whether the
-      cutover waits, is held or is rolled back. It is only held if there are enough requests but
-      they leave doubt.
+    - The next step begins when the current step has lasted its minimum time, no gate is exceeded,
+      and there are enough requests for a judgement. Otherwise the setting `inconclusive` of the
+      gates decides whether the cutover waits, is held or is rolled back. With enough requests but
+      a doubtful result, the cutover is held instead of rolled back.
     - Gates with `dry_run` have no effect.
 
     Args:
         evidence: The measurements since `state.since`, within the window of the gates.
         now: The time in seconds, by the clock of `since`.
-        results: Those of `judge`, if the evidence was judged before.
+        results: The results of `judge` for this evidence; None if it was not judged before.
     """
     if state is None:
         return CutoverState(first_percent(cutover), DecidedBy.RULES, _BY_RULES, now)
@@ -180,7 +180,7 @@ def next_change(
 
 
 def _without(cutover: VersionCutover, evidence: GateEvidence, more: str) -> str:
-    """Return a text about the action if the step is still inconclusive at its end."""
+    """Describe what happens if the step is still inconclusive at its end."""
     gates = cutover.gates
     then = GateAction.WAIT if gates is None else _inconclusive_action(gates, evidence)
     if then is GateAction.WAIT:
@@ -191,14 +191,18 @@ def _without(cutover: VersionCutover, evidence: GateEvidence, more: str) -> str:
 
 def _inconclusive_action(gates: GateLimits, evidence: GateEvidence) -> GateAction:
     if gates.inconclusive is GateAction.ROLL_BACK and missing_requests(gates, evidence) is None:
-        return GateAction.HOLD  # the doubt may be chance: a healthy route causes it as well
+        return GateAction.HOLD  # the doubt may be chance: a healthy route also causes it sometimes
     return gates.inconclusive
 
 
 def missing_evidence(
     cutover: VersionCutover, state: CutoverState, evidence: GateEvidence, now: float
 ) -> str | None:
-    """Return the evidence that a step still lacks after its time, as a text; None if complete."""
+    """Describe the evidence that a step still lacks after its minimum time.
+
+    Returns:
+        None if the evidence is complete, the step is younger, or it is the last step.
+    """
     if now - state.since < cutover.every or _following(cutover, state) is None:
         return None
     return _missing(cutover, evidence)
@@ -226,11 +230,11 @@ def _wanted(
 def _inconclusive(
     cutover: VersionCutover, state: CutoverState, evidence: GateEvidence, now: float
 ) -> str | None:
-    """Return why a step that has lasted its time cannot be judged; None if it can."""
+    """Return why a step cannot be judged after its minimum time, or None if it can be judged."""
     more = missing_evidence(cutover, state, evidence, now)
     if more is None:
         return None
-    # The text stays while more requests arrive: it describes what was missing at that time.
+    # A held state keeps this reason while more requests arrive. So the reason is in the past tense.
     return f"inconclusive: after {now - state.since:.0f} s, it still took {more}"
 
 
@@ -246,24 +250,25 @@ def _following(cutover: VersionCutover, state: CutoverState) -> float | None:
 
 
 class ClockTime(NamedTuple):
-    """The time by a steady clock, and as a date in seconds since 1970."""
+    """A time in seconds of a monotonic clock, and as a date in seconds since 1970."""
 
     seconds: float
     date: float
 
     def date_of(self, seconds: float) -> float:
-        """Return the date of a time by the steady clock."""
+        """Convert a time of the monotonic clock to a date."""
         return self.date - (self.seconds - seconds)
 
     def seconds_of(self, date: float) -> float:
-        """Return the time of a date by the steady clock; a future date counts as now."""
+        """Convert a date to a time of the monotonic clock. A future date counts as now."""
         return self.seconds - max(self.date - date, 0.0)
 
 
 class CurrentCutover(NamedTuple):
-    """A cutover with its state and evidence, at a date.
+    """A cutover with its state and evidence at the date `now`.
 
-    `results` are the current results of the gates, or those that caused a rollback.
+    `results` are the current results of the gates. After a rollback, they are the results that
+    caused it.
     """
 
     cutover: VersionCutover
@@ -282,7 +287,7 @@ class Cutovers:
     def __init__(self) -> None:
         self._states: dict[VersionKey, CutoverState] = {}
         self._evidence: dict[VersionKey, CutoverEvidence] = {}
-        # The stored date of each state, and the same time by the steady clock.
+        # The stored date of each state, and the same time by the monotonic clock.
         self._dates: dict[VersionKey, tuple[float, float]] = {}
         self._exceeded: dict[VersionKey, set[tuple[str, str]]] = {}
 
@@ -293,9 +298,12 @@ class Cutovers:
         only: Collection[VersionKey] | None = None,
         report: Callable[[str], None] | None = None,
     ) -> None:
-        """Replace the states by those in documents, or only those of the keys in `only`.
+        """Replace the states with the stored states in `documents`.
 
-        A state that cannot be read is left out; `report` gets the reason.
+        Args:
+            only: The keys of the states to replace; None replaces all states.
+            report: A function that receives the reason if a stored state is unreadable. That state
+                is skipped.
         """
         stored = _read(documents.get(CUTOVERS), report)
         if only is None:
@@ -303,7 +311,8 @@ class Cutovers:
         for each in stored:
             if only is not None and each.key not in only:
                 continue
-            # A known time is kept: the clock may have been set since the date was stored.
+            # If the date is unchanged, its monotonic time is reused: the system clock may have been
+            # changed since the date was stored.
             if each.key not in self._dates or self._dates[each.key][0] != each.since:
                 self._dates[each.key] = each.since, at.seconds_of(each.since)
             since = self._dates[each.key][1]
@@ -327,14 +336,15 @@ class Cutovers:
             forget_after: the age in seconds at which the state of a cutover that is no longer
                 configured is deleted.
         """
-        # After the clock was set, the stored dates would give the next leader a wrong age of steps.
+        # If the system clock was changed, the next leader would compute a wrong age of steps from
+        # the stored dates.
         stale = any(
             abs(at.date_of(since) - date) > _CLOCK_TOLERANCE for date, since in self._dates.values()
         )
         for key, cutover in cutovers.items():
             before, evidence = self._states.get(key), self.evidence(cutover, counted, at)
             results: tuple[GateResult, ...] = ()
-            # No events after a rollback, while late requests end and shadows continue.
+            # After a rollback, late requests still end and shadows continue. They cause no events.
             if before is None or before.decided_by is not DecidedBy.ROLLED_BACK:
                 results = judge(cutover.gates, evidence)
                 draft.events += self._newly_exceeded(cutover, results)
@@ -369,7 +379,7 @@ class Cutovers:
         request: ChangeRequest,
         at: ClockTime,
     ) -> None:
-        """Draft an operator's change; it takes effect with the next `load` of the stored document.
+        """Draft an operator's change. It takes effect when `load` reads the stored document.
 
         Raises:
             ChangedMeanwhileError: the state differs from the one that the operator saw.
@@ -387,7 +397,7 @@ class Cutovers:
     ) -> CurrentCutover:
         state = self._state(cutover, at)
         dated = state._replace(since=at.date_of(state.since))
-        # After a rollback, the results that caused it are shown.
+        # After a rollback, show the results that caused it.
         results = state.results or judge(cutover.gates, evidence)
         return CurrentCutover(cutover, dated, evidence, results, at.date)
 
@@ -416,7 +426,7 @@ class Cutovers:
     def _newly_exceeded(
         self, cutover: VersionCutover, judged: tuple[GateResult, ...]
     ) -> list[Event]:
-        """Return an event for each comparison that exceeds its limit now and did not before."""
+        """Return an event for each comparison whose limit is exceeded now but was not before."""
         results = [each for each in judged if each.outcome is GateOutcome.EXCEEDED]
         before = self._exceeded.get(cutover.key, set())
         self._exceeded[cutover.key] = {(result.gate, result.measure) for result in results}
@@ -443,7 +453,7 @@ def evidence_document(
 
 
 def published_evidence(document: object) -> dict[VersionKey, GateEvidence]:
-    """Return the evidence from such a JSON value; empty if another release wrote it differently."""
+    """Parse the result of `evidence_document`; empty if another release used another format."""
     try:
         published = msgspec.convert(document or [], list[_Published])
     except msgspec.ValidationError:
@@ -454,7 +464,8 @@ def published_evidence(document: object) -> dict[VersionKey, GateEvidence]:
 def _override(
     draft: Draft, cutover: VersionCutover, state: CutoverState, request: ChangeRequest = BY_GATEWAY
 ) -> None:
-    # The configured percentage gets no override, so that a later change of it has effect.
+    # The configured percentage is not stored as an override. Otherwise, a later change of the
+    # configuration would have no effect.
     configured = state.decided_by is DecidedBy.RULES and state.percent == first_percent(cutover)
     percent, key = None if configured else state.percent, cutover.key
     if draft.overrides.percents.get(key) != percent:
@@ -477,10 +488,10 @@ class _Published(msgspec.Struct):
 
 
 class _Stored(msgspec.Struct):
-    """A stored state, with a date; its keys are the same in every release.
+    """A stored state with its date. The keys are the same in every release.
 
-    Values that another release does not know must not make it unreadable: otherwise a rolling
-    update could undo a rollback.
+    A value from another release must not make the state unreadable. Otherwise, a rolling update
+    could undo a rollback.
     """
 
     key: VersionKey = msgspec.field(name="served")
@@ -494,12 +505,12 @@ class _Stored(msgspec.Struct):
 
 
 def _decider(word: str) -> DecidedBy:
-    """Return the origin of a state; an unknown one counts as an operator, so the state stays."""
+    """Parse the origin of a state. An unknown origin counts as an operator, so the state stays."""
     return DecidedBy(word) if word in [*DecidedBy] else DecidedBy.OPERATOR
 
 
 def _results(document: object) -> tuple[GateResult, ...]:
-    """Return the stored results of a rollback; empty if another release wrote them differently."""
+    """Parse the stored results of a rollback; empty if another release used another format."""
     try:
         return msgspec.convert(document, tuple[GateResult, ...])
     except msgspec.ValidationError:

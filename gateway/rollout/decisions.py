@@ -1,6 +1,6 @@
-"""Changes by operators and gates: of documents, with audit entries and events.
+"""Changes of stored documents by operators and gates, with their audit entries and events.
 
-The store writes a `Draft` in one transaction; then it takes effect.
+The store writes a `Draft` in one transaction. Then the change takes effect.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,22 +12,22 @@ import msgspec
 from gateway.base.overrides import NO_OVERRIDES, Overrides, VersionKey
 
 OVERRIDES = "overrides"
-"""The name of the document with the overrides."""
+"""The name of the stored document with the overrides."""
 PAUSED, RUNNING = "paused", "running"
 """The states of brownouts in `ChangeRequest.seen`."""
 GATEWAY = "gateway"
 MAX_AUDIT = 1000
-"""The number of audit entries that are shown, the latest ones."""
+"""The maximum number of audit entries that are shown. Only the latest are shown."""
 
 
 class ChangeRequest(NamedTuple):
-    """The origin of a change, and the state that it assumes.
+    """Who requests a change, from where and why, and which state the user saw.
 
     Attributes:
         who: the name of the user, or GATEWAY.
         origin: the address of the user; empty for the gateway.
-        seen: the state that the user saw: `CutoverState.revision`, PAUSED or RUNNING. The change is
-            refused in any other state. Empty allows any state.
+        seen: the state that the user saw: `CutoverState.revision`, PAUSED or RUNNING. If the
+            current state differs, the change is refused. An empty string allows any state.
     """
 
     who: str
@@ -36,20 +36,20 @@ class ChangeRequest(NamedTuple):
     seen: str = ""
 
     def check_seen(self, current: str, text: str) -> None:
-        """Raise ChangedMeanwhileError with `text` if the user saw another state than `current`."""
+        """Raise ChangedMeanwhileError with `text` if the user did not see the state `current`."""
         if self.seen not in ("", current):
             raise ChangedMeanwhileError(text)
 
 
 class ChangedMeanwhileError(Exception):
-    """The state has changed since the user saw it; the text describes the current state."""
+    """The state has changed since the user saw it. The message describes the current state."""
 
 
 BY_GATEWAY = ChangeRequest(GATEWAY, "", "")
 
 
 class AuditEntry(NamedTuple):
-    """An entry of the audit log; `at` is in seconds since 1970, by the clock of the store."""
+    """An entry of the audit log. `at` is in seconds since 1970, by the clock of the store."""
 
     at: float
     who: str
@@ -63,7 +63,7 @@ class AuditEntry(NamedTuple):
 
 
 class Event(NamedTuple):
-    """An event to log after its change is stored."""
+    """An event that is logged after the change is stored."""
 
     name: str
     level: str
@@ -74,7 +74,7 @@ class Draft:
     """A change to be stored in one transaction.
 
     Attributes:
-        documents: the documents after the change: JSON values by name.
+        documents: the documents after the change, as JSON values by document name.
     """
 
     def __init__(self, documents: Mapping[str, object], now: float) -> None:
@@ -103,7 +103,11 @@ class Draft:
         self.events.append(Event(name, level, fields))
 
     def pause(self, key: VersionKey, request: ChangeRequest, *, paused: bool) -> None:
-        """Pause or resume the brownouts of a version; raises ChangedMeanwhileError."""
+        """Pause or resume the brownouts of a version.
+
+        Raises:
+            ChangedMeanwhileError: the user saw another state.
+        """
         now = self.overrides.paused
         text = f"The brownouts are {'paused' if key in now else 'not paused'} now."
         request.check_seen(PAUSED if key in now else RUNNING, text)
@@ -130,9 +134,9 @@ class Draft:
         """Set the percentage of a cutover.
 
         Args:
-            percent: from 0 to 100; None for the configured one.
-            why: the reason if the request has none.
-            configured: the configured percentage; None if there is no such cutover.
+            percent: from 0 to 100; None for the configured percentage.
+            why: the reason that is recorded if the request has no reason.
+            configured: the configured percentage; None if the cutover is not configured.
         """
         request = request if request.why else request._replace(why=why)
         percents = {**self.overrides.percents}
@@ -178,10 +182,10 @@ def overrides_document(overrides: Overrides) -> dict[str, object]:
 def overrides_of(
     documents: Mapping[str, object], report: Callable[[str], None] | None = None
 ) -> Overrides:
-    """Return the overrides in documents.
+    """Return the overrides in the stored documents.
 
-    If the document is invalid, there are none: the configuration alone is the safe choice. `report`
-    gets the reason.
+    If the document is invalid, the result has no overrides, since the configuration alone is the
+    safe choice. `report` receives the reason.
     """
     document = documents.get(OVERRIDES)
     if document is None:

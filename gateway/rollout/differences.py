@@ -1,13 +1,13 @@
-"""Comparison of two responses to one request: the fields in which they differ.
+"""Comparison of two responses to the same request, field by field.
 
-A field is `status`, `header` with a name, or a location in the body: a JSON Pointer (RFC 6901) with
-`*` for every array index, so that all elements of an array share their fields. A body that is not
-JSON is one field, `body`; so is the root of a JSON body. A stream of documents is compared as an
-array.
+A field is `status`, `header` with a name, or a location in the body. A location is a JSON Pointer
+(RFC 6901) with `*` for every array index, so all elements of an array share their fields. The root
+of a JSON body and a body that is not JSON are the field `body`. A stream of documents is compared
+as an array.
 
 Two values are equal if a client in a typed language reads them as equal:
 
-- An integer never equals a number with a fraction or an exponent, since an integer parser rejects
+- An integer never equals a number with a fraction or an exponent, since integer parsers reject
   `1.0`. Two numbers with a fraction or an exponent are compared by value: `1.10` equals `1.1`.
 - A missing field does not equal a field that is null.
 - The order of array elements is compared; the order of object keys is not.
@@ -37,8 +37,8 @@ class ComparedAnswer(NamedTuple):
     """The parts of a response that are compared.
 
     Attributes:
-        headers: The values of the header fields to compare, line by line, by lower-case name.
-        body: The body as a JSON document, or as bytes where it is not JSON.
+        headers: The compared header fields by lower-case name, with one value for each field line.
+        body: The body as a JSON document, or as bytes if it is not JSON.
         fault: The reason if the gateway answered with an error, without values of the request;
             empty for a response of a service.
     """
@@ -50,7 +50,7 @@ class ComparedAnswer(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """The status and the fault, as a text."""
+        """The status and the fault, as one string."""
         return f"{self.status} {self.fault}".rstrip()
 
 
@@ -58,8 +58,8 @@ class Difference(NamedTuple):
     """A field in which two responses differ.
 
     Attributes:
-        old: The value in the old response at the first differing place, or MISSING.
-        new: The value in the new response at the same place, or MISSING.
+        old: The value in the old response at the first location that differs, or MISSING.
+        new: The value in the new response at the same location, or MISSING.
     """
 
     field: str
@@ -68,17 +68,17 @@ class Difference(NamedTuple):
 
 
 class IgnoredPlaces(NamedTuple):
-    """The places in the body that are not compared.
+    """The locations in the body that are not compared.
 
     Attributes:
-        places: The keys from the root to each place; `*` is any element of an array or any member
-            of an object. Everything below a place is ignored as well.
+        places: For each location, the keys from the root to it. `*` stands for any array element
+            or object member. Everything below a location is ignored, too.
     """
 
     places: frozenset[tuple[str, ...]] = frozenset()
 
     def covers(self, field: str) -> bool:
-        """Return whether a field is an ignored place or is below one."""
+        """Return whether a field is an ignored location or is below one."""
         keys = field.split("/")
         return any(
             len(place) <= len(keys)
@@ -94,8 +94,9 @@ class RefusedField(NamedTuple):
     """A part of a request that the service of another version would refuse.
 
     Attributes:
-        field: The part: `operation`; `conversion`; `query` or `header` with a name; or a place in
-            the body as a JSON Pointer, with `*` for any array index, or `body` for the root.
+        field: The part: `operation`, `conversion`, `query` with a name, `header` with a name, or a
+            location in the body. A location is a JSON Pointer with `*` for any array index, or
+            `body` for the root.
         rule: The violated keyword of JSON Schema, or the code of a fault.
         reason: A sentence about the violation; it may contain values.
     """
@@ -111,21 +112,21 @@ _Field = TypeVar("_Field", Difference, RefusedField)
 def refused_fields(
     found: Iterable[RefusedField], ignored: IgnoredPlaces = NOTHING
 ) -> tuple[RefusedField, ...]:
-    """Return each refused field once, without ignored ones, up to the maximum number."""
+    """Return each refused field once, without ignored fields, up to the maximum number."""
     return _each_once(found, ignored)
 
 
 def parse_ignored(text: str) -> tuple[str, ...]:
-    """Return the keys in a JSON Pointer; `*` is any element or member.
+    """Return the keys in a JSON Pointer, with `*` for any array element or object member.
 
     Raises:
-        ValueError: The text is not a JSON Pointer to a place in a body; the message is for the
-            operator.
+        ValueError: The string is not a JSON Pointer to a location in a body. The message is for
+            the operator.
     """
     keys = tuple(text.split("/"))
     escapes = text.replace("~0", "").replace("~1", "")
     if len(keys) < 2 or keys[0] or "" in keys[1:] or "~" in escapes:
-        # A field path in the form of changes is converted for the suggestion.
+        # If the string is a field path as in `changes`, the suggestion converts it.
         parts = text.replace("[]", ".*").split(".")
         likely = all(parts) and "/" not in text and "~" not in text
         raise ValueError(
@@ -139,7 +140,7 @@ def parse_ignored(text: str) -> tuple[str, ...]:
 def compare(
     old: ComparedAnswer, new: ComparedAnswer, ignored: IgnoredPlaces = NOTHING
 ) -> tuple[Difference, ...]:
-    """Return the fields in which two responses differ, each once, ordered as in the old one."""
+    """Return each differing field of two responses once, in the order of the old response."""
     if old.status != new.status:
         return (Difference("status", old.outcome, new.outcome),)
     found = _values(old.body, new.body, "")
@@ -151,12 +152,12 @@ def compare(
 def without_noise(
     differences: Collection[Difference], noise: Collection[Difference]
 ) -> tuple[Difference, ...]:
-    """Return the differences without noise, which occurs between equal requests as well.
+    """Return the differences that are not noise.
 
     Args:
-        differences: The differences between the old service's response and the new service's.
+        differences: The differences between the responses of the old service and the new service.
         noise: The differences between two responses of the old service to the same request. Fields
-            at or below them are left out.
+            at or below their locations are left out.
     """
     noisy = [difference.field for difference in noise]
     return tuple(
@@ -167,7 +168,7 @@ def without_noise(
 
 
 def redacted(value: Document, key: bytes) -> str:
-    """Return the type and size of a value, with a short keyed hash that distinguishes values."""
+    """Return the type and size of a value, with a short keyed hash to tell values apart."""
     if value is MISSING or value is None or isinstance(value, bool):
         return _kind(value)
     text = plain(value, None)
@@ -177,9 +178,9 @@ def redacted(value: Document, key: bytes) -> str:
 
 
 def plain(value: Document, longest: int | None = _LONGEST_SAMPLE) -> str:
-    """Return a value as JSON, truncated to `longest` characters unless None.
+    """Return a value as JSON, truncated to `longest` characters; None does not truncate.
 
-    Bytes become a text on one line.
+    Bytes become a string without line breaks.
     """
     if value is MISSING:
         return "missing"
@@ -192,7 +193,7 @@ def plain(value: Document, longest: int | None = _LONGEST_SAMPLE) -> str:
 
 
 def truncated(text: str, longest: int = _LONGEST_SAMPLE) -> str:
-    """Return a text, truncated to `longest` characters with an ellipsis."""
+    """Truncate a string to `longest` characters and an ellipsis."""
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 
@@ -256,5 +257,5 @@ def _written(value: object) -> object:
     return value.text if isinstance(value, Huge) else str(value)
 
 
-# json.dumps would create an encoder for each value.
+# With these arguments, json.dumps would create an encoder for each value.
 _as_json = json.JSONEncoder(ensure_ascii=False, default=_written).encode

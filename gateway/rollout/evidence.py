@@ -1,10 +1,10 @@
 """The evidence for the gates of a cutover, computed from its counts at several times.
 
 Both routes are judged by the requests within the window of the gates. At a high percentage, the old
-route has few requests in the window, and at 100 percent none. Then its latest requests count,
-whatever their age. The step to 100 percent is compared with more of them, since faults of few
-clients are visible only among many requests. After the time of the step, their durations no longer
-count.
+route has few requests in the window; at 100 percent, it has no requests. Then the latest requests
+on the old route count, whatever their age. The step to 100 percent is compared with a larger number
+of them, since failures of a few clients are visible only among many requests. After the minimum
+time of the step, the durations of the old requests no longer count.
 """
 
 from collections import Counter, deque
@@ -26,17 +26,18 @@ from gateway.rollout.failing_operations import (
 from gateway.rollout.gates import GateEvidence, GateLimits, MovedClients, ViolatedField
 from gateway.rollout.route_outcomes import NO_CELL, NOTHING, OUTCOMES, CellTotals, RouteOutcomes
 
-# The maximum number of totals in a window; in a long window, the intervals are longer.
+# The maximum number of totals in a window. A long window has longer intervals between totals.
 _MAX_TOTALS = 300
-# The number of parts of a window, to distinguish a short fault from a lasting one.
+# The window is divided into this number of parts, to distinguish a short fault from a lasting one.
 _PARTS = 10
-# A total by operation is deleted if the ages of its neighbours differ by less than this factor.
+# Counts by operation are kept for several earlier times. The counts of one time are deleted if the
+# ages of the counts before and after it differ by less than this factor.
 _SPACING = 1.7
 # The minimum number of seconds between two totals.
 _INTERVAL = 0.5
-# The number of the latest requests on the old route that the last step is compared with.
+# The last step is compared with this number of the latest requests on the old route.
 _LAST = 1000
-# The maximum number of violated fields, the most frequent ones on the new route.
+# The maximum number of reported violated fields. The most frequent on the new route are reported.
 _MOST_FIELDS = 32
 
 
@@ -45,7 +46,7 @@ class RouteTotals(CellTotals):
     """The outcomes of the requests on one route of a cutover.
 
     Attributes:
-        fields: the number of responses that violate the OpenAPI document, by field.
+        fields: for each field, the number of responses that violate the OpenAPI document there.
     """
 
     fields: Counter[str] = field(default_factory=Counter)
@@ -53,7 +54,7 @@ class RouteTotals(CellTotals):
 
 
 class RouteCounts(NamedTuple):
-    """The counts of a cutover: of both routes, and of the comparisons of its shadow."""
+    """The counts of a cutover: the requests on both routes, and the comparisons by its shadow."""
 
     old: RouteTotals
     new: RouteTotals
@@ -62,7 +63,7 @@ class RouteCounts(NamedTuple):
 
 
 def read_outcomes(*parts: object) -> RouteOutcomes:
-    """Return outcomes from their stored parts; zeros if another release wrote them differently."""
+    """Parse outcomes from their stored parts; zeros if another release used another format."""
     try:
         numbers = [each for part in parts for each in msgspec.convert(part, list[object])]
         found = msgspec.convert(numbers, RouteOutcomes)
@@ -86,7 +87,7 @@ class _Set(NamedTuple):
 
 
 class CutoverEvidence:
-    """The evidence of one cutover, with its totals at earlier times.
+    """The evidence for one cutover, with its totals at earlier times.
 
     Args:
         latest_old: The latest outcomes on the old route before this process started.
@@ -114,7 +115,7 @@ class CutoverEvidence:
         counted: RouteCounts,
         set_at: float,
     ) -> GateEvidence:
-        """Return the evidence since a time, or since the first total after it.
+        """Return the evidence since the time `begin`, or since the first total after it.
 
         Args:
             begin: The earliest time, in monotonic seconds.
@@ -170,7 +171,7 @@ class CutoverEvidence:
         )
 
     def _moved(self, percent: float, old: RouteTotals, minimum: int) -> Mapping[int, RouteOutcomes]:
-        """Return the outcomes of the moved clients before the move, by cell."""
+        """Return the outcomes of the moved clients before they moved, by cell."""
         if self._before is None or self._before[0] != percent:
             self._before = (
                 percent,
@@ -197,7 +198,7 @@ class CutoverEvidence:
         return totals[0][1]
 
     def _parts(self, new: RouteOutcomes) -> tuple[RouteOutcomes, ...]:
-        """Return the outcomes on the new route, by part of the window."""
+        """Return the outcomes on the new route for each part of the window."""
         marks = [total.new for _, total in self._totals]
         marks = [*marks[:: max(len(marks) // _PARTS, 1)], new]
         return tuple(later.minus(before) for before, later in pairwise(marks))
@@ -205,9 +206,9 @@ class CutoverEvidence:
     def _operations_earlier(
         self, begin: float, now: float, operations: _ByOperation
     ) -> list[tuple[float, _ByOperation]]:
-        """Return the counts by operation at earlier times, with their age, the oldest first.
+        """Return earlier counts by operation, with their age in seconds, the oldest first.
 
-        The age grows by about half from one to the next.
+        Each age is about one and a half times the next age.
         """
         kept = self._operations
         if begin > now:
@@ -223,11 +224,11 @@ class CutoverEvidence:
 
 class _Latest:
     def __init__(self, before: RouteOutcomes = NOTHING) -> None:
-        # Earlier outcomes are represented by a mark below zero.
+        # Outcomes from before this process are subtracted from zero, so the first mark is negative.
         self._marks = deque([NOTHING.minus(before)], maxlen=2)
 
     def of(self, total: RouteOutcomes, minimum: int) -> RouteOutcomes:
-        """Return the latest outcomes up to a total, of at least `minimum` requests if possible."""
+        """Return the latest outcomes up to `total`, at least `minimum` requests if possible."""
         self.mark(total, minimum)
         return total.minus(self._marks[0])
 
@@ -237,7 +238,7 @@ class _Latest:
 
 
 def _by_operation(old: RouteTotals, new: RouteTotals) -> _ByOperation:
-    """Return the counts by operation; the empty name has those of all requests."""
+    """Return the counts by operation. The empty name has the counts of all requests."""
     found = {"": CountedOperation(old.outcomes, new.outcomes, new.cells.copy())}
     for name, of_new in new.operations.items():
         of_old = old.operations.get(name, CellTotals())
@@ -255,7 +256,7 @@ def _failing(
     old: RouteTotals,
     gates: GateLimits,
 ) -> Iterator[FailingOperation]:
-    """Yield the operations that fail on the new route, by measure."""
+    """Yield the operations that fail on the new route, one result for each measure."""
     limits = dict.fromkeys(KINDS, gates.errors) | {"answers": gates.violations}
     judged = {each: limit for each, limit in limits.items() if limit is not None}
     for name, counted in now.items():
@@ -268,7 +269,7 @@ def _failing(
 def _moved_operations(
     now: _ByOperation, was_set: _ByOperation, old: RouteTotals, before: Mapping[int, RouteOutcomes]
 ) -> Iterator[MovedClients]:
-    """Yield the operations with failures of moved clients since the percentage was set."""
+    """Yield the operations that failed for moved clients since the percentage was set."""
     for name, of_old in old.operations.items():
         counted, then = now.get(name, _NOT_COUNTED), was_set.get(name, _NOT_COUNTED)
         if counted.new.minus(then.new).all_good:

@@ -1,16 +1,17 @@
 """Detection of operations that fail on the new route more often than on the old one.
 
-Among all requests, the failures of a rare operation are visible only after hundreds of requests;
-compared with its own history, after five. So each operation is compared separately, and so are all
-requests together.
+Among all requests, the failures of a rare operation are visible only after hundreds of requests.
+Compared with the operation's own history, they are visible after five. So each operation is
+compared separately, in addition to all requests together.
 
-- An operation is compared with its whole history on the old route, weighted by the clients that are
-  on the new route now: the requests of some clients always fail.
-- It is also compared with the old route at the same time, since an incident on both routes is no
-  fault of the new one. Without requests on the old route at that time, the usual share may have
-  changed, so only a much higher share counts.
-- Failures of a single client do not count, since it may have its own fault: either the cell with
-  the most failures is left out, or all but three failures of each cell, whichever leaves more.
+- An operation is compared with its whole history on the old route. The history is weighted by the
+  clients that are on the new route now, since the requests of some clients always fail.
+- It is also compared with the old route at the same time, since the new route does not cause an
+  incident on both routes. Without requests on the old route at that time, the usual share of
+  failures may have changed, so only a much higher share counts.
+- Failures that a single client may have caused do not count. Either all failures of the cell with
+  the most failures are left out, or all but three failures of each cell. The choice that leaves
+  more failures is used.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from gateway.rollout.route_outcomes import NO_CELL, NOTHING, CellTotals, RouteOu
 from gateway.rollout.significance import CONVINCING, share_above, share_beyond
 
 Cells = Mapping[int, RouteOutcomes]
-"""Outcomes by cell of clients; see `VersionCutover.cell_of`."""
+"""Outcomes by cell, a group of clients; see `VersionCutover.cell_of`."""
 
 MAX_OPERATIONS = 64
 """The maximum number of operations of a version with separate counts."""
@@ -31,32 +32,32 @@ KINDS = (
     *("5xx", "conversion", "401", "403", "404", "429", "other 4xx", "3xx"),
     *("overdue", "abandoned", "answers"),
 )
-"""The compared measures: one for each kind of failure."""
+"""The compared measures, one for each kind of failure."""
 
-# With more comparisons, chance exceeds a limit more often. There are about 16 time spans.
+# With more comparisons, a limit is exceeded by chance more often. About 16 time spans are compared.
 _CONVINCING = CONVINCING + log(MAX_OPERATIONS * len(KINDS) * 16)
-# A stalled machine causes these failures as well. Without requests on the old route at the same
-# time, they must continue for this many seconds.
+# A stalled machine also causes these failures. Without requests on the old route at the same time,
+# the failures must continue for _STALL seconds.
 STALL_MEASURES = frozenset({"overdue", "abandoned"})
 _STALL = 20.0
-# A span longer than the window is used only if the operation has fewer requests in it.
+# A time span longer than the window is used only if the operation has fewer requests in that span.
 _MANY = 100
-# The probability that an incident of both routes is taken for one of the new route: exp(-8), 1 in
+# An incident on both routes is mistaken for one on the new route with probability exp(-8), 1 in
 # 3,000.
 _APART = 8.0
-# The margin for a change of the usual share during a day.
+# The usual share of failures may change by this amount during a day.
 _DRIFT = 0.2
-# The number of failures of each cell that count.
+# At most this number of failures of each cell count.
 _FEW = 3
-# The weight, in requests, of the share of all clients in the estimate for a cell.
+# In the estimate for a cell, the share of all clients weighs as much as this number of requests.
 _PRIOR = 10
 
 
 class CountedOperation(NamedTuple):
-    """The counts of an operation at a time.
+    """The counts of an operation at one time.
 
     Attributes:
-        cells: The outcomes on the new route by cell of clients.
+        cells: The outcomes on the new route for each cell of clients.
     """
 
     old: RouteOutcomes = NOTHING
@@ -69,10 +70,10 @@ class FailingOperation(NamedTuple):
 
     Attributes:
         operation: The operation, such as `POST /orders`; empty for all operations together.
-        new: The number of failures and of requests on the new route.
+        new: The numbers of failures and requests on the new route.
         lone: The number of failures that do not count, since a single client may have caused them.
-        old: The number of failures and of requests on the old route at the same time.
-        usual: The number of failures and of requests in the history of the old route, weighted by
+        old: The numbers of failures and requests on the old route at the same time.
+        usual: The numbers of failures and requests in the history of the old route, weighted by
             the clients that are on the new route.
         span: The length of the time span in seconds.
     """
@@ -100,7 +101,7 @@ def failing_operations(
         counted: The current counts.
         earlier: The counts at earlier times, with their age in seconds.
         known: The whole history on the old route, by cell.
-        limits: The amount by which the share of each measure may exceed that on the old route.
+        limits: For each measure, how far its share may exceed the share on the old route.
     """
     for measure, limit in limits.items():
         if not counted.new.count(measure):
@@ -144,8 +145,8 @@ def worst_operation(
     """Return the operation that exceeds a limit most clearly, or None.
 
     Args:
-        limit: The amount by which its share may exceed that on the old route, from 0 to 1.
-        minimum: The minimum number of requests for a share; missing ones count as good.
+        limit: The amount by which its share may exceed the share on the old route, from 0 to 1.
+        minimum: The minimum number of requests for a share. Missing requests count as good.
     """
     of_it = [each for each in found if each.measure == measure]
     strengths = [(_strength(each, limit, minimum), each) for each in of_it]
@@ -179,8 +180,9 @@ def _usual(
 ) -> tuple[int, int]:
     """Return the history of the old route, weighted by the clients of the new route.
 
-    A cell without history counts like the cell that fails most, unless that one may be chance: the
-    standard deviation of a count is about its square root.
+    A cell without history counts like the cell that fails most often. If the failures of that cell
+    may be chance, the share of all cells is used instead: the standard deviation of a count is
+    about its square root.
     """
     among = known.outcomes.total(measure)
     served = sum(total for _, total in cells.values())

@@ -13,7 +13,7 @@ from gateway.rollout.route_outcomes import NOTHING, RouteOutcomes
 
 
 class GateAction(StrEnum):
-    """The reaction to an exceeded limit, or to an inconclusive step."""
+    """What a cutover does when a limit is exceeded or a step is inconclusive."""
 
     WAIT = "wait"
     HOLD = "hold"
@@ -21,7 +21,7 @@ class GateAction(StrEnum):
 
 
 class GateOutcome(StrEnum):
-    """The result of a comparison."""
+    """The outcome of a comparison of both routes."""
 
     PASSED = "passed"
     EXCEEDED = "exceeded"
@@ -34,15 +34,15 @@ class GateLimits:
 
     Attributes:
         differences: The maximum share of compared responses that differ, from 0 to 1.
-        errors: The amount by which each share of MEASURES may exceed that on the old route, from 0
-            to 1.
-        latency: The maximum ratio of the mean duration to that on the old route.
-        violations: The amount by which each share of VIOLATIONS may exceed that on the old route,
+        errors: The amount by which each share in MEASURES may exceed the share on the old route,
             from 0 to 1.
+        latency: The maximum ratio of the mean duration to the mean duration on the old route.
+        violations: The amount by which each share in VIOLATIONS may exceed the share on the old
+            route, from 0 to 1.
         window: The length of the window of evidence in seconds.
-        minimum: The minimum number of responses to judge a share or a mean.
+        minimum: The minimum number of responses for the judgement of a share or a mean.
         overdue: The seconds after which a request counts as overdue, even while it is in progress.
-        inconclusive: The reaction if there is too little evidence at the end of a step.
+        inconclusive: What the cutover does if a step ends with too little evidence.
     """
 
     differences: float | None = None
@@ -61,7 +61,7 @@ class ViolatedField(NamedTuple):
     """A response field that violates the OpenAPI document of the version.
 
     Attributes:
-        name: The method, the endpoint and the location in the body, as a text.
+        name: The method, the endpoint and the location in the body, as one string.
         old: The number of validated responses on the old route with this violation.
     """
 
@@ -71,7 +71,7 @@ class ViolatedField(NamedTuple):
 
 
 class MovedClients(NamedTuple):
-    """The outcomes of the moved clients of a cell.
+    """The outcomes of the moved clients in one cell.
 
     Attributes:
         before: Their latest outcomes on the old route, before the move.
@@ -89,21 +89,21 @@ class GateEvidence(NamedTuple):
 
     Attributes:
         compared: The number of requests whose old and new responses were compared.
-        differing: The number of those whose responses differ.
+        differing: The number of compared requests whose responses differ.
         before: The outcomes of the moved clients on the old route, before the move. Clients whose
-            requests also failed there do not count against the new route.
+            requests already failed on the old route do not count against the new route.
         cells: The outcomes on the old route, one for each cell of clients; see
             `VersionCutover.cell_of`.
         served_old: The outcomes on the old route since the percentage was set.
-        old_ceased: Whether the old route has served no request within the window, and its earlier
-            durations are too old to be compared.
+        old_ceased: Whether the old route has not served a request within the window, and its
+            earlier durations are too old to be compared.
         outlasts: Whether the percentage was set before the window, so that `served_old` and
             `served_new` have more requests.
         fields: The fields with violations in `served_old` and `served_new`.
         moved: The moved clients by cell; empty unless `outlasts`.
         failing: The failures on the new route, by operation.
-        parts: The outcomes on the new route in each part of the window, if the old route has served
-            no request within it.
+        parts: The outcomes on the new route in each part of the window. Empty if the old route has
+            served a request within the window.
     """
 
     old: RouteOutcomes = NOTHING
@@ -128,14 +128,15 @@ class GateResult:
 
     Attributes:
         gate: The gate: `errors`, `violations`, `latency` or `differences`.
-        measure: The compared measure: one of MEASURES or VIOLATIONS, `mean` or `share`.
+        measure: The compared measure: a key of MEASURES or VIOLATIONS, `mean` or `share`.
         new: The share, or the mean in seconds, on the new route; None without requests.
-        old: The same on the old route; always None for differences.
-        limit: The maximum difference or ratio of both; for differences, the maximum share.
-        new_count: The number of requests of the measure on the new route; for a mean, of all
-            requests.
+        old: The share, or the mean in seconds, on the old route; always None for differences.
+        limit: The maximum difference or ratio of `new` and `old`. For differences, the maximum
+            share.
+        new_count: The number of requests on the new route that the measure counts. For a mean, the
+            number of all requests.
         window: The window of the gates in seconds. If the window has little evidence, a longer time
-            is used, and `text` states it.
+            is used, and `text` states that time.
         text: A sentence about the comparison for operators.
     """
 
@@ -154,7 +155,7 @@ class GateResult:
 
     @property
     def pressure(self) -> float | None:
-        """The used part of the limit, from 0; None without requests.
+        """The fraction of the limit that is used; None without requests.
 
         Above 1, the limit is exceeded, possibly by chance.
         """
@@ -183,13 +184,14 @@ MEASURES = {
     "abandoned": "were abandoned by the client",
     "writes": "were answered 4xx or 5xx",
 }
-"""The measures of the gate `errors`, with a text for each. `4xx` includes 401, 403, 404 and 429. If
-404 become 422, `4xx` stays equal, but `other 4xx` grows. `writes` is a share of write requests,
-since failures of all writes hardly change a share of all requests.
+"""The measures of the gate `errors`, with the words that describe them in messages. `4xx` includes
+401, 403, 404 and 429. If a service returns 422 instead of 404, `4xx` stays equal, but `other 4xx`
+grows. `writes` is a share of write requests only, since even failures of all writes hardly change a
+share of all requests.
 """
 
 VIOLATIONS = {"answers": "validated answers", "write answers": "validated answers to writes"}
-"""The measures of the gate `violations`, with a text for the total of each share."""
+"""The measures of the gate `violations`, with the words that describe the total of each share."""
 
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -223,43 +225,45 @@ Duration = Annotated[
 
 
 class Gates(SectionModel):
-    """How good the new route of a cutover has to be, and what happens if it is not."""
+    """The limits for the new route of a cutover, and what happens if they are exceeded."""
 
     differences: Share | None = None
-    """The largest share of differing responses, in percent, such as 0.1%. Without it, differences
-    are not judged."""
+    """The largest share of responses that differ, in percent, such as 0.1%. Without this limit,
+    differences are not judged."""
     errors: Share | None = None
-    """The amount by which the share of each kind of error may exceed that of the old route, in
-    percentage points, such as 1%: 5xx, all 4xx, 401, 403, 404, 429 and the other 4xx each, 3xx,
-    messages that cannot be converted, overdue requests, and abandoned requests; for writes, all 4xx
-    and 5xx. Without it, errors are not judged."""
+    """The amount by which the share of each kind of error may exceed its share on the old route, in
+    percentage points, such as 1%. These kinds are judged separately: 5xx, all 4xx, 401, 403, 404,
+    429, other 4xx, 3xx, messages that cannot be converted, overdue requests, and abandoned
+    requests. For writes, 4xx and 5xx are also judged together. Without this limit, errors are not
+    judged."""
     latency: Factor | None = None
-    """The largest ratio of the mean request time to that of the old route, such as 1.5x. The time
-    of a request counts up to `overdue`. Without it, latency is not judged."""
+    """The largest ratio of the mean request time to the mean on the old route, such as 1.5x. The
+    time of a request counts up to `overdue`. Without this limit, latency is not judged."""
     violations: Share = "1%"
     """The amount by which the share of responses that violate the OpenAPI document of the version
-    may exceed that of the old route, in percentage points: of all validated responses, and of those
-    to writes. Samples on both routes are validated, up to 50 reads and 50 writes a second in each
-    process. 100% validates none. The default is 1%."""
+    may exceed the share on the old route, in percentage points. It applies to all validated
+    responses, and separately to validated responses to writes. Samples on both routes are
+    validated, up to 50 reads and 50 writes a second in each process. 100% turns the validation
+    off. The default is 1%."""
     window: Duration = "5m"
-    """The time that the gates look back, in seconds, minutes or hours: 30s, 5m, 1h. It is at most a
-    day. With fewer than 100 requests, or fewer than 100 writes or requests of an operation, earlier
-    ones since the percentage was set count too. The default is 5m."""
+    """The gates judge the requests of this time until now, in seconds, minutes or hours: 30s, 5m,
+    1h. It is at most a day. If this time has fewer than 100 requests, writes, or requests of an
+    operation, earlier requests since the percentage was set count too. The default is 5m."""
     minimum: PositiveInt = 100
-    """The smallest number of responses to judge a share or a mean, and to end a step. Until then,
-    missing responses count as good. The default is 100."""
+    """The smallest number of responses with which a share or a mean is judged and a step can end.
+    Until then, missing responses count as good. The default is 100."""
     overdue: Duration | None = None
     """The time after which a request counts as overdue, even while it is in progress, in seconds,
     minutes or hours, such as 0.5s. It is at most the window. The default is 10s, or half of the
     window if that is shorter."""
     then: Literal["roll_back", "hold"] = "roll_back"
-    """The result of an exceeded gate: the cutover goes back to 0 percent (roll_back) or keeps its
-    percentage (hold). The default is roll_back."""
+    """What happens when a gate is exceeded: the cutover goes back to 0 percent (roll_back) or keeps
+    its percentage (hold). The default is roll_back."""
     inconclusive: Literal["wait", "hold", "roll_back"] = "wait"
-    """The result if a step ends with fewer responses than the minimum: the step continues until
-    there are enough (wait), the cutover is also reported as held (hold), or it goes back to 0
-    percent (roll_back). A gate with enough responses but an unclear result waits or holds. The
-    default is wait."""
+    """What happens if a step ends with fewer responses than the minimum. With `wait`, the step
+    continues until there are enough. With `hold`, the cutover is also reported as held. With
+    `roll_back`, the cutover goes back to 0 percent. If there are enough responses but the result is
+    unclear, the cutover waits or is held, never rolled back. The default is wait."""
     dry_run: bool = False
     """Whether the gates are judged, shown and logged without an effect on the cutover. The default
     is false."""
@@ -270,7 +274,7 @@ class Gates(SectionModel):
         """Return the limits of the gates.
 
         Args:
-            compared: Whether a shadow compares responses, as a limit of differences needs.
+            compared: Whether a shadow compares responses. The limit `differences` needs a shadow.
         """
         if self.differences is not None and not compared:
             text = f'no shadow compares responses; add shadow: {{ via: "..." }} to version {key[1]}'

@@ -2,8 +2,8 @@
 
 `judge` compares both routes, measure by measure: `errors` and `violations` as shares, `latency` as
 a mean, `differences` as a share of compared responses. Moved clients are also compared with their
-own results before the move, since the failures of one client are few among all requests. Each
-operation is compared separately, too; see `gateway.rollout.failing_operations`.
+own outcomes before the move, since the failures of one client are few among all requests. Each
+operation is also compared separately; see `gateway.rollout.failing_operations`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -31,22 +31,24 @@ from gateway.rollout.significance import (
     share_beyond,
 )
 
-# A client may send some bad requests at any time. Only if nearly all its requests fail, the route
-# is at fault.
+# Any client may send some bad requests. The route is at fault only if nearly all requests of the
+# client fail.
 _NEARLY_ALL = 0.9
 
 
 def worst_moved_clients(
     seen: GateEvidence, measure: str, limit: float, looks: int
 ) -> MovedClients | None:
-    """Return the moved clients with nearly only failures by a measure, or None.
+    """Return moved clients for whom nearly all requests fail on the new route, or None.
 
-    They are compared after a whole window since the move.
+    They are compared only if the percentage was set before the window. Of several cells, the one
+    with the strongest evidence is returned.
 
     Args:
-        limit: The amount by which their share may exceed the one before the move.
-        looks: The number of measures that are compared for each cell; with more, chance exceeds a
-            limit more often.
+        measure: The kind of failure.
+        limit: The amount by which their share may exceed their share before the move.
+        looks: The number of measures that are compared for each cell. With more measures, a limit
+            is exceeded by chance more often.
     """
     if not seen.outlasts or not seen.served_new.count(measure):
         return None
@@ -67,7 +69,8 @@ def _strength(cell: MovedClients, measure: str, limit: float) -> float:
 
 
 # Shares that are 0 without a fault. An old route without such failures counts as if it had served
-# at least this many requests. It converts nothing, so its share of failed conversions is certain.
+# at least this number of requests. The old route converts nothing, so its share of failed
+# conversions is certainly 0.
 _ASSUMED = {"5xx": 100, "conversion": 10_000}
 # A stall of the machine affects at most this many parts of a window.
 _OF_A_STALL = 2
@@ -85,12 +88,12 @@ def compare_shares(
 ) -> Iterator[GateResult]:
     """Yield the results of the gates `errors` and `violations`.
 
-    A document may be wrong about both services, so violations are judged only if the old route has
-    responses as well.
+    The OpenAPI document may be wrong about both services, so violations are judged only if the old
+    route has responses, too.
 
     Args:
         beyond: The strength of evidence from which a limit counts as exceeded; see `significance`.
-        span: The time span of the evidence, as a text; empty for the window.
+        span: The time span of the evidence in words; empty for the window.
     """
     span = span or within(gates)
     if gates.errors is not None:
@@ -121,8 +124,9 @@ class _Comparison(NamedTuple):
         """Return the result of a comparison.
 
         Args:
-            kind: The total of the share, as a text.
-            what: The predicate of the counted requests, as a text.
+            kind: What the total of the share counts, in words, such as "requests".
+            what: What happened to the counted requests, in words, such as "were answered 404".
+            more: The end of the sentence; may be empty.
         """
         limit, seen, new = self.limit, self.seen, self.seen.new
         old = _old(seen, measure, self.gates.minimum)
@@ -189,7 +193,7 @@ class _Comparison(NamedTuple):
         return share_above((bad, total), (before, among), self.limit)
 
     def _on_the_new_route(self, measure: str) -> tuple[int, int]:
-        """Return the count and the total, without parts of the window that may be a stall."""
+        """Return the count and the total, without parts of the window that may contain a stall."""
         new = self.seen.new
         bad, total = new.count(measure), new.total(measure)
         if measure in STALL_MEASURES:
@@ -208,15 +212,15 @@ def judged(
     *,
     few: bool,
 ) -> GateOutcome:
-    """Return the outcome of comparisons with the old route and with the moved clients' past.
+    """Return the outcome of two comparisons: with the old route, and with the same clients before.
 
     Args:
-        excess: Returns the strength of the evidence against the limit, compared with these
-            outcomes.
+        excess: Returns the strength of the evidence that the limit is exceeded, compared with the
+            given outcomes.
         before: The outcomes of the moved clients before the move; None if there are too few.
         weight: Returns the factor by which the evidence is weaker without `before`, since clients
             differ.
-        few: Whether there are too few requests to be sure that the limit is kept.
+        few: Whether there are too few requests to be sure that the limit is not exceeded.
     """
     found = excess(old)
     if found >= beyond:
@@ -240,14 +244,14 @@ def within(gates: GateLimits) -> str:
 
 
 def _old(seen: GateEvidence, measure: str, minimum: int) -> RouteOutcomes:
-    """Return the old route's outcomes in the window, or for a longer time if they are too few."""
+    """Return the old route's outcomes in the window, or over a longer time if they are too few."""
     if seen.old.total(measure) >= minimum:
         return seen.old
     return max(seen.old, seen.served_old, key=lambda outcomes: outcomes.total(measure))
 
 
 def _how(old: RouteOutcomes, new: RouteOutcomes) -> str:
-    """Return the failure kind with the largest increase, as a text; empty without an increase."""
+    """Describe the kind of failure that increased most; empty without an increase."""
 
     def more(measure: str) -> float:
         usual = share(old.count(measure), old.total(measure)) or 0.0
@@ -261,7 +265,7 @@ def _how(old: RouteOutcomes, new: RouteOutcomes) -> str:
 
 
 def _where(seen: GateEvidence) -> str:
-    """Return the field with the largest increase of violations, as a text; empty without one."""
+    """Describe the field whose violations increased most; empty without an increase."""
     old, new = max(seen.served_old.checked, 1), max(seen.served_new.checked, 1)
     more = {field.name: field.new / new - field.old / old for field in seen.fields}
     foremost = max(more, key=lambda name: more[name], default="")
@@ -276,25 +280,25 @@ def _of(count: int, total: int, kind: str) -> str:
     return f"{count} of {total} {kind} ({percent(share(count, total))})"
 
 
-# With fewer requests in the window, all requests since the percentage was set are judged as well.
+# With fewer requests in the window, all requests since the percentage was set are also judged.
 _MANY = 100
 
 
 def judge(gates: GateLimits | None, evidence: GateEvidence) -> tuple[GateResult, ...]:
     """Return the results of all comparisons of the gates.
 
-    A limit is exceeded if both hold:
-    - The share or the mean is above it. A share has a total of at least `minimum` responses;
-      missing ones count as good.
-    - Chance does not explain it; see `gateway.rollout.significance`.
+    A limit is exceeded if both conditions hold:
+    - The share or the mean is above the limit. A share has a total of at least `minimum` responses:
+      missing responses count as good.
+    - Chance does not explain the excess; see `gateway.rollout.significance`.
 
-    Both must hold in the comparison with the old route, and in the comparison with the moved
-    clients before the move. Without enough requests for the latter, the evidence is reduced by the
-    differences between clients on the old route: the few clients that move first may differ from
-    the rest.
+    Both conditions must hold in two comparisons: with the old route, and with the moved clients
+    before the move. If there are too few requests for the second comparison, the evidence is
+    weakened by the differences between clients on the old route, since the few clients that move
+    first may differ from the rest.
 
-    While the window has few requests, a limit is also exceeded if both hold for all requests since
-    the percentage was set. Otherwise one failure per minute would stay unnoticed.
+    If the window has few requests, a limit is also exceeded if both conditions hold for all
+    requests since the percentage was set. Otherwise, one failure per minute would stay unnoticed.
     """
     if gates is None:
         return ()
@@ -322,13 +326,13 @@ def _with_longer(result: GateResult, longer: GateResult | None, *, doubted: bool
 
 
 def first_exceeded(results: Sequence[GateResult]) -> str | None:
-    """Return the first exceeded limit as a sentence, or None."""
+    """Return a sentence about the first exceeded limit, or None if no limit is exceeded."""
     exceeded = (result.text for result in results if result.outcome is GateOutcome.EXCEEDED)
     return next(exceeded, None)
 
 
 def missing_requests(gates: GateLimits, evidence: GateEvidence) -> str | None:
-    """Return the requests that a judgement still needs, as a text, or None."""
+    """Describe the requests that a judgement still needs, or return None if there are enough."""
     new, old = (
         gates.minimum - max(outcomes.requests, served.requests)
         for outcomes, served in (
@@ -350,16 +354,16 @@ def _more(count: int) -> str:
 
 
 def doubtful_result(gates: GateLimits, evidence: GateEvidence) -> str | None:
-    """Return the doubt that needs more requests, as a text; None without doubt."""
+    """Describe the doubtful result that needs more requests, or return None without doubt."""
     found = next(iter(_doubts(gates, evidence).values()), None)
     return None if found is None else f"more requests, since they leave doubt: {found}"
 
 
 def _doubts(gates: GateLimits, seen: GateEvidence) -> Mapping[str, str]:
-    """Return the texts of the comparisons with a doubtful result, by measure.
+    """Return a sentence about each comparison with a doubtful result, by measure.
 
-    Few requests never exceed a limit clearly, but the next step could move many clients to a route
-    where half of the requests fail. So all requests since the step began are compared.
+    With few requests, a limit is never clearly exceeded. But the next step could move many clients
+    to a route where half of the requests fail. So all requests since the step began are compared.
     """
     found = [*_exceeded_since(gates, seen, DOUBTFUL)]
     if seen.compared < _MANY:
@@ -368,7 +372,7 @@ def _doubts(gates: GateLimits, seen: GateEvidence) -> Mapping[str, str]:
 
 
 def _exceeded_since(gates: GateLimits, seen: GateEvidence, beyond: float) -> Iterator[GateResult]:
-    """Yield the limits that are exceeded by all requests since the percentage was set."""
+    """Yield the limits that are exceeded when all requests since the percentage was set count."""
     old = max(seen.old, seen.served_old, key=lambda outcomes: outcomes.requests)
     longer = seen._replace(old=old, new=seen.served_new)
     few = {
@@ -388,7 +392,7 @@ def _only_exceeded(results: Iterator[GateResult]) -> Iterator[GateResult]:
 def _latency(
     gates: GateLimits, seen: GateEvidence, beyond: float = CONVINCING, span: str = ""
 ) -> Iterator[GateResult]:
-    """Yield the result of the gate `latency`; the arguments are those of `compare_shares`."""
+    """Yield the result of the gate `latency`. The arguments are the same as in `compare_shares`."""
     limit, old, new = gates.latency, seen.old, seen.new
     if limit is None:
         return
@@ -439,8 +443,8 @@ def _latency(
 def _mostly_slower(parts: Sequence[RouteOutcomes], base: RouteOutcomes, limit: float) -> bool:
     """Return whether durations exceed the limit for most of the window.
 
-    Otherwise a machine that stalls for seconds would look like a slow route, if the old route has
-    no requests at the same time.
+    Without this check, a machine that stalls for seconds would look like a slow route if the old
+    route has no requests at the same time.
     """
     means = [part.seconds / part.requests for part in parts if part.requests]
     slower = [mean for mean in means if mean > limit * base.seconds / base.requests]

@@ -1,4 +1,4 @@
-"""The outcomes of the requests on one route of a cutover, as sums that can be added."""
+"""Request outcomes for one route of a cutover, as sums that can be added."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from gateway.base.errors import Blame, FaultCode
 
 OUTCOMES = ("2xx", "3xx", "4xx", "401", "403", "404", "429", "5xx", "conversion", "abandoned")
-"""The outcomes; each request has one. `4xx` is any 4xx that has no own outcome. `5xx` includes
-incomplete responses. `conversion` is a message that the gateway could not convert, and `abandoned`
-a request whose client closed the connection.
+"""The outcomes. Each request has one outcome. `4xx` is any 4xx status that is not listed itself.
+`5xx` includes incomplete responses. `conversion` is a message that the gateway could not convert.
+`abandoned` is a request whose client closed the connection.
 """
 
 NO_CELL = -1
-"""The cell of requests without a client; see `VersionCutover.cell_of`."""
+"""The cell of requests without a client name; see `VersionCutover.cell_of`."""
 
 _CONVERSION = frozenset(
     {
@@ -35,7 +35,7 @@ def outcome_of(status: int, code: str | None, *, aborted: bool) -> int:
     """Return the index in OUTCOMES of a request that has ended.
 
     Args:
-        status: The status of the response to the client; 0 for none.
+        status: The status of the response to the client; 0 without a response.
         aborted: Whether the response is incomplete.
     """
     if code in _CONVERSION:
@@ -52,17 +52,18 @@ class RouteOutcomes(NamedTuple):
     """The outcomes of the requests on one route.
 
     A request is counted when it ends or becomes overdue, whichever is first. Its duration is
-    measured until then. So the mean is a restricted mean (Royston and Parmar 2013, BMC Medical
-    Research Methodology 13:152): unfinished requests count, and no single request dominates.
+    measured until that time. So the mean is a restricted mean (Royston and Parmar 2013, BMC Medical
+    Research Methodology 13:152): unfinished requests count, and a single request cannot dominate.
 
     Attributes:
-        overdue: The number of requests that took longer than the gates allow.
-        ends: The number of ended requests by outcome, as in OUTCOMES.
-        seconds: The sum of the durations, each at most the limit of overdue requests.
+        overdue: The number of requests that took longer than `overdue` of the gates.
+        ends: The number of ended requests for each outcome, in the order of OUTCOMES.
+        seconds: The sum of the durations. Each duration counts up to `overdue` of the gates.
+        squares: The sum of the squares of these durations.
         writes: The number of ended write requests.
         failed_writes: The number of write requests whose outcome is in FAILED.
-        checked: The number of responses, a sample, that were validated against the OpenAPI
-            document.
+        checked: The number of sampled responses that were validated against the OpenAPI document.
+        violating: The number of validated responses that violate it.
     """
 
     requests: int = 0
@@ -92,38 +93,38 @@ class RouteOutcomes(NamedTuple):
         )
 
     def count(self, measure: str) -> int:
-        """Return the number of requests of a measure of `gates.MEASURES` or `gates.VIOLATIONS`."""
+        """Return how many requests a measure of `gates.MEASURES` or `gates.VIOLATIONS` counts."""
         return _COUNT[measure](self)
 
     def total(self, measure: str) -> int:
-        """Return the total of the share of a measure.
+        """Return the total, of which the measure counts a share.
 
-        For outcomes, it is the number of ended requests. An overdue request is counted earlier, and
-        may end in a later window.
+        For outcomes, the total is the number of ended requests. Overdue requests are counted before
+        they end, and may end in a later window.
         """
         return _TOTAL[measure](self)
 
     @property
     def all_good(self) -> bool:
-        """Whether all requests ended with 2xx in time, with valid responses."""
+        """Whether all requests ended in time with status 2xx and valid responses."""
         return not (self.overdue or self.violating or any(self.ends[1:]))
 
     @property
     def failures(self) -> int:
-        """The number of requests that failed without the client's fault."""
+        """The number of failures that are not the client's fault."""
         return self.count("5xx") + self.count("conversion")
 
 
 NOTHING = RouteOutcomes()
-"""No requests."""
+"""The outcomes of a route without requests."""
 
 
 @dataclass(slots=True)
 class CellTotals:
-    """The outcomes of requests by client.
+    """The outcomes of all requests, and separately for each group of clients.
 
     Attributes:
-        cells: the outcomes by cell of clients; see `Cutover.cell_of`.
+        cells: the outcomes for each cell of clients; see `VersionCutover.cell_of`.
     """
 
     cells: dict[int, RouteOutcomes] = field(default_factory=dict)
@@ -145,8 +146,8 @@ def _ended(outcomes: RouteOutcomes) -> int:
     return sum(outcomes.ends)
 
 
-# How many requests each measure counts, and of how many. They are looked up thousands of times
-# in one judgement.
+# For each measure: a function for the counted requests, and one for their total. One judgement
+# looks them up thousands of times.
 _COUNT: dict[str, Callable[[RouteOutcomes], int]] = {
     **{name: _ends_at(place) for name, place in _PLACES.items()},
     "4xx": _ends_at(_PLACES["4xx"], *_NAMED.values()),

@@ -1,4 +1,4 @@
-"""`shadow` in gateway.yaml: copies of requests to another version, to compare responses."""
+"""`shadow` in gateway.yaml: copies of requests to another version, to compare the responses."""
 
 from enum import StrEnum
 from functools import partial
@@ -30,7 +30,7 @@ SAFE = frozenset({"GET", "HEAD"})
 
 
 class ShadowMode(StrEnum):
-    """How a request is compared: it is sent, sent as a dry run, or only validated."""
+    """How a shadow handles a request: sends it, sends it as a dry run, or only validates it."""
 
     SEND = "send"
     DRY_RUN = "dry_run"
@@ -38,11 +38,11 @@ class ShadowMode(StrEnum):
 
 
 SEND, DRY_RUN, VALIDATE = ShadowMode
-"""The members of ShadowMode, as globals: reading an attribute of an enum is ten times slower."""
+"""The members of ShadowMode as globals. Reading a member from its class is ten times slower."""
 
 
 class DryRun(SectionModel):
-    """The mark that makes the service of `via` try a write and leave everything as it was."""
+    """The mark of a dry run: the service of `via` processes a marked write without effect."""
 
     header: FieldName | None = None
     """The request header that marks a dry run, such as Prefer. A dry run is marked by either a
@@ -54,11 +54,11 @@ class DryRun(SectionModel):
     ]
     """The value of the header or the query parameter that marks a dry run."""
     methods: Some[Method] = _WRITES
-    """The methods of the requests that the service can try. The default is POST, PUT, PATCH,
+    """The methods for which the service supports dry runs. The default is POST, PUT, PATCH,
     DELETE."""
     paths: Some[str] | None = None
-    """The endpoints whose requests the service can try, by their paths. The default is all. A
-    service that ignores the mark would execute the request."""
+    """The paths of the endpoints for which the service supports dry runs. A service that ignores
+    the mark would execute the request. The default is all."""
 
     def compile(self, at: Location, mistakes: Mistakes) -> "DryRunMark":
         if (self.header is None) == (self.query is None):
@@ -81,7 +81,7 @@ class DryRun(SectionModel):
 
 
 class Shadow(SectionModel):
-    """Requests are sent once more via another version, in the background, to compare answers."""
+    """Copies of requests go to another version's service, and the responses are compared."""
 
     via: str
     """The version whose service gets the shadow requests, through the conversions between the
@@ -89,21 +89,22 @@ class Shadow(SectionModel):
     percent: Percent = 100.0
     """The percentage of repeated requests. The default is 100."""
     ignore: tuple[str, ...] = ()
-    """The JSON Pointers of places in the body that may differ, with `*` for every element of an
-    array and every member of an object. By default, there are none."""
+    """The JSON Pointers of locations in the body that may differ, with `*` for every element of an
+    array and every member of an object. By default, all locations are compared."""
     headers: tuple[FieldName, ...] = ()
-    """The compared response headers. By default, there are none."""
+    """The compared response headers. By default, headers are not compared."""
     methods: Some[Method] = ("GET",)
     """The methods of repeated requests; HEAD is included with GET. The default is GET."""
     noise: bool = True
-    """Whether the request is also repeated at the version's own service, to find the values that
+    """Whether the request is also repeated to the version's own service, to find the values that
     differ between any two responses. The default is true."""
     dry_run: DryRun | None = None
-    """The mark of a dry run, which the service of `via` tries without effect. Such writes are
-    repeated and their responses compared. Without it, no write is repeated."""
+    """The mark of a dry run, which the service of `via` processes without effect. Writes with the
+    mark are repeated, and their responses are compared. Without it, writes are repeated only if
+    `methods` lists their method."""
     validate_: Annotated[bool, Field(alias="validate")] = False
     """Whether writes (POST, PUT, PATCH, DELETE) that are not repeated are converted, and validated
-    by the OpenAPI document of `via`. The default is false."""
+    against the OpenAPI document of `via`. The default is false."""
     samples: Literal["redacted", "plain"] = "redacted"
     """Whether samples of differences show types and sizes (redacted) or values (plain). The
     default is redacted."""
@@ -134,13 +135,13 @@ class Shadow(SectionModel):
 class DryRunMark(NamedTuple):
     """The mark of a dry run: a header field or a query parameter of a request to a service.
 
-    It replaces fields or parameters of that name from the client, which must not be able to turn a
+    The mark replaces the client's fields or parameters of the same name. So a client cannot turn a
     dry run into a write.
 
     Attributes:
         in_query: Whether the mark is a query parameter, not a header field.
-        methods: The methods of the requests that the service can try.
-        paths: The paths of the endpoints whose requests can be tried; None for all.
+        methods: The methods for which the service supports dry runs.
+        paths: The paths of the endpoints for which the service supports dry runs; None for all.
     """
 
     name: str
@@ -150,11 +151,11 @@ class DryRunMark(NamedTuple):
     paths: frozenset[str] | None = None
 
     def applies(self, method: str, path: str) -> bool:
-        """Return whether requests with this method and endpoint path can be tried."""
+        """Return whether the service supports dry runs for this method and endpoint path."""
         return method in self.methods and (self.paths is None or path in self.paths)
 
     def target(self, target: str) -> str:
-        """Return the path and query with the mark; other parameters are unchanged."""
+        """Return the path and query with the mark. Other parameters are unchanged."""
         if not self.in_query:
             return target
         path, _, query = target.partition("?")
@@ -163,7 +164,7 @@ class DryRunMark(NamedTuple):
         return f"{path}?{'&'.join([*filter(None, pairs), mark])}"
 
     def fields(self, fields: HeaderFields) -> HeaderFields:
-        """Return the header fields with the mark; other fields are unchanged."""
+        """Return the header fields with the mark. Other fields are unchanged."""
         if self.in_query:
             return fields
         name = self.name.encode()
@@ -178,17 +179,17 @@ class VersionShadow(NamedTuple):
     version's service.
 
     Attributes:
-        key: The API and the label of the version that clients get.
+        key: The API and the label of the version that clients use.
         headers: The names of the header fields to compare, in lower case.
         methods: The methods of the requests that may be repeated.
         noise: Whether requests are also repeated to the version's own service, to find the fields
             that differ between any two responses.
         plain: Whether samples show values; otherwise they show types and sizes.
         body: The maximum size of a body in bytes; larger bodies are not compared.
-        dry_run: The mark for writes that are repeated as dry runs; None if the service has no dry
-            runs.
-        document: The URL or file path of the OpenAPI document that validates writes which are not
-            repeated; None for no validation.
+        dry_run: The mark for writes that are repeated as dry runs; None if the service does not
+            support dry runs.
+        document: The URL or file path of the OpenAPI document against which writes are validated
+            if they are not repeated; None without validation.
     """
 
     key: VersionKey
@@ -203,9 +204,9 @@ class VersionShadow(NamedTuple):
     document: str | None = None
 
     def mode(self, method: str, path: str) -> ShadowMode | None:
-        """Return how requests with this method and endpoint path are compared, or None.
+        """Return how requests with this method and endpoint path are handled; None ignores them.
 
-        A dry run comes first: a request that can be tried is never sent with effect.
+        A dry run has priority: if the service supports it, the request is never sent with effect.
         """
         if self.dry_run is not None and self.dry_run.applies(method, path):
             return DRY_RUN

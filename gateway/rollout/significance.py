@@ -1,43 +1,46 @@
 """Statistical significance: how strongly counts and durations contradict a limit.
 
-All functions return the logarithm of a likelihood ratio: of the most likely explanation of the data
-to the most likely one within the limit. It is 0 if the data are within the limit. At the limit,
-twice the value is chi-squared distributed with one degree of freedom by Wilks' theorem (1938,
-Annals of Mathematical Statistics 9:60-62). The probability of a share decreases with exp(-value)
-for small numbers as well, by Chernoff's bound (1952, Annals of Mathematical Statistics 23:493-507).
+The strength of the evidence is the logarithm of a likelihood ratio: the likelihood of the best
+explanation of the data, divided by the likelihood of the best explanation within the limit. It is 0
+if the data are within the limit. At the limit, twice the value is chi-squared distributed with one
+degree of freedom by Wilks' theorem (1938, Annals of Mathematical Statistics 9:60-62). The
+probability of a share decreases with exp(-value), also for small numbers, by Chernoff's bound
+(1952, Annals of Mathematical Statistics 23:493-507).
 """
 
 from collections.abc import Iterable
 from math import inf, log, log1p
 
 CONVINCING = 12.0
-"""The value from which a limit counts as exceeded. If a share is at its limit, chance exceeds this
-value in at most exp(-12), 6 of a million judgements, and much less often if the share is lower.
-Gates are judged every second, so the usual level of 5 % would be exceeded by chance within a minute
-(Johari et al. 2017, "Peeking at A/B Tests"). Examples that reach it: 3 of 3 bad responses at a
-limit of 1 % and an old route without any; 9 of 9 against 9 good ones.
+"""A limit counts as exceeded from this strength of evidence on. If a share is at its limit, at most
+exp(-12) of the judgements, 6 of a million, reach this value by chance. If the share is lower, far
+fewer reach it. Gates are judged every second, so the usual level of 5 % would be reached by chance
+within a minute (Johari et al. 2017, "Peeking at A/B Tests"). Two examples that reach this value: 3
+bad responses of 3, with a limit of 1 % and an old route without bad responses; 9 bad responses of
+9, with 9 good responses on the old route.
 """
 
 DOUBTFUL = 0.5
-"""The value from which a step needs more requests before it ends. It is one standard deviation: 1
-of 5 bad responses against 5 good ones reaches it. A healthy route reaches it often, and then the
-step only waits.
+"""From this strength of evidence on, a step needs more requests before it ends. It is one standard
+deviation: 1 bad response of 5 reaches it, with 5 good responses on the old route. A healthy route
+often reaches this value. The only effect is that the step waits.
 """
 
 
 def share_beyond(count: int, total: int, limit: float) -> float:
-    """Return the evidence of `count` in `total` against a share of at most `limit`."""
+    """Return how strongly `count` of `total` contradicts a share of at most `limit`."""
     if not total or count / total <= limit:
         return 0.0
     return total * _divergence(count / total, limit)
 
 
 def share_above(new: tuple[int, int], old: tuple[int, int], margin: float) -> float:
-    """Return the evidence of two samples against a new share within a margin above the old one.
+    """Return how strongly two samples contradict `new share <= old share + margin`.
 
     Args:
         new: The count and the total of the new sample.
-        margin: The amount by which the new share may exceed the old one, from 0 to 1.
+        old: The count and the total of the old sample.
+        margin: The amount by which the new share may exceed the old share, from 0 to 1.
     """
     (count, total), (usual, among) = new, old
     if not total or not among:
@@ -46,7 +49,8 @@ def share_above(new: tuple[int, int], old: tuple[int, int], margin: float) -> fl
     low, high = before, share - margin
     if high <= low:
         return 0.0
-    # Bisection: the sum of both divergences is convex in the old share, and minimal at slope 0.
+    # Bisection: the sum of both divergences is a convex function of the old share. Its minimum is
+    # at slope 0.
     for _ in range(50):
         middle = (low + high) / 2
         moved = middle + margin
@@ -62,13 +66,14 @@ def share_above(new: tuple[int, int], old: tuple[int, int], margin: float) -> fl
 def mean_above(
     new: tuple[int, float, float], old: tuple[int, float, float], factor: float
 ) -> float:
-    """Return the evidence of two samples against a new mean within a factor of the old one.
+    """Return how strongly two samples contradict `new mean <= old mean * factor`.
 
-    It is Welch's test (1947, Biometrika 34:28-35) for means with different variances. Its degrees
-    of freedom reduce the evidence of small samples.
+    This is Welch's test (1947, Biometrika 34:28-35) for means with different variances. The degrees
+    of freedom weaken the evidence of small samples.
 
     Args:
         new: The number, the sum and the sum of squares of the new sample.
+        old: The number, the sum and the sum of squares of the old sample.
         factor: The maximum ratio of the means.
     """
     (after, error, degrees), (before, other, others) = _mean(*new), _mean(*old)
@@ -86,12 +91,14 @@ def mean_above(
 def design_effect(clusters: Iterable[tuple[float, int]], variance: float) -> float:
     """Return the factor by which clusters are weaker evidence than independent elements.
 
-    The requests of one client are similar, so ten of them are weaker evidence than those of ten
-    clients. This is Kish's design effect (1965, Survey Sampling, section 8.2), with the variance of
-    a ratio for clusters of different sizes (Cochran 1977, Sampling Techniques, section 9A.1).
+    The requests of one client are similar, so ten requests of one client are weaker evidence than
+    one request of each of ten clients. The factor is Kish's design effect (1965, Survey Sampling,
+    section 8.2), with the variance of a ratio for clusters of different sizes (Cochran 1977,
+    Sampling Techniques, section 9A.1).
 
     Args:
-        clusters: The sum and the number of the elements of each cluster.
+        clusters: For each cluster, the sum and the number of its elements.
+        variance: The variance of all elements.
     """
     seen = [(total, number) for total, number in clusters if number]
     if len(seen) < 2 or variance <= 0:
@@ -112,7 +119,7 @@ def _mean(number: int, total: float, squares: float) -> tuple[float, float, int]
 
 
 def _divergence(share: float, limit: float) -> float:
-    """Return the Kullback-Leibler divergence of two shares; may be infinite."""
+    """Return the Kullback-Leibler divergence of two shares, which may be infinite."""
     return _term(share, limit) + _term(1 - share, 1 - limit)
 
 
