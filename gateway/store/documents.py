@@ -1,6 +1,6 @@
-"""Documents of a fleet: JSON values by name, changed by one transaction at a time.
+"""Documents of a fleet: named JSON values that all replicas share.
 
-A transaction that changes documents first takes a lock and reads them.
+A transaction that changes documents first takes a common lock and then reads them.
 """
 
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ from gateway.store.replicas import DEPUTY
 from gateway.store.tables import documents, encoded, write_audit
 
 REVISION_NAME = "revision"
-"""The name of the document with the number of the last change of the overrides."""
+"""The name of the document with the revision number of the overrides."""
 EVIDENCE = "evidence"
-"""The name of the document with the evidence of all cutovers."""
+"""The name of the document with the evidence for the gates of all cutovers."""
 RESETS = "shadow_resets"
-"""The name of the document that counts, for each shadow, how often its counts were deleted."""
+"""The name of the document that has, for each shadow, how often its counts were deleted."""
 SHARED = (OVERRIDES, CUTOVERS, EVIDENCE, RESETS, DEPUTY, REVISION_NAME)
 """The documents that each replica reads with every heartbeat."""
 
@@ -46,7 +46,7 @@ def revision_of(found: Mapping[str, object]) -> int:
 
 
 async def lock(connection: PostgresConnection) -> None:
-    """Wait until no other transaction changes documents."""
+    """Wait for other changes of documents, and prevent new ones until the transaction ends."""
     await connection.fetch(_LOCK)
 
 
@@ -57,7 +57,7 @@ async def open_draft(connection: PostgresConnection, now: float) -> Draft:
 
 
 async def write_draft(connection: PostgresConnection, draft: Draft) -> None:
-    """Write a draft, and notify the other replicas if overrides changed."""
+    """Write the changes of a draft, and notify the other replicas if overrides changed."""
     if OVERRIDES in draft.changed:
         draft.put(REVISION_NAME, revision_of(draft.documents) + 1)
         await connection.execute(sa.text(NOTIFY))
@@ -70,7 +70,11 @@ async def write_draft(connection: PostgresConnection, draft: Draft) -> None:
 async def read_shared(
     connection: PostgresConnection, statement: Statement = _READ_SHARED, **values: object
 ) -> dict[str, object]:
-    """Return the shared documents, or those of another statement with its values."""
+    """Return the shared documents, or the documents that another statement selects.
+
+    Args:
+        values: the parameters of that statement.
+    """
     found = await connection.fetch(statement, **values)
     return {name: msgspec.json.decode(document) for name, document in found}
 

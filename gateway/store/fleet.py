@@ -2,8 +2,8 @@
 
 Each start of a replica has its own id. A heartbeat every second reports the replica, writes a batch
 of its counts, and reads the overrides. A notification of a change triggers the next heartbeat at
-once. No request waits for it: unwritten counts stay in the outbox, and the last overrides stay in
-force.
+once. No request waits for a heartbeat: unwritten counts stay in the outbox, and the last overrides
+stay in force.
 """
 
 import asyncio
@@ -99,9 +99,10 @@ from gateway.store.tables import batches, documents, leases, replicas
 from gateway.usage.delta import Delta
 from gateway.usage.history import HistoryQuery, HistoryView, whole_history
 
-# Seconds between heartbeats, between attempts to listen, and between rounds while batches wait.
+# Seconds between heartbeats, between attempts to listen for notifications, and between rounds of
+# the leader while batches are waiting.
 _INTERVAL, _LISTEN_AGAIN, _CATCH_UP = 1.0, 5.0, 0.05
-# If the clock was wrong by more than these seconds, the times of counts are corrected.
+# If the clock was wrong by more than this number of seconds, the times of counts are corrected.
 _TOLERATED = 1.0
 # The documents in the local cache.
 _CACHED = (OVERRIDES, CUTOVERS, REVISION_NAME)
@@ -126,12 +127,12 @@ async def send_heartbeat(
     """Report a replica, write a batch, read the shared documents, and set the clock.
 
     Args:
-        row: the row of this start, without its times and the batch number.
+        row: the row of this start; this function sets its times and the batch number.
         heard: the time of its last confirmed heartbeat, by the clock of the database; 0 for none.
-        before: the earlier start that this one replaces.
+        before: the earlier start that this start replaces, or None.
 
     Raises:
-        StateError: the batch may be written or not; the next heartbeat repeats it.
+        StateError: the batch may or may not be written; the next heartbeat repeats it.
     """
     sent_at = steady_seconds()
     async with database.transaction() as (connection, now):
@@ -160,7 +161,7 @@ async def send_heartbeat(
 
 
 async def _take_place(connection: PostgresConnection, before: StartRecord, now: float) -> str:
-    """Mark an earlier, ended start as gone; return the reason if counts may be missing, or ""."""
+    """Mark an earlier, ended start as gone. Return why counts may be missing, or ""."""
     same = replicas.c.start == before.start
     row = await connection.execute(sa.select(replicas.c.heard).where(same))
     heard = row.scalar_one_or_none() or 0.0
@@ -207,7 +208,7 @@ _HAND_IN = Statement(_handing_in())
 
 
 class FleetState(State):
-    """The state of a replica; created by `open`."""
+    """The state of a replica of a fleet. Use `open` to create it."""
 
     def __init__(self, url: str, membership: Membership) -> None:
         self._database, self._clock = PostgresDatabase(url), FleetClock()
@@ -377,7 +378,7 @@ class FleetState(State):
 
     @asynccontextmanager
     async def _draft(self) -> AsyncIterator[tuple[Draft, PostgresConnection]]:
-        """Yield a draft; then write it, and put it in force in this replica."""
+        """Yield a draft. At the end of the block, write it and put it in force in this replica."""
         async with self._lock:
             try:
                 async with self._database.transaction() as (connection, now):
@@ -458,7 +459,10 @@ class FleetState(State):
         self._documents = found
 
     async def _adopt(self, found: Mapping[str, object]) -> None:
-        """Put overrides in force if they changed; a restored database may repeat a revision."""
+        """Put overrides in force if they changed.
+
+        The overrides are compared too, since a restored database may repeat a revision number.
+        """
         former, before, revision = self.in_force, self._documents, revision_of(found)
         self._read(found)
         if revision != revision_of(before):

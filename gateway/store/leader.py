@@ -4,10 +4,10 @@ Each round, once a second, is one transaction. It takes an exclusive lock, acqui
 lease, adds the waiting batches to the sums, decides the cutovers by the counts since this replica
 became the leader, and writes the decisions. If a step fails, the whole round is rolled back. The
 lease uses only the clock of the database. A killed or suspended leader does not renew its lease.
-When the lease has expired, the first replica that asks becomes the leader, with the next token. A
-leader that resumes after a suspension changes nothing, since its lease has expired. Only the leader
-changes sums, so transactions do not conflict. The cost of a round depends on the size of the
-batches, not of the sums.
+When the lease has expired, the first replica that tries to acquire it becomes the leader, with the
+next token. A leader that resumes after a suspension changes nothing, since its lease has expired.
+Only the leader changes sums, so transactions do not conflict. The cost of a round depends on the
+size of the batches, not of the sums.
 """
 
 import time
@@ -79,9 +79,9 @@ _IntervalKey = tuple[str, str, str, int]
 
 
 class Merging:
-    """Merges totals into the sums, with a cache of names and floors.
+    """Adds totals to the sums in the database, with a cache of names and floors.
 
-    A replica that becomes the leader again needs a new one.
+    A replica that becomes the leader again needs a new instance.
     """
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class Merging:
             )
             await connection.execute_each(_ADD_CALLED, latest)
         for key in totals.clients:
-            if rows[key] > 3 * ROWS_AFTER_CUT:  # an upper bound: existing rows are counted again
+            if rows[key] > 3 * ROWS_AFTER_CUT:  # an upper bound: updated rows count as added
                 clients = await _cut(connection, key, self._floors.get(key, 0))
                 rows[key], self._floors[key] = len(clients.rows), clients.floor
 
@@ -185,7 +185,7 @@ async def delete_shadow(connection: PostgresConnection, key: VersionKey) -> None
 
 
 def labels_begin(key: VersionKey) -> str:
-    """Return the common beginning of the encoded labels of a version's counts."""
+    """Return the prefix that the encoded labels of all counts of a version have."""
     return encoded(key)[:-1]
 
 
@@ -209,7 +209,7 @@ async def _raise_floor(connection: PostgresConnection, key: VersionKey, more: in
 
 
 async def _cut(connection: PostgresConnection, key: VersionKey, floor: int) -> TopClients:
-    """Reduce a version's rows to the busiest clients, and return these."""
+    """Reduce a version's rows to the busiest clients, and return the remaining rows."""
     same = usage.c.api == key[0], usage.c.version == key[1]
     clients = TopClients(
         {
@@ -275,16 +275,17 @@ _READ_HISTORY = Statement(
 
 
 LEASE_SECONDS = 2.5
-"""The duration of a lease that is not renewed."""
+"""The number of seconds until a lease expires if it is not renewed."""
 KEEP_GONE = 90 * 86_400.0
-"""The seconds until the row of a start that is gone is deleted."""
+"""The number of seconds until the row of a replica that is gone is deleted."""
 _NAME = "judge"
 _Reset = tuple[str, str, int]
-# The maximum bytes of batches in one transaction, some thousand rows; the last batch may exceed it.
+# The maximum number of bytes of the batches in one transaction, which are some thousand rows. The
+# last batch may exceed the maximum.
 _MAX_BYTES = 256 * 1024
 # The time-out of a round in seconds; batches are large after an outage of the database.
 _PATIENCE = 60.0
-# The seconds within which a replica reports a new configuration.
+# The number of seconds within which a replica reports a new configuration.
 _REPORTED = 5.0
 # The maximum number of entries in the audit log.
 _KEEP_AUDIT = 10_000
@@ -296,8 +297,8 @@ class Lease(NamedTuple):
     """The lease of the leader.
 
     Attributes:
-        start: the start of the leader; empty if there never was one.
-        token: the number of leaders so far.
+        start: the id of the leader's start; empty if there never was a leader.
+        token: how often the lease was acquired so far; renewals do not count.
         renewed: the time of the last renewal, by the clock of the database; 0 if it was released.
     """
 
@@ -310,7 +311,7 @@ class Lease(NamedTuple):
         return not 0 <= now - self.renewed <= LEASE_SECONDS
 
     def acquired(self, start: str, now: float) -> "Lease | None":
-        """Return the lease acquired or renewed by a start; None if another replica holds it.
+        """Return the lease that a start acquires or renews; None if another replica holds it.
 
         After its lease expired, a leader acquires it with a new token, since another leader may
         have changed the state meanwhile.
@@ -324,7 +325,7 @@ NO_LEASE = Lease("", 0, 0.0)
 
 
 def _waiting() -> sa.Select[tuple[str, int, float, str | None, int, bytes, int]]:
-    """Return the query for the lease and each waiting batch; one row if none waits."""
+    """Return the query for the lease and each waiting batch; one row if no batch is waiting."""
     order = batches.c.start, batches.c.sequence
     size = sa.func.octet_length(batches.c.content)
     before = (sa.func.sum(size).over(order_by=order) - size).label("before")
@@ -375,7 +376,12 @@ _DONE = Statement(_done())
 
 
 class _Waiting(NamedTuple):
-    """A batch to merge, unless it is repeated; `merged` is the last merged one of its start."""
+    """A waiting batch.
+
+    Attributes:
+        merged: the number of the last merged batch of the same start; None without a row. The batch
+            is a repetition if its own number is not higher.
+    """
 
     start: str
     sequence: int
@@ -395,7 +401,7 @@ class Leader:
     """Runs the leader's rounds while this replica holds the lease.
 
     Attributes:
-        behind: whether batches are left after the last round.
+        behind: whether batches are still waiting after the last round.
     """
 
     def __init__(self, start: str, membership: Membership, clock: FleetClock) -> None:
@@ -410,7 +416,7 @@ class Leader:
         """Run a round; return False if another replica is the leader.
 
         Raises:
-            StateError: the round was rolled back.
+            StateError: the round failed and was rolled back.
         """
         try:
             if self._memory is None:  # a suspended leader may hold its locks
@@ -439,7 +445,7 @@ class Leader:
         if memory is None or memory.token != lease.token:
             log.event("judge", token=lease.token)
             memory, is_new = _LeaderMemory(lease.token, Merging(), Totals(), Cutovers(), {}), True
-        # Merged before the lock for changes is taken, since merging may take long.
+        # This comes before the lock for changes is taken, since merging may take long.
         await self._merge(connection, memory, waiting, now)
         draft = await open_draft(connection, now)
         self._memory = memory
@@ -458,8 +464,8 @@ class Leader:
             draft.record(BY_GATEWAY, "replica forgotten", (row.replica, ""), "lost", "forgotten")
         draft.put(DEPUTY, deputy(rows, self._start, now))
         await write_draft(connection, draft)
-        # All transactions change rows of replicas after they took the lock for changes.
-        last = {each.start: each.sequence for each in waiting}  # they are in order
+        # Transactions take the lock for changes before they change rows of the table `replicas`.
+        last = {each.start: each.sequence for each in waiting}  # in ascending order
         ended = {"starts": [*last], "until": [*last.values()]}
         await connection.fetch(_DONE, **_values(lease), **ended)
         self._rounds += 1
@@ -483,9 +489,9 @@ class Leader:
     def _forget_after(self, rows: list[ReplicaRow]) -> float:
         """Return the age at which the state of an unconfigured cutover is deleted.
 
-        It is infinite while replicas have different configurations, since another one may have that
-        cutover with its override in force. After a reload, a replica reports its configuration with
-        the next heartbeat.
+        The age is infinite while replicas have different configurations, since another replica may
+        still have the cutover with its override in force. After a reload, a replica reports its
+        configuration with the next heartbeat.
         """
         own = self._membership.rules_hash()
         return _REPORTED if all(row.rules == own for row in rows) else inf

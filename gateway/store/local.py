@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     # Without a file, SQLAlchemy is not loaded, to save memory.
     from gateway.store.sqlite import SqliteFile
 
-# Seconds between decisions, and between writes; a killed gateway loses the counts since its last
-# write.
+# Seconds between decisions about cutovers, and between writes. A killed gateway loses the counts
+# since its last write.
 _DECIDE, _WRITE = 1.0, 2.0
-# A write that takes longer, in seconds, counts as failed. SQLite's own time-out for a locked file
-# is shorter.
+# A write that takes more seconds than this counts as failed. SQLite's own time-out for a locked
+# file is shorter.
 _PATIENCE = 10.0
 
 
@@ -194,7 +194,7 @@ class LocalState(State):
             finally:
                 if key is not None:
                     self._cutovers.load(self._documents, self._moment, {key})
-                    self.cutover(key)  # starts the evidence of the new percentage
+                    self.cutover(key)  # starts collecting evidence for the new percentage
 
     async def _apply_overrides(self) -> None:
         if self._apply is not None:
@@ -248,7 +248,7 @@ class LocalState(State):
             await self._write()
 
     async def _write(self, draft: Draft | None = None) -> None:
-        """Write all changes, with a draft, which then takes effect.
+        """Write all changes and a draft, if given. A stored draft takes effect.
 
         Raises:
             StateError: the draft is not stored.

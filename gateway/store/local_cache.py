@@ -15,9 +15,10 @@ from gateway.base.daemon_thread import in_daemon_thread
 from gateway.base.files import write_in_place, write_whole
 from gateway.observe import log
 
-# The seconds to wait for a write, less than the lease; and until a hanging write is reported.
+# The number of seconds to wait for a write, which is less than the leader's lease. Then the number
+# of seconds after which a hanging write is reported.
 _PATIENCE, _LONG = 1.0, 10.0
-# The seconds between writes of the last heartbeat.
+# The number of seconds between writes of the last heartbeat's time.
 _NOTE_AGAIN = 60.0
 _MAX_BYTES = 1024 * 1024
 
@@ -43,7 +44,10 @@ class CacheFile:
         return self._writing is not None and not self._writing.done()
 
     async def write(self, call: Callable[[], None]) -> bool:
-        """Call a function, unless another write is running; return whether it has finished."""
+        """Call a function that writes the file; return whether it has finished.
+
+        If another write is still running, return False without calling the function.
+        """
         if self.busy:
             if time.monotonic() - self._began > _LONG:
                 self.report("the disk does not answer")
@@ -84,7 +88,7 @@ class LastOverrides:
         self._unwritten: dict[str, object] | None = None
 
     def read(self) -> dict[str, object] | None:
-        """Return the documents by name; None if the file has none of this database."""
+        """Return the documents by name; None if the file has no documents of this database."""
         try:
             cached = msgspec.json.decode(self._path.read_bytes(), type=_Cached)
         except (OSError, msgspec.DecodeError):
@@ -92,7 +96,7 @@ class LastOverrides:
         return cached.documents if cached.database == self._database else None
 
     async def keep(self, documents: dict[str, object] | None = None) -> None:
-        """Write documents, or those of the last failed write."""
+        """Write documents; without an argument, repeat the last failed write."""
         if documents is not None:
             self._unwritten = documents
         latest = self._unwritten
@@ -129,9 +133,9 @@ class StartRecord(msgspec.Struct, frozen=True):
 class LastStart:
     """A file with a StartRecord, locked while its process runs.
 
-    In the database, a dead replica and one without a network look the same, even if another one of
-    the same name sends heartbeats. If a new start gets the lock, the process of the previous start
-    has ended, and the new start replaces it.
+    The database alone cannot distinguish a dead replica from a replica without a network, even if
+    another replica of the same name sends heartbeats. If a new start gets the lock on this file,
+    the process of the previous start has ended, and the new start replaces it.
 
     Args:
         database: the name of the database; a record of another database is ignored.
@@ -177,7 +181,7 @@ class LastStart:
             self._missing = False
 
     def close(self) -> None:
-        """Release the file; during a write, only the exit of the process releases it."""
+        """Release the file. During a write, it stays locked until the process exits."""
         if self._descriptor is not None and not self._file.busy:
             os.close(self._descriptor)
             self._descriptor = None

@@ -1,8 +1,8 @@
 """The outbox: counts of a replica that are not in the database yet, in numbered batches.
 
 A batch is frozen when it is first sent, and repeated with the same number until the database
-confirms it. The database accepts each number of a start once, so no batch is counted twice. Further
-counts wait in Totals, which are bounded.
+confirms it. The database accepts each number of a start once, so no batch is counted twice.
+Meanwhile, new counts are collected in Totals, whose memory is bounded.
 """
 
 from collections import deque
@@ -15,12 +15,12 @@ from gateway.usage.delta import CutoverDelta, Delta, SampleDelta
 from gateway.usage.history import IntervalRow, Resolution
 from gateway.usage.totals import CountRow, StateRows, Totals, UsageRow
 
-# The maximum number of deltas whose cutover outcomes are stored; gates need the latest.
+# The maximum number of deltas whose cutover outcomes are stored. Gates need only the latest.
 _MAX_OUTCOMES = 600
 
 
 class Batch(NamedTuple):
-    """A batch, encoded by `encode`, with its number within a start."""
+    """An encoded batch, and its number within one start of a replica."""
 
     sequence: int
     content: bytes
@@ -52,7 +52,11 @@ class Outbox:
             self._outcomes.append(delta.outcomes)
 
     def shift(self, seconds: float) -> None:
-        """Add seconds, the error of the clock, to the times of counts that are in no batch."""
+        """Correct the times of counts that are not in a batch yet.
+
+        Args:
+            seconds: the number of seconds by which the clock was behind.
+        """
         former, self._waiting = self._waiting, Totals()
         rows = former.changes()
 
@@ -62,7 +66,7 @@ class Outbox:
         usage = [(*row[:-3], *later(*row[-3:])) for row in rows.usage]
         counts = [(*row[:-2], *later(*row[-2:])) for row in rows.counts]
         history = [
-            row._replace(start=by.start(row.start + by.seconds / 2 + seconds))  # by its middle
+            row._replace(start=by.start(row.start + by.seconds / 2 + seconds))  # of its middle
             for row in rows.history
             for by in (Resolution(row.by),)
         ]
@@ -77,7 +81,7 @@ class Outbox:
                 self._waiting.sample(sample)
 
     def batch(self) -> Batch | None:
-        """Return the batch to send: the unconfirmed one, or a new one; None without counts."""
+        """Return the unconfirmed batch, or else a new batch; None if there are no counts."""
         if self._sent is None:
             outcomes = [each for several in self._outcomes for each in several]
             content = encode(self._waiting, outcomes, lost=self._lost)
@@ -107,7 +111,7 @@ class _Encoded(msgspec.Struct, array_like=True, frozen=True):
 
 
 def encode(totals: Totals, outcomes: list[CutoverDelta], *, lost: bool = False) -> bytes | None:
-    """Encode counts; return None if there are none."""
+    """Encode counts as a batch; return None if there are no counts."""
     rows = totals.changes()
     samples = [sample for kept in totals.samples.values() for sample in kept]
     if not (rows or samples or outcomes or lost):

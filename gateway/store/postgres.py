@@ -1,8 +1,8 @@
-"""The connections of a gateway to its state in PostgreSQL, and their errors.
+"""Connections to the state in PostgreSQL, and the translation of their errors.
 
 The gateway uses its own schema, so other programs can share the database. Frequent statements stay
-prepared, unless a pooler between gateway and database makes that impossible. Errors of the server,
-the driver and the system become StateErrors with a remedy.
+prepared, unless a connection pooler in front of the database makes that impossible. Errors of the
+server, the driver and the system become StateErrors with a remedy.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-# asyncpg: the driver of PostgreSQL for asyncio.
+# asyncpg: the PostgreSQL driver for asyncio.
 import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError, SQLAlchemyError
 from sqlalchemy.sql.compiler import SQLCompiler
 
-# SQLAlchemy's asyncio package runs an engine by these greenlets. It imports the ORM as well, which
-# takes 6 MB.
+# SQLAlchemy's asyncio package uses these greenlets too, but it also imports the ORM, which takes 6
+# MB.
 from sqlalchemy.util import greenlet_spawn
 
 from gateway.store.state import StateError, StateUnreachableError, StateUnsureError
@@ -55,7 +55,7 @@ REASONS = {
         " the schema gateway and its sequences, and SELECT, INSERT, UPDATE and DELETE on its tables"
     ),
 }
-"""The reason and the remedy of an unusable database, by SQLSTATE."""
+"""The reason why the database cannot be used, and the remedy, by SQLSTATE."""
 # The values of sslmode: https://www.postgresql.org/docs/current/libpq-ssl.html
 _MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 # URL parameters with a password, and URL parameters with a file name.
@@ -68,7 +68,7 @@ def translated(name: str, url: str, error: Exception) -> StateError:
 
     Args:
         name: the database, without user and password.
-        url: the URL of the database; errors quote only file names from it.
+        url: the URL of the database; error messages quote only its file names.
         error: an error of SQLAlchemy, the driver or the system.
     """
     original = (error.orig if isinstance(error, DBAPIError) else None) or error
@@ -144,9 +144,9 @@ def _unreachable(name: str, url: str, error: OSError) -> StateError:
 def _lower(error: OSError) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    if "connection_lost" in str(error) or not str(error):  # as in the driver and asyncio
+    if "connection_lost" in str(error) or not str(error):  # raised by asyncpg and asyncio
         return "the connection broke off"
-    # asyncio adds the failed call, and joins the errors of several addresses.
+    # asyncio adds the failed call to the message, and joins the errors for several addresses.
     number = re.search(r"\[Errno ([0-9]+)\]", str(error))
     said = os.strerror(int(number[1])) if number else error.strerror or str(error)
     return said[:1].lower() + said[1:]
@@ -155,20 +155,22 @@ def _lower(error: OSError) -> str:
 T = TypeVar("T")
 _DIALECT = dialect()  # type: ignore[no-untyped-call]  # an untyped class
 SCHEMA = "gateway"
-# Advisory locks are numbers that all programs of a database share: "vgw" and an index.
+# Advisory locks are numbers, shared by all programs that use the database. These consist of "vgw"
+# in ASCII and an index.
 _LOCK_MIGRATION = 0x76677701
 LOCK_LEADER = 0x76677702
 LOCK_CHANGE = 0x76677703
 _CHANNEL = "gateway_overrides"
 NOTIFY = f"SELECT pg_notify('{_CHANNEL}', '')"
-"""The statement that notifies other replicas of changed overrides, after the commit."""
-# Time-outs in seconds: of connecting, of a statement, and of an idle transaction, which the
-# database then ends.
+"""The statement that notifies other replicas of changed overrides; it takes effect at the
+commit."""
+# Time-outs in seconds: for connecting, for a statement, and for an idle transaction, which the
+# database ends after this time.
 _CONNECT = 3.0
 _STATEMENT = 3.0
 _IDLE = 2.0
-# The idle time-out does not apply while a prepared statement is not executed yet. A gateway that is
-# suspended at that moment would hold its locks until it resumes.
+# The idle time-out does not apply after a statement was prepared and before it is executed. A
+# gateway that is suspended at that moment would hold its locks until it resumes.
 _END_SILENT = sa.text(
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE usename = current_user AND datname = current_database() AND state = 'active'"
@@ -187,13 +189,13 @@ _BEGIN = (
 _WRITER = _BEGIN.format(mode="", idle=_IDLE)
 # A reader holds no lock, so pauses between its statements are allowed.
 _READER = _BEGIN.format(mode=" ISOLATION LEVEL REPEATABLE READ, READ ONLY", idle=30)
-# Errors for a missing or different prepared statement.
+# Errors that mean that a prepared statement is missing or differs.
 _FORGOTTEN = (
     asyncpg.InvalidSQLStatementNameError,
     asyncpg.DuplicatePreparedStatementError,
     asyncpg.InvalidCachedStatementError,
 )
-# Errors of the driver: from the server, from the connection, and of the protocol.
+# Errors that the driver raises for the server, the connection and the protocol.
 _DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 _MAY_ADD_TO_AUDIT = sa.text(
     f"SELECT has_sequence_privilege(pg_get_serial_sequence('{SCHEMA}.audit', 'id'), 'USAGE')"
@@ -203,14 +205,14 @@ _PART = 500
 
 
 class StatementsForgottenError(StateUnreachableError):
-    """A prepared statement is missing; the next attempt uses none and succeeds."""
+    """A prepared statement is missing; the next attempt succeeds without prepared statements."""
 
 
 class Statement:
     """A statement that is compiled once, and that connections can keep prepared.
 
     Attributes:
-        name: the name of the prepared statement, a hash of its text, so that equal names are equal
+        name: the name of the prepared statement, a hash of its SQL, so that equal names mean equal
             statements.
     """
 
@@ -218,7 +220,7 @@ class Statement:
 
     def __init__(self, statement: sa.ClauseElement) -> None:
         compiled = statement.compile(dialect=_DIALECT)
-        assert isinstance(compiled, SQLCompiler)  # it creates no table
+        assert isinstance(compiled, SQLCompiler)  # only DDL has another compiler
         self.text = str(compiled)
         digest = blake2b(self.text.encode(), digest_size=16).hexdigest()
         self.name = f"gateway_{digest}"
@@ -227,7 +229,7 @@ class Statement:
         self._fixed = {name: bind.value for name, bind in binds if not bind.required}
 
     def arguments(self, values: Mapping[str, object]) -> list[object]:
-        """Return the arguments in the order of placeholders; raises KeyError for a missing one."""
+        """Return the arguments in the order of the placeholders. A missing one raises KeyError."""
         fixed = self._fixed
         return [values[name] if name in values else fixed[name] for name in self._names]
 
@@ -236,10 +238,10 @@ _NOW = Statement(sa.text("SELECT CAST(extract(epoch FROM clock_timestamp()) AS d
 
 
 class PostgresConnection:
-    """A connection in a transaction; each method raises SQLAlchemyError.
+    """A connection within a transaction. Each method may raise SQLAlchemyError.
 
-    Methods with a Statement use the driver directly, which takes a third of the time, and raise its
-    errors: asyncpg.PostgresError and OSError.
+    Methods that take a Statement call the driver directly, which takes a third of the time. They
+    also raise the errors of the driver: asyncpg.PostgresError and OSError.
 
     Args:
         connection: a connection with automatic commits.
@@ -254,11 +256,11 @@ class PostgresConnection:
     async def execute(
         self, statement: sa.Executable, parameters: Any = None
     ) -> sa.CursorResult[*tuple[Any, ...]]:
-        """Execute a statement; return its buffered result."""
+        """Execute a statement, and return its buffered result."""
         return await greenlet_spawn(self._connection.execute, statement, parameters)
 
     async def run(self, script: str) -> None:
-        """Execute statements without parameters and results in one round trip."""
+        """Execute statements that have neither parameters nor results, in one round trip."""
         await self._run(self._driver.execute(script))
 
     async def roll_back(self) -> None:
@@ -290,7 +292,8 @@ class PostgresConnection:
         """Yield the rows of a query in parts; other tasks run in between.
 
         Args:
-            at_once: the number of rows per fetch; None to fetch all, for bounded results.
+            at_once: the number of rows per fetch; None fetches all rows at once, if their number is
+                bounded.
         """
         prepared, arguments = await self._prepare(statement), statement.arguments(values)
         if prepared is None:
@@ -335,14 +338,14 @@ class PostgresConnection:
 
 
 class Transaction(NamedTuple):
-    """A transaction, and the time of the database at its beginning, in seconds since 1970."""
+    """A transaction, and its start by the clock of the database, in seconds since 1970."""
 
     connection: PostgresConnection
     now: float
 
 
 class PostgresDatabase:
-    """A database; it connects on first use.
+    """A PostgreSQL database. It is connected on first use.
 
     Args:
         keeps: whether connections keep statements prepared.
@@ -365,7 +368,7 @@ class PostgresDatabase:
                 "prepared_statement_name_func": str,  # no name: ""
             },
             pool_size=2,  # the heartbeat and the leader
-            max_overflow=3,  # a change of an operator, and two readers
+            max_overflow=3,  # an operator's change, and two readers
             pool_timeout=_CONNECT,
             hide_parameters=True,
             isolation_level="AUTOCOMMIT",  # this module begins and ends transactions
@@ -374,12 +377,12 @@ class PostgresDatabase:
         self._keeps = keeps
 
     async def prepare(self) -> None:
-        """Create or upgrade the schema, once for all replicas that start at the same time."""
+        """Create or upgrade the schema. If several replicas start together, only one does so."""
         async with self.transaction() as (connection, _):
             revision = await self._revision(connection)
             if revision >= REVISION:
                 await self._check_newer(connection, revision)
-                # A missing right is an error at the start, not at the first change or rollback.
+                # Report a missing privilege at the start, not at the first change or rollback.
                 if not (await connection.execute(_MAY_ADD_TO_AUDIT)).scalar_one():
                     raise StateError(f"{self.name}: {REASONS[NO_RIGHTS]}")
                 return
@@ -398,7 +401,7 @@ class PostgresDatabase:
             await connection.run_sync(upgrade_tables if revision else create_tables)
 
     async def check(self) -> None:
-        """Raise StateError if there is no readable state; change nothing."""
+        """Raise StateError if the database has no readable state. This changes nothing."""
         async with self.transaction() as (connection, _):
             revision = await self._revision(connection)
             if not revision:
@@ -412,13 +415,13 @@ class PostgresDatabase:
         """Open a transaction; it is committed unless an error is raised.
 
         Args:
-            snapshot: whether all statements only read, from one snapshot of the database.
+            snapshot: whether the transaction only reads, from one snapshot of the database.
 
         Raises:
             StateUnsureError: the connection broke during the commit, which may have succeeded.
             StatementsForgottenError: a pooler lost prepared statements; nothing was done.
             StateUnreachableError: the database cannot be reached; nothing was done.
-            StateError: nothing was done.
+            StateError: the database cannot be used; nothing was done.
         """
         begun = done = False
         try:
@@ -465,7 +468,7 @@ class PostgresDatabase:
             await connection.execute(_END_SILENT, {"silent": _IDLE, "of": SCHEMA, **locks})
 
     async def listen(self, notified: Callable[[], None]) -> None:
-        """Call a function for each notification of overrides, until the connection ends.
+        """Call a function at each notification of changed overrides, until the connection ends.
 
         Raises:
             StateError: the database cannot be reached or used.
@@ -501,7 +504,7 @@ class PostgresDatabase:
         there = await connection.execute(sa.text(query), {"of": SCHEMA})
         if there.one_or_none() is None:
             return ""
-        # With the schema: the search path skips schemas without the USAGE right.
+        # With the schema name: the search path skips schemas without the USAGE privilege.
         version = sa.select(sa.column("version_num", sa.Text)).select_from(
             sa.table("alembic_version", schema=SCHEMA)
         )
@@ -516,7 +519,7 @@ class PostgresDatabase:
     async def _check_newer(self, connection: PostgresConnection, revision: str) -> None:
         if revision == REVISION:
             return
-        # A newer gateway stores the oldest revision whose gateways can use its schema.
+        # A newer gateway stores the oldest revision that is compatible with its schema.
         document = await connection.execute(
             sa.text("SELECT document FROM documents WHERE name = 'serves'")
         )

@@ -1,4 +1,4 @@
-"""Reading of the sums of a fleet, including waiting batches."""
+"""Functions that read the sums of a fleet, including batches that are not merged yet."""
 
 from collections.abc import Mapping
 from math import ceil
@@ -38,7 +38,7 @@ _PATIENCE = 30.0
 async def read_fleet(
     database: PostgresDatabase, key: VersionKey | None, *, clients: bool = True
 ) -> StateView:
-    """Return the sums of a version, or of all; for `clients`, see `State.view`.
+    """Return the sums of a version, or of all versions; for `clients`, see `State.view`.
 
     Raises:
         StateError: the database cannot be reached or used.
@@ -52,7 +52,7 @@ async def read_version(database: PostgresDatabase, key: VersionKey) -> VersionRe
     by_day, by_minute = whole_history(key)
     async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
         view = await _read(connection, now, key)
-        # Waiting batches have history as well.
+        # Batches that are not merged yet have history as well.
         found = History(view.totals.history.rows(), bounded=False)
         since = {"days": ceil(by_day.since(now)), "minutes": ceil(by_minute.since(now))}
         of = {"api": key[0], "label": key[1]}
@@ -155,7 +155,7 @@ async def _add_counts(
     if key is None:
         parts = connection.parts(_COUNTS if clients else _VIOLATIONS, _ROWS)
     else:
-        # The prefix ends with a quotation mark; # is the next character.
+        # The prefix ends with a quotation mark. In ASCII, # follows the quotation mark.
         first = labels_begin(key)
         parts = connection.parts(_COUNTS_OF, None, first=first, end=f"{first[:-1]}#")
     async for part in parts:
@@ -165,7 +165,7 @@ async def _add_counts(
 
 
 def _of_version(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
-    """Return the conditions for rows of an API and a version; null matches all."""
+    """Return the conditions for rows of an API and a version; a null parameter matches all."""
     api, label = sa.bindparam("api", type_=sa.Text), sa.bindparam("label", type_=sa.Text)
     columns = table.columns
     return sa.or_(api.is_(None), columns.api == api), sa.or_(
@@ -174,7 +174,7 @@ def _of_version(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _since(name: str) -> sa.ColumnElement[bool]:
-    # With the column's type, so that the index is used.
+    # The parameter has the type of the column, so that PostgreSQL uses the index.
     return history.c.start >= sa.bindparam(name, type_=sa.BigInteger)
 
 

@@ -27,17 +27,18 @@ from gateway.store.state import (
 from gateway.usage.totals import Totals
 
 DEPUTY = "deputy"
-"""The name of the document with the start of the replica that acts if leader and database fail."""
+"""The name of the document with the start of the deputy: the replica that acts if both the leader
+and the database fail."""
 # The maximum number of reported services with failing targets.
 _FAILING = 100
-# A larger difference between the clocks of machine and database, in seconds, is logged.
+# A larger difference in seconds between the machine's clock and the database's clock is logged.
 _SKEW = 5.0
 # Smaller changes of the difference, in seconds, are ignored, since they come from response delays.
 _APART = 0.5
 
 
 class ReplicaRow(NamedTuple):
-    """A row of the table `replicas`, one start of a replica; see also `ReplicaView`.
+    """A row of the table `replicas`: one start of a replica. See also `ReplicaView`.
 
     Attributes:
         sequence: the number of its last written batch.
@@ -61,16 +62,16 @@ class ReplicaRow(NamedTuple):
     failing: str = ""
 
     def is_lost(self, now: float) -> bool:
-        """Return whether the replica sends no heartbeats.
+        """Return whether the replica has stopped sending heartbeats.
 
-        It may still serve without a network to the database, even if another one of the same name
-        sends heartbeats.
+        A lost replica may still serve requests without a connection to the database, even if
+        another replica of the same name sends heartbeats.
         """
-        # A future heartbeat means that the clock of the database was set back.
+        # A heartbeat in the future means that the clock of the database was set back.
         return not -SILENT_SECONDS <= now - self.heard <= SILENT_SECONDS
 
     def is_expired(self, now: float, lost_for: float, since: float = -inf) -> bool:
-        """Return whether the replica has been lost for a number of seconds.
+        """Return whether the replica has been lost for more than `lost_for` seconds.
 
         Time before `since`, the start of counting, does not count: counting restarts when the clock
         of the database is set.
@@ -79,7 +80,7 @@ class ReplicaRow(NamedTuple):
 
 
 def row_of(state: State, start: str, started: float, applied: int = 0) -> ReplicaRow:
-    """Return the row of this gateway at its start, without batches."""
+    """Return the row for this gateway at its start, before its first batch."""
     membership, failing = state.membership, encode_failing(state.failing())
     reported = membership.replica, __version__, membership.rules_hash(), state.admin
     counted = 0, 0, applied, None
@@ -101,7 +102,7 @@ def _heard(rows: Iterable[ReplicaRow], now: float) -> list[ReplicaRow]:
 
 
 def deputy(rows: Sequence[ReplicaRow], leader: str, now: float) -> str:
-    """Return the oldest start with heartbeats other than the leader; empty for none."""
+    """Return the id of the oldest start with heartbeats that is not the leader's, or ""."""
     heard = sorted(_heard(rows, now), key=lambda row: row.started)
     return next((row.start for row in heard if row.start != leader), "")
 
@@ -121,7 +122,7 @@ def fleet_view(
 
     Args:
         now: the time of the database, in seconds since 1970.
-        leader: the leader's start; empty for none.
+        leader: the id of the leader's start; empty if there is no leader.
         revision: the number of the last change of the overrides.
         changed: the time of that change in seconds since 1970.
     """
@@ -171,7 +172,7 @@ def warnings(rows: Sequence[ReplicaRow], now: float, revision: int, changed: flo
 
 
 def not_here(replica: str, fleet: FleetView, here: str) -> str:
-    """Return the error text of a request to the replica `here` about another replica."""
+    """Return the error message for a request to the replica `here` about another replica."""
     known = {each.replica: each for each in fleet.replicas}
     if replica in known:
         return f"{replica} answers for itself, at {known[replica].admin}; here is {here}"
@@ -182,7 +183,7 @@ def lost(replica: str, rows: Sequence[ReplicaRow], now: float) -> list[ReplicaRo
     """Return the rows of a lost replica.
 
     Raises:
-        UnknownReplicaError: the replica is not lost or unknown.
+        UnknownReplicaError: the replica is unknown, or it sends heartbeats.
     """
     known = lost_replicas(rows, now)
     if found := [row for row in known if row.replica == replica]:
@@ -206,8 +207,8 @@ def decode_failing(encoded: str) -> list[FailingService]:
 class FleetClock:
     """The clock of the database, which all replicas use.
 
-    It continues from the last response of the database, and before the first response from the
-    clock of this machine.
+    The clock continues from the time in the last response of the database. Before the first
+    response, it continues from the clock of this machine.
 
     Attributes:
         was_set: whether the clock of the database was set since the first response, so that the
@@ -223,27 +224,27 @@ class FleetClock:
         self.was_set = False
 
     def follow(self, set_ahead: SetAhead) -> None:
-        """Set the function that gets the seconds by which this machine's clock is behind."""
+        """Set the function that receives the seconds by which this machine's clock is behind."""
         self._set_ahead = set_ahead
         set_ahead(self._passed_on)
         self.pass_on()
 
     def pass_on(self) -> None:
-        """Call the function of `follow` if the difference changed."""
+        """Call the function set by `follow` if the difference between the clocks has changed."""
         ahead = self.ahead
         if self._set_ahead is not None and abs(ahead - self._passed_on) > _APART:
             self._passed_on = ahead
             self._set_ahead(ahead)
 
     def set(self, date: float, sent_at: float) -> float:
-        """Set the clock by a response of the database.
+        """Set the clock to the time in a response of the database.
 
         Args:
             date: the time in the response, in seconds since 1970.
             sent_at: the time of the query, by `steady_seconds`.
 
         Returns:
-            The seconds by which the clock was behind.
+            The number of seconds by which the clock was behind.
         """
         former, self._ahead = self._ahead, date - (sent_at + steady_seconds()) / 2
         skew = self.ahead

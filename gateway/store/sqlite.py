@@ -46,7 +46,7 @@ _ALEMBIC = 4
 _MODE = 0o600
 # The name of the document with the number of writes.
 _WRITES = "writes"
-# SQLite's write-ahead log and its index; without them, writes are lost.
+# The suffixes of SQLite's write-ahead log and of its index. Without these files, writes are lost.
 _BESIDE = ("-wal", "-shm")
 # Exceptions raised by corrupt rows.
 _UNREADABLE = (
@@ -54,8 +54,9 @@ _UNREADABLE = (
     *(ValueError, TypeError, LookupError),
 )
 _ANOTHER = "move it away, or name another file in 'state'"
-# The upgrade of schemas 1 to 3: the statements to the next schema, and the columns of each table. A
-# NULL client was the sum of all others.
+# The upgrade of schemas 1 to 3: the statements that lead to the next schema, and the columns to
+# copy from each table. In these schemas, the row with a NULL client is the sum of all other
+# clients.
 _STEPS = {
     1: (
         "ALTER TABLE usage ADD COLUMN served REAL NOT NULL DEFAULT 0",
@@ -77,7 +78,7 @@ class SqliteFile:
     """An open state file.
 
     Args:
-        read_only: whether only to read; another process may write.
+        read_only: whether to only read the file, while another process may write it.
 
     Attributes:
         unheard: the file that a worker creates while its counts cannot be delivered.
@@ -128,7 +129,7 @@ class SqliteFile:
         )
 
     async def close(self) -> None:
-        """Merge the write-ahead log, write the mark, and release the file."""
+        """Merge the write-ahead log into the file, update the mark file, and release both."""
         await self._in_thread(self._close)
         if not self._read_only:
             self._mark.close(self._writes)
@@ -290,7 +291,7 @@ class SqliteFile:
             _create(connection, schema)
         elif revision < REVISION:
             upgrade_tables(connection)
-        # A file that cannot be written is an error now, not at the first write.
+        # Report an unwritable file now, not at the first write.
         with connection.begin_nested() as probe:
             write_rows(connection, StateRows(documents={"probe": None}))
             probe.rollback()
@@ -365,7 +366,7 @@ def _lock(path: Path) -> int:
 
 
 def _create(connection: Connection, schema: int) -> None:
-    """Create the tables, with the content of the tables of schemas 1 to 3 if there are any."""
+    """Create the tables, and copy the content of the tables of schemas 1 to 3, if any."""
     former = _FORMER_COLUMNS if schema in _STEPS else {}
     for step in range(schema, _ALEMBIC) if former else ():
         for statement in _STEPS[step]:
@@ -389,7 +390,7 @@ class _Mark(msgspec.Struct, frozen=True):
     unwritten: bool
 
 
-# The number of writes between updates of the mark.
+# The number of writes between updates of the mark file.
 _NOTE_AFTER = 30
 
 
@@ -424,7 +425,7 @@ class WrittenMark:
     def note(self, writes: int, *, unwritten: bool) -> None:
         """Record the number of writes at intervals, and a failed write at once.
 
-        It works on a full disk, since the file already exists.
+        This works even on a full disk, since the mark file already exists.
         """
         if self._missing and not unwritten:  # the restart of counting is stored
             with suppress(OSError):

@@ -25,15 +25,15 @@ SetAhead = Callable[[float], None]
 Change = Callable[[Draft, Cutovers, ClockTime], None]
 """A function that changes a draft, given the states of the cutovers and the time."""
 SILENT_SECONDS = 5.0
-"""The seconds without a heartbeat after which a replica is lost."""
+"""The number of seconds without a heartbeat after which a replica counts as lost."""
 LAG_SECONDS = 2.0
-"""The maximum seconds between a request and its count in the sums."""
+"""The maximum number of seconds until a request is counted in the sums."""
 IN_FORCE_SECONDS = 2.0
-"""The maximum seconds until a change is in force on every replica that sends heartbeats."""
+"""The maximum number of seconds until a change is in force on every replica with heartbeats."""
 
 
 class StateError(Exception):
-    """The store cannot be used; the text has its name, the reason and a remedy."""
+    """The store cannot be used; the message has its name, the reason and a remedy."""
 
 
 class StateUnreachableError(StateError):
@@ -45,19 +45,19 @@ class StateUnsureError(StateUnreachableError):
 
 
 class StateBusyError(StateError):
-    """Too many readers for too long."""
+    """Other readers used the store for too long."""
 
 
 class StateLostError(StateError):
-    """The file was removed while the gateway was running, and created again, empty."""
+    """The state file was lost while the gateway was running, and an empty one was created."""
 
 
 class UnknownReplicaError(LookupError):
-    """An unknown replica; the text names the known ones."""
+    """The replica is unknown or unsuitable; the message names the suitable replicas."""
 
 
 class DataGap(NamedTuple):
-    """A reason why the sums may lack counts.
+    """A reason why the sums may lack counts since a time in seconds since 1970.
 
     Attributes:
         replica: the replica without heartbeats; None if the database cannot be reached.
@@ -68,12 +68,13 @@ class DataGap(NamedTuple):
 
 
 class StateView(NamedTuple):
-    """The sums at a time.
+    """The sums at one moment.
 
     Attributes:
         now: the time in seconds since 1970, by the clock of the store.
         counted: the time up to which the sums are complete.
-        replica: the name of the replica if these are only its counts; None for all.
+        replica: the name of the replica if the sums cover only this replica; None if they cover
+            all.
     """
 
     totals: Totals
@@ -84,12 +85,13 @@ class StateView(NamedTuple):
 
 
 class VersionReading(NamedTuple):
-    """All data of a version from one snapshot.
+    """All data about a version, read from one snapshot of the store.
 
     Attributes:
-        days: the intervals of its daily history by their start, in seconds since 1970.
-        minutes: the intervals of its history by the minute; callers may be missing.
-        latest: its latest change in the audit log; None if there is none or it is unknown.
+        days: the intervals of the daily history by their start, in seconds since 1970.
+        minutes: the intervals of the history by the minute, which may lack callers.
+        latest: the latest audit entry about the version; None without an entry, or if the audit log
+            cannot be read.
     """
 
     view: StateView
@@ -99,15 +101,15 @@ class VersionReading(NamedTuple):
 
 
 class ReplicaView(NamedTuple):
-    """A replica; times in seconds since 1970.
+    """A replica as shown to operators. All times are in seconds since 1970.
 
     Attributes:
-        presence: `heard`, or `lost`.
+        presence: `heard` if the replica sends heartbeats, or `lost`.
         leads: whether it is the leader.
         rules: the hash of the configuration in force.
         lag: the age of the last heartbeat in seconds.
-        behind: the number of its batches that are not in the sums.
-        refused: the reason if its configuration on disk is not in force; empty otherwise.
+        behind: the number of its batches that are not yet in the sums.
+        refused: why its configuration on disk is not in force; empty if it is in force.
     """
 
     replica: str
@@ -132,12 +134,12 @@ class FleetView(NamedTuple):
 
 
 class FailoverRank(NamedTuple):
-    """The rank of a replica that may act for all while the store cannot be reached.
+    """The rank by which one replica acts for the fleet while the store cannot be reached.
 
     Attributes:
         rank: 0 for the last leader, 1 for its deputy, 2 for all others. A replica that has not
-            reached the store since its start has rank 0, since the leader is unknown to it.
-        term: the token of the last leader; 0 for none.
+            reached the store since its start has rank 0, since it does not know the leader.
+        term: the token of the last leader; 0 if there was no leader.
     """
 
     rank: int
@@ -149,8 +151,9 @@ class Membership(NamedTuple):
 
     Attributes:
         rules_hash: returns the hash of the configuration's text.
-        refused: returns the reason if the configuration on disk is not in force; empty otherwise.
-        overrides_file: the file for the last overrides of a replica.
+        refused: returns why the configuration on disk is not in force; an empty string if it is in
+            force.
+        overrides_file: the file in the local cache with the last overrides.
     """
 
     replica: str
@@ -160,8 +163,8 @@ class Membership(NamedTuple):
     overrides_file: Path = Path()
 
 
-# The maximum number of concurrent readers, since heartbeats and the leader need connections as
-# well; and the maximum wait of other readers in seconds.
+# The maximum number of concurrent readers, which leaves connections for heartbeats and the leader.
+# Then the maximum number of seconds that another reader waits.
 _READERS = 2
 _PATIENCE = 10.0
 
@@ -172,7 +175,7 @@ class StoreHealth:
     Attributes:
         heard: the time of the last confirmed heartbeat or write; 0 for none.
         stale_since: the time since which the store cannot be reached, in seconds since 1970; None
-            if it can.
+            while it can be reached.
         behind: whether the store may lack more than the counts since the last write.
     """
 
@@ -205,11 +208,11 @@ class StoreHealth:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[None]:
-        """Wait until there are fewer readers than the maximum.
+        """Wait until fewer readers than the maximum use the store, then read.
 
         Raises:
             StateBusyError: the wait took too long.
-            StateUnreachableError: the store could not be reached before.
+            StateUnreachableError: the last attempt could not reach the store.
         """
         try:
             async with asyncio.timeout(_PATIENCE):
@@ -240,13 +243,13 @@ class State(ABC):
         in_force: the overrides in force.
         failing: returns the services with failing targets in this gateway.
         unheard: the file that a worker creates while its counts cannot be delivered; None without a
-            file.
+            state file.
         tasks: the background tasks by name.
 
     Raises:
-        StateError: by each method: the store cannot be reached; nothing was changed.
-        TimeoutError: by each method that changes the state: a worker did not acknowledge it in
-            time.
+        StateError: raised by each method if the store cannot be reached; nothing was changed.
+        TimeoutError: raised by each method that changes the state if a worker does not acknowledge
+            the change in time.
     """
 
     unheard: Path | None
@@ -317,12 +320,12 @@ class State(ABC):
                 has only the last call of each version, and violations.
 
         Raises:
-            UnknownReplicaError: the replica is not this one.
+            UnknownReplicaError: the named replica is not this gateway.
         """
 
     @abstractmethod
     async def version(self, key: VersionKey) -> VersionReading:
-        """Return all data of a version from one snapshot."""
+        """Return all data about a version from one snapshot."""
 
     @abstractmethod
     async def history(self, query: HistoryQuery) -> HistoryView:
@@ -345,7 +348,7 @@ class State(ABC):
         """Forget a lost replica.
 
         Raises:
-            UnknownReplicaError: it is not lost, or there is none of that name.
+            UnknownReplicaError: the replica is not lost, or there is no replica of that name.
         """
 
     @abstractmethod
@@ -371,9 +374,9 @@ class State(ABC):
     async def set_percent(
         self, key: VersionKey, percent: float | None, request: ChangeRequest
     ) -> None:
-        """Set the percentage of a cutover; None fixes the current one.
+        """Set the percentage of a cutover. None keeps the current percentage.
 
-        Gates do not change it until it is cleared. Raises ChangedMeanwhileError.
+        Gates do not change the percentage until it is cleared. Raises ChangedMeanwhileError.
         """
         await self._order(key, PercentCommand.STAY if percent is None else percent, request)
 

@@ -1,4 +1,4 @@
-"""`state` and `fleet` in gateway.yaml: where state is kept, and how long a lost replica counts."""
+"""`state` and `fleet` in gateway.yaml: the store, and when a lost replica is forgotten."""
 
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
@@ -16,7 +16,7 @@ LongDuration = Annotated[
 
 
 class Fleet(SectionModel):
-    """How gateways that share their state in PostgreSQL treat each other."""
+    """The settings for gateways that share their state in PostgreSQL."""
 
     forget_after: LongDuration = "7d"
     """The time after which a lost replica is forgotten, in seconds, minutes, hours or days: 12h,
@@ -42,7 +42,7 @@ def parse_state(text: str | None, mistakes: Mistakes) -> str | None:
         return unquote(rest[1:])
     if scheme in POSTGRESQL and _has_host(text):
         return text
-    # Without the URL, which may contain a password.
+    # The message does not quote the URL, which may contain a password.
     mistakes.add(
         "not a location of state; write a path, sqlite:///PATH, or"
         " postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for an @ in the password, %2F for"

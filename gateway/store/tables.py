@@ -22,7 +22,7 @@ REVISION = "0006"
 """The newest revision of the schema; see `gateway.store.migrations`."""
 OLDEST = "0006"
 """The oldest revision that can be upgraded; no release has an earlier one."""
-# The oldest revision whose gateways can use the newest schema.
+# Gateways of this revision or a later one can use the newest schema.
 _SERVES = "0002"
 
 
@@ -40,10 +40,10 @@ metadata = sa.MetaData()
 usage = sa.Table(
     "usage",
     metadata,
-    *_keys("api", "version", "endpoint", "client"),  # no client: requests that name none
+    *_keys("api", "version", "endpoint", "client"),  # empty client: no client name
     sa.Column("others", sa.Boolean, primary_key=True),  # the sum of all clients without a row
     *_columns(_COUNT, "count", "refused", "failed"),
-    *_columns(_COUNT, "slack"),  # the true count is at most this number higher
+    *_columns(_COUNT, "slack"),  # the true count is higher by at most this number
     *_columns(_MOMENT, "first", "last"),
     *_columns(_MOMENT, "served"),  # the last request that was not refused; 0 for none
 )
@@ -54,7 +54,7 @@ counts = sa.Table(
     *_keys("kind", "labels"),  # labels: a JSON array
     *_columns(_COUNT, "count"),
     *_columns(_MOMENT, "first", "last"),
-    # For the counts of a version, whose labels have a common prefix.
+    # Finds the counts of a version, since their labels have a common prefix.
     sa.Index("counts_by_labels", "labels", postgresql_ops={"labels": "text_pattern_ops"}),
 )
 documents = sa.Table("documents", metadata, *_keys("name"), *_columns(_TEXT, "document"))  # JSON
@@ -74,11 +74,11 @@ history = sa.Table(
     *_columns(_MOMENT, "seconds"),
     *_columns(sa.LargeBinary(), "buckets"),  # the number of requests by duration
     *_columns(sa.LargeBinary(), "callers"),  # the content of a DistinctSketch
-    # For the latest days of all versions.
+    # Finds the latest days of all versions.
     sa.Index("history_by_start", "by", "start"),
 )
-# The tables of a fleet; they are empty for a single gateway. `called` has the last call of each
-# version, to avoid reading thousands of rows of usage.
+# The tables of a fleet; they are empty for a single gateway. `called` has the time of the last call
+# to each version, so that thousands of usage rows need not be read.
 called = sa.Table(
     "called", metadata, *_keys("api", "version"), *_columns(_MOMENT, "last", "served")
 )
@@ -117,7 +117,7 @@ _AUDIT = [column for column in audit.columns if column is not audit.c.id]
 LATEST_AUDIT = sa.select(*_AUDIT).order_by(audit.c.id.desc()).limit(MAX_AUDIT)
 """The query for the latest entries of the audit log, the latest first."""
 ALL_BUT_CALLERS = [each for each in history.columns if each is not history.c.callers]
-# A text for speed; see `replace_rows`.
+# A string for speed; see `replace_rows`.
 _KNOWN_INTERVAL = (
     "SELECT api, version, by, start, requests, errors, refused, seconds, buckets, callers"
     " FROM history WHERE api = ? AND version = ? AND by = ? AND start = ?"
@@ -155,7 +155,7 @@ def read_rows(connection: sa.Connection) -> StateRows:
         except msgspec.ValidationError as error:
             raise msgspec.ValidationError(f"in the table '{table.name}': {error}") from None
 
-    # The row of all others has no client.
+    # The row for all other clients gets None as its client.
     named = sa.case((usage.c.others, None), else_=usage.c.client)
     used = sa.select(*usage.columns[:3], named, *usage.columns[5:])
     stored = rows(documents, sa.select(documents), list[tuple[str, str]])
@@ -209,7 +209,7 @@ def read_history(connection: sa.Connection, query: HistoryQuery, now: float) -> 
 
 
 def write_history(connection: sa.Connection, rows: Sequence[IntervalRow]) -> None:
-    """Add to the intervals in an SQLite file, and delete the oldest ones beyond the maximum."""
+    """Add counts to the intervals in an SQLite file, and delete intervals beyond the maximum."""
     found = (connection.exec_driver_sql(_KNOWN_INTERVAL, row[:4]).one_or_none() for row in rows)
     known = [tuple(row) for row in found if row is not None]
     merged = History(known, bounded=False)
@@ -219,7 +219,7 @@ def write_history(connection: sa.Connection, rows: Sequence[IntervalRow]) -> Non
 
 
 def cut_history(connection: sa.Connection, series: Iterable[tuple[str, str, str]]) -> None:
-    """Delete the oldest intervals of series beyond the maximum."""
+    """Delete the oldest intervals of each series beyond the maximum number."""
     for key in series:
         same = sa.tuple_(history.c.api, history.c.version, history.c.by) == key
         first = (
@@ -239,10 +239,11 @@ def replace_rows(
     if not rows:
         return
     if connection.dialect.name == "sqlite":
-        # As a text: compiling the statement, every two seconds, takes longer than running it.
+        # A string: this runs every two seconds, and compiling takes longer than running the
+        # statement.
         names = ", ".join(f'"{column.name}"' for column in table.columns)
         values = ", ".join("?" for _ in table.columns)
-        statement = f"INSERT OR REPLACE INTO {table.name} ({names}) VALUES ({values})"  # noqa: S608  # ours
+        statement = f"INSERT OR REPLACE INTO {table.name} ({names}) VALUES ({values})"  # noqa: S608  # constants
         connection.exec_driver_sql(statement, [*rows])
         return
     _remove(connection, table, rows)

@@ -1,1 +1,1 @@
-"""Counting, totals and history of who uses which version."""
+"""Usage of the versions by clients: deltas, totals and history."""

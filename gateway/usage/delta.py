@@ -1,6 +1,6 @@
 """Deltas: the counts of one process for about one second.
 
-They can be summed in any order, from any number of processes.
+Deltas of any number of processes can be summed in any order.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,8 +32,8 @@ class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
     Attributes:
         version: the label of the version; empty if the API has no versions.
         endpoint: the path template of the endpoint.
-        refused: the number of requests that were refused before planning, or for the client's
-            fault.
+        refused: the number of requests that were refused before there was a plan, or because of the
+            client's fault.
         failed: the number of requests with status 5xx or an incomplete response.
         served: the number of requests that were not refused.
     """
@@ -58,7 +58,8 @@ class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
         method: one of METHODS, or OTHER.
         status: the status of the response; 0 if there was none.
         error: the value of `error.type` in OpenTelemetry's conventions; empty without an error.
-        buckets: the number of requests by duration: one for each bound in BOUNDS, and one above.
+        buckets: the number of requests by duration: one number for each bound in BOUNDS, and one
+            for longer requests.
         converted: the number of requests with a converted body.
     """
 
@@ -77,7 +78,7 @@ class UpstreamDelta(msgspec.Struct, array_like=True, frozen=True):
     """The requests to one target for one version, with the same method, status and error.
 
     Attributes:
-        version: the label of the version that clients asked for; empty if the API has none.
+        version: the label of the requested version; empty if the API has no versions.
         method: one of METHODS, or OTHER.
         status: the status of the response; 0 if there was none.
         buckets: the number of requests by the time until the response head, or until the gateway
@@ -179,11 +180,11 @@ class LatencyDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class SampleDelta(msgspec.Struct, array_like=True, frozen=True):
-    """A redacted example of a counted case, for operators.
+    """A redacted example of a counted event, for operators.
 
     Attributes:
         kind: the kind of the counter, as in CounterDelta.
-        document: the case as a JSON value; it identifies equal samples.
+        document: the event as a JSON value. Equal values are the same sample.
         request: the `request_id`, `method` and `path` of the request.
     """
 
@@ -241,7 +242,7 @@ def latency_quantile(buckets: Mapping[int, int], share: float) -> float:
     for index in sorted(buckets):
         seen += buckets[index]
         if seen >= wanted:
-            # The value with the same relative error to both ends of the bucket.
+            # The value that has the same relative error to both ends of the bucket.
             return (
                 _SHORTEST_LATENCY * _LATENCY_FACTOR**index * 2 / (1 + _LATENCY_FACTOR)
                 if index

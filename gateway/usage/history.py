@@ -2,8 +2,9 @@
 
 The number of callers is estimated by a distinct-count sketch (KMV; Bar-Yossef et al., "Counting
 distinct elements in a data stream", 2002), which keeps the smallest hashes of their names. With
-fewer names than it can keep, the count is exact; beyond that, the standard error is 1/sqrt(size -
-2), 6 % for 256. Sketches can be merged in any order, and count a common caller once.
+fewer names than the sketch can keep, the count is exact. With more names, the standard error is
+1/sqrt(size - 2), which is 6 % for a size of 256. Sketches can be merged in any order, and a caller
+in several sketches is counted once.
 """
 
 import sys
@@ -128,7 +129,7 @@ class Interval:
         errors: the number of requests with status 5xx or an incomplete response.
         refused: the number of requests that the gateway refused.
         buckets: the number of requests up to each duration in `delta.BOUNDS`, and above the last;
-            zeros if it was stored by a release with other bounds.
+            zeros if the interval was stored by a release with other bounds.
     """
 
     __slots__ = ("buckets", "callers", "errors", "refused", "requests", "seconds")
@@ -156,7 +157,7 @@ class Interval:
         self.refused += refused
 
     def add_durations(self, buckets: Iterable[int], seconds: float) -> None:
-        """Add durations of requests that `add_counts` counts."""
+        """Add the durations of requests that are counted by `add_counts`."""
         for index, count in enumerate(buckets):
             self.buckets[index] += count
         self.seconds += seconds
@@ -177,14 +178,15 @@ class Interval:
         return found
 
     def numbers(self) -> tuple[int, int, int, float, bytes, bytes]:
-        """Return the arguments of the constructor after the resolution."""
+        """Return the arguments of the constructor, except the resolution."""
         counts = self.requests, self.errors, self.refused
         return *counts, self.seconds, _packed(self.buckets), self.callers.content
 
     def quantile(self, share: float) -> float | None:
         """Return the quantile of durations in seconds; None without requests.
 
-        It is interpolated between bounds, as in Prometheus, and at most the last bound.
+        The quantile is interpolated between bounds, as in Prometheus. It never exceeds the last
+        bound.
         """
         wanted = share * sum(self.buckets)
         below = 0.0
@@ -200,7 +202,7 @@ class HistoryQuery(NamedTuple):
 
     Attributes:
         api: the API of the versions; None for all.
-        span: how far back, in seconds; None for the whole history.
+        span: how far back the intervals reach, in seconds; None for the whole history.
         version: the label of the version; None for all.
         callers: how far back callers are needed, in seconds; None for all intervals. Earlier
             intervals may lack callers, which are the largest part of the stored data.
@@ -235,7 +237,7 @@ class HistoryView(NamedTuple):
     Attributes:
         series: the intervals by version and by start, in ascending order, without empty ones.
         now: the time in seconds since 1970, by the clock of the intervals.
-        replica: the name of the replica if these are only its counts; None for all.
+        replica: the name of the replica if the counts are only its own; None for all replicas.
     """
 
     query: HistoryQuery
@@ -245,10 +247,10 @@ class HistoryView(NamedTuple):
 
 
 class History:
-    """Intervals in memory: all of a gateway without a store, or the unsaved ones.
+    """Intervals in memory: all intervals of a gateway without a store, or the unsaved ones.
 
-    It keeps the latest intervals of each version by number and not by age, so that setting the
-    clock deletes nothing.
+    The number of intervals of each version is limited, but not their age, so that setting the clock
+    deletes nothing.
 
     Args:
         bounded: whether the number of intervals of all versions together is bounded.
@@ -363,10 +365,9 @@ class UsageTrend(NamedTuple):
     """The linear trend of the number of callers per day (Theil-Sen estimator).
 
     Attributes:
-        level: The number of callers on the last day, by the trend.
-        slope: The change of the number of callers per day; negative where it decreases.
-        days: The number of days until there are no callers; None where their number does not
-            decrease.
+        level: The number of callers on the last day, according to the trend.
+        slope: The change of the number of callers per day; negative if it decreases.
+        days: The number of days until there are no callers; None if their number does not decrease.
     """
 
     level: float

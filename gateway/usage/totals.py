@@ -1,8 +1,9 @@
 """Totals: the sums of all deltas in bounded memory, and the changed rows to store.
 
 A version has one row for each of the busiest clients of an endpoint, and one row per endpoint for
-all other clients together. This is Space-Saving (Metwally, Agrawal and El Abbadi, 2005), merged in
-batches (Agarwal et al., "Mergeable Summaries", 2012). For n requests to the version and k rows:
+all other clients together. The algorithm is Space-Saving (Metwally, Agrawal and El Abbadi, 2005),
+with merging in batches (Agarwal et al., "Mergeable Summaries", 2012). For n requests to the version
+and k rows:
 
 -   The rows of an endpoint add up to all its requests.
 -   `count` has the requests since the row was created. The true number is at most `slack` higher,
@@ -33,17 +34,18 @@ from gateway.usage.delta import (
 from gateway.usage.history import History, IntervalRow
 
 ROWS_AFTER_CUT = 2048
-"""The number of rows of a version after a cut. The next cut is at twice as many. A row takes less
-than 500 bytes, so a version takes less than 2 MB."""
+"""The number of rows that a version has after a cut. The next cut happens at twice this number. A
+row takes less than 500 bytes, so a version takes less than 2 MB."""
 RowKey = tuple[str, str | None]
-"""The path template of an endpoint, and the name of a client, or None for all others."""
+"""The path template of an endpoint, and the name of a client (None for all other clients)."""
 
 
 @dataclass(slots=True)
 class ClientUsage:
-    """The usage of one endpoint by one client, or by all others; times in seconds since 1970.
+    """The usage of one endpoint by one client or by all other clients.
 
-    `served` is the time of the last request that was not refused; 0 if there was none.
+    Times are in seconds since 1970. `served` is the time of the last request that was not refused;
+    0 if there was none.
     """
 
     count: int = 0
@@ -69,9 +71,10 @@ class TopClients:
     Attributes:
         rows: the usage by endpoint and client.
         floor: the maximum number of requests of any client without a row.
-        changed: the keys of the rows that were changed or removed since the last `changes`.
-        last: the time of the last request, in seconds since 1970; 0 for none.
-        served: the time of the last request that was not refused; 0 for none.
+        changed: the keys of the rows that were changed or removed since the last call of
+            `Totals.changes`.
+        last: the time of the last request, in seconds since 1970; 0 if there was none.
+        served: the time of the last request that was not refused; 0 if every request was refused.
     """
 
     def __init__(self, rows: dict[RowKey, ClientUsage] | None = None, floor: int = 0) -> None:
@@ -99,7 +102,7 @@ class TopClients:
         self.cut()
 
     def merge(self, other: "TopClients") -> None:
-        """Add the rows of other requests to the same version."""
+        """Add the rows for other requests to the same version."""
         if other.floor:
             for (_, client), row in self.rows.items():
                 row.slack += 0 if client is None else other.floor
@@ -115,7 +118,7 @@ class TopClients:
         self.cut()
 
     def cut(self) -> None:
-        """If there are too many rows, merge the smallest into the rows of all others."""
+        """If there are too many rows, merge the smallest into the rows for all other clients."""
         if len(self.rows) <= self._limit:
             return
         named = [key for key in self.rows if key[1] is not None]
@@ -150,17 +153,18 @@ CountKey = tuple[str, tuple[str, ...]]
 CountRow = tuple[str, tuple[str, ...], int, float, float]
 
 MAX_NAMES = 256
-"""The maximum number of values of the last label of a kind, such as differing fields. More are
-counted as OTHERS."""
+"""The maximum number of values of the last label of a kind, such as differing fields. Further
+values are counted as OTHERS."""
 OTHERS = "(others)"
 BOUNDED_KINDS = {"operations", "operations_compared"}
 """Kinds whose number of labels is limited by the configuration."""
 SHADOW_KINDS = {"compared", "differing", "noise", "shed", "differences"} | {
     *("operations_compared", "validated", "invalid")
 }
-"""The kinds that a shadow counts."""
+"""The kinds of counters for a shadow."""
 _SAMPLES = 20
-# The maximum number of endings; more are counted as OVERFLOW, as in OpenTelemetry's metrics SDK.
+# The maximum number of combinations of method, status and error. Further ones are counted as
+# OVERFLOW, as in OpenTelemetry's metrics SDK.
 MAX_ENDINGS = 100
 EndingKey = tuple[str, int, str]
 """The method, status (0 for none) and error (empty for none) of requests."""
@@ -329,7 +333,7 @@ class Totals:
     def absorb(self, delta: Delta) -> None:
         """Add the counts of a process.
 
-        If it lost counts, `since` becomes the time of this delta.
+        If the process lost counts, `since` becomes the time of this delta.
         """
         if delta.lost:
             self.since = max(self.since, delta.at)
@@ -356,7 +360,7 @@ class Totals:
             self.latencies.setdefault(place, Counter()).update(latency.buckets)
 
     def merge(self, other: "Totals") -> None:
-        """Add the usage, counts, history and samples of other requests."""
+        """Add the usage, counts, history and samples of other totals."""
         self.history.add(other.history.rows())
         for key, clients in other.clients.items():
             self.clients_of(*key).merge(clients)
@@ -367,7 +371,7 @@ class Totals:
                 self.sample(sample)
 
     def sample(self, sample: SampleDelta) -> None:
-        """Add a sample; it replaces an equal one, or one of the field with the most samples.
+        """Add a sample. It replaces an equal sample, or a sample of the most frequent field.
 
         So frequent differences do not displace rare ones.
         """
@@ -408,7 +412,7 @@ class Totals:
             del self.latencies[place]
 
     def changes(self) -> StateRows:
-        """Return the rows changed since the last call; if they cannot be stored, call `revert`."""
+        """Return the rows changed since the last call. Call `revert` if they are not stored."""
         changes = StateRows(history=self.history.take())
         for (api, version), clients in self.clients.items():
             for endpoint, client in clients.changed:

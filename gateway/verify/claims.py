@@ -1,4 +1,4 @@
-"""Claims: the conditions for a service of one version to answer clients of another.
+"""Claims: what must hold so that a service of one version can serve clients of another.
 
 A claim is about one part of the messages of an operation: every example that conforms to the
 sender's document must conform to the recipient's document after the conversion.
@@ -84,13 +84,13 @@ UnprovedKind = Literal["gap", "unchecked", "undocumented", "unmatched"]
 
 @dataclass(frozen=True, slots=True)
 class Unproved:
-    """An operation, or its responses of one status, without a claim.
+    """An operation, or its responses with one status, for which there is no claim.
 
     Attributes:
-        kind: `gap` is an ability of the client's version that the service's document lacks;
-            `unchecked` is an operation that cannot be checked; `undocumented` are all operations of
-            a version without a document; `unmatched` is an operation of the service's document that
-            the client's document lacks.
+        kind: `gap` if the service's document lacks something that the client's version has;
+            `unchecked` if the operation cannot be checked; `undocumented` for all operations of a
+            version without a document; `unmatched` if only the service's document has the
+            operation.
         status: the key of a response in the document; empty for the whole operation.
         reason: a sentence for operators.
     """
@@ -105,7 +105,7 @@ class Unproved:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing is wrong, as far as known."""
+        """Whether no gap was found."""
         return self.kind != "gap"
 
 
@@ -119,15 +119,15 @@ _DEEP = 8
 _BODILESS = {"204", "205", "304"}
 # The methods that replace stored data.
 _OVERWRITING = ("PUT", "PATCH")
-# Stands for the schema of a missing body.
+# The schema that represents a missing body.
 _NO_BODY: Schema = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> Iterator[Outcome]:
-    """Yield every claim about a service of one version that answers clients of another.
+    """Yield every outcome for a service of one version that serves clients of another.
 
-    Every operation of both documents is in an outcome: with its counterpart in the other document,
-    or with the reason why there is none.
+    Each operation of both documents has an outcome: a claim about it and its counterpart in the
+    other document, or the reason why there is no claim.
     """
     ladder = tuple(api.versions.values())
     up = compose(ladder, api.links, client[0], service[0])
@@ -156,7 +156,7 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
             for other in _counterparts(ours, theirs, path, operation_path):
                 listed.add(id(other))
                 key = (id(other), to_service.links)
-                if key not in paired:  # two endpoints may route to it by the same changes
+                if key not in paired:  # two endpoints may route to it with the same changes
                     paired.append(key)
                     pair = (*about, _name(ours, other))
                     own, their = _unmoved(ours.operation, other.operation, operation_path)
@@ -181,7 +181,7 @@ def _reading(
     ways: tuple[Conversion, Conversion],
     path: str,
 ) -> Conversion | None:
-    """Return the conversion of responses to GET at the path of a write, or None without GET."""
+    """Return the conversion of responses to GET at the path of a write; None without a GET."""
     for one in operations if writing.operation.method in _OVERWRITING else ():
         same = one.operation.shape == writing.operation.shape and path in one.captures
         if same and one.operation.method == "GET":
@@ -368,13 +368,13 @@ def _responses(
 
 
 def _other_body(operation: Operation, key: str) -> str:
-    """Return a text about the responses of a key that have no JSON body."""
+    """Return the part of a message about a response without a JSON body."""
     stream = _stream(operation.answer_types[key])
     return f"answers {stream}" if stream else "declares no JSON body"
 
 
 def _stream(types: Sequence[str]) -> str | None:
-    """Return a text about the first media type that is a stream of documents, or None."""
+    """Return a description of the first media type that is a stream of documents, or None."""
     for name in types:
         if format_of([(b"content-type", name.encode())]) in STREAMS:
             return f"{name}, of whose documents none is checked"
@@ -403,7 +403,7 @@ def _places(change: Change, outer: str, deep: int) -> Iterator[str]:
 def _answers(
     operation: Operation, to_client: Conversion
 ) -> Iterator[tuple[str, int, Schema, BodyConversion | None]]:
-    """Yield the responses with a body: a name, a status, the schema and the conversion.
+    """Yield a name, a status, the schema and the conversion of each response with a body.
 
     A key that covers many statuses (`default`, `4XX`) is yielded once for each different conversion
     of its statuses.

@@ -26,10 +26,10 @@ class LocatedOperation:
 
     Attributes:
         operation: the operation in the document.
-        captures: by the path of each endpoint, the texts of its captures in the operation's path;
-            `{}` for a parameter.
-        reason: the reason why no endpoint routes to it; empty if one does.
-        twin: an earlier operation with the same method and path shape; empty if there is none.
+        captures: for each endpoint, by its path, the strings that its captures match in the
+            operation's path; `{}` for a parameter.
+        reason: the reason why no endpoint routes to the operation; empty if an endpoint does.
+        twin: an earlier operation with the same method and path shape, or an empty string.
     """
 
     operation: Operation
@@ -42,7 +42,7 @@ class LocatedOperation:
         return f"{self.operation.method} {self.operation.path}"
 
     def is_counterpart(self, other: "LocatedOperation", endpoint: str) -> bool:
-        """Whether a request for the operation `other` at an endpoint is one for this operation."""
+        """Whether requests for `other` at an endpoint are also requests for this operation."""
         if self.operation.method != other.operation.method or endpoint not in self.captures:
             return False
         own, others = self.captures[endpoint], other.captures[endpoint]
@@ -51,7 +51,7 @@ class LocatedOperation:
     def is_asked_by(
         self, operation_path: OperationPath, others: Sequence["LocatedOperation"]
     ) -> bool:
-        """Whether an operation path maps to this operation, and to none of `others`."""
+        """Whether this is the operation in `others` that fits an operation path best."""
         taken = [
             one.operation
             for one in others
@@ -93,7 +93,7 @@ def _passage(
 
 
 def _samples(shape: str, request: Conversion) -> Iterator[tuple[str, str | None]]:
-    """Yield paths and queries of requests for an operation.
+    """Yield the path and query of sample requests for an operation.
 
     In a document, a parameter is a whole segment. In the configuration, a segment may have a
     literal part, as in `C-{id}`, or come from the query.
@@ -110,7 +110,7 @@ def _samples(shape: str, request: Conversion) -> Iterator[tuple[str, str | None]
 
 
 def _filled_in(shape: str, template: Template) -> str:
-    """Return the path of an operation with the literal parts of a template's segments."""
+    """Return the path of an operation with the literal parts of a template's segments added."""
     written = [
         text
         if text != "{}" or part is None or part.capture is None
@@ -124,13 +124,13 @@ def _filled_in(shape: str, template: Template) -> str:
 def locate(
     endpoints: Iterable[Endpoint], version: Version | None, description: Description
 ) -> list[LocatedOperation]:
-    """Return every operation of a version's document, in its order.
+    """Return every operation of a version's document, in the order of the document.
 
-    A path belongs to the endpoint that routes a request for it: of several that match, the one with
-    the most literal text. A document may have the paths of the service (`upstream_path`), or the
-    public paths with or without the version. They are tried with the path of the document's server,
-    and then without it. For `{id}` in the document, an endpoint may have a literal prefix, as in
-    `mtr_{id}`.
+    A path belongs to the endpoint that a request for this path is routed to. If several endpoints
+    match, it is the endpoint with the most literal text. A document may use the paths of the
+    service (`upstream_path`), or the public paths with or without the version. Each path is tried
+    with the path of the document's server, and then without it. For `{id}` in the document, an
+    endpoint may have a literal prefix, as in `mtr_{id}`.
     """
     places = list(_places(endpoints, version))
     router = _router(places)
@@ -150,7 +150,7 @@ def locate(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A path that a document may have for an endpoint; a lower `form` is preferred."""
+    """A path that a document may use for an endpoint. A lower `form` is preferred."""
 
     form: int
     endpoint: Endpoint
@@ -186,7 +186,7 @@ def _forms(endpoint: Endpoint, version: Version | None) -> Iterator[Template]:
 
 
 def _filled(segments: Iterable[Segment], version: Version | None) -> Template:
-    """Return the template of segments with the version filled in."""
+    """Return a template of the segments, in which the version is filled in."""
     filled = tuple(
         Segment(f"{part.prefix}{version}{part.suffix}") if part.capture == "version" else part
         for part in segments
@@ -222,7 +222,7 @@ def documented(
 
     Args:
         folder: the folder that relative paths of documents start from.
-        serves: whether the process serves requests, and so loads no large document.
+        serves: whether the process serves requests; such a process does not load large documents.
 
     Returns:
         None if the document cannot be loaded.

@@ -1,7 +1,7 @@
 """Conversions of one part of a message: its body, its query parameters or its header fields.
 
-A form, a query and header fields are each represented as a JSON object by name, so that a JSON
-Schema can describe them.
+A form, a query and header fields are each represented as a JSON object with their names as keys, so
+that a JSON Schema can describe them.
 """
 
 import re
@@ -41,10 +41,10 @@ PartConversion = Callable[[object], object]
 
 @dataclass(frozen=True, slots=True)
 class ConvertedBody:
-    """The conversion of a JSON body, by the code for live traffic.
+    """The conversion of a JSON body, by the code that also converts live traffic.
 
-    Documents do not describe the header fields of responses, so all that the conversion reads are
-    present, with values of the right types.
+    Examples have no header fields of responses. So each header field that the conversion reads is
+    added, with a value of the right type.
     """
 
     conversion: BodyConversion
@@ -61,7 +61,7 @@ class ConvertedBody:
 def convert_round_trip(
     reading: BodyConversion | None, writing: BodyConversion | None, *, is_patch: bool
 ) -> PartConversion:
-    """Return a conversion: from the service's data to the data after a client wrote it back.
+    """Return the conversion from the service's data to the data after a client wrote it back.
 
     Args:
         reading: the conversion of the response; None if it passes unchanged.
@@ -91,9 +91,9 @@ def _merged(document: object, patch: object) -> object:
 
 
 def convert_form_body(conversion: BodyConversion | None, wanted: Schema) -> PartConversion:
-    """Return the conversion of a form; its texts are parsed by the types in `wanted`.
+    """Return the conversion of a form; its strings are parsed by the types in `wanted`.
 
-    Texts are parsed even without changes, since a form has no types.
+    The strings are parsed even without changes, since the values of a form have no types.
     """
 
     def convert(document: object) -> object:
@@ -128,7 +128,7 @@ def convert_message(
         to_service: the conversion of the request.
         method: the method of the client's request.
         service_method: the method of the request to the service.
-        wanted: the schema of the converted message; texts are parsed by its types.
+        wanted: the schema of the converted message; strings are parsed by its types.
         form: whether the client sends a form.
     """
     whole, making = to_service.for_request(service_method), to_service.made(service_method)
@@ -174,7 +174,7 @@ def convert_message(
 
 
 def message_schema(operation: Operation, body: Schema | None) -> Schema:
-    """Return the schema of a whole request: query, header fields and this body."""
+    """Return the schema of a whole request: query, header fields and the given body."""
     parts: dict[str, object] = {
         "query": schema_of(operation.parameters, "query"),
         "headers": schema_of(operation.parameters, "header"),
@@ -224,7 +224,7 @@ def _sample(conversion: BodyConversion) -> Message:
 
 
 def convert_query(conversion: Conversion, method: str, wanted: Schema) -> PartConversion:
-    """Return the conversion of query parameters; texts are parsed by the types in `wanted`."""
+    """Return the conversion of query parameters; strings are parsed by the types in `wanted`."""
 
     def convert(document: object) -> object:
         lines = _lines(document)
@@ -235,7 +235,7 @@ def convert_query(conversion: Conversion, method: str, wanted: Schema) -> PartCo
 
 
 def convert_headers(conversion: Conversion, method: str, wanted: Schema) -> PartConversion:
-    """Return the conversion of header fields; texts are parsed by the types in `wanted`."""
+    """Return the conversion of header fields; strings are parsed by the types in `wanted`."""
 
     def convert(document: object) -> object:
         lines = [(name.encode(), value.encode()) for name, value in _lines(document)]
@@ -247,7 +247,7 @@ def convert_headers(conversion: Conversion, method: str, wanted: Schema) -> Part
 
 
 def schema_of(parameters: tuple[ApiParameter, ...], place: str) -> Schema:
-    """Return the schema of an object with all parameters of one place by name."""
+    """Return the schema of an object whose properties are all parameters in one location."""
     here = {
         (one.name.lower() if place == "header" else one.name): one
         for one in parameters
@@ -267,7 +267,7 @@ def schema_of(parameters: tuple[ApiParameter, ...], place: str) -> Schema:
 
 
 def sendable(schema: Schema) -> Schema:
-    """Return the schema of texts by name, without null and empty arrays."""
+    """Return the schema of named strings, which excludes null and empty arrays."""
     known, root = definitions(schema), schema
     for _ in known:  # references may be chained
         there = known.get(str(root.get("$ref")).removeprefix(PLACE))
@@ -295,7 +295,7 @@ def _text_schema(schema: object) -> object:
 
 
 def parameters_of(lines: list[tuple[str, str]], wanted: Schema) -> dict[str, object]:
-    """Return parameters as one object, with texts parsed by the types in a schema."""
+    """Return parameters as one object; their strings are parsed by the types in a schema."""
     fields = BodyFields(wanted)
     found: dict[str, object] = {}
     for name, text in lines:
@@ -320,7 +320,7 @@ def _lines(document: object) -> list[tuple[str, str]]:
         (name, _text(value))
         for name, given in document.items()
         for value in (given if isinstance(given, list) else [given])
-        if value is not None  # a text cannot be null
+        if value is not None  # a string cannot be null
     ]
 
 

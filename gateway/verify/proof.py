@@ -21,10 +21,10 @@ from gateway.verify.openapi.validation import Validator, Violation
 from gateway.verify.part_conversion import ConvertedBody
 from gateway.verify.time_limit import check_time
 
-# The maximum number of findings of a claim. Each needs many trials for its smallest example, and
-# with free keys in only one version, each generated key fails.
+# The maximum number of findings per claim. The search for a smallest example takes many trials. If
+# only one version allows undeclared keys, each generated key fails.
 _MOST = 20
-# The parts of a message with named texts, by their name in errors.
+# The parts of a message that consist of named strings, by their name in errors.
 _NAMED = {"query parameter": "query", "header field": "headers"}
 
 
@@ -35,9 +35,9 @@ class Finding:
     Attributes:
         field: a JSON Pointer (RFC 6901) with `*` for array elements.
         keyword: the violated keyword of JSON Schema; `convert` if an example cannot be converted,
-            `lost` if a field never arrives, `ignored` if the recipient's schema lacks it.
+            `lost` if the field never arrives, `ignored` if the recipient's schema lacks the field.
         reason: a sentence for operators, without its subject, the field.
-        example: the smallest failing example; None if a single example does not fail.
+        example: the smallest failing example; None if only all examples together show the failure.
         converted: the converted example; None if it cannot be converted.
         decisive: the JSON Pointers of the values in the example that the failure depends on.
     """
@@ -52,11 +52,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ClaimProof:
-    """The result of a claim: the numbers of examples and failures, and the findings.
+    """The result of testing a claim: the numbers of examples and failures, and the findings.
 
     Attributes:
         more: the number of further findings that are left out.
-        proved: whether the schemas prove it, without examples.
+        proved: whether the schemas prove the claim without examples.
     """
 
     claim: Claim
@@ -80,7 +80,7 @@ class Unproven:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing was found wrong, as of a proof: nothing was tried."""
+        """Always true, since nothing was tested and so nothing was found wrong."""
         return True
 
 
@@ -119,7 +119,7 @@ def _fit(claim: Claim) -> Fit:
     else:
         return Fit(Verdict.UNKNOWN)
     try:
-        # As in examples, objects are closed; see `narrowed`.
+        # Objects are closed, as in examples; see `narrowed`.
         given = convert_schema(conversion, narrowed(claim.given, _ALL))
     except (UndecidedError, RecursionError):
         return Fit(Verdict.UNKNOWN)
@@ -236,7 +236,7 @@ class _Trial:
         ]
 
     def _failing(self, names: set[str]) -> set[str]:
-        """Return the fields that fail, and the fields inside them."""
+        """Return those of the names that fail or are inside a failing field."""
         tops = {field for field, _ in self.failures}
         return {
             name
@@ -258,7 +258,7 @@ class _Trial:
                 if self.claim.part is MessagePart.ROUND_TRIP:
                     return _NOTHING, []  # nothing is written; other claims cover the refusal
                 steps = _steps(error, self.claim.part)
-                # The place is in a partly converted document, so either schema may declare it.
+                # The location is in a partly converted document, so either schema may declare it.
                 place = generalized(steps, self.claim.given, self.claim.wanted)
                 cause = f" ({error.cause})" if error.cause else ""
                 reason = f"cannot be converted: {error.reason}{cause}"
@@ -283,7 +283,7 @@ _EMPTY: tuple[object, ...] = (None, {}, [])
 def _changed(
     before: object, after: object, path: tuple[str | int, ...]
 ) -> Iterator[tuple[tuple[str | int, ...], bool]]:
-    """Yield the places of changed values, and whether they were removed.
+    """Yield the path of each changed value, and whether the value was removed.
 
     Values that were null or empty, and added values, are ignored.
     """
@@ -306,7 +306,7 @@ def _changed(
 
 
 def _steps(error: ConversionError, part: MessagePart) -> tuple[str, ...]:
-    """Return the keys of the place of an error in an example."""
+    """Return the location of an error in an example, as keys."""
     place = error.place
     if not isinstance(place, Beside):
         return tuple(map(str, place))
@@ -316,7 +316,7 @@ def _steps(error: ConversionError, part: MessagePart) -> tuple[str, ...]:
 
 
 def _inside_of_root(name: str) -> str:
-    """Return a field relative to the elements of a root array, as in changes."""
+    """Return the pointer of a field without the elements of a root array, as changes write it."""
     while name.startswith("/*"):
         name = name.removeprefix("/*")
     return name

@@ -12,7 +12,7 @@ class OutOfTimeError(BaseException):
 
 
 def end_after(seconds: float | None) -> float:
-    """Return the end of a limit of some seconds from now; infinity for None."""
+    """Return the end of a limit that starts now, in monotonic seconds; infinity without a limit."""
     return inf if seconds is None else time.monotonic() + seconds
 
 

@@ -1,4 +1,4 @@
-"""Verify: tests all claims about the configured conversions against OpenAPI documents."""
+"""The command `verify`: tests the configured conversions against OpenAPI documents."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +38,7 @@ class VerifyOptions:
 
 @dataclass(frozen=True, slots=True)
 class VersionPair:
-    """The client's version and the service's version of an API."""
+    """Two versions of an API: the client's and the service's."""
 
     api: Api
     client: Version
@@ -46,7 +46,7 @@ class VersionPair:
 
     @property
     def undocumented(self) -> Unproved | None:
-        """The outcome if one of the two versions has no document; else None."""
+        """The outcome if one of the two versions has no document; None if both have one."""
         for version in (self.client, self.service):
             if version not in self.api.schemas:
                 reason = (
@@ -59,11 +59,11 @@ class VersionPair:
 
 
 class VerifyError(Exception):
-    """Nothing can be verified; the text has the reason and the remedy."""
+    """Nothing can be verified; the message has the reason and the remedy."""
 
 
 Begins = Callable[[Claim, int, int], object]
-"""Called before a claim is tested, with its number and the number of claims of a version pair."""
+"""Called before a claim is tested, with its number and the number of claims of its version pair."""
 
 
 def verify(
@@ -81,7 +81,7 @@ def verify(
         begins: called before each claim is tested.
 
     Raises:
-        VerifyError: the configuration lacks the API, the versions, the conversions or all
+        VerifyError: the configuration lacks the API, the versions, any conversions or any
             documents.
         DocumentError: a document cannot be loaded or used.
     """
@@ -152,12 +152,13 @@ def _pairs(snapshot: Snapshot, options: VerifyOptions) -> Iterator[VersionPair]:
 
 
 def _ends(api: Api) -> Iterator[tuple[Version, Version]]:
-    """Yield pairs of a client's version and a service's version, some of them twice."""
+    """Yield pairs of a client's version and a service's version; a pair may occur twice."""
     # Retiring a version means serving its clients from the newer version's service.
     for older, (link, *_) in api.links.items():
         newer = link.newer
         yield older, newer
-        # A version without a document is skipped: the conversions through it are proven together.
+        # A version without a document is skipped: the conversions to it and from it are tested
+        # together.
         while newer not in api.schemas and newer in api.links:
             newer = api.links[newer][0].newer
         if older in api.schemas and newer in api.schemas:

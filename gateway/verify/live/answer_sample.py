@@ -8,7 +8,7 @@ from gateway.routing.snapshot import Endpoint, Route
 
 
 class AnswerSample(NamedTuple):
-    """A response as the client got it.
+    """A response as the client received it.
 
     Attributes:
         endpoint: the endpoint of the request.
@@ -19,7 +19,7 @@ class AnswerSample(NamedTuple):
         answer: the response.
         drawn: whether `check` selected it for validation, as one of a percentage of converted
             responses.
-        place: where the request is counted for a cutover; None if it is no sample for the gates.
+        place: where the request is counted for a cutover; None if it is not a sample for the gates.
     """
 
     endpoint: Endpoint

@@ -38,9 +38,9 @@ class Contract:
     def violations(self, sample: AnswerSample) -> list[tuple[str, str]] | None:
         """Return the fields that violate the schema, each with the violated keyword of JSON Schema.
 
-        A body that is not JSON is the field `body` with the keyword `json`. A media type that the
-        document does not declare is `body` with `content`. A status of success that the document
-        does not declare is a field such as `status 204`.
+        A body that is not JSON is reported as the field `body` with the keyword `json`. An
+        undeclared media type is reported as `body` with `content`. An undeclared success status is
+        reported as a field such as `status 204` with `status`.
 
         Returns:
             None if the document has no schema for the response.
@@ -73,7 +73,7 @@ class Contract:
         return [(each.field, each.keyword) for each in validator.violations(document)]
 
     def refusals(self, request: TrialRequest) -> list[RefusedField]:
-        """Return the parts of a request that the service would refuse according to its document."""
+        """Return the parts of a request that the service's document does not allow."""
         operation = self._operation(
             request.endpoint, request.version, request.method, request.target
         )
@@ -107,7 +107,7 @@ class Contract:
     def _refused_headers(
         self, operation: Operation, request: TrialRequest
     ) -> Iterator[RefusedField]:
-        # Definitions of these three are ignored (OpenAPI 3.1.0, section 4.8.12.1).
+        # Definitions of these three header fields are ignored (OpenAPI 3.1.0, section 4.8.12.1).
         parameters = tuple(
             one
             for one in operation.parameters
@@ -190,11 +190,12 @@ class Contract:
             if located.captures and located.operation.method == method
         ]
         path = target.partition("?")[0]
-        if not operations:  # an operation with another path in each version
+        if not operations:  # the operation may have a different path in each version
             operations = [each for each in self._description.operations if each.method == method]
             operations = [operation for operation in operations if operation.takes(path)]
-        # If an endpoint has several operations, the path decides; literal segments first. An
-        # endpoint with a tail capture may also have operations that the document lacks.
+        # If an endpoint has several operations, the path decides, and literal segments are
+        # preferred. An endpoint with a tail capture may also serve operations that the document
+        # lacks.
         if len(operations) > 1 or endpoint.template.segments[-1].tail:
             operations = [operation for operation in operations if operation.takes(path)]
         return min(operations, key=lambda operation: operation.path.count("{"), default=None)
@@ -214,7 +215,7 @@ def _ranges(types: Iterable[str]) -> frozenset[str]:
 
 
 def load_contract(location: str, folder: Path) -> tuple[Contract | None, str, bool]:
-    """Return a contract, or why its document cannot be used, and whether it is too large."""
+    """Return a contract, or None with the reason and whether the document is too large."""
     try:
         description = asyncio.run(fetch([location], folder, SERVING))[location]
     except DocumentError as error:

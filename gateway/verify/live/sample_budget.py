@@ -2,7 +2,7 @@
 
 
 class SampleBudget:
-    """A token bucket with a capacity of one second.
+    """A token bucket that holds at most the tokens of one second.
 
     Args:
         rate: the number of tokens per second.
@@ -15,10 +15,10 @@ class SampleBudget:
         self._at: float | None = None
 
     def has(self, size: float, now: float) -> bool:
-        """Return whether `size` tokens are available; `now` is in monotonic seconds.
+        """Return whether enough tokens are available.
 
         Args:
-            size: how much is wanted.
+            size: the number of tokens.
             now: the time, in monotonic seconds.
         """
         if self._at is not None:

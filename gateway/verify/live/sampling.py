@@ -33,8 +33,8 @@ _BYTES = 1024 * 1024
 _LARGEST = 256 * 1024
 # The maximum number of fields that are counted separately; bodies may have any number of fields.
 _FIELDS = 1000
-# For the gates of a cutover: the maximum number of validated responses to reads, and to writes, per
-# second, and of their bytes.
+# For the gates of a cutover, per second: the maximum number of validated responses, separately for
+# reads and writes, and the maximum number of bytes.
 _ANSWERS_A_SECOND = 50
 _BYTES_A_SECOND = 1024 * 1024
 
@@ -47,7 +47,8 @@ class Sampling:
         contracts: the documents of versions.
         recorder: counts `checked` and `unchecked` by API and version, `violations` by API, version
             and field (a JSON Pointer with `*` for array elements), and the evidence for gates. A
-            sample is also `unchecked` if the document cannot be loaded. None only logs violations.
+            sample is also `unchecked` if the document cannot be loaded. If it is None, violations
+            are only logged.
         draw: returns a random number from 0 to 1.
         clock: returns monotonic seconds.
         shed: the number of dropped samples: too large, or the queue was full.
@@ -98,10 +99,10 @@ class Sampling:
         self._arrived.set()
 
     def _place(self, exchange: Exchange, size: int) -> CutoverPlace | None:
-        """Return where a response counts for the gates of its cutover, or None."""
+        """Return where a response counts for the gates of its cutover, or None without a sample."""
         if exchange.cutover_route is None:
             return None
-        assert exchange.endpoint is not None  # it has a route
+        assert exchange.endpoint is not None  # a request with a route has an endpoint
         key = exchange.endpoint.api, exchange.version, exchange.method in WRITES
         budget = self._answers.get(key)
         if budget is None:
@@ -124,7 +125,7 @@ class Sampling:
 
     async def _validate(self, sample: AnswerSample) -> None:
         assert sample.route.check is not None
-        # Without `check`, a missing document is no error.
+        # Without `check`, a missing document is not an error.
         level = "error" if sample.route.check.percent else "info"
         contract = await self.contracts.get(sample.route.check.schema, level)
         if contract is None:
@@ -134,7 +135,7 @@ class Sampling:
             return
         try:
             found = await asyncio.to_thread(contract.violations, sample)
-        except Exception as error:  # an error of validation is only logged
+        except Exception as error:  # an error in the validation is only logged
             log.event("check_failed", "error", reason=f"{type(error).__name__}: {error}")
             return
         if self.recorder is not None:
@@ -174,7 +175,7 @@ class Sampling:
 
 
 def _target(exchange: Exchange, plan: Plan) -> str:
-    """Return the path of a request in the client's version, if the operation was mapped."""
+    """Return the target of a request in the client's version, even if its operation was mapped."""
     if plan.operation_path is None:
         return plan.target
     path = exchange.message.path.partition("?")[0]

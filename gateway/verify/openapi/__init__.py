@@ -1,1 +1,1 @@
-"""OpenAPI documents: where they come from, what they promise, and examples of it."""
+"""OpenAPI documents: loading, parsing, validation by their schemas, and example bodies."""

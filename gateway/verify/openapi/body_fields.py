@@ -1,4 +1,4 @@
-"""The fields that bodies may have, by a schema and after changes."""
+"""The fields that bodies may have according to a schema, also after changes."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from copy import copy
@@ -34,30 +34,31 @@ from gateway.conversion.schema import (
 
 # The maximum depth in recursive schemas, for nested arrays and for suggestions of fields.
 _DEEP = 6
-# The maximum number of fields or places; a recursive schema of 40 fields has 4,096,000,000 at that
-# depth.
+# The maximum number of fields or objects. A recursive schema with 40 fields has 4,096,000,000 at
+# that depth.
 _MANY = 2_000
 _FREE = ("additionalProperties", "unevaluatedProperties")
 Place = Sequence[object]
-"""The alternative schemas of a place; a value conforms to at least one."""
+"""The alternative schemas for a location. A value at the location conforms to at least one."""
 
 
 class Presence(Enum):
     """Whether bodies may have a field."""
 
     DECLARED = "declared"
-    """The schema declares the field, allows any field there, or does not describe the place."""
+    """The schema declares the field, allows any field in its object, or does not describe the
+    object."""
     UNDECLARED = "undeclared"
-    """The schema declares other fields there, and allows further ones."""
+    """The schema declares other fields of the object, and allows further fields."""
     FORBIDDEN = "forbidden"
-    """The schema forbids undeclared fields there, or has no object there."""
+    """The schema forbids undeclared fields in the object, or allows no object at this location."""
 
 
 class DescribedSchemas(SchemaImage):
-    """Schemas with all fields that they describe, under any condition."""
+    """Schemas with all fields that they describe, including fields under a condition."""
 
     def alternatives(self, schema: object) -> list[Flat]:
-        """Return the flat schemas; any value if they are too complex.
+        """Return the flat schemas of a schema, or schemas for any value if it is too complex.
 
         A schema with properties but without a type is an object.
         """
@@ -70,11 +71,11 @@ class DescribedSchemas(SchemaImage):
         return found
 
     def refused(self, flat: object, reason: str, made: object = False) -> object:
-        """Return the result of a change, or the schema itself if no value conforms."""
+        """Return the result of a change, or the unchanged schema if the result allows no value."""
         return flat if made is False else made
 
     def put(self, schema: object, keys: Keys, value: object, *, required: bool) -> object:
-        """Set a field of objects, as required."""
+        """Set a field of objects, and mark it as required."""
         return super().put(schema, keys, value, required=True)
 
     def _parts(self, schema: Schema) -> Iterator[list[Flat]]:
@@ -104,10 +105,10 @@ class BodyFields:
         return copy(self)
 
     def apply(self, change: Change | None, place: str, *, upwards: bool) -> None:
-        """Convert the schema by a change; values that the change does not apply to stay.
+        """Apply a change to the schema. Values that the change does not apply to stay unchanged.
 
         Args:
-            change: the change; None allows any value at the place.
+            change: the change; None allows any value at `place`.
             place: the path to the objects of the change.
             upwards: whether the change is applied as an upgrade.
         """
@@ -149,23 +150,23 @@ class BodyFields:
         return root
 
     def types(self, place: Place) -> set[str]:
-        """Return the types that a place may have; empty for any type."""
+        """Return the types that a location allows; empty if it allows any type."""
         found = {flat["type"] for flat in self._flats(place)}
         return set() if {*TYPES} <= found else found
 
     def is_array(self, place: Place) -> bool:
-        """Whether a place may be an array and no object."""
+        """Whether a location allows an array, but not an object."""
         types = self.types(place)
         return "array" in types and "object" not in types
 
     def inside(self, place: Place, name: str) -> Place | Presence:
-        """Return a field, or its kind of absence."""
+        """Return the schemas of a field, or the reason why there is none."""
         objects = self._objects(place)
         found = [one for flat in objects if (one := field_of(flat, name)) is not False]
         return found or self._missing(objects)
 
     def members(self, place: Place) -> Place | Presence:
-        """Return all fields of a place with free keys, or their kind of absence."""
+        """Return the schemas of all members of an object, or the reason why there are none."""
         objects = self._objects(place)
         found: list[object] = []
         for flat in objects:
@@ -185,7 +186,7 @@ class BodyFields:
         ]
 
     def look_up(self, path: FieldPath) -> Presence:
-        """Return whether bodies may have a field, with its elements or members."""
+        """Return whether bodies may have a field, including the elements or members in its path."""
         holder = self._holder(path)
         found = holder if isinstance(holder, Presence) else self.inside(holder, path.keys[-1])
         for _ in range(path.elements):
@@ -199,9 +200,9 @@ class BodyFields:
         """Return the names of fields that a moved field would overwrite.
 
         Args:
-            target: the new place: another name in the same object, or the name of an enclosing
+            target: the new location: another name in the same object, or the name of an enclosing
                 object, whose other fields would then be overwritten.
-            source: the old place.
+            source: the old location.
         """
         holder = self._holder(target)
         in_container = target.elements or target.members
@@ -216,12 +217,12 @@ class BodyFields:
         return self._beside(inner, source.keys[len(target.keys)])
 
     def look_up_prefixed(self, path: FieldPath, prefix: str, but: Container[str]) -> Presence:
-        """Return whether bodies may have fields with a name prefix.
+        """Return whether bodies may have fields whose name begins with a prefix.
 
         Args:
             path: the path of a field in the same object.
             prefix: the prefix.
-            but: names to leave out.
+            but: names that do not count.
         """
         holder = self._holder(path)
         if isinstance(holder, Presence):
@@ -233,7 +234,7 @@ class BodyFields:
         return rest if isinstance(rest, Presence) else Presence.DECLARED
 
     def names(self) -> Iterator[str]:
-        """Yield field paths in the form of changes, the outermost first, up to a maximum."""
+        """Yield the paths of fields as changes write them, outermost first, up to a maximum."""
         found = (
             f"{at}{spell(name)}" for place, at in self._places() for name in self.names_of(place)
         )
@@ -245,7 +246,7 @@ class BodyFields:
         return any(not isinstance(self.inside(place, name), Presence) for place, _ in places)
 
     def has_free_key(self, place: Place, name: str) -> bool:
-        """Whether a name is a free key of a place, not a declared field."""
+        """Whether a name is an undeclared but allowed key of an object."""
         free = any(
             "patternProperties" in flat or any(flat.get(key, False) is not False for key in _FREE)
             for flat in self._objects(place)
@@ -272,7 +273,7 @@ class BodyFields:
         return [*dict.fromkeys(together)]
 
     def _holder(self, path: FieldPath) -> Place | Presence:
-        """Return the object with the last key of a path, or its kind of absence."""
+        """Return the object that has the last key of a path, or the reason why there is none."""
         place = self.root
         for scope in path.scopes:
             for key in keys_of(scope):
@@ -323,10 +324,10 @@ def _anything(_: Flat) -> object:
 
 
 def generalized(path: Sequence[str | int], *schemas: Schema) -> str:
-    """Return a JSON Pointer with `*` for array indexes and free keys.
+    """Return a JSON Pointer with `*` for array indexes and undeclared keys.
 
     Args:
-        path: the keys and indexes of a field; an index may be a text.
+        path: the keys and indexes of a field; an index may be a string.
         schemas: the schemas that may declare the keys.
     """
     places: list[tuple[BodyFields, Place]] = []

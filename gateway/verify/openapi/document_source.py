@@ -1,4 +1,4 @@
-"""Loading of OpenAPI documents from files and URLs."""
+"""Functions that load OpenAPI documents from files and URLs."""
 
 import asyncio
 import errno
@@ -20,7 +20,8 @@ from gateway.base.files import MAX_BYTES, read_regular
 from gateway.verify.openapi.openapi import Description, DocumentError, TooLargeError
 from gateway.verify.schema_files import is_utf_16
 
-# The maximum number of values; each takes up to 300 bytes, and aliases in YAML can multiply them.
+# The maximum number of values. A value takes up to 300 bytes, and aliases in YAML can multiply
+# values.
 _MOST = 1_000_000
 # The maximum nesting. PyYAML's composer recurses in C, so a deeper document would crash the
 # process.
@@ -47,14 +48,14 @@ class DocumentBound(NamedTuple):
 
 
 SERVING = DocumentBound(2**20, 2**17, 20_000)
-"""The bound in a process that serves requests, which pause while a document is parsed: 25 ms for
-JSON and 45 ms for YAML were measured. The document and its schemas take 15 MB."""
+"""The bound in a process that serves requests. Requests pause while a document is parsed: 25 ms for
+JSON and 45 ms for YAML of this size were measured. The document and its schemas take 15 MB."""
 
 
 async def fetch(
     locations: Iterable[str], folder: Path, bound: DocumentBound | None = None
 ) -> dict[str, Description]:
-    """Return the OpenAPI documents at these locations, by location.
+    """Load OpenAPI documents, and return them by location.
 
     Args:
         locations: the http or https URLs and file paths of the documents.
@@ -66,7 +67,7 @@ async def fetch(
         TooLargeError: a document exceeds the bound.
     """
     once = tuple(dict.fromkeys(locations))
-    # aiohttp's default context was created without certificate authorities.
+    # A new context, since aiohttp's default context was created without certificate authorities.
     connector = aiohttp.TCPConnector(ssl=ssl.create_default_context())
     async with aiohttp.ClientSession(
         connector=connector, timeout=_TIMEOUT, auto_decompress=False
@@ -109,7 +110,7 @@ def read(text: bytes, source: str, bound: DocumentBound | None = None) -> Descri
 
 
 def _is_json(text: bytes) -> bool:
-    """Return whether a text is JSON without creating its values; may raise RecursionError."""
+    """Return whether a document is JSON without creating its values; may raise RecursionError."""
     try:
         msgspec.json.decode(text, type=msgspec.Raw)
     except msgspec.DecodeError:
@@ -119,7 +120,7 @@ def _is_json(text: bytes) -> bool:
 
 def _read_json(text: bytes) -> object:
     signs = _STRING.sub(b"", text)
-    # Each value except those of keys begins after one of these characters.
+    # Each value, except the value of a key, begins after one of these characters.
     if sum(map(signs.count, (b",", b"[", b"{"))) > _MOST:
         raise _TooManyError
     brackets = signs.translate(None, _NO_BRACKETS)
@@ -127,7 +128,7 @@ def _read_json(text: bytes) -> object:
         raise RecursionError
     data = msgspec.json.decode(text)
     if _has_repeated_keys(text):
-        yaml.load(text.replace(b"\t", b" "), _Loader)  # noqa: S506  # to raise with the line
+        yaml.load(text.replace(b"\t", b" "), _Loader)  # noqa: S506  # raises an error with the line
     return data
 
 
@@ -162,7 +163,7 @@ def _has_repeated_keys(text: bytes) -> bool:
 
 
 def _line(error: Exception) -> str:
-    """Return the line and the problem of a YAML error as a text; empty if unknown."""
+    """Return the line and the problem of a YAML error as a string; empty if unknown."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return ""
     return f" (line {error.problem_mark.line + 1}: {error.problem})"
@@ -192,8 +193,8 @@ class _RepeatedKeyError(yaml.MarkedYAMLError):
 class _Loader(yaml.CSafeLoader):
     """The safe YAML loader without dates, which JSON lacks, and with the booleans of YAML 1.2.
 
-    OpenAPI documents are YAML 1.2 (OpenAPI 3.1.0, section 4.2), where `no` and `on` are texts, and
-    the keys of a mapping are unique (YAML 1.2.2, section 3.2.1.1).
+    OpenAPI documents are YAML 1.2 (OpenAPI 3.1.0, section 4.2), where `no` and `on` are strings,
+    and the keys of a mapping are unique (YAML 1.2.2, section 3.2.1.1).
     """
 
     def __init__(self, stream: bytes) -> None:
@@ -222,7 +223,7 @@ class _Loader(yaml.CSafeLoader):
                     problem = f"'{key.value}' stands before; keep one of the two"
                     raise _RepeatedKeyError(problem=problem, problem_mark=key.start_mark)
                 known.add(key.value)
-        self._merged.add(id(node))  # it has the keys of the others now
+        self._merged.add(id(node))  # the node now has the merged keys
         super().flatten_mapping(node)
 
 

@@ -28,7 +28,7 @@ def smallest(document: object, still: Callable[[object], bool]) -> object:
 
     Args:
         document: the document to shrink; `still` returns True for it.
-        still: returns whether a smaller document still fails; called up to some thousand times.
+        still: returns whether a smaller document still fails; it is called up to 5,000 times.
     """
     tries = 0
     found = True
@@ -55,7 +55,7 @@ def decisive(document: object, mended: Callable[[object], bool]) -> tuple[str, .
 
 
 def _without_one(value: object, at: str) -> Iterator[tuple[str, object]]:
-    """Yield the document once for each value, which is replaced by null, or null by 0."""
+    """Yield the document once for each value, with null in place of the value, or 0 for null."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             for place, without in _without_one(inner, at + pointer(name)):
@@ -139,7 +139,7 @@ class Examples:
 
         Args:
             schema: a schema, with referenced schemas in `components.schemas`.
-            longest: the maximum number of elements of an array, unless the schema demands more.
+            longest: the maximum number of elements of an array, unless the schema requires more.
 
         Raises:
             NoExamplesError: the schema contradicts itself, or the generator does not support it.
@@ -171,7 +171,7 @@ class Examples:
                 warnings.simplefilter("ignore")
                 strategy = _strategy(msgspec.json.decode(text))
                 seed(self._start)(chosen(given(strategy)(collect)))()
-        except Exception as error:  # invalid schemas raise errors of many kinds
+        except Exception as error:  # invalid schemas raise many kinds of errors
             raise NoExamplesError(str(error).partition("\n")[0]) from None
         return tuple(bodies)
 

@@ -14,8 +14,9 @@ _CUT = "..."
 def excerpt(body: bytes, field: str, values: Sequence[object], places: Collection[str] = ()) -> str:
     """Return a body on one line; a long body is shortened.
 
-    What remains are the paths to a field (a JSON Pointer with `*` for array indexes and free keys),
-    to `places` (JSON Pointers), and to all occurrences of `values`. The rest becomes `...`.
+    A shortened body has the paths to a field (a JSON Pointer with `*` for array indexes and
+    undeclared keys), to `places` (JSON Pointers), and to all occurrences of `values`. Everything
+    else becomes `...`.
     """
     whole = body.decode()
     if len(whole) <= _WIDTH:

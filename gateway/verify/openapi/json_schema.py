@@ -24,7 +24,7 @@ _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 _LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
-# Keywords that constrain nothing: annotations, and definitions, which are bundled.
+# Keywords without constraints: annotations, and definitions, which are bundled instead.
 _REMARKS = frozenset(
     {
         *("title", "description", "default", "example", "examples", "deprecated", "externalDocs"),
@@ -34,7 +34,7 @@ _REMARKS = frozenset(
 
 
 class Use(Enum):
-    """The direction of a message; the value is the keyword of properties that it never has."""
+    """The direction of a message. Messages lack all properties with the keyword in the value."""
 
     REQUEST = "readOnly"
     RESPONSE = "writeOnly"
@@ -51,8 +51,8 @@ class _Component(NamedTuple):
 class SchemaBundler:
     """Bundles each schema with all schemas that it refers to.
 
-    These are in `components.schemas`, as in an OpenAPI document. Each is read once and shared by
-    all bundles.
+    The bundled schemas are in `components.schemas`, as in an OpenAPI document. Each schema is read
+    once and shared by all bundles.
 
     Args:
         resolve: returns the target of a `$ref` in the document, or in one of its schemas if given;
@@ -156,7 +156,7 @@ class SchemaBundler:
         resource, found = self._found(str(reference))
         if resource is not None:
             known = f"{known}:{self._number(resource)}"
-        # Validators percent-decode references, so such characters are replaced.
+        # Validators percent-decode references, so percent-encoded characters are replaced.
         name = quote(known, safe="").replace("%", "_25_").replace("~", "_7E_")
         self._references[name] = None
         if name not in self._known:
@@ -164,7 +164,7 @@ class SchemaBundler:
         return PLACE + name
 
     def _found(self, reference: str) -> tuple[object, object]:
-        """Return the enclosing schema with the target of a reference, or None, and the target."""
+        """Return the schema with the target of a reference (None: the document), and the target."""
         if self._resource is not None:
             with suppress(ValueError):
                 return self._resource, self._resolve(reference, self._resource)
@@ -214,8 +214,8 @@ def narrowed(schema: Schema, longest: int) -> Schema:
     each is validated with the properties of the others. Long arrays make examples large and slow.
 
     Args:
-        schema: that may have what it refers to in `components.schemas`.
-        longest: the number of elements that a list has at most, unless it must have more.
+        schema: the schema; the schemas that it refers to are in `components.schemas`.
+        longest: the maximum number of elements of an array, unless the schema requires more.
     """
     components = definitions(schema)
     members: set[object] = set()
@@ -236,7 +236,7 @@ def narrowed(schema: Schema, longest: int) -> Schema:
 
 
 def longest_list(schema: object) -> int:
-    """Return the array length that exceeds every `maxItems` of a schema, at least 3."""
+    """Return an array length that exceeds each `maxItems` below 50 in a schema; at least 3."""
     if isinstance(schema, list):
         return max(map(longest_list, schema), default=SHORT)
     if not isinstance(schema, dict):
@@ -256,7 +256,7 @@ def _note_members(schema: object, members: set[object], *, alone: bool) -> None:
             if not inner_alone and isinstance(inner, dict):
                 members.add(inner.get("$ref"))
             _note_members(inner, members, alone=inner_alone)
-    if "properties" in schema:  # next to properties, $ref is a member since 3.1
+    if "properties" in schema:  # since 3.1, a $ref next to properties is a member
         members.add(schema.get("$ref"))
 
 

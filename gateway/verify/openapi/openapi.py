@@ -15,12 +15,12 @@ _JSON = re.compile(r"application/(?:json|[^;\s]+\+json)\s*(?:;.*)?\Z", re.IGNORE
 _FORM = re.compile(r"application/x-www-form-urlencoded\s*(?:;.*)?\Z", re.IGNORECASE)
 _STATUS = re.compile(r"(?:[1-5](?:[0-9]{2}|XX|xx)|default)\Z", re.ASCII)
 _PARAMETER = re.compile(r"\{([^{}]*)\}")
-# `default` stands for errors: a document promises only the success statuses that it names.
+# `default` stands for errors only: a document must name its success statuses.
 _ERRORS = range(400, 600)
 
 
 class DocumentError(Exception):
-    """A document that cannot be used; the text has its name, the mistake and the remedy."""
+    """A document that cannot be used; the message has its name, the mistake and the remedy."""
 
 
 class TooLargeError(DocumentError):
@@ -55,7 +55,7 @@ class Operation:
         responses: the schema of each response by its key in the document: `200`, `2XX` or
             `default`. None for a response without a JSON body.
         parameters: the parameters of the operation and of its path.
-        base: the path of the document's server, which begins `path`.
+        base: the path of the document's server, with which `path` begins.
         body_required: whether the body is required.
         answer_fields: the names of the header fields of each response, by its key.
         form: the schema of a form (`application/x-www-form-urlencoded`), or None.
@@ -82,16 +82,16 @@ class Operation:
 
     @property
     def bare_shape(self) -> str:
-        """The path without that of the server, with `{}` for each parameter."""
+        """The path without the server's path, and with `{}` for each parameter."""
         return _PARAMETER.sub("{}", self.path.removeprefix(self.base))
 
     def takes(self, path: str) -> bool:
-        """Whether a path is one of this operation, after any server path."""
+        """Whether a path belongs to this operation. Any path of a server may precede it."""
         pattern = re.escape(self.bare_shape).replace(r"\{\}", "[^/]+")
         return re.fullmatch(f"(?:/.*)?{pattern}", path) is not None
 
     def captured(self, path: str) -> list[tuple[str, str]]:
-        """Return the names and raw texts of the parameters in a path that `takes` accepts."""
+        """Return the names and raw values of the parameters in a path that `takes` accepts."""
         bare = self.path.removeprefix(self.base)
         pattern = re.escape(self.bare_shape).replace(r"\{\}", "([^/]+)")
         match = re.fullmatch(f"(?:/.*)?{pattern}", path)
@@ -99,7 +99,7 @@ class Operation:
         return list(zip(_PARAMETER.findall(bare), match.groups(), strict=True))
 
     def response(self, status: int) -> Schema | None:
-        """Return the schema of responses with a status, or None."""
+        """Return the schema of the responses with a status, or None if there is none."""
         key = self.key(status)
         return None if key is None else self.responses[key]
 
@@ -109,7 +109,7 @@ class Operation:
         return any(key.startswith("2") for key in self.responses)
 
     def key(self, status: int) -> str | None:
-        """Return the key of responses with a status, or None."""
+        """Return the key in `responses` that applies to a status, or None."""
         near = (str(status), f"{status // 100}XX", f"{status // 100}xx", "default")
         return next((key for key in near if key in self.responses), None)
 
@@ -119,13 +119,13 @@ class Description:
 
     Args:
         data: the parsed document.
-        source: its name in reports.
-        most: the maximum number of schemas of all messages, including nested ones; messages have
-            separate copies. None for no limit.
+        source: the name of the document in reports.
+        most: the maximum number of schemas of all messages together, including nested schemas. A
+            schema counts once for each message that refers to it. None for no limit.
 
     Raises:
-        DocumentError: it is no OpenAPI 3 document, or has a wrong reference.
-        TooLargeError: it has more than `most` schemas.
+        DocumentError: the data is not an OpenAPI 3 document, or has a wrong reference.
+        TooLargeError: the document has more than `most` schemas.
     """
 
     def __init__(self, data: object, source: str, most: int | None = None) -> None:
@@ -247,7 +247,7 @@ class Description:
         raise ValueError("its references form a cycle")
 
     def _resolve(self, reference: str, schema: object = None) -> object:
-        """Return the target of a reference in the document, or in a schema of it."""
+        """Return the target of a reference in the document, or in one of its schemas."""
         if not reference.startswith("#"):
             raise ValueError(f"'{reference}' refers to another document; bundle both into one file")
         if reference == "#" and schema is not None:
@@ -301,7 +301,7 @@ def _parameters(source: Mapping[str, object]) -> list[object]:
 
 
 def statuses_of(key: str) -> range:
-    """Return the statuses of a key of `responses`: `200`, `2XX` or `default`."""
+    """Return the statuses that a key of `responses` covers: `200`, `2XX` or `default`."""
     if key == "default":
         return _ERRORS
     first = int(key.upper().replace("X", "0"))

@@ -15,8 +15,8 @@ from gateway.conversion.schema import (
 
 # The maximum depth in recursive schemas.
 _DEEP = 8
-# The maximum number of schemas in a level; in a recursive schema of 30 fields, levels have 30, 900,
-# 27,000.
+# The maximum number of schemas in one level. In a recursive schema with 30 fields, the levels have
+# 30, 900 and 27,000 schemas.
 _WIDE = 10_000
 
 
@@ -41,7 +41,7 @@ class Declared:
 
     Attributes:
         fields: all fields, including array elements.
-        objects: the fields that are objects without further declared fields.
+        objects: the fields that are objects whose declared fields are complete.
     """
 
     fields: set[str] = field(default_factory=lambda: {""})
@@ -51,7 +51,8 @@ class Declared:
 def declared(schema: Schema) -> Declared:
     """Return the fields that a schema declares.
 
-    A recursive schema is followed level by level to a limited depth, which is less for many fields.
+    A recursive schema is followed level by level to a limited depth. The depth is smaller for
+    schemas with many fields.
     """
     found, schemas = Declared(), Schemas(definitions(schema))
     root = {key: one for key, one in schema.items() if key != "components"}

@@ -19,9 +19,9 @@ class Violation:
     """One violation of a schema.
 
     Attributes:
-        path: the keys and indexes of the place.
-        field: the place as a JSON Pointer with `*` for array indexes and free keys, so that equal
-            places can be counted.
+        path: the keys and indexes that lead to the invalid value.
+        field: the path as a JSON Pointer with `*` for array indexes and undeclared keys, so that
+            violations of the same field can be counted together.
         keyword: the violated keyword of JSON Schema; `convert` if the conversion failed.
         reason: a sentence about the violation.
     """
@@ -66,7 +66,7 @@ def _violations(error: jsonschema_rs.ValidationError) -> Iterator[_Found]:
     path, kind = tuple(error.instance_path), error.kind
     match kind:
         case _Kind.AnyOf() | _Kind.OneOfNotValid():
-            # Of alternative schemas, the one that matches deepest was probably meant.
+            # The alternative schema that matches most deeply was probably meant.
             for inner in max(kind.context, key=_depth, default=()):
                 yield from _violations(inner)
         case _Kind.Required(property=name):
