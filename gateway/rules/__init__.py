@@ -1,1 +1,1 @@
-"""The configuration as a whole: its text, its root model, its checks."""
+"""The configuration as a whole: the document, the root model and the checks."""

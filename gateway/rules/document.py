@@ -21,8 +21,9 @@ from gateway.rules.variables import UnsetVariablesError, fill, hide, hide_values
 
 MAX_DEPTH = 64
 MAX_NODES = 500_000
-"""The maximum number of keys and values of a file; 10,000 routes have a fifth of it."""
-# The maximum number of values with aliases expanded; aliases can multiply and contain themselves.
+"""The maximum number of keys and values in a file. 10,000 routes need a fifth of it."""
+# The maximum number of values after aliases are expanded. Aliases can multiply values, and can
+# contain themselves.
 _MAX_UNFOLDED = 250_000
 Position = tuple[int, int]
 """Line and column, both from 1; (0, 0) where libyaml gives none."""
@@ -46,7 +47,7 @@ _REMEDIES = {
 
 
 class ScalarNode(NamedTuple):
-    """A text; `plain` is whether it has no quotes, so that it may be a number."""
+    """A scalar as a string. `plain` means that it has no quotes, so that it may be a number."""
 
     position: Position
     tag: str | None
@@ -69,7 +70,8 @@ class MappingNode(NamedTuple):
 
 
 Node = ScalarNode | SequenceNode | MappingNode
-"""A node; its tag is None if the file has none. Aliases share nodes and may contain themselves."""
+"""A node. Its tag is None if the file has no tag there. Aliases share nodes and may contain
+themselves."""
 AnyNode = TypeVar("AnyNode", ScalarNode, SequenceNode, MappingNode)
 
 
@@ -200,12 +202,13 @@ def _float(text: str) -> Data:
     number = float(text)
     if not isfinite(number):
         raise ValueError("the number is too large; write it in quotes if it is a text")
-    if Decimal(text) != Decimal(repr(number)):  # otherwise bodies would get another number
+    if Decimal(text) != Decimal(repr(number)):  # bodies would get a different number
         raise ValueError("the number has too many digits; write it in quotes if it is a text")
     return number
 
 
-# The core schema of YAML 1.2 (section 10.3.2), without `0o17` and `.inf`. `no` and dates are texts.
+# The core schema of YAML 1.2 (section 10.3.2), without `0o17` and `.inf`. `no` and dates are
+# strings.
 _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Data]], ...] = (
     (re.compile(r"(?:null|Null|NULL|~|)\Z"), lambda _: None),
     (re.compile(r"(?:true|True|TRUE)\Z"), lambda _: True),
@@ -213,7 +216,7 @@ _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Data]], ...] = (
     (re.compile(r"[-+]?[0-9]+\Z", re.ASCII), _integer),
     (re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z", re.ASCII), _float),
 )
-# The tags that have no effect.
+# The tags that are accepted and have no effect.
 _STANDARD = "tag:yaml.org,2002:"
 _TAGS = (None, f"{_STANDARD}map", f"{_STANDARD}seq", f"{_STANDARD}str")
 
@@ -222,12 +225,13 @@ _Entries = dict[str, tuple[ScalarNode, Node]]
 
 @dataclass(slots=True)
 class YamlDocument:
-    """The data of a configuration. Its issues have positions, and contain no values of variables.
+    """The data of a configuration. Its issues have positions, and never show values of variables.
 
     Attributes:
-        texts: for each text with variables, the text with values and the text in the file.
-        values: the variables by their values.
-        content: the file. Its nodes are composed again for positions, which few files need.
+        texts: for each string with variables: the string with their values, and the string in the
+            file.
+        values: the variables, such as `${NAME}`, by their values.
+        content: the content of the file. It is parsed again if positions are needed, which is rare.
     """
 
     data: Data
@@ -241,7 +245,7 @@ class YamlDocument:
         return self._find(location)[1]
 
     def issue(self, location: Location, text: str) -> Issue:
-        """Return an issue at a location, or at the nearest container that exists."""
+        """Return an issue at the position of a location, or of the nearest existing container."""
         known, position = self._find(location)
         if known in self.texts:
             text = hide(text, *self.texts[known])

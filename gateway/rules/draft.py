@@ -1,4 +1,4 @@
-"""Drafts: configurations that are checked like the file, without effect.
+"""Drafts: configurations that are checked like the file but never take effect.
 
 Anyone who can read the page may send a draft, so a draft runs no new code: it may name only
 functions that the configuration in force names.
@@ -29,8 +29,8 @@ class DraftReport(NamedTuple):
     """The result of checking a draft.
 
     Attributes:
-        warnings: the warnings, such as of a lossy conversion.
-        summary: a short summary of its content; empty if it has mistakes.
+        warnings: the warnings, such as about a conversion that loses data.
+        summary: a short summary of the draft; empty if it has mistakes.
     """
 
     mistakes: list[Issue]
@@ -78,7 +78,7 @@ def _functions(data: Data, at: Location) -> Iterator[tuple[Location, str]]:
 
 
 SECONDS = 10
-"""The maximum seconds of a check."""
+"""The maximum duration of a check, in seconds."""
 _MEMORY = 512 * 2**20
 # The maximum number of mistakes and of warnings in a report.
 _MOST_ISSUES = 100
@@ -94,7 +94,7 @@ class _Draft(msgspec.Struct, frozen=True):
 async def check_apart(
     content: bytes, in_force: bytes, environment: Mapping[str, str], folder: Path
 ) -> DraftReport:
-    """Return the result of `check_draft` in a child process with limits of time and memory."""
+    """Run `check_draft` in a child process with limits of time and memory; return its result."""
     draft = _Draft(content, in_force, dict(environment), str(folder))
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     try:
@@ -126,7 +126,7 @@ def _refused(text: str) -> DraftReport:
 
 def _main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    # If the gateway has ended, the alarm ends this process.
+    # The alarm ends this process even if the gateway has ended.
     signal.alarm(SECONDS)
     answer = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # for output of modules

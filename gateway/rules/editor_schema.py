@@ -21,7 +21,7 @@ def json_schema() -> dict[str, object]:
     """Return the JSON Schema (draft 2020-12) of gateway.yaml.
 
     Editors read the file before variables are replaced. So the schema accepts a variable in place
-    of a number or of a text with a pattern.
+    of a number or of a string with a pattern.
     """
     described = Config.model_json_schema()
     models = {model.__name__: model for model in _models(SectionModel)}
@@ -58,10 +58,10 @@ def _dataclasses(model: type[SectionModel]) -> Iterator[type]:
 
 
 def descriptions(model: type) -> Iterator[tuple[str, str]]:
-    """Yield the keys of a model with the docstrings of its fields.
+    """Yield each key of a model with the docstring of its field.
 
-    pydantic could read them at the definition of models, but that takes time and memory in every
-    process, and only this schema needs them.
+    pydantic could read the docstrings when it defines the models. But that would take time and
+    memory in every process, and only this schema needs the docstrings.
     """
     for part in reversed(model.__mro__):
         if part is BaseModel or not (issubclass(part, BaseModel) or is_dataclass(part)):

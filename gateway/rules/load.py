@@ -1,4 +1,4 @@
-"""Loading: from a file to a Snapshot, for the start, reloads and commands."""
+"""Functions that load a file into a Snapshot, for the start, reloads and commands."""
 
 import json
 import time
@@ -27,7 +27,7 @@ def load_file(path: Path, environment: Mapping[str, str]) -> Snapshot:
 
 
 def check_file(path: Path, environment: Mapping[str, str]) -> tuple[Snapshot, list[Issue]]:
-    """Return the Snapshot of a file, and the warnings; raises ConfigError."""
+    """Return the Snapshot of a file, and the warnings. Raises ConfigError."""
     return check(read_rules(path), str(path), environment, path.absolute().parent)
 
 
@@ -68,7 +68,7 @@ def load(
 def check(
     content: bytes, source: str, environment: Mapping[str, str], folder: Path | None = None
 ) -> tuple[Snapshot, list[Issue]]:
-    """Return the Snapshot of a file's content, and the warnings; raises ConfigError."""
+    """Return the Snapshot of a file's content, and the warnings. Raises ConfigError."""
     snapshot, document, mistakes = _compile(content, source, environment, folder)
     warnings = (document.issue(warning.location, warning.text) for warning in mistakes.warnings)
     return snapshot, in_order(warnings)

@@ -18,10 +18,10 @@ from gateway.rules.document import (
 from gateway.rules.variables import UnsetVariablesError, fill
 
 _HIDDEN = "(hidden)"
-# Keys whose text is a secret, and keys below which every text is a secret.
+# Keys whose value is a secret, and keys below which every string is a secret.
 _SECRET = frozenset({"hash", "key", "password", "secret", "token"})
 _SECRETS = frozenset({"keys"})
-# Sections where keys have another meaning: the URL of a webhook is a secret, `key` in TLS is a
+# Sections where keys have a different meaning: the URL of a webhook is a secret, `key` in TLS is a
 # path, and `key` of a change is the name of a field.
 _WEBHOOKS, _TLS, _CHANGES = "webhooks", "tls", "changes"
 _API, _ELSEWHERE = "api", "elsewhere"
@@ -33,7 +33,7 @@ _PLACES = {
     (_API, "groups"): _CHANGES,
     (_CHANGES, "examples"): _ELSEWHERE,
 }
-# A secret is hidden everywhere in the file, unless it is shorter than this.
+# A secret of at least this length is hidden everywhere in the file.
 _SHORTEST = 4
 _VARIABLE = re.compile(r"\$\{[A-Za-z0-9_]+\}\Z")
 # The user and password before the @ of a URL, unless the password is a variable, or a database has
@@ -49,9 +49,9 @@ _LINE = re.compile(r"(?m)^([ \t]*)\S.*$")
 
 
 def redacted(content: bytes) -> str | None:
-    """Return the text with `(hidden)` for each literal secret; None if the text is not YAML.
+    """Return the file with `(hidden)` for each literal secret; None if it is not YAML.
 
-    A variable such as `${NAME}` is no secret.
+    A variable such as `${NAME}` is not a secret.
     """
     try:
         text = _without(content)
@@ -64,8 +64,8 @@ def _without(content: bytes) -> str:
     root = compose(content)
     found = [] if root is None else [*_secrets(root)]
     text, places = content.decode("utf-8-sig"), extents(content)
-    # By position, since quoted texts may contain escapes; from the end, so that positions stay
-    # valid.
+    # By position, since quoted strings may contain escapes. From the end of the file, so that
+    # positions stay valid.
     for begin, end in sorted({places[node.position] for node in found}, reverse=True):
         text = text[:begin] + _masked(text[begin:end]) + text[end:]
     parts = {part.strip() for node in found for part in node.text.splitlines()}
@@ -76,7 +76,7 @@ def _without(content: bytes) -> str:
 
 
 def _masked(written: str) -> str:
-    """Return a scalar with hidden text, and its quotes, block indicator and line ends."""
+    """Return a scalar with its value hidden, but with its quotes, block indicator and line ends."""
     if written.startswith(("|", ">")):
         sign, _, lines = written.partition("\n")
         return f"{sign}\n" + _LINE.sub(rf"\1{_HIDDEN}", lines)
@@ -121,7 +121,7 @@ def _place(section: str, name: str) -> str:
 
 # The keyword that marks secrets (JSON Schema Validation 2020-12, section 9.4).
 _WRITE_ONLY = "writeOnly"
-# A URL with a password, or with a token in place of the user; a database user is no secret.
+# A URL with a password, or with a token in place of the user. A database user is not a secret.
 _LOGIN = re.compile(r"://(?:[^/\s@:]*:[^\s@]+|(?<!sql://)[^/\s@:]+)@")
 # A secret URL parameter, unless its value is a capture.
 _QUERY_SECRET = re.compile(r"(?i)[?&](?:api_?key|key|password|secret|sig|token)=(?!\{)[^&\s\"'#]")
@@ -133,9 +133,9 @@ _Schema = Mapping[str, Any]
 
 
 def secret_lines(document: YamlDocument, schema: _Schema) -> list[int]:
-    """Return the numbers, from 1, of the lines with literal secrets.
+    """Return the numbers of the lines with literal secrets, counted from 1.
 
-    A variable is no literal secret, but its default is.
+    A variable is not a literal secret, but its default is.
     """
     written = _written(document, document.data, (), [schema], schema)
     return sorted({document.position(at)[0] for at in written})
@@ -183,7 +183,7 @@ def _member(option: _Schema, key: str) -> _Schema:
 
 
 def _literal(text: str) -> str:
-    """Return a text with each variable replaced by its default or by nothing."""
+    """Return a string with each variable replaced by its default, or removed."""
     try:
         return fill(text, {})
     except UnsetVariablesError as error:

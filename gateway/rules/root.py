@@ -45,12 +45,12 @@ class Config(SectionModel):
     limits: Limits = Limits()
     """The limits on what clients send and on how long they take."""
     state: str | None = None
-    """The store of usage, overrides, cutovers and the audit log, which outlive restarts there: a
-    file, by its path or as sqlite:///PATH, or a database that several gateways share,
-    postgresql://USER:PASSWORD@HOST:PORT/DATABASE. Without it, or if it is empty, they are in memory
-    only. A change takes effect at a restart."""
+    """The store that preserves usage, overrides, cutovers and the audit log across restarts. It is
+    a file (its path, or sqlite:///PATH) or a database that several gateways share
+    (postgresql://USER:PASSWORD@HOST:PORT/DATABASE). Without it, or if it is empty, this data is in
+    memory only. A change takes effect at a restart."""
     fleet: Fleet = Fleet()
-    """How gateways that share their state in PostgreSQL treat each other."""
+    """The settings for gateways that share their state in PostgreSQL."""
     admin: Admin | None = None
     """The access to the admin port. Without it, everybody who reaches the port may read, and
     commands on the same machine may operate."""
@@ -80,11 +80,11 @@ class Config(SectionModel):
     def compile(
         self, mistakes: Mistakes, now: float, folder: Path, environment: Mapping[str, str]
     ) -> Snapshot:
-        """Return the Snapshot of the configuration; it must not be used if there are mistakes.
+        """Return the Snapshot of the configuration, which must not be used if there are mistakes.
 
         Args:
             now: the time in seconds since 1970; it determines which versions have ended. A
-                configuration without mistakes has none at any later time.
+                configuration that is valid now is valid at any later time.
             folder: the folder that relative paths start from.
         """
         with_versions = {
@@ -175,7 +175,7 @@ def _warn_of_lost_cutovers(
 def _naming_by_address(
     cutovers: Mapping[VersionKey, VersionCutover], trusted: tuple[Network, ...], mistakes: Mistakes
 ) -> ClientNaming | None:
-    """Return a naming by address, if a cutover moves clients but clients have no names."""
+    """Return a naming by address if a cutover moves whole clients but clients have no names."""
     sticky = [key for key, cutover in cutovers.items() if cutover.sticky is StickyBy.CLIENT]
     for api, label in sticky:
         mistakes.warn(

@@ -1,4 +1,4 @@
-"""Environment variables in the texts of gateway.yaml, in the syntax of Compose and the shell."""
+"""Environment variables in strings of gateway.yaml, in the syntax of Compose and the shell."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 # A default may contain pairs of braces, such as `/v{version}` or other variables.
 _BALANCED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*"
 _NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
-# Shorter values are no secrets, and occur in messages by chance.
+# Shorter values are not treated as secrets, since they occur in messages by chance.
 _SHORTEST_SECRET = 4
 _VARIABLE = re.compile(
     rf"\$(?:(?P<dollar>\$)"
@@ -16,7 +16,7 @@ _VARIABLE = re.compile(
 
 
 class UnsetVariablesError(ValueError):
-    """A text has variables that are not set and have no default."""
+    """A string has variables that are not set and have no default."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(dict.fromkeys(names))
@@ -29,7 +29,7 @@ class UnsetVariablesError(ValueError):
 
 
 def fill(text: str, environment: Mapping[str, str]) -> str:
-    """Return the text with its variables replaced by their values.
+    """Return a string with its variables replaced by their values.
 
     `${NAME}` is the value of a variable. `${NAME:-default}` is the default if the variable is unset
     or empty, `${NAME-default}` only if it is unset. `$$` is a dollar sign. Values are not parsed.
@@ -69,7 +69,7 @@ def fill(text: str, environment: Mapping[str, str]) -> str:
 
 
 def names(texts: Iterable[str]) -> dict[str, bool]:
-    """Return the names of the variables in texts, in order, and whether each may be unset."""
+    """Return the names of the variables in strings, in order, and whether each may be unset."""
     found: dict[str, bool] = {}
     for text in texts:
         for match in _VARIABLE.finditer(text):
@@ -82,7 +82,12 @@ def names(texts: Iterable[str]) -> dict[str, bool]:
 
 
 def hide(message: str, filled: str, written: str) -> str:
-    """Return a message with variables instead of their values, which may be secrets, in quotes."""
+    """Return a message whose quoted parts show variables instead of their values.
+
+    Args:
+        filled: a string of the configuration with the values, which may be secrets.
+        written: the same string with the variables.
+    """
     if "'" in filled:  # the closing quote is ambiguous
         return re.sub(r"'.*'", lambda _: f"'{written}'", message, flags=re.DOTALL)
 
@@ -94,7 +99,7 @@ def hide(message: str, filled: str, written: str) -> str:
 
 
 def secrets(texts: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables in texts by their values, such as `${NAME}`."""
+    """Return the variables in strings, such as `${NAME}`, by their values."""
     names = {name for text in texts for name in _NAME.findall(text)}
     return {
         environment[name]: f"${{{name}}}"
@@ -104,7 +109,7 @@ def secrets(texts: Iterable[str], environment: Mapping[str, str]) -> dict[str, s
 
 
 def hide_values(message: str, values: Mapping[str, str]) -> str:
-    """Return a message with variables in place of their values; see `secrets`."""
+    """Return a message with variables in place of their values, which `secrets` returns."""
     if not any(value in message for value in values):
         return message
     longest_first = sorted(values, key=len, reverse=True)
@@ -123,7 +128,7 @@ class EnvironmentFileError(ValueError):
 
 
 def parse_environment(content: bytes, source: str) -> dict[str, str]:
-    """Return the variables of an environment file; the last value of a name counts.
+    """Return the variables of an environment file. The last value of a name counts.
 
     Raises:
         EnvironmentFileError: a line is neither a variable nor a comment, or is not UTF-8.

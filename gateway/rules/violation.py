@@ -33,9 +33,9 @@ def explain(document: YamlDocument, error: ValidationError) -> list[Issue]:
 
 
 def _in_document(data: Data, location: Location) -> tuple[Location, Data]:
-    """Return the part of a pydantic location that is in the document, and the value there.
+    """Return the steps of a pydantic location that exist in the document, and the value there.
 
-    A pydantic location also has the names of union members.
+    A pydantic location also contains the names of union members.
     """
     known: list[str | int] = []
     for step in location:
@@ -52,7 +52,7 @@ def _in_document(data: Data, location: Location) -> tuple[Location, Data]:
 _REMOVED: dict[tuple[int | str, ...], str] = {
     ("bypass",): "was removed: requests that bypass the gateway cannot be counted; delete it"
 }
-"""The messages for keys of earlier releases."""
+"""The messages for keys that were removed."""
 _RENAMED: dict[int | str, str] = {
     "unconverted": "is media_types now; write media_types: { TYPE: pass } for each of these types"
 }
@@ -74,7 +74,7 @@ def _text(error: ErrorDetails, value: Data) -> str | None:
         case "too_long":
             return f"expected {context['max_length']} elements"
         case "too_short" if isinstance(value, dict | list) and len(value) >= context["min_length"]:
-            return None  # its elements have mistakes of their own
+            return None  # its elements have their own mistakes
         case "too_short" | "string_too_short" if context["min_length"] == 1:
             return "must not be empty"
         case "too_short":
@@ -132,7 +132,7 @@ def _schemas(location: Location) -> list[dict[str, Any]]:
             for part in _inside(schema, step)
             for member in _members(part)
         ]
-        schemas = inner or schemas  # names of union members are no schema steps
+        schemas = inner or schemas  # a union member's name is not a step in the schema
     return schemas
 
 

@@ -1,4 +1,4 @@
-"""The checks of conversions by `check`: fields that no document has, lost data, and examples."""
+"""The checks of conversions in the command `check`: fields, lost data and examples."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,8 +39,8 @@ def check_conversions(
     """Return the warnings about the conversions of a file; documents at URLs are not fetched.
 
     Raises:
-        ConfigError: A change names a field that a document forbids, or the conversion of an example
-            has another result.
+        ConfigError: a change names a field that a document forbids, or an example is converted to a
+            different result.
     """
     rules = read(path.read_bytes(), str(path), environment)
     config = Config.model_validate_json(json.dumps(rules.data))
@@ -69,7 +69,7 @@ def _look_up_fields(
 
 
 def _warn_of_large(snapshot: Snapshot, documents: DocumentFolder, mistakes: Mistakes) -> None:
-    """Warn of documents that are too large for the validation of live messages."""
+    """Warn about documents that are too large to validate live messages."""
     for api in snapshot.apis:
         used = set()
         for version in api.versions.values():
@@ -123,12 +123,12 @@ def _prove(api: Api, part: Part, example: ExampleConfig, at: Location, mistakes:
 
 
 class _Applied(NamedTuple):
-    """The conversions of an example.
+    """The conversions that apply to an example.
 
     Attributes:
-        conversion: The upgrade.
-        method: The method in the newer version; None for all changes.
-        status: The status in the newer version; None for a request.
+        conversion: the upgrade.
+        method: the method in the newer version; None for an example of all changes.
+        status: the status in the newer version; None for a request.
     """
 
     conversion: Conversion
@@ -212,7 +212,7 @@ def _fields(given: ExampleMessageConfig) -> ParameterLines:
 
 
 def _beside(message: Message, wanted: ExampleMessageConfig) -> str | None:
-    """Return the first difference of header fields or the query from the expected ones, or None."""
+    """Return the first difference in header fields or the query, or None."""
     named = {line.key: line.value for line in _fields(wanted)}
     found = {line.key: line.value for line in message.headers}
     for name in {**named, **found}:

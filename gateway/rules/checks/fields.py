@@ -1,4 +1,4 @@
-"""The operations of a version's OpenAPI document, as `check` looks at them."""
+"""A check that the fields and parameters that changes name exist in the OpenAPI documents."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ from gateway.verify.openapi.openapi import (
 )
 from gateway.versions.version import Version
 
-# The number of fields from which suggestions are taken.
+# The maximum number of fields that are considered for a suggestion.
 _MANY = 10_000
 # The number of operations that a warning lists.
 _LISTED = 5
@@ -39,10 +39,11 @@ _LISTED = 5
 
 @dataclass(frozen=True, slots=True)
 class AskedOperation:
-    """An operation of a document, at one endpoint that leads to it.
+    """An operation of a document, at one endpoint that routes to it.
 
     Attributes:
-        mapped: The operations that the rules declare for it, towards the neighbouring versions.
+        mapped: the operations that the configuration declares for it in the steps to the
+            neighbouring versions.
     """
 
     operation: Operation
@@ -50,7 +51,7 @@ class AskedOperation:
     mapped: frozenset[MappedOperation] = frozenset()
 
     def is_changed_by(self, link: VersionLink, status: int | None) -> bool:
-        """Whether a link applies to the request, or to the answer with a status."""
+        """Whether a version step applies to the request, or to the response with a status."""
         if link.operations is not None:
             if self.mapped.isdisjoint(link.operations):
                 return False
@@ -62,7 +63,7 @@ class AskedOperation:
 def asked_operations(
     api: Api, version: Version, located: Iterable[LocatedOperation]
 ) -> Iterator[AskedOperation]:
-    """Yield the operations of a version's document to which endpoints lead."""
+    """Yield each operation of a version's document, once for each endpoint that routes to it."""
     ladder = list(api.versions.values())
     place = ladder.index(version)
     ways = [
@@ -106,13 +107,13 @@ def warn_of_unreached(
         mistakes.warn(f"warning: no endpoint leads to {listed}{more} of this document", *at)
 
 
-# The place of a group may end in members of members, as no path of a field does.
+# Unlike the path of a field, the place of a group may end in members of members.
 _OBJECTS = re.compile(r"(?:\[\]|(?<!\\)\.\*)+\Z")
 _LAST = re.compile(r"(?:\\.|[^.\\])+\Z", re.DOTALL)
 
 
 def presence_of(one: SoughtField, fields: BodyFields) -> Presence | None:
-    """Return whether bodies may have a field; None for the whole body, which is always there."""
+    """Return whether bodies may have a field; None for the whole body, which always exists."""
     if one.anywhere:
         return Presence.DECLARED if fields.has_anywhere(one.name) else Presence.UNDECLARED
     path = _path(one.name)
@@ -124,23 +125,24 @@ def presence_of(one: SoughtField, fields: BodyFields) -> Presence | None:
 
 
 def assume(one: SoughtField, fields: BodyFields) -> None:
-    """Add a field to bodies, so that a missing field is reported once."""
+    """Add a field to bodies, so that later changes do not report it as missing again."""
     path = _path(one.name)
     if path is not None and one.prefix is None and not one.anywhere:
         fields.assume(path)
 
 
 def sought(use: FieldUse, *, upwards: bool) -> Iterator[SoughtField]:
-    """Yield the fields that a change looks for on the way to a version, each once."""
+    """Yield the fields that a change needs in an upgrade or a downgrade, without duplicates."""
     names = (*use.takes, *use.moves.values()) if upwards else (*use.makes, *use.moves)
-    # Where its elements or members are looked for, the list or map is as well.
+    # If a change needs the elements of a list or the members of a map, it also names the list or
+    # map.
     holders = {name[:-2] for name in names if name.endswith(("[]", ".*"))}
     found = (SoughtField(name) for name in names if name not in holders)
     yield from dict.fromkeys((*found, *use.beside.get(upwards, ())))
 
 
 class LostField(NamedTuple):
-    """A field that is lost, as another one (`source`) gets its place as `target`."""
+    """A field that is lost because another field, `source`, is moved to `target` in its place."""
 
     name: str
     source: str
@@ -148,7 +150,7 @@ class LostField(NamedTuple):
 
 
 def lost(fields: BodyFields, use: FieldUse, *, upwards: bool) -> Iterator[LostField]:
-    """Yield the fields in whose place a change moves others, and which it does not take."""
+    """Yield the fields that a change overwrites by moving other fields in their place."""
     taken = use.takes if upwards else use.makes
     for newer, older in use.moves.items():
         target, source = (newer, older) if upwards else (older, newer)
@@ -160,7 +162,7 @@ def lost(fields: BodyFields, use: FieldUse, *, upwards: bool) -> Iterator[LostFi
 
 
 def _path(name: str) -> FieldPath | None:
-    """Return the path of a field, or of the objects of a group; None for the body."""
+    """Return the path of a field, or of the objects of a group; None for the whole body."""
     inner = _OBJECTS.sub("", name)
     if inner in (WHOLE, "*"):
         return None
@@ -170,20 +172,21 @@ def _path(name: str) -> FieldPath | None:
 
 
 def renamed(use: FieldUse, *, upwards: bool) -> str:
-    """Return the name that a change of one field's name gives it; empty for any other change."""
+    """Return the new name of a field if the change only renames one field; otherwise ""."""
     if len(use.takes) != 1 or len(use.makes) != 1 or use.takes == use.makes:
         return ""
     return (use.makes if upwards else use.takes)[0]
 
 
 def swapped(missing: str, there: str, *, upwards: bool) -> str:
-    """Return the remedy where `field` and `to` are swapped."""
+    """Return the remedy if `field` and `to` are swapped."""
     other = "newer" if upwards else "older"
     return f"it has '{there}', and the {other} version has '{missing}': swap 'field' and 'to'"
 
 
 _TERMS = {"query": "parameter", "header": "field"}
-# OpenAPI 3.1.0, sections 4.8.12.1 and 4.8.17.1: declarations of these have no meaning.
+# Declarations of these header fields have no meaning (OpenAPI 3.1.0, sections 4.8.12.1 and
+# 4.8.17.1).
 _UNDECLARED = frozenset({"accept", "content-type", "authorization"})
 
 
@@ -196,19 +199,20 @@ def look_up_parameters(
     *,
     upwards: bool,
 ) -> None:
-    """Warn of parameters that no message of a version has where changes look for them.
+    """Warn about parameters that changes name but no message of a version has.
 
     Args:
-        parts: Of the conversions to a neighbouring version, in the order of the direction.
-        asked: The operations of the document.
-        beside: Those of the neighbouring version's; empty without one.
-        upwards: Whether the neighbouring version is the newer one.
+        parts: the parts of the conversions to a neighbouring version, in the order of the
+            direction.
+        asked: the operations of this version's document.
+        beside: the operations of the neighbouring version's document; empty without a document.
+        upwards: whether the neighbouring version is the newer one.
     """
     for key, place in (("query", "query"), ("headers", "header")):
         made: set[str] = set()
         for part in parts:
             declared = _declared(part.link, asked, place)
-            # Changes of bodies name parameters as the newer version does: see `BodyConversion`.
+            # Changes of bodies name parameters as the newer version does; see `BodyConversion`.
             groups = [_listed(part, key, upwards=upwards), _carried(part, place, upwards=upwards)]
             for look_up in (
                 each for some in (groups if upwards else groups[::-1]) for each in some
@@ -216,7 +220,8 @@ def look_up_parameters(
                 names = declared.names | made
                 known = names | _UNDECLARED if place == "header" else names
                 missing = [one for one in look_up.wanted if _key(one, place) not in known]
-                # One of several is enough: the others may be left out in any request.
+                # It is sufficient that one of several parameters exists, since a request may omit
+                # the others.
                 if declared.names and missing and len(missing) == len(look_up.wanted):
                     hint = suggest(missing[0], names)
                     others = _declared(part.link, beside, place).names
@@ -232,7 +237,7 @@ def look_up_parameters(
 
 @dataclass(frozen=True, slots=True)
 class _ParameterLookUp:
-    """The parameters that one change looks for, and those that it leaves."""
+    """The parameters that one change needs, and the parameters that it produces (`left`)."""
 
     at: Location
     wanted: tuple[str, ...]
@@ -243,7 +248,7 @@ class _ParameterLookUp:
 
 @dataclass(frozen=True, slots=True)
 class _Declared:
-    """The names that a document has; none where it does not describe them."""
+    """The parameter names in a document; empty if the document does not describe parameters."""
 
     messages: str
     names: set[str]
@@ -262,7 +267,7 @@ def _listed(part: Part, key: str, *, upwards: bool) -> Iterator[_ParameterLookUp
 
 
 def _carried(part: Part, place: str, *, upwards: bool) -> Iterator[_ParameterLookUp]:
-    """Yield the changes of bodies whose value this version has in a parameter."""
+    """Yield the changes of bodies that move a value which this version has in a parameter."""
     for change in part.changes():
         compiled = change.change(part.link)
         carried = None if compiled is None else compiled.carried
@@ -287,7 +292,7 @@ def _declared(link: VersionLink, asked: Iterable[AskedOperation], place: str) ->
         return _Declared("request", of_requests)
     if not requests:
         return _Declared("answer", of_answers)
-    # What one kind of messages does not describe may be there.
+    # If requests or responses are not described, any name may exist there.
     described = of_requests and of_answers
     return _Declared("message", of_requests | of_answers if described else set())
 
@@ -297,10 +302,10 @@ def _key(name: str, place: str) -> str:
 
 
 class DocumentFolder:
-    """The OpenAPI documents at paths that start from a folder; each is read once.
+    """The OpenAPI documents at paths relative to a folder. Each document is read once.
 
     Attributes:
-        too_large: Why a process that serves does not load a document, by location.
+        too_large: by location, why a process that serves requests does not load a document.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -333,7 +338,13 @@ class DocumentFolder:
 
 @dataclass(frozen=True, slots=True)
 class DescribedVersion:
-    """A version with the operations of its OpenAPI document; `asked` are those with endpoints."""
+    """A version with its OpenAPI document.
+
+    Attributes:
+        located: all operations of the document.
+        asked: the operations that endpoints route to, once for each endpoint.
+        bodies: the bodies of these operations.
+    """
 
     version: Version
     located: Sequence[LocatedOperation]
@@ -348,11 +359,12 @@ class DescribedVersion:
         *,
         upwards: bool,
     ) -> None:
-        """Report fields and parameters that changes name and no message of the version has.
+        """Report fields and parameters that changes name but no message of the version has.
 
         Args:
-            parts: Of the conversions of the API, in the order of their declarations.
-            described: The versions with documents, so that names of the other one are recognised.
+            parts: the parts of the conversions of the API, in the order of their declarations.
+            described: the versions with documents; they allow a remedy if a name belongs to the
+                other version.
         """
         if upwards:
             here = [part for part in parts if part.link.older == self.version]
@@ -368,7 +380,7 @@ class DescribedVersion:
 def described_versions(
     api: Api, documents: DocumentFolder, mistakes: Mistakes
 ) -> dict[Version, DescribedVersion]:
-    """Return the versions whose documents are in a folder; warn of those that cannot be read."""
+    """Return the versions whose documents are in a folder; warn about unreadable documents."""
     found = {}
     for version, description in _described(api, documents, mistakes):
         located = locate(api.endpoints, version, description)
@@ -394,7 +406,7 @@ def _described(
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """A body that a document declares, of a request or, with a status, of a response."""
+    """A body that a document declares: of a request, or of a response if it has a status."""
 
     schema: Schema
     asked: AskedOperation
@@ -418,16 +430,16 @@ def _bodies(asked: AskedOperation) -> Iterator[_Body]:
 
 @dataclass(slots=True)
 class _LookUp:
-    """One field of one change, looked up in many bodies.
+    """The search for one field of one change in many bodies.
 
     Attributes:
-        inner: The change and the field, as its group has them.
-        place: Where the group is used, or the change itself stands.
-        at: Where the change is declared.
-        use: What is said of the use.
-        other: The name that the other version has for it, by a rename; empty for another change.
-        taken: Whether a body has it before the changes that come first.
-        bodies: Those that do not declare it, as they are when the change comes to them.
+        inner: the id of the change, and the name of the field within the group of the change.
+        place: where the group is used, or where the change is declared if it is not in a group.
+        at: where the change is declared.
+        use: the end of the message, which names the use of the group.
+        other: the name of the field in the other version if the change renames it; otherwise empty.
+        taken: whether a body has the field before the earlier changes are applied.
+        bodies: the bodies that do not declare the field when the change is applied.
     """
 
     inner: tuple[int, str]
@@ -440,7 +452,7 @@ class _LookUp:
     bodies: list[BodyFields] = field(default_factory=list)
 
     def names(self) -> set[str]:
-        """Return the fields that these bodies have, of very many bodies those of the first."""
+        """Return the names of the fields in these bodies, up to about `_MANY` names."""
         names: set[str] = set()
         for body in self.bodies:
             names.update(body.names())
@@ -451,7 +463,7 @@ class _LookUp:
 
 @dataclass(slots=True)
 class _Walk:
-    """All bodies of one version, walked through the changes to a neighbouring one."""
+    """Applies the changes to a neighbouring version to all bodies of one version."""
 
     version: Version
     upwards: bool
@@ -462,18 +474,18 @@ class _Walk:
     )
 
     def run(self, parts: Sequence[Part], bodies: Sequence[_Body], mistakes: Mistakes) -> None:
-        """Report the fields that are in no body, of the parts in the order of the direction."""
+        """Report the fields that are in no body; `parts` are in the order of the direction."""
         walked: set[object] = set()
         for body in bodies:
             applied = [part for part in parts if body.is_changed_by(part.link)]
             key = (id(body.schema), *(part.at for part in applied))
-            if applied and key not in walked:  # most statuses share a schema and the changes
+            if applied and key not in walked:  # most statuses share both
                 walked.add(key)
                 self._walk(body.schema, applied)
         there = [one for one in self.look_ups.values() if Presence.DECLARED in one.presences]
         fields, places = {one.inner for one in there}, {one.place for one in there}
         for (_, _, name), found in self.look_ups.items():
-            # A group is of whole objects, of which a request may have a part.
+            # A group describes whole objects, and a request may have only some of their fields.
             if found.inner not in fields or found.place not in places:
                 self._report(name, found, mistakes)
         for clash in self.clashes.values():
@@ -504,7 +516,7 @@ class _Walk:
                         missing.append(one)
                 for clash in lost(fields, use, upwards=self.upwards):
                     self.clashes.setdefault((_used_at(change), change.at), (change, clash))
-                for one in missing:  # so that it is reported once, and not by changes after it
+                for one in missing:  # so that later changes do not report it again
                     assume(one, fields)
                 fields.apply(change.change(part.link), change.place, upwards=self.upwards)
 
@@ -534,7 +546,7 @@ class _Walk:
             mistakes.warn(f"warning: {text}", *found.at)
 
     def _is_beside(self, path: str) -> bool:
-        """Return whether the neighbouring version has a field that this one lacks."""
+        """Return whether the neighbouring version has a field."""
         return _is_in(path, (BodyFields(body.schema) for body in self.neighbours))
 
     def _report_clash(self, change: DeclaredChange, lost: LostField, mistakes: Mistakes) -> None:

@@ -1,6 +1,6 @@
 """A check for operations with a changed path that `operations` does not declare.
 
-Such an operation is requested at its old path, which the next version does not have.
+Requests for such an operation keep the old path, which the other version does not have.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ def warn_of_left_out(
     documents: Mapping[Version, Sequence[LocatedOperation]],
     mistakes: Mistakes,
 ) -> None:
-    """Warn of undeclared operations at paths whose other operations were moved."""
+    """Warn about undeclared operations at paths whose other operations have moved."""
     for older, (link, *_) in api.links.items():
         for version, other in ((older, link.newer), (link.newer, older)):
             # Clients of a newer version are rarely served by an older one.
@@ -80,7 +80,7 @@ def _remedy(
     other: Version,
     theirs: Sequence[LocatedOperation] | None,
 ) -> str:
-    """Return the declaration of an operation: moved as well, or missing in the other version."""
+    """Return the suggested declaration: the operation moves too, or the other version lacks it."""
     own, their = (side._replace(method=method).text for side in (here, there))
     keys = ("older", "newer") if version < other else ("newer", "older")
     moves = f"{{ {keys[0]}: {_quoted(own)}, {keys[1]}: {_quoted(their)} }}"

@@ -1,7 +1,7 @@
 """A check for writes that lose data.
 
-If a conversion removes data from a response, a client that writes the document back by PUT or PATCH
-does not have that data. The service then stores the document without it.
+If a conversion removes data from a response, a client that writes the resource back by PUT or PATCH
+does not have that data. The service then stores the resource without the data.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,11 +31,10 @@ def warn_of_overwriting(
     described: Mapping[Version, Sequence[LocatedOperation]],
     mistakes: Mistakes,
 ) -> None:
-    """Warn of endpoints where a version's PUT or PATCH loses data of another version.
+    """Warn about endpoints where a version's PUT or PATCH loses data of another version.
 
     Args:
-        described: The operations of the available documents by version; they have the writes and
-            the fields of bodies.
+        described: the operations of each version whose document is available.
     """
     for index, endpoint in enumerate(api.endpoints):
         for client, service in _pairs(endpoint):
@@ -67,7 +66,7 @@ def _pairs(endpoint: Endpoint) -> Iterable[tuple[Version, Version]]:
 
 
 class _Check(NamedTuple):
-    """An endpoint, for clients of one version and a service of another."""
+    """The check of an endpoint for clients of one version and a service of another."""
 
     api: Api
     endpoint: Endpoint
@@ -77,7 +76,7 @@ class _Check(NamedTuple):
     described: Mapping[Version, Sequence[LocatedOperation]]
 
     def losses(self, method: str) -> dict[str, list[str]]:
-        """Return the data that a method can lose, as texts by path."""
+        """Return descriptions of the data that a method can lose, by path."""
         if self.endpoint.methods is not None and method not in self.endpoint.methods:
             return {}
         here = self.endpoint.template
@@ -92,7 +91,7 @@ class _Check(NamedTuple):
             service_bodies = [(here.text, None)]
         found: dict[str, list[str]] = {}
         for path, schema in service_bodies:
-            # An endpoint with a tail capture may have many operations.
+            # An endpoint with a tail capture may have many operations, so each path is listed.
             lost = found.setdefault(path if here.segments[-1].tail else here.text, [])
             lost += [text for text in self._lost(parts, schema) if text not in lost]
         return {path: lost for path, lost in found.items() if lost}
@@ -122,7 +121,7 @@ class _Check(NamedTuple):
         ]
 
     def _sent(self, link: VersionLink, method: str) -> str:
-        """Return the method of the request to the service; "" if a link does not apply here."""
+        """Return the method of the request to the service; "" if a version step does not apply."""
         if link.paths is not None and self.endpoint.template.text not in link.paths:
             return ""
         if link.operations is None:
@@ -148,7 +147,7 @@ class _Check(NamedTuple):
                 use = change.field_use
                 # The fields in the service's version.
                 fields = use.takes if self._upwards else use.makes
-                # A PATCH keeps members that it does not name, and replaces arrays (RFC 7396).
+                # A PATCH keeps members that it does not name, but replaces whole arrays (RFC 7396).
                 in_array = any("[]" in name for name in fields)
                 if body is None or _is_there(use, body, upwards=self._upwards):
                     for loss in change.section.overwritten():
