@@ -8,13 +8,14 @@ their own in `gateway/process/worker.py`.
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
-from gateway.admin.access.connections import AdminListener, AdminTls
+from gateway.admin.access.connections import AdminListener
 from gateway.admin.admin_app import Load, start_admin
 from gateway.base.overrides import Overrides
 from gateway.findings.operator import Operator
@@ -23,7 +24,7 @@ from gateway.http.trace_parent import Tracing
 from gateway.observe import log
 from gateway.observe.failing_targets import FailingTarget
 from gateway.observe.tracing import Ended, Sender, SpanExport
-from gateway.process.listening import listening_sockets
+from gateway.process.listening import Listening, listening_sockets, open_listeners
 from gateway.process.reloader import Reloader
 from gateway.process.running import Tasks, on_hangup, run_with, stop_on_signals
 from gateway.process.serving import Serving
@@ -80,13 +81,12 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
         unready = partial(_stopping, stop)
         operator = Operator(state, reloader, lambda: 1, unready, documented, failing.copy)
         async with _admin(settings, operator, tasks) as admin:
-            (listener,) = listening_sockets(settings.host, settings.port, 1)
-            url = _url(listener)
+            (listeners,) = _listeners(settings, reloader, 1)
             await serving.serve(
-                [listener],
+                listeners,
                 stop,
                 settings.grace,
-                lambda: log.event("listening", url=url, admin=admin),
+                lambda: _announce(listeners, reloader, admin=admin),
             )
             await export.finish()
     log.event("stopped")
@@ -119,7 +119,7 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
             lambda: supervisor.failing_targets,
         )
         async with _admin(settings, operator, tasks) as admin:
-            listeners = listening_sockets(settings.host, settings.port, count)
+            listeners = _listeners(settings, reloader, count)
             export = _export(reloader, state, tasks)
             supervisor = Supervisor(
                 listeners,
@@ -127,24 +127,45 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
                 tasks,
                 state.absorb,
                 export.export,
-                reloader.content,
+                reloader.in_force,
                 state.in_force,
                 state.unheard,
             )
 
             async def pass_on() -> None:
                 async for _ in reloader.changes():
-                    supervisor.reload(reloader.content)
+                    supervisor.reload(reloader.in_force)
 
             state.follow(supervisor.apply, supervisor.set_ahead)
             await supervisor.start()
-            log.event("listening", url=_url(listeners[0]), admin=admin, workers=count)
+            _announce(listeners[0], reloader, admin=admin, workers=count)
             reload = tasks.start("reload", pass_on)
             await stop.wait()
             reload.stop()
             await supervisor.stop(settings.grace)
             await export.finish()
     log.event("stopped")
+
+
+def _listeners(settings: Settings, reloader: Reloader, count: int) -> list[list[Listening]]:
+    """Return the listening sockets of each worker; raises ListenError."""
+    listen = reloader.latest.listen
+    ignored = [name for name in ("GATEWAY_HOST", "GATEWAY_PORT") if os.environ.get(name)]
+    if listen and ignored:
+        reason = "'listen' in the configuration has precedence; remove one of the two"
+        log.event("variable_ignored", "warning", variable=", ".join(ignored), reason=reason)
+    return open_listeners(listen, settings.host, settings.port, count)
+
+
+def _announce(listeners: Sequence[Listening], reloader: Reloader, **fields: object) -> None:
+    """Log that the gateway accepts connections, at the first URL and at the others."""
+    secure = {each.address for each in reloader.latest.listen if each.context is not None}
+    url, *others = (
+        _url(each.own, "https" if each.address in secure else "http") for each in listeners
+    )
+    if others:
+        fields["others"] = others
+    log.event("listening", "info", url=url, **fields)
 
 
 def _export(reloader: Reloader, state: State, tasks: Tasks) -> SpanExport:
@@ -216,13 +237,13 @@ async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncI
     server = runner.server
     assert server is not None  # it is set up
     (listener,) = listening_sockets(settings.admin_host, settings.admin_port, 1)
-    files = operator.rules.admin.tls
-    tls = None
-    if files is not None:
-        tls = AdminTls(files)
-        tasks.start("admin_tls", tls.run)
-    admin = AdminListener(listener, server, lambda: None if tls is None else tls.context, count)
-    url = _url(listener, "http" if tls is None else "https")
+    first = operator.rules.admin.tls
+
+    def tls() -> ssl.SSLContext | None:
+        return first and (operator.rules.admin.tls or first)
+
+    admin = AdminListener(listener, server, tls, count)
+    url = _url(listener, "http" if first is None else "https")
     foreign = not ip_address(listener.getsockname()[0]).is_loopback
     if foreign and operator.rules.admin.open:
         reason = "others than this machine can read; name tokens in 'admin' in the rules"

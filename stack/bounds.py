@@ -52,6 +52,27 @@ def _value(found: re.Match[str]) -> str:
 CLIENTS: Mapping[str, Sequence[Bound]] = {
     "Connections and requests": (
         Bound(
+            "TLS handshakes under way in a worker",
+            "fixed",
+            "{count http.client.client_server:_MOST_HANDSHAKES}",
+            "a new one cuts the oldest",
+            "`gateway_client_handshake_failures_total`",
+        ),
+        Bound(
+            "time for a TLS handshake, and for a header of the PROXY protocol",
+            "`limits.header_seconds`",
+            "{seconds http.limits:Limits.header_seconds}",
+            "cut",
+            "`gateway_client_handshake_failures_total`",
+        ),
+        Bound(
+            "bytes of a header of the PROXY protocol",
+            "fixed",
+            "{size http.client.proxy_protocol:_LONGEST}",
+            "cut",
+            "`gateway_client_handshake_failures_total`",
+        ),
+        Bound(
             "connections to a worker",
             "`limits.connections`, and half of the file descriptors without those of the "
             "admin port and 64 more",
@@ -578,7 +599,7 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         Bound(
             "connections that are opened to a target in parallel",
             "fixed",
-            "{count http.upstream.pool:_MOST_OPENING}",
+            "{count http.upstream.target_connections:_MOST_OPENING}",
             "further requests wait for a free or new connection; networks take turns",
             "`gateway_connection_waits_total`",
         ),

@@ -22,6 +22,7 @@ import pytest
 
 import gateway
 from gateway.access.jwt import Jwt
+from gateway.base.files import ConfigFiles
 from tests.gateway.kit import DEADLINE, ROOT, wait_for
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -87,7 +88,7 @@ def test_a_key_without_the_extra_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "jwt", None)
     config = Jwt(claim="sub", key="secret", algorithms=("HS256",))
     with pytest.raises(ValueError, match=r"install version-gateway\[jwt\]"):
-        config.compile(ROOT)
+        config.compile(ConfigFiles(ROOT))
 
 
 @pytest.fixture(scope="module")

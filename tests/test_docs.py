@@ -1,6 +1,8 @@
 """The pages: every command prints what is shown, links lead somewhere, lists are complete."""
 
 import re
+import socket
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -17,6 +19,7 @@ from gateway.rules.load import load_file
 from gateway.store.local import LocalState
 from gateway.store.state import Membership
 from gateway.verify.live.documented_operations import DocumentedOperations
+from tests.gateway.authority import Authority
 from tests.gateway.kit import ROOT, start_program
 from tests.gateway.operating import admin_of
 from tests.transcript import Reader, section, steps
@@ -130,7 +133,8 @@ def test_every_path_of_the_admin_port_is_listed(operator: Operator) -> None:
 @cache
 def logged_events() -> set[str]:
     """Return the events that the code logs."""
-    logged = {"log", "log_dropped", "target_up", "target_down"}  # by the log itself
+    # By the log itself:
+    logged = {"host_resolved", "host_unresolved", "log", "log_dropped", "target_up", "target_down"}
     for path in (ROOT / "gateway").rglob("*.py"):
         named = r'(?:(?:log\.event|announce|Event)\(\s*|CacheFile\(\w+, )"(\w+)"'
         logged |= set(re.findall(named, path.read_text()))
@@ -158,3 +162,28 @@ def test_every_bound_says_who_notices() -> None:
         metrics = {name for name in names if name.startswith(("gateway_", "http_"))}
         assert metrics <= exposed
         assert names - metrics <= logged_events() | {"request"}
+
+
+def test_the_first_lines_of_a_page_work(tmp_path: Path, targets: dict[str, str]) -> None:
+    """docs/tls.md and docs/services.md begin with what most people need."""
+    authority = Authority(tmp_path / "tls")
+    authority.write("api", "api.example.com")
+    first = {page: _first_yaml(PAGES[f"docs/{page}.md"]) for page in ("tls", "services")}
+    listen = first["tls"].replace("0.0.0.0:8443", "127.0.0.1:0")
+    services = first["services"].replace("http://orders:8080", f"http://{targets['PERSON_V2']}")
+    apis = "apis: { orders: { service: orders, endpoints: [ { path: /person } ] } }\n"
+    (tmp_path / "gateway.yaml").write_text(listen + services + apis)
+    context = ssl.create_default_context(cafile=authority.file)
+    with ExitStack() as stack:
+        gateway = start_program(stack, tmp_path, "gateway", GATEWAY_WORKERS="1")
+        with (
+            socket.create_connection(("127.0.0.1", gateway.port)) as plain,
+            context.wrap_socket(plain, server_hostname="api.example.com") as secure,
+        ):
+            secure.sendall(b"GET /person HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            assert secure.recv(65536).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def _first_yaml(text: str) -> str:
+    (lines, *_) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    return str(lines)

@@ -6,15 +6,15 @@ from enum import StrEnum
 from functools import partial
 from hashlib import sha256
 from hmac import compare_digest
-from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
 from gateway.base.addresses import Network, parse_network
-from gateway.base.files import read_regular
+from gateway.base.files import ConfigFiles
 from gateway.base.mistakes import Mistakes
 from gateway.base.model import SECRET, FieldName, Name, NonEmptyText, SectionModel, Some, matching
+from gateway.http.certificates import read_pair, server_context
 
 # Shorter tokens could be guessed, and other characters do not fit into a header field.
 _PATTERN = r"^[!-~]{16,}$"
@@ -31,25 +31,19 @@ class AdminToken(SectionModel):
     ${NAME}. A token is given by either token or token_file."""
     token_file: NonEmptyText | None = None
     """The file that holds the token, instead of token. Its path starts from the folder of
-    gateway.yaml, and it is read again with every reload."""
+    gateway.yaml. A changed file is used at once."""
 
-    def read(self, folder: Path) -> str:
+    def read(self, files: ConfigFiles) -> str:
         """Return the token; raises ValueError with the mistake."""
         if (self.token is None) == (self.token_file is None):
             raise ValueError("needs exactly one of token and token_file")
         if self.token_file is None:
             return self.token or ""
-        try:
-            text = read_regular(folder / self.token_file).decode().strip()
-        except OSError as error:
-            reason = error.strerror
-        except ValueError:
-            reason = "not a text"
-        else:
-            if re.fullmatch(_PATTERN, text):
-                return text
-            reason = _VALID
-        raise ValueError(f"the token_file '{self.token_file}' cannot be used: {reason}")
+        content = files.read(self.token_file, "token_file")
+        text = content.decode(errors="replace").strip()
+        if re.fullmatch(_PATTERN, text):
+            return text
+        raise ValueError(f"the token_file '{self.token_file}' cannot be used: {_VALID}")
 
 
 class SignOn(SectionModel):
@@ -93,6 +87,9 @@ class AdminCertificate(SectionModel):
     """The file of the certificate's key, as unencrypted PEM. Its path starts from the folder of
     gateway.yaml."""
 
+    def context(self, files: ConfigFiles) -> ssl.SSLContext:
+        return server_context(read_pair(files, self.certificate, self.key))
+
 
 class Admin(SectionModel):
     """Who may ask the admin port, by tokens or by a single sign-on, and its TLS."""
@@ -104,16 +101,16 @@ class Admin(SectionModel):
     """The single sign-on: header fields of a trusted proxy name the user. Without it, only tokens
     do."""
     tls: AdminCertificate | None = None
-    """The TLS of the admin port. Without it, the port has none. A change takes effect at a
-    restart."""
+    """The TLS of the admin port. Without it, the port has none. To add or to remove it takes effect
+    at a restart."""
 
-    def compile(self, folder: Path, mistakes: Mistakes) -> "AdminAccess":
+    def compile(self, files: ConfigFiles, mistakes: Mistakes) -> "AdminAccess":
         if not (self.tokens or self.sign_on or self.tls):
             mistakes.add("is empty; add tokens, sign_on or tls, or remove it", "admin")
         holders: dict[bytes, TokenHolder] = {}
         for name, token in self.tokens.items():
             at = ("admin", "tokens", name)
-            text = mistakes.attempt(partial(token.read, folder), *at)
+            text = mistakes.attempt(partial(token.read, files), *at)
             if text is not None:
                 holder = TokenHolder(name, token_digest(text), Right(token.right))
                 other = holders.setdefault(holder.digest, holder)
@@ -121,11 +118,10 @@ class Admin(SectionModel):
                     text = f"has the same token as {other.name}; one token has one holder"
                     mistakes.add(text, *at)
         sign_on = None if self.sign_on is None else self.sign_on.compile(mistakes)
-        files = None
+        tls = None
         if self.tls is not None:
-            files = TlsFiles(str(folder / self.tls.certificate), str(folder / self.tls.key))
-            mistakes.attempt(partial(server_context, files), "admin", "tls")
-        return AdminAccess(tuple(holders.values()), sign_on, files)
+            tls = mistakes.attempt(partial(self.tls.context, files), "admin", "tls")
+        return AdminAccess(tuple(holders.values()), sign_on, tls)
 
 
 class Right(StrEnum):
@@ -167,38 +163,12 @@ class TrustedSignOn(NamedTuple):
         return Right.READ if self.readers is None or names & self.readers else None
 
 
-class TlsFiles(NamedTuple):
-    certificate: str
-    key: str
-
-
-def server_context(files: TlsFiles) -> ssl.SSLContext:
-    """Return the TLS context of a server; raises ValueError if the files cannot be used."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.set_alpn_protocols(["http/1.1"])
-    for name, path in zip(files._fields, files, strict=True):
-        try:
-            read_regular(Path(path))
-        except OSError as error:
-            raise ValueError(f"the {name} cannot be read: {error.strerror}") from None
-    try:
-        # Without a password, OpenSSL would ask for that of an encrypted key on the terminal.
-        context.load_cert_chain(files.certificate, files.key, password="")
-    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        reason = getattr(error, "reason", None) or error
-        raise ValueError(
-            f"the certificate and the key cannot be used: {reason}; use PEM files of a certificate"
-            " and of its key, which is not encrypted"
-        ) from None
-    return context
-
-
 class AdminAccess(NamedTuple):
-    """Who may use the admin port, and its certificate; None where it has no TLS."""
+    """Who may use the admin port, and the context of its TLS; None where it has no TLS."""
 
     tokens: tuple[TokenHolder, ...] = ()
     sign_on: TrustedSignOn | None = None
-    tls: TlsFiles | None = None
+    tls: ssl.SSLContext | None = None
 
     @property
     def open(self) -> bool:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache, partial
 from hashlib import blake2b
-from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Discriminator, Field, Tag
@@ -19,6 +18,7 @@ from pydantic import Discriminator, Field, Tag
 from gateway.access.jwt import Jwt
 from gateway.base.addresses import Network, client_network
 from gateway.base.client_names import ANONYMOUS, LONGEST, UNVERIFIED, digest
+from gateway.base.files import ConfigFiles
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import (
     ClientName,
@@ -115,7 +115,7 @@ class ClientSource(SectionModel):
         self,
         hash_key: bytes,
         trusted: tuple[Network, ...],
-        folder: Path,
+        files: ConfigFiles,
         at: Location,
         mistakes: Mistakes,
     ) -> "NameSource | None":
@@ -134,7 +134,7 @@ class ClientSource(SectionModel):
             proof = Proof.CREDENTIAL if self.api_key.keys else Proof.POSSESSION
             return NameSource(_converted(place, owner), proof)
         if self.jwt is not None:
-            claim = mistakes.attempt(partial(self.jwt.compile, folder), *at, "jwt")
+            claim = mistakes.attempt(partial(self.jwt.compile, files), *at, "jwt")
             if claim is None:
                 return None
             proof = Proof.CREDENTIAL if self.jwt.is_verified else Proof.CLAIM
@@ -167,12 +167,12 @@ class Clients(SectionModel):
         return tuple(names)
 
     def compile(
-        self, trusted: tuple[Network, ...], folder: Path, mistakes: Mistakes
+        self, trusted: tuple[Network, ...], files: ConfigFiles, mistakes: Mistakes
     ) -> "ClientNaming":
         # A secret of any length becomes a key that BLAKE2 accepts.
         key = b"" if self.hash is None else blake2b(self.hash.encode()).digest()
         sources = [
-            source.compile(key, trusted, folder, ("clients", "by", index), mistakes)
+            source.compile(key, trusted, files, ("clients", "by", index), mistakes)
             for index, source in enumerate(self.by)
         ]
         naming = ClientNaming(tuple(source for source in sources if source is not None), key)

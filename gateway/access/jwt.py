@@ -7,11 +7,10 @@ from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import inf
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, get_args
 
-from gateway.base.files import read_regular
+from gateway.base.files import ConfigFiles
 from gateway.base.model import FieldName, NonEmptyText, Secret, SectionModel
 
 Claims = Mapping[str, object]
@@ -53,13 +52,13 @@ class Jwt(SectionModel):
     def is_verified(self) -> bool:
         return self.key is not None or self.key_file is not None
 
-    def compile(self, folder: Path) -> Callable[[str], str | None]:
+    def compile(self, files: ConfigFiles) -> Callable[[str], str | None]:
         """Return the function from the value of the header to the value of the claim, or to None.
 
         Raises:
             ValueError: The key and the algorithms cannot be used; the text is the mistake.
         """
-        claim, claims = self.claim, self._claims(folder)
+        claim, claims = self.claim, self._claims(files)
 
         def name(value: str) -> str | None:
             scheme, _, token = value.rpartition(" ")
@@ -73,9 +72,9 @@ class Jwt(SectionModel):
 
         return name
 
-    def _claims(self, folder: Path) -> Callable[[str], Claims | None]:
+    def _claims(self, files: ConfigFiles) -> Callable[[str], Claims | None]:
         if self.is_verified:
-            return self._verified_claims(self._read_key(folder))
+            return self._verified_claims(self._read_key(files))
         for name in ("algorithms", "audience", "issuer"):
             if getattr(self, name):
                 raise ValueError(
@@ -84,19 +83,17 @@ class Jwt(SectionModel):
                 )
         return _unverified_claims
 
-    def _read_key(self, folder: Path) -> str:
+    def _read_key(self, files: ConfigFiles) -> str:
         if self.key is not None:
             if self.key_file is not None:
                 raise ValueError("has a key and a key_file; keep one of the two")
             return self.key
         assert self.key_file is not None
         try:
-            return read_regular(folder / self.key_file).decode()
-        except OSError as error:
-            reason = error.strerror
-        except ValueError:
-            reason = "not a text"
-        raise ValueError(f"the key_file '{self.key_file}' cannot be read: {reason}") from None
+            return files.read(self.key_file, "key_file").decode()
+        except UnicodeDecodeError:
+            text = f"the key_file '{self.key_file}' cannot be read: not a text"
+            raise ValueError(text) from None
 
     def _verified_claims(self, key: str) -> Callable[[str], Claims | None]:
         # PyJWT: signatures, with cryptography for public keys. Imported only where tokens are

@@ -216,6 +216,9 @@ def _of_process(operator: Operator) -> Mapping[str, _Series]:
             (("loaded",), reloader.loaded),
             (("rejected",), reloader.rejected),
         ],
+        "gateway_certificate_expiry_timestamp_seconds": (
+            ((file,), expires) for file, expires in operator.certificate_expiries().items()
+        ),
         "gateway_webhook_failing": (
             ((name,), fails) for name, fails in [*operator.webhooks.items()]
         ),

@@ -7,7 +7,7 @@ name any path, a device has no end, and reading a pipe waits for its writer.
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from errno import ENOSPC
 from pathlib import Path
@@ -28,6 +28,61 @@ def read_regular(path: Path, most: int = MAX_BYTES) -> bytes:
     if len(content) > most:
         raise OSError(errno.EFBIG, f"larger than {most // 2**20} MiB")
     return content
+
+
+Stamp = tuple[int, int, int] | None
+"""What changes with a file: its time of change, its inode and its size; None if it is not there."""
+
+
+def stamp(path: Path) -> Stamp:
+    """Return the stamp of the file that a path leads to, also by symbolic links."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    # Not st_mtime_ns, which a chmod that makes the file readable does not change.
+    return status.st_ctime_ns, status.st_ino, status.st_size
+
+
+class ConfigFiles:
+    """The files that a configuration names: certificates, keys and tokens.
+
+    Args:
+        folder: the folder of gateway.yaml, from which relative paths start.
+        given: the contents of files by their path, which are used in place of those on the disk.
+
+    Attributes:
+        stamps: the stamp of each file before it was read.
+        contents: what was read, by the path.
+    """
+
+    def __init__(self, folder: Path = Path(), given: Mapping[str, bytes] | None = None) -> None:
+        self._folder = folder
+        self._given = given or {}
+        self.stamps: dict[Path, Stamp] = {}
+        self.contents: dict[str, bytes] = {}
+
+    def read(self, written: str, name: str) -> bytes:
+        """Return the content of a file.
+
+        Args:
+            written: its path in the configuration.
+            name: what it is, for the text of the error.
+
+        Raises:
+            ValueError: the file cannot be read.
+        """
+        path = self._folder / written
+        known = self._given.get(str(path), self.contents.get(str(path)))
+        if known is None:
+            self.stamps[path] = stamp(path)
+            try:
+                known = read_regular(path)
+            except OSError as error:
+                text = f"the {name} '{written}' cannot be read: {error.strerror}"
+                raise ValueError(text) from None
+        self.contents[str(path)] = known
+        return known
 
 
 @contextmanager

@@ -246,23 +246,24 @@ def forwarded_node(address: str) -> bytes:
     return f'"[{address}]"'.encode() if ":" in address else address.encode()
 
 
-def forwarding(peer: str, authority: str, inherited: FieldLines) -> FieldLines:
+def forwarding(peer: str, scheme: str, authority: str, inherited: FieldLines) -> FieldLines:
     """Return the Forwarded and X-Forwarded-* fields of a request that came from `peer`.
 
     Args:
+        scheme: `http` or `https`, as the peer has used it.
         inherited: The forwarding fields of the trusted proxy that sent the request; empty where
             the peer is not trusted.
     """
     given: dict[bytes, bytes] = {}
     for name, value in inherited:  # several lines are one list (RFC 9110, section 5.3)
         given[name.lower()] = _appended(given.get(name.lower()), value)
-    host = authority.encode()
-    element = b"for=%b;host=%b;proto=http" % (forwarded_node(peer), _quoted(host))
+    host, proto = authority.encode(), scheme.encode()
+    element = b"for=%b;host=%b;proto=%b" % (forwarded_node(peer), _quoted(host), proto)
     return (
         (b"Forwarded", _appended(given.get(b"forwarded"), element)),
         (b"X-Forwarded-For", _appended(given.get(b"x-forwarded-for"), peer.encode())),
         (b"X-Forwarded-Host", given.get(b"x-forwarded-host") or host),
-        (b"X-Forwarded-Proto", given.get(b"x-forwarded-proto") or b"http"),
+        (b"X-Forwarded-Proto", given.get(b"x-forwarded-proto") or proto),
         *(line for line in inherited if line[0].lower() not in _CLIENT_FIELDS),
     )
 

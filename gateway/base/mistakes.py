@@ -3,7 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from pathlib import Path
 from typing import NamedTuple, TypeVar
+
+from gateway.base.files import Stamp
 
 T = TypeVar("T")
 Location = tuple[str | int, ...]
@@ -34,10 +37,17 @@ class Issue(NamedTuple):
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be used; no part of it takes effect."""
+    """A configuration that cannot be used; no part of it takes effect.
 
-    def __init__(self, source: str, issues: list[Issue]) -> None:
+    Attributes:
+        files: the stamps of the files that it names, as far as they are known.
+    """
+
+    def __init__(
+        self, source: str, issues: list[Issue], files: Mapping[Path, Stamp] | None = None
+    ) -> None:
         self.source = source
+        self.files = files or {}
         once = dict.fromkeys(issues)  # a mistake of an API may be found at each endpoint
         self.issues = tuple(in_order(once))
         super().__init__(self.report())

@@ -1,7 +1,7 @@
 """Action items: the findings of a gateway that need attention, each with its reason and remedy."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 from urllib.parse import quote
@@ -50,6 +50,7 @@ class Situation:
         unready: why the gateway cannot serve; None if it can.
         stale_since: since when the store is unreachable; None if it is reachable.
         changes: the audit log, the latest last; needed if an operator paused anything.
+        certificates: when certificates expire, in seconds since 1970, by their file.
     """
 
     now: float
@@ -69,6 +70,7 @@ class Situation:
     changes: Sequence[AuditEntry] = ()
     webhooks: Sequence[FailingWebhook] = ()
     services: Sequence[FailingService] = ()
+    certificates: Mapping[str, float] = field(default_factory=dict)
 
 
 def action_items(seen: Situation) -> list[ActionItem]:
@@ -76,6 +78,7 @@ def action_items(seen: Situation) -> list[ActionItem]:
     found = [
         *_gateway(seen),
         *_replicas(seen),
+        *_certificates(seen),
         *_services(seen),
         *_cutovers(seen),
         *_sunsets(seen),
@@ -150,6 +153,21 @@ def _replicas(seen: Situation) -> Iterator[ActionItem]:
     if seen.stale_since is None:  # otherwise, that is why they cannot be read
         for warning in seen.fleet.warnings:
             yield _item(Finding.REPLICAS_DIFFER, "The replicas", sentence(warning))
+
+
+# Certificates are renewed a month before they expire (Let's Encrypt), so these are late.
+_EXPIRES_SOON = 21 * 86_400.0
+
+
+def _certificates(seen: Situation) -> Iterator[ActionItem]:
+    for file, expires in seen.certificates.items():
+        if expires > seen.now + _EXPIRES_SOON:
+            continue
+        expired = expires <= seen.now
+        finding = Finding.CERTIFICATE_EXPIRED if expired else Finding.CERTIFICATE_EXPIRES
+        verb = "has been expired since" if expired else "expires at"
+        reason = f"It {verb} {moment_text(expires)}. Replace the file; it is used at once."
+        yield _item(finding, file, reason, expires)
 
 
 def _services(seen: Situation) -> Iterator[ActionItem]:
@@ -255,15 +273,15 @@ def _refuses(window: WindowOccurrence, now: float) -> str:
 
 def _violations(seen: Situation) -> Iterator[ActionItem]:
     latest: dict[VersionKey, tuple[str, int, float]] = {}
-    for (api, version, field), times in seen.totals.counted("violations"):
+    for (api, version, violated), times in seen.totals.counted("violations"):
         key, known = (api, version), latest.get((api, version), ("", 0, 0.0))
         if times.last >= seen.now - DAY and key in seen.versions:
-            field, last = max((known[0], known[2]), (field, times.last), key=lambda one: one[1])
-            latest[key] = (field, known[1] + times.count, last)
-    for key, (field, count, last) in latest.items():
+            place, last = max((known[0], known[2]), (violated, times.last), key=lambda one: one[1])
+            latest[key] = (place, known[1] + times.count, last)
+    for key, (place, count, last) in latest.items():
         reason = (
             f"Converted responses violated its OpenAPI document {count:,} {plural(count, 'time')},"
-            f" last at {moment_text(last)} in {field}."
+            f" last at {moment_text(last)} in {place}."
         )
         yield _of_version(Finding.SCHEMA_VIOLATED, key, reason, -last)
 

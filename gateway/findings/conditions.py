@@ -30,6 +30,7 @@ class Finding(Enum):
     RULES_REFUSED = "Rules refused", "now", "bad", "See the mistakes", _MISTAKES, "rules.refused"
     REFUSED_ELSEWHERE = "Rules refused", "now", "bad", "See the replicas", _REPLICAS
     STATE_STALE = "State is stale", "now", "bad", "See the replicas", _REPLICAS, "state.stale"
+    CERTIFICATE_EXPIRED = "Certificate expired", "now", "bad", "See the metrics", "/metrics"
     SERVICE_FAILS = "Service fails", "now", "bad", "See the targets", "/page/rules"
     ROLLED_BACK = "Rolled back", "now", "bad", "See the gates", "#cutover", "cutover.rolled_back"
     GATE_EXCEEDED = "Gate exceeded", "now", "bad", "See the gates", "#cutover"
@@ -38,6 +39,7 @@ class Finding(Enum):
     REPLICAS_DIFFER = "Fleet", "now", "warn", "See the replicas", _REPLICAS
     WEBHOOK_FAILS = "Webhook fails", "now", "bad", "See the messages", "/page/audit#notifications"
     SUNSET_THIS_WEEK = "Sunset is near", "now", "bad", "See who calls", "#callers", "sunset.near"
+    CERTIFICATE_EXPIRES = "Certificate expires", "soon", "warn", "See the metrics", "/metrics"
     TARGET_FAILS = "Service fails", "soon", "warn", "See the targets", "/page/rules"
     CUTOVER_HELD = "Held", "soon", "warn", "See the gates", "#cutover", "cutover.held"
     GATE_NEAR_LIMIT = "Gate near its limit", "soon", "warn", "See the gates", "#cutover"

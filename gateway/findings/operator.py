@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from gateway.base.mistakes import suggest
 from gateway.base.overrides import VersionKey
@@ -76,6 +76,10 @@ class Operator:
         """Return the services with targets that fail in this gateway, with times of the fleet."""
         ahead = self.state.now - time.time()
         return [*failing_services(self.targets(), self.rules.services, ahead)]
+
+    def certificate_expiries(self) -> dict[str, float]:
+        """Return when the certificates of the configuration expire, by their file."""
+        return cast(dict[str, float], self.rules.derived.get("certificate_expiries", {}))
 
     async def uncompared(self, key: VersionKey, totals: Totals) -> list[str]:
         """Return the operations of a version that were never compared."""

@@ -400,3 +400,75 @@ def overloaded() -> FaultError:
         fields=((b"Retry-After", b"1"),),
     )
     return FaultError(fault)
+
+
+# Slow clients that occupy more than a quarter of the places give way to others.
+_SPARED_SHARE = 4
+
+
+class ConcurrencyLimiter:
+    """Bounds the requests in flight to one service; the networks of clients take turns.
+
+    Args:
+        limit: the maximum number of requests in flight.
+        line: the maximum number of waiting requests.
+        patience: the longest wait in seconds.
+
+    Attributes:
+        free: the number of free places; hot code takes one itself.
+        waiting: the waiting requests; hot code gives a place back itself if there are none.
+        slow: the slow clients that keep the service waiting, and so a place.
+    """
+
+    def __init__(self, limit: int, line: int, patience: float) -> None:
+        self.free = limit
+        self._limit = limit
+        self._line = line
+        self._patience = patience
+        self.waiting = FairQueue[None]()
+        self.slow = SlowClients(limit // _SPARED_SHARE, lambda: self.waiting)
+
+    @property
+    def half_full(self) -> bool:
+        """Whether half of the limit is used, which leaves no room for background requests."""
+        return self.free * 2 <= self._limit
+
+    def entered(self) -> bool:
+        """Take a place if one is free; return whether one was."""
+        if not self.free:
+            return False
+        self.free -= 1
+        return True
+
+    async def enter(self, network: str) -> None:
+        """Take a place, and wait for it if none is free.
+
+        Raises:
+            FaultError: too many requests wait already, or no place became free in time.
+        """
+        if self.entered():
+            return
+        full = len(self.waiting) >= self._line
+        if full and not self.waiting.displace(network, overloaded()):
+            raise overloaded()
+        place = self.waiting.join(network)
+        self.slow.make_way()
+        try:
+            async with asyncio.timeout(self._patience):
+                await place
+        except BaseException as error:
+            if place.done() and not place.cancelled() and place.exception() is None:
+                self.leave()  # the place was granted just as the wait ended
+            else:
+                self.waiting.leave(network, place)
+            if isinstance(error, TimeoutError):
+                raise overloaded() from None
+            raise
+
+    def leave(self) -> None:
+        """Release a place, or pass it to the next waiting request."""
+        place = self.waiting.pop() if self.waiting.size else None
+        if place is None:
+            self.free += 1
+        else:
+            place.set_result(None)

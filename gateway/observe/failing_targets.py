@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
-from gateway.http.upstream.pool import TargetHealth, TargetState, state_of
-from gateway.http.upstream.service import Service, Target
+from gateway.http.upstream.pool import Pool, TargetState
+from gateway.http.upstream.service import Service
 from gateway.observe import log
 
 # Seconds between two looks; an ejection lasts longer.
@@ -18,15 +18,20 @@ _INTERVAL = 1.0
 
 
 class FailingTarget(msgspec.Struct, array_like=True, frozen=True):
-    """A target that fails, or gets no requests, in one process.
+    """An address of a target that fails, or gets no requests, in one process.
 
     Attributes:
-        state: how it is unwell.
+        target: the target as it is configured.
+        address: the target, and its address if the target is a name.
+        addresses: the number of addresses of the service, failing or not.
+        state: how the address is unwell.
         error: what failed at last.
     """
 
     service: str
     target: str
+    address: str
+    addresses: int
     state: TargetState
     since: float
     error: str
@@ -39,10 +44,8 @@ ReportTargets = Callable[[list[FailingTarget]], None]
 class TargetWatch:
     """Reports the targets that fail, and logs when one begins to and when one is well again."""
 
-    def __init__(
-        self, healths: Callable[[Service], Mapping[Target, TargetHealth]], report: ReportTargets
-    ) -> None:
-        self._healths = healths
+    def __init__(self, pool: Pool, report: ReportTargets) -> None:
+        self._pool = pool
         self._report = report
         self._known: dict[tuple[str, str], FailingTarget] = {}
 
@@ -55,29 +58,40 @@ class TargetWatch:
         """Report and log what has changed since the last look.
 
         Args:
-            now: the time, in monotonic seconds.
+            now: the time of the pool, in seconds.
+            clock: the time, in seconds since 1970.
         """
         found: dict[tuple[str, str], FailingTarget] = {}
         for service in services:
-            healths = self._healths(service)
-            for target in service.targets:
-                state = state_of(service, healths.get(target), now)
-                if state is not None:
-                    key = service.name, target.authority
-                    known = self._known.get(key)
-                    since = clock if known is None else known.since
-                    health = healths[target]
-                    error = health.cause.removeprefix(f"{target.authority}: ")
-                    if state == "down":
-                        error = f"health check: {health.down_cause}"
-                    found[key] = FailingTarget(*key, state, since, error)
+            for target, label, count, state, error in self._unwell(service, now):
+                key = service.name, label
+                known = self._known.get(key)
+                since = clock if known is None else known.since
+                found[key] = FailingTarget(service.name, target, label, count, state, since, error)
         if found != self._known:
             self._log(found)
             self._known = found
             self._report([*found.values()])
 
+    def _unwell(
+        self, service: Service, now: float
+    ) -> Iterator[tuple[str, str, int, TargetState, str]]:
+        addresses = self._pool.addresses(service)
+        for each in addresses:
+            state = each.state(service.ejection, now)
+            if state is not None:
+                error = each.cause.removeprefix(f"{each.label}: ")
+                if state == "down":
+                    error = f"health check: {each.down_cause}"
+                yield each.target.authority, each.label, len(addresses), state, error
+        for target in service.targets:
+            reason = self._pool.unresolved(target)
+            if reason is not None:
+                name = target.authority
+                yield name, name, max(1, len(addresses)), "unresolved", reason
+
     def _log(self, found: dict[tuple[str, str], FailingTarget]) -> None:
-        """Log changes, except those that health checks log themselves."""
+        """Log changes, except those that health checks and look-ups log themselves."""
         for key, latest in found.items():
             former = self._known.get(key)
             if former is None or former.state != latest.state:
@@ -87,7 +101,7 @@ class TargetWatch:
                 elif latest.state == "failing":
                     log.event("target_failing", "warning", **about)
         for (service, target), former in self._known.items():
-            if (service, target) not in found and former.state != "down":
+            if (service, target) not in found and former.state in ("ejected", "failing"):
                 log.event("target_recovered", service=service, target=target)
 
 
@@ -135,15 +149,16 @@ def failing_services(
     """
     found: dict[str, dict[str, FailingTarget]] = {}
     for each in sorted(targets, key=lambda one: one.since):
-        found.setdefault(each.service, {}).setdefault(each.target, each)
+        found.setdefault(each.service, {}).setdefault(each.address, each)
     for name, first in found.items():
         service = services.get(name)
         known = set() if service is None else {each.authority for each in service.targets}
-        failing = [
-            TargetError(target, each.since + ahead, each.error[:_ERROR])
-            for target, each in first.items()
-            if target in known
-        ]
+        failing = [each for each in first.values() if each.target in known]
         if failing:
-            since = failing[-1].since
-            yield FailingService(name, len(known), len(failing), since, failing[:_LISTED])
+            count = max(len(known), *(each.addresses for each in failing))
+            listed = [
+                TargetError(each.address, each.since + ahead, each.error[:_ERROR])
+                for each in failing[:_LISTED]
+            ]
+            since = failing[-1].since + ahead
+            yield FailingService(name, count, len(failing), since, listed)

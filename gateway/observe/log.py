@@ -25,7 +25,8 @@ from typing import Final
 
 import msgspec
 
-from gateway.http.upstream.service import Service, Target
+from gateway.http.upstream.pool import TargetAddress
+from gateway.http.upstream.service import Service
 from gateway.usage.delta import CounterDelta, Deliver, Delta
 
 # The size of one write to a file, which never blocks for long; more lines go into several.
@@ -205,13 +206,22 @@ def event(name: str, level: str = "info", **fields: object) -> None:
     to.write(fitting(line, _encode(line) + b"\n", to.most), "event", 1)
 
 
-def health(service: Service, target: Target, failure: str | None) -> None:
-    """Log that health checks found a target down, by that failure, or up again."""
-    about = {"service": service.name, "target": target.authority}
+def health(service: Service, address: TargetAddress, failure: str | None) -> None:
+    """Log that health checks found an address down, by that failure, or up again."""
+    about = {"service": service.name, "target": address.label}
     if failure is None:
         event("target_up", **about)
     else:
         event("target_down", **about, reason=failure)
+
+
+def look_up(host: str, failure: str | None) -> None:
+    """Log that the look-ups of a host name begin to fail, for that reason, or succeed again."""
+    if failure is None:
+        event("host_resolved", host=host)
+    else:
+        reason = f"{failure}; its last addresses stay in use"
+        event("host_unresolved", "warning", host=host, reason=reason)
 
 
 class _JsonLines(logging.Handler):

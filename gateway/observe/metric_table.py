@@ -127,8 +127,13 @@ METRICS = (
         *("client_bounds", ("bound",)),
         "Times that a client reached a bound and was refused or cut off. A client counts under"
         " stall_seconds if it takes too little of a response.",
-        *("connections", "header_bytes", "header_seconds", "slow", "stall_seconds", "tunnels"),
-        "tunnel_seconds",
+        *("connections", "header_bytes", "header_seconds", "http_2", "slow", "stall_seconds"),
+        *("tunnels", "tunnel_seconds"),
+    ),
+    _counted(
+        *("client_handshake_failures", ("reason",)),
+        "Connections of clients that ended before the first request: no TLS handshake or no PROXY"
+        " protocol header came about.",
     ),
     _counted(
         *("operations", _OPERATION),
@@ -197,6 +202,11 @@ METRICS = (
         *("ports", "files", "memory"),
     ),
     _counted(
+        *("retries", ("service", "cause")),
+        "Requests that were sent again, by the failure before.",
+        *("connect", "reset", "timeout", "502", "503", "504"),
+    ),
+    _counted(
         *("unchecked", _VERSION),
         "Converted responses that were to be validated and were not: too large, too many at a time,"
         " or by a document that could not be loaded.",
@@ -231,13 +241,18 @@ METRICS = (
     MetricRow("gateway_workers", "gauge", (), "Processes that serve requests."),
     MetricRow(
         *("gateway_target_failing", "gauge", ("service", "target")),
-        "Processes in which a target fails: it is ejected, it fails as the last one of its service,"
-        " or health checks find it down.",
+        "Addresses of a target that fail, summed over the processes: they are ejected, they fail as"
+        " the last ones of their service, or health checks find them down.",
     ),
     MetricRow(
         *("gateway_reloads_total", "counter", ("result",)),
         "Edited configurations, by what became of them.",
         ("loaded", "rejected"),
+    ),
+    MetricRow(
+        *("gateway_certificate_expiry_timestamp_seconds", "gauge", ("file",)),
+        "Time at which a certificate in a file that the configuration names expires, in seconds"
+        " since 1970.",
     ),
     MetricRow(
         *("gateway_webhook_failing", "gauge", ("webhook",)),

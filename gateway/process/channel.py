@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Mapping
 
 import msgspec
 
@@ -54,9 +55,15 @@ class Applied(msgspec.Struct, tag=True, frozen=True):
 
 
 class LoadRules(msgspec.Struct, tag=True, frozen=True):
-    """Down: the text of the rules in force; the first message, and again after each change."""
+    """Down: the configuration in force; the first message, and again after each change.
+
+    Attributes:
+        content: its text.
+        files: the contents of the files that it names, by their path.
+    """
 
     content: bytes
+    files: Mapping[str, bytes]
 
 
 class ApplyOverrides(msgspec.Struct, tag=True, frozen=True):

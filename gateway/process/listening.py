@@ -2,14 +2,16 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Self
+from typing import Any, NamedTuple, Self
+
+from gateway.http.client.listener import Listener
 
 # Connections that may wait to be accepted at each listening socket.
 BACKLOG = 1024
-# The variables that a supervisor sets for a worker: the descriptors of the listening sockets, its
-# own first, and of its end of the channel.
+# The variables that a supervisor sets for a worker: the descriptors of the listening sockets, as
+# `Listening.written` has them, and of its end of the channel.
 LISTENERS = "GATEWAY_WORKER_LISTENERS"
 CHANNEL = "GATEWAY_WORKER_CHANNEL"
 # The file to create while the supervisor takes no counts.
@@ -22,6 +24,54 @@ class ListenError(Exception):
 
 def is_worker(environment: Mapping[str, str]) -> bool:
     return LISTENERS in environment
+
+
+class Listening(NamedTuple):
+    """The sockets that listen on one address, one for each worker.
+
+    Attributes:
+        address: that of `Listener`; empty for the address of the environment.
+        own: the socket of this worker.
+        others: those of the other workers.
+    """
+
+    address: str
+    own: socket.socket
+    others: tuple[socket.socket, ...] = ()
+
+    @property
+    def written(self) -> str:
+        """The text that `read` reads, for a process that inherits the sockets."""
+        numbers = (str(each.fileno()) for each in (self.own, *self.others))
+        return f"{self.address}={','.join(numbers)}"
+
+    @classmethod
+    def read(cls, written: str) -> Self:
+        address, _, numbers = written.rpartition("=")
+        own, *others = (socket.socket(fileno=int(number)) for number in numbers.split(","))
+        return cls(address, own, tuple(others))
+
+
+def open_listeners(
+    listeners: Sequence[Listener], host: str, port: int, count: int
+) -> list[list[Listening]]:
+    """Return the listening sockets of each worker.
+
+    Args:
+        host: where to listen if there are no listeners, and at which `port`.
+        count: the number of workers.
+
+    Raises:
+        ListenError: an address cannot be listened on.
+    """
+    workers: list[list[Listening]] = [[] for _ in range(count)]
+    places = {each.address: each.host_and_port for each in listeners} or {"": (host, port)}
+    for address, place in places.items():
+        sockets = listening_sockets(*place, count)
+        for index, own in enumerate(sockets):
+            others = (*sockets[:index], *sockets[index + 1 :])
+            workers[index].append(Listening(address, own, others))
+    return workers
 
 
 def listening_sockets(host: str, port: int, count: int) -> list[socket.socket]:
@@ -70,7 +120,7 @@ class Acceptor:
         self._servers: list[asyncio.Server] = []
 
     @classmethod
-    async def open(cls, protocol: Callable[[], asyncio.Protocol], listener: socket.socket) -> Self:
+    async def open(cls, protocol: Callable[[], Any], listener: socket.socket) -> Self:
         """Accept from a listening socket, which is closed with the acceptor."""
         loop, made = asyncio.get_running_loop(), cls()
         with suppress(OSError):  # no descriptor is free: fewer are accepted in a turn

@@ -3,18 +3,21 @@
 import asyncio
 import gc
 import os
+import ssl
 import threading
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from functools import partial
 from math import inf
-from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from gateway.base.daemon_thread import in_daemon_thread
+from gateway.base.files import Stamp, stamp
 from gateway.base.mistakes import ConfigError, Issue
 from gateway.findings.refused_rules import RefusedRules
+from gateway.http.certificates import expiries
 from gateway.observe import log
 from gateway.routing.snapshot import Snapshot
 from gateway.rules.load import load, read_rules
@@ -31,7 +34,7 @@ _LONGEST_LOAD = 120.0
 # system hangs.
 _LONGEST_LOOK = 10.0
 
-_Stamp = tuple[int, int, int] | None
+_Stamps = tuple[Stamp, ...]
 
 # The bytes of a configuration up to which a full garbage collection after a reload is cheap.
 _SMALL = 64 * 1024
@@ -40,10 +43,18 @@ _SMALL = 64 * 1024
 _RELOADS_A_COLLECTION = 8
 
 
-class Reloader:
-    """Loads the configuration, and reloads it on request or after a change of its file.
+class Loaded(NamedTuple):
+    """A configuration that was loaded: its text, and the contents of the files that it names."""
 
-    The file is checked at an interval: unlike notifications, that finds an edit in place, an atomic
+    content: bytes
+    files: Mapping[str, bytes]
+
+
+class Reloader:
+    """Loads the configuration, and reloads it on request or after a change of its files.
+
+    Its files are gateway.yaml, and the certificates, keys and tokens that it names. They are
+    checked at an interval: unlike notifications, that finds an edit in place, an atomic
     rename, a symlink to another file (as in mounted volumes) and changes on a network file system.
     A thread does that, since a network file system may not answer for long. It wakes the event loop
     for a change only.
@@ -51,7 +62,7 @@ class Reloader:
     Args:
         environment: the variables that it may use.
         interval: the seconds between two checks; None does not check the file.
-        content: what to load in place of the file.
+        given: what to load in place of the files on the disk.
 
     Attributes:
         environment: the variables that it may use.
@@ -70,13 +81,13 @@ class Reloader:
         path: Path,
         environment: Mapping[str, str],
         interval: float | None = 0.5,
-        content: bytes | None = None,
+        given: Loaded | None = None,
     ) -> None:
         self._path = path
         self.folder = path.absolute().parent
         self.environment = environment
         self._interval = interval
-        self._given = content
+        self._given = given
         self._unread = self._again = False
         self._requested, self._handled = threading.Event(), threading.Event()
         self._due = asyncio.Event()  # the file, or the given content, is to be loaded
@@ -84,22 +95,29 @@ class Reloader:
         self._check_began = inf  # of a check under way, in monotonic seconds
         self._uncollected = 0
         self._collect_after = _RELOADS_A_COLLECTION + os.getpid() % _RELOADS_A_COLLECTION
-        self._seen = self._stamp()
+        self._files: dict[Path, Stamp] = {}
+        self._seen = self._stamps()
         self.content = b""
         self.former: bytes | None = None
         self.since = time.time()
         self.refused: RefusedRules | None = None
         with _NoCollection():
-            text = self._read() if content is None else content
-            self._first = self.latest = self._build(text, documents=content is None)
+            text = self._read() if given is None else given.content
+            self._first = self.latest = self._build(text, given)
+            self._look_at(self.latest.files.stamps)
         self._adopt(text)
         _collect()
         self.loaded = self.rejected = 0
 
-    def reload(self, content: bytes | None = None) -> None:
-        """Reload the file, changed or not, or load this content in its place."""
-        self._given = content
-        if content is None:
+    @property
+    def in_force(self) -> Loaded:
+        """The configuration in force, for another process."""
+        return Loaded(self.content, self.latest.files.contents)
+
+    def reload(self, given: Loaded | None = None) -> None:
+        """Reload the files, changed or not, or load what is given in their place."""
+        self._given = given
+        if given is None:
             self._requested.set()
         else:
             self._due.set()
@@ -113,10 +131,14 @@ class Reloader:
                 with _NoCollection():
                     # In a thread, since requests go on while a large file is loaded.
                     async with asyncio.timeout(_LONGEST_LOAD) as limit:
-                        content = await in_daemon_thread(self._read) if given is None else given
-                        build = partial(self._build, content, documents=given is None)
+                        if given is None:
+                            content = await in_daemon_thread(self._read)
+                        else:
+                            content = given.content
+                        build = partial(self._build, content, given)
                         self.latest = await in_daemon_thread(build)
             except ConfigError as error:
+                self._look_at(error.files or self._files)
                 self._reject(content, error)
             except Exception as error:  # whatever a file brings about, the next one is loaded
                 reason = f"cannot be loaded: {type(error).__name__}: {error}; undo the last change"
@@ -128,6 +150,7 @@ class Reloader:
                     )
                 self._reject(content, ConfigError(str(self._path), [Issue(0, 0, "", reason)]))
             else:
+                self._look_at(self.latest.files.stamps)
                 self._adopt(content)
                 self.loaded += 1
                 if self._interval is not None:  # a worker's supervisor warns for all
@@ -140,10 +163,17 @@ class Reloader:
                     self._uncollected = 0
                     _collect()
 
-    def _build(self, content: bytes, *, documents: bool) -> Snapshot:
-        # A supervisor has checked the content for its workers; documents may have changed since.
+    def _build(self, content: bytes, given: Loaded | None) -> Snapshot:
+        # A supervisor has checked what it gives to its workers; documents may have changed since.
         source, folder = str(self._path), self.folder
-        return load(content, source, self.environment, folder, documents=documents)
+        documents, files = given is None, None if given is None else given.files
+        rules = load(content, source, self.environment, folder, documents=documents, files=files)
+        if (
+            given is None
+        ):  # here, in a thread: the library for it takes a tenth of a second to import
+            rules.derived["certificate_expiries"] = expiries(rules.files.contents)
+            _warn_of_unchecked(rules)
+        return rules
 
     def _adopt(self, content: bytes) -> None:
         if content != self.content:
@@ -154,8 +184,8 @@ class Reloader:
         """Return the text of the file; read it again if it changed meanwhile."""
         self._unread = True
         for _ in range(_MAX_LOOKS):
-            before, content = self._stamp(), read_rules(self._path)
-            if self._stamp() == before:
+            before, content = stamp(self._path), read_rules(self._path)
+            if stamp(self._path) == before:
                 break
         self._unread = False
         return content
@@ -194,14 +224,14 @@ class Reloader:
         self._reject(b"", ConfigError(str(self._path), [Issue(0, 0, "", reason)]))
 
     def _watch(self, interval: float, loop: asyncio.AbstractEventLoop) -> None:
-        """Check the file as long as the event loop runs; called in a thread."""
+        """Check the files as long as the event loop runs; called in a thread."""
         while not loop.is_closed():
             asked = self._requested.wait(interval)
-            stamp = self._check()
-            again = not asked and stamp == self._seen
+            stamps = self._check()
+            again = not asked and stamps == self._seen
             if again and not self._unread:  # a short failure of the disk is no change
                 continue
-            self._again, self._seen = again, self._settled(stamp)
+            self._again, self._seen = again, self._settled(stamps)
             self._requested.clear()
             self._handled.clear()
             with suppress(RuntimeError):  # the loop has ended
@@ -209,28 +239,28 @@ class Reloader:
             while not self._handled.wait(1.0) and not loop.is_closed():
                 pass
 
-    def _settled(self, stamp: _Stamp) -> _Stamp:
+    def _settled(self, stamps: _Stamps) -> _Stamps:
         for look in range(1, _MAX_LOOKS + 1):
             time.sleep(_SETTLED)
-            before, stamp = stamp, self._check()
-            if stamp == before and (stamp is not None or look >= _GONE_LOOKS):
+            before, stamps = stamps, self._check()
+            if stamps == before and (None not in stamps or look >= _GONE_LOOKS):
                 break
-        return stamp
+        return stamps
 
-    def _check(self) -> _Stamp:
+    def _check(self) -> _Stamps:
         self._check_began = time.monotonic()
         try:
-            return self._stamp()
+            return self._stamps()
         finally:
             self._check_began = inf
 
-    def _stamp(self) -> _Stamp:
-        try:
-            status = self._path.stat()
-        except OSError:
-            return None
-        # Not st_mtime_ns, which a chmod that makes the file readable does not change.
-        return status.st_ctime_ns, status.st_ino, status.st_size
+    def _stamps(self) -> _Stamps:
+        return stamp(self._path), *map(stamp, self._files)
+
+    def _look_at(self, files: Mapping[Path, Stamp]) -> None:
+        """Check these files as well; one has changed if it has another stamp."""
+        self._files = dict(files)
+        self._seen = self._seen[0], *self._files.values()
 
 
 class _NoCollection:
@@ -256,8 +286,26 @@ def _collect() -> None:
     gc.freeze()
 
 
+def _warn_of_unchecked(rules: Snapshot) -> None:
+    for name, service in rules.services.items():
+        if service.tls is not None and service.tls.verify_mode == ssl.CERT_NONE:
+            reason = "any certificate of the service is accepted, since tls.verify is false"
+            log.event("tls_unverified", "warning", service=name, reason=reason)
+
+
+def _fixed(rules: Snapshot) -> dict[str, object]:
+    """Return what a reload does not change, by its key."""
+    return {
+        "state": rules.state,
+        "workers": rules.workers,
+        "admin.tls": rules.admin.tls is None,
+        "listen": [each.address for each in rules.listen],
+    }
+
+
 def _warn(first: Snapshot, latest: Snapshot) -> None:
-    for key in ("state", "workers", "admin.tls"):
-        if attrgetter(key)(first) != attrgetter(key)(latest):
+    after = _fixed(latest)
+    for key, value in _fixed(first).items():
+        if value != after[key]:
             reason = f"'{key}' changed, which takes effect at a restart; all else is in force"
             log.event("restart_needed", "warning", reason=reason)

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
+from time import monotonic
 
 from gateway.base.overrides import Overrides
 from gateway.base.span import Span
@@ -17,7 +18,7 @@ from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.service import Service
 from gateway.observe import log
 from gateway.observe.failing_targets import ReportTargets, TargetWatch
-from gateway.process.listening import Acceptor
+from gateway.process.listening import Acceptor, Listening
 from gateway.process.reloader import Reloader
 from gateway.process.running import Tasks
 from gateway.proxy.pipeline import Pipeline
@@ -61,7 +62,7 @@ class Serving:
         self._recorder = Recorder(loop, deliver, self._observe)
         self._export = export
         batch: WriteBatch = []
-        self._pool = Pool(self._recorder.count, batch)
+        self._pool = Pool(self._recorder.count, batch, log.look_up)
         self._contracts = Contracts(reloader.folder)
         self._sampling = Sampling(self._contracts, self._recorder)
         load = Load(time_used(), shadow_load)
@@ -72,13 +73,20 @@ class Serving:
         self._pipeline = Pipeline(reloader.latest, self._pool, self._shadows, begin, record, traces)
         self._pipeline.overrides = overrides
         self._server = ClientServer(
-            self._pipeline, partial(self._recorder.count, "client_bounds"), batch
+            self._pipeline,
+            partial(self._recorder.count, "client_bounds"),
+            batch,
+            self._refused_handshake,
         )
-        self._other_listeners: dict[int, socket.socket] = {}
+        self._logged = 0.0  # when a refused handshake was last logged
+        self._server.listeners = {each.address: each for each in self._pipeline.snapshot.listen}
+        self._other_listeners: dict[int, tuple[str, socket.socket]] = {}
         self._standing_in: dict[int, Acceptor] = {}
-        self._watch = TargetWatch(self._pool.healths, report)
+        self._watch = TargetWatch(self._pool, report)
         self._checks = HealthChecks(self._pool, log.health, tasks.start)
-        self._checks.follow(self._pipeline.snapshot.services.values())
+        self._pool.follow(self._services())
+        self._pool.readdressed = self._check_health
+        self._check_health()
 
     def apply(self, overrides: Overrides) -> None:
         """Deliver what was counted so far; apply the overrides from the next request on."""
@@ -97,7 +105,7 @@ class Serving:
 
     async def serve(
         self,
-        listeners: Sequence[socket.socket],
+        listeners: Sequence[Listening],
         stop: asyncio.Event,
         grace: float,
         announce: Callable[[], None],
@@ -105,11 +113,12 @@ class Serving:
         """Answer until asked to stop, then finish what is in flight within the grace.
 
         Args:
-            listeners: the socket to accept from, and those of the other workers.
+            listeners: for each address, the socket to accept from, and those of the other workers.
         """
-        own, *others = listeners
-        acceptor = await Acceptor.open(self._server, own)
-        self._other_listeners = {each.fileno(): each for each in others}
+        acceptors = [await self._accept(each.address, each.own) for each in listeners]
+        self._other_listeners = {
+            other.fileno(): (each.address, other) for each in listeners for other in each.others
+        }
         following = self._tasks.start("reload", self._follow)
         sampling = self._tasks.start("sampling", self._sampling.run)
         watching = self._tasks.start("targets", partial(self._watch.run, self._services))
@@ -120,10 +129,12 @@ class Serving:
         sampling.stop()
         watching.stop()
         self._checks.stop()
-        acceptor.close()
+        for acceptor in acceptors:
+            acceptor.close()
         await self.stand_in([])
         while self._other_listeners:  # or the kernel would go on to queue connections there
-            self._other_listeners.popitem()[1].close()
+            _, (_, other) = self._other_listeners.popitem()
+            other.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 await self._server.finish()
@@ -141,8 +152,22 @@ class Serving:
             self._standing_in.pop(number).close()
         for number in wanted - self._standing_in.keys():
             with suppress(OSError):  # no descriptor is free: these connections wait
-                other = self._other_listeners[number].dup()
-                self._standing_in[number] = await Acceptor.open(self._server, other)
+                address, other = self._other_listeners[number]
+                self._standing_in[number] = await self._accept(address, other.dup())
+
+    async def _accept(self, address: str, listener: socket.socket) -> Acceptor:
+        return await Acceptor.open(partial(self._server.accept, address), listener)
+
+    def _refused_handshake(self, reason: str, text: str, peer: str) -> None:
+        """Count a client's connection that ended in its handshake, and log one a second."""
+        self._recorder.count("client_handshake_failures", reason)
+        now = monotonic()
+        if reason != "closed" and now - self._logged >= 1:  # load balancers connect and leave
+            self._logged = now
+            log.event("handshake_failed", "warning", client=peer, reason=text)
+
+    def _check_health(self) -> None:
+        self._checks.follow(self._services())
 
     def _services(self) -> Iterable[Service]:
         return self._pipeline.snapshot.services.values()
@@ -150,8 +175,9 @@ class Serving:
     async def _follow(self) -> None:
         async for snapshot in self._reloader.changes():
             former, self._pipeline.snapshot = self._pipeline.snapshot, snapshot
+            self._server.listeners |= {each.address: each for each in snapshot.listen}
             self._pool.follow(snapshot.services.values())
-            self._checks.follow(snapshot.services.values())
+            self._check_health()
             self._contracts.forget()
             endpoints = [*former.router]
             del former

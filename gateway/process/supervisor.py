@@ -38,7 +38,8 @@ from gateway.process.channel import (
     SetClock,
     Traced,
 )
-from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD
+from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD, Listening
+from gateway.process.reloader import Loaded
 from gateway.process.running import LongTask, Tasks
 from gateway.usage.delta import Deliver
 
@@ -90,20 +91,20 @@ class Supervisor:
     """Starts workers, replaces those that die, and ends them together.
 
     Args:
-        listeners: the listening sockets, one a worker.
-        rules: the text of the rules in force.
+        listeners: the listening sockets of each worker.
+        rules: the configuration in force.
         unheard: the file that workers make while this process takes nothing of what they count;
             None where nothing outlives the processes.
     """
 
     def __init__(
         self,
-        listeners: list[socket.socket],
+        listeners: list[list[Listening]],
         environment: Mapping[str, str],
         tasks: Tasks,
         deliver: Deliver,
         export: Callable[[Sequence[Span]], object],
-        rules: bytes,
+        rules: Loaded,
         overrides: Overrides,
         unheard: Path | None,
     ) -> None:
@@ -112,7 +113,7 @@ class Supervisor:
         self._tasks = tasks
         self._deliver = deliver
         self._export = export
-        self._rules = LoadRules(rules)
+        self._rules = LoadRules(*rules)
         self._overrides = ApplyOverrides(0, overrides)
         self._clock = SetClock(0.0)
         self._running: dict[int, _RunningWorker] = {}
@@ -138,8 +139,8 @@ class Supervisor:
         for event in first:
             await event.wait()
 
-    def reload(self, rules: bytes) -> None:
-        self._rules = LoadRules(rules)
+    def reload(self, rules: Loaded) -> None:
+        self._rules = LoadRules(*rules)
         _send(self._running.values(), self._rules)
 
     def set_ahead(self, seconds: float) -> None:
@@ -163,8 +164,9 @@ class Supervisor:
     async def stop(self, grace: float) -> None:
         """Stop accepting connections, and return when all workers have ended, within the grace."""
         self._stopping.set()
-        for listener in self._listeners:
-            listener.close()
+        for each in self._listeners:
+            for listening in each:
+                listening.own.close()
         for worker in self._running.values():
             with suppress(ProcessLookupError):
                 worker.process.terminate()
@@ -201,9 +203,8 @@ class Supervisor:
                     await self._stopping.wait()
 
     async def _run(self, index: int, first: asyncio.Event) -> int:
-        own = self._listeners[index]
-        others = (each.fileno() for each in self._listeners if each is not own)
-        numbers = (own.fileno(), *others)
+        listeners = self._listeners[index]
+        numbers = (each.own.fileno() for row in self._listeners for each in row)
         ours, theirs = socket.socketpair()
         with theirs:
             channel = await Channel.over(ours)
@@ -214,7 +215,7 @@ class Supervisor:
                     "gateway",
                     env={
                         **self._environment,
-                        LISTENERS: ",".join(map(str, numbers)),
+                        LISTENERS: " ".join(each.written for each in listeners),
                         CHANNEL: str(theirs.fileno()),
                     },
                     pass_fds=(*numbers, theirs.fileno()),
@@ -288,7 +289,9 @@ class Supervisor:
 
     def _share_orphans(self) -> None:
         if not self._stopping.is_set():
-            numbers = [self._listeners[index].fileno() for index in self._orphaned]
+            numbers = [
+                each.own.fileno() for index in self._orphaned for each in self._listeners[index]
+            ]
             _send((self._running[index] for index in self._ready), OrphanedListeners(numbers))
 
 

@@ -28,8 +28,8 @@ from gateway.process.channel import (
     SetClock,
     Traced,
 )
-from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD
-from gateway.process.reloader import Reloader
+from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD, Listening
+from gateway.process.reloader import Loaded, Reloader
 from gateway.process.running import Tasks, on_hangup, run_with, stop_on_signals
 from gateway.process.serving import Serving
 from gateway.process.settings import Settings
@@ -100,23 +100,22 @@ class Worker:
     """The worker's end of the channel to its supervisor.
 
     Attributes:
-        listeners: the sockets of all workers, its own first.
+        listeners: the sockets of all workers, by their address.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        numbers = environment[LISTENERS].split(",")
-        self.listeners = [socket.socket(fileno=int(number)) for number in numbers]
+        self.listeners = [Listening.read(each) for each in environment[LISTENERS].split(" ")]
         self._end = socket.socket(fileno=int(environment[CHANNEL]))
         mark = environment.get(UNHEARD)
         self._watchdog = SupervisorWatchdog(None if mark is None else Path(mark))
 
-    async def join(self) -> tuple[bytes, Overrides, float]:
-        """Open the channel; return the rules' text, the overrides and the clock to begin with."""
+    async def join(self) -> tuple[Loaded, Overrides, float]:
+        """Open the channel; return the configuration, the overrides and the clock to begin with."""
         self._channel = await Channel.over(self._end)
         first = [await self._channel.receive() for _ in range(3)]
         match first:
-            case [LoadRules(content=rules), ApplyOverrides() as overrides, SetClock() as clock]:
-                return rules, overrides.overrides, clock.seconds
+            case [LoadRules() as rules, ApplyOverrides() as overrides, SetClock() as clock]:
+                return Loaded(rules.content, rules.files), overrides.overrides, clock.seconds
             case _:
                 raise _SupervisorLostError
 
@@ -142,7 +141,7 @@ class Worker:
 
     async def listen(
         self,
-        load: Callable[[bytes], None],
+        load: Callable[[Loaded], None],
         apply: Callable[[Overrides], None],
         set_ahead: Callable[[float], None],
         stand_in: Callable[[list[int]], Awaitable[None]],
@@ -155,8 +154,8 @@ class Worker:
         """
         while (message := await self._channel.receive()) is not None:
             match message:
-                case LoadRules(content=content):
-                    load(content)
+                case LoadRules(content=content, files=files):
+                    load(Loaded(content, files))
                 case ApplyOverrides(number=number, overrides=overrides):
                     apply(overrides)
                     self._channel.send(Applied(number))

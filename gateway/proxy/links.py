@@ -270,7 +270,7 @@ def _sent_prefix(plan: Plan, public: str, captures: Mapping[str, str]) -> str:
 
 def public_origin(exchange: Exchange) -> tuple[str, str]:
     """Return the scheme and the authority that the client used, as a trusted proxy has them."""
-    scheme, authority = "http", exchange.authority
+    scheme, authority = exchange.connection.scheme, exchange.authority
     if exchange.snapshot.trusted_proxies and exchange.snapshot.trusts(exchange.peer):
         fields = exchange.message.headers
         given = dict.fromkeys(("host", "proto"), "")
@@ -281,7 +281,7 @@ def public_origin(exchange: Exchange) -> tuple[str, str]:
         # A proxy may pass on what a client has sent, of which no URL could be made.
         forwarded = len(named) <= LONGEST_AUTHORITY and is_authority(named)
         authority = named if forwarded else authority
-        scheme = scheme.lower() if scheme.lower() in _DEFAULT_PORT else "http"
+        scheme = scheme.lower() if scheme.lower() in _DEFAULT_PORT else exchange.connection.scheme
         host = _ITS_PORT.sub("", authority)
         if forwarded and (port := authority[len(host) + 1 :]):
             return scheme, host if port == _DEFAULT_PORT[scheme] else authority

@@ -210,7 +210,8 @@ def _gateway_lines(exchange: Exchange, plan: Plan) -> tuple[bytes, bytes]:
     is_1_1 = exchange.message.version == HttpVersion11
     via = _VIA[1] if is_1_1 else b"1.0 " + headers.PSEUDONYM
     lines = forwarding_lines if inherited else known_forwarding_lines
-    return lines(exchange.peer, exchange.authority, via, inherited), own
+    scheme = exchange.connection.scheme
+    return lines(exchange.peer, scheme, exchange.authority, via, inherited), own
 
 
 async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed

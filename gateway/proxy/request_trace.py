@@ -255,7 +255,8 @@ def _asked(
         host, _, port = target.rpartition(":")
         found["server.address"], found["server.port"] = host.strip("[]"), int(port)
         # Queries may hold secrets, as in the log.
-        found["url.full"] = f"http://{target}{plan.target.partition('?')[0]}"
+        scheme = "http" if plan.route.service.tls is None else "https"
+        found["url.full"] = f"{scheme}://{target}{plan.target.partition('?')[0]}"
     if status:
         found["http.response.status_code"] = status
     if status >= 400:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from gateway.base.files import read_regular
+from gateway.base.files import ConfigFiles, read_regular
 from gateway.base.mistakes import ConfigError, Issue, Mistakes, in_order
 from gateway.conversion.python_functions import look_in
 from gateway.routing.snapshot import Snapshot
@@ -51,6 +51,7 @@ def load(
     folder: Path | None = None,
     *,
     documents: bool = True,
+    files: Mapping[str, bytes] | None = None,
 ) -> Snapshot:
     """Return the Snapshot of a file's content.
 
@@ -58,11 +59,12 @@ def load(
         source: the name of the file in reports.
         folder: the folder that relative paths start from; without it, files are not checked.
         documents: whether the OpenAPI documents of versions are checked.
+        files: the contents of files that it names, in place of those on the disk.
 
     Raises:
         ConfigError: the content cannot be used; the error has every mistake with its line.
     """
-    return _compile(content, source, environment, folder, documents=documents)[0]
+    return _compile(content, source, environment, folder, documents=documents, given=files)[0]
 
 
 def check(
@@ -81,6 +83,7 @@ def _compile(
     folder: Path | None,
     *,
     documents: bool = True,
+    given: Mapping[str, bytes] | None = None,
 ) -> tuple[Snapshot, YamlDocument, Mistakes]:
     if folder is not None:
         look_in(folder)
@@ -91,10 +94,11 @@ def _compile(
     except ValidationError as error:
         raise ConfigError(source, explain(document, error)) from None
     mistakes = Mistakes()
-    snapshot = config.compile(mistakes, time.time(), folder or Path(), environment)
+    files = ConfigFiles(folder or Path(), given)
+    snapshot = config.compile(mistakes, time.time(), files, environment)
     if folder is not None and documents:
         check_documents(snapshot.apis, folder, mistakes)
     if mistakes.found:
         issues = [document.issue(mistake.location, mistake.text) for mistake in mistakes.found]
-        raise ConfigError(source, issues)
+        raise ConfigError(source, issues, files.stamps)
     return snapshot, document, mistakes

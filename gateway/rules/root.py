@@ -7,7 +7,6 @@ several sections, such as an unknown service.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -16,11 +15,13 @@ from gateway.access.admin import OPEN_ACCESS, Admin
 from gateway.access.clients import ClientNaming, Clients, address_source
 from gateway.base import headers
 from gateway.base.addresses import Network, parse_network
+from gateway.base.files import ConfigFiles
 from gateway.base.mistakes import Location, Mistakes, place
 from gateway.base.model import FieldName, Name, NumberText, SectionModel
 from gateway.base.notify import NO_NOTIFY, Notify
 from gateway.base.overrides import VersionKey
 from gateway.base.path_templates import Router
+from gateway.http.client.listener import Listen, Listener
 from gateway.http.limits import Limits
 from gateway.http.upstream.service import ServiceModel
 from gateway.observe.tracing import NO_TRACING, TracingModel
@@ -42,6 +43,9 @@ class Config(SectionModel):
     workers: Annotated[int, Field(ge=1, le=256), NumberText] | None = None
     """The number of worker processes. Without it, there is one for each core. A change takes
     effect at a restart."""
+    listen: tuple[Listen, ...] = ()
+    """The addresses that clients connect to. Without it, that is the address of GATEWAY_HOST and
+    GATEWAY_PORT, by plain HTTP."""
     limits: Limits = Limits()
     """The limits on what clients send and on how long they take."""
     state: str | None = None
@@ -78,14 +82,14 @@ class Config(SectionModel):
     and passed on. By default, no proxy is trusted."""
 
     def compile(
-        self, mistakes: Mistakes, now: float, folder: Path, environment: Mapping[str, str]
+        self, mistakes: Mistakes, now: float, files: ConfigFiles, environment: Mapping[str, str]
     ) -> Snapshot:
         """Return the Snapshot of the configuration, which must not be used if there are mistakes.
 
         Args:
             now: the time in seconds since 1970; it determines which versions have ended. A
                 configuration that is valid now is valid at any later time.
-            folder: the folder that relative paths start from.
+            files: the files that the configuration names.
         """
         with_versions = {
             name for api in self.apis.values() for name in api.services_told_versions()
@@ -96,7 +100,9 @@ class Config(SectionModel):
             for version in (api.versions or {}).values()
         )
         services = {
-            name: one.compile(name, mistakes, is_told=name in with_versions or uses[name] > 1)
+            name: one.compile(
+                name, files, mistakes, is_told=name in with_versions or uses[name] > 1
+            )
             for name, one in self.services.items()
         }
         networks = (
@@ -108,7 +114,7 @@ class Config(SectionModel):
             self.notify.check(mistakes)
         naming, client_fields = None, tuple[str, ...]()
         if self.clients is not None:
-            naming = self.clients.compile(trusted, folder, mistakes)
+            naming = self.clients.compile(trusted, files, mistakes)
             client_fields = self.clients.vary
         defaults = ChoiceDefaults(self.default_version, self.version_header, client_fields, naming)
         apis: list[Api] = []
@@ -136,11 +142,22 @@ class Config(SectionModel):
             withheld=headers.unforwarded_names(read),
             read=frozenset(name.lower().encode() for name in read),
             forget_after=self.fleet.forget_after_seconds,
-            admin=OPEN_ACCESS if self.admin is None else self.admin.compile(folder, mistakes),
+            admin=OPEN_ACCESS if self.admin is None else self.admin.compile(files, mistakes),
             tracing=(self.tracing or NO_TRACING).compile(environment, mistakes),
             notify=self.notify or NO_NOTIFY,
             cors=None if self.cors is None else self.cors.compile(mistakes),
+            listen=self._listeners(files, mistakes),
+            files=files,
         )
+
+    def _listeners(self, files: ConfigFiles, mistakes: Mistakes) -> tuple[Listener, ...]:
+        known: dict[str, Listener] = {}
+        for index, each in enumerate(self.listen):
+            here = mistakes.below("listen", index)
+            listener = each.compile(files, here)
+            if known.setdefault(listener.address, listener) is not listener:
+                here.add("has the address of another entry; remove one of the two", "address")
+        return tuple(known.values())
 
 
 def _request_fields(endpoints: Iterable[Endpoint]) -> set[str]:

@@ -23,5 +23,4 @@ async def test_each_task_of_a_replica_comes_back(
     content = f"state: {database}\n" + rules(1)
     await asyncio.to_thread(path.write_text, content)
     expected = {**LONG_LIVED["supervisor"], "overrides": 1}
-    del expected["admin_tls"]
     await killed_and_back("supervisor", content, path, stop, monkeypatch, expected)

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -110,7 +111,13 @@ async def upstream() -> AsyncIterator[StartUpstream]:
     servers: list[asyncio.Server] = []
     tasks: set[asyncio.Task[Any]] = set()
 
-    async def start(script: bytes | Script) -> Scripted:
+    async def start(
+        script: bytes | Script,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+    ) -> Scripted:
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
             assert task is not None
@@ -130,7 +137,7 @@ async def upstream() -> AsyncIterator[StartUpstream]:
                 writer.close()
 
         scripted = Scripted()
-        server = await asyncio.start_server(connected, "127.0.0.1", 0)
+        server = await asyncio.start_server(connected, host, port, ssl=tls)
         servers.append(server)
         scripted.port = server.sockets[0].getsockname()[1]
         return scripted

@@ -31,6 +31,7 @@ assert main() == 0
 print(*sys.modules, sep="\\n")
 """
 NOT_NEEDED = (
+    "cryptography",
     "jinja2",
     "opentelemetry",
     "prometheus_client",
@@ -65,12 +66,12 @@ def test_a_worker_imports_nothing_of_what_its_supervisor_does() -> None:
         ours, theirs = socket.socketpair()
         ours.close()
         with theirs:
-            numbers = {LISTENERS: listener.fileno(), CHANNEL: theirs.fileno()}
+            numbers = {LISTENERS: f"={listener.fileno()}", CHANNEL: str(theirs.fileno())}
             worker = subprocess.run(
                 [sys.executable, "-c", WORKER],
                 cwd=ROOT,
-                env=os.environ | {name: str(number) for name, number in numbers.items()},
-                pass_fds=tuple(numbers.values()),
+                env=os.environ | numbers,
+                pass_fds=(listener.fileno(), theirs.fileno()),
                 check=True,
                 capture_output=True,
                 text=True,

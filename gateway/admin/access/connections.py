@@ -7,14 +7,12 @@ import ssl
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 
-from gateway.access.admin import TlsFiles, server_context
 from gateway.admin.access.rights import problem
 from gateway.base.addresses import plain_address
 from gateway.base.descriptors import max_admin_connections
@@ -35,8 +33,6 @@ _BYTES_A_TURN = 2048
 _RECEIVE_BUFFER = 16 * 1024
 # The pause after a failed accept, when no file descriptor is free.
 _ACCEPT_PAUSE = 1.0
-# The interval between two checks of the certificate files.
-_TLS_INTERVAL = 2.0
 
 _C = TypeVar("_C")
 
@@ -230,45 +226,6 @@ class AdminConnection(web.RequestHandler, asyncio.BufferedProtocol):
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None
-
-
-class AdminTls:
-    """The TLS context for new connections, loaded again when its files change.
-
-    Raises:
-        ValueError: the files cannot be used.
-    """
-
-    def __init__(self, files: TlsFiles) -> None:
-        self._files = files
-        self._seen = self._stamps()
-        self.context = server_context(files)
-
-    async def run(self) -> None:
-        while True:
-            await asyncio.sleep(_TLS_INTERVAL)
-            stamps = self._stamps()
-            if stamps == self._seen:
-                continue
-            self._seen = stamps
-            try:
-                self.context = server_context(self._files)
-            except ValueError as error:
-                log.event("admin_tls_rejected", "error", reason=str(error))
-            else:
-                log.event("admin_tls_loaded", certificate=self._files.certificate)
-
-    def _stamps(self) -> list[tuple[int, int] | None]:
-        return [_stamp(path) for path in (self._files.certificate, self._files.key)]
-
-
-def _stamp(path: str) -> tuple[int, int] | None:
-    try:
-        status = Path(path).stat()
-    except OSError:
-        return None
-    # Not st_mtime_ns, which stays when a chmod makes a key readable again.
-    return status.st_ctime_ns, status.st_ino
 
 
 def with_expectations(handle: Any) -> Any:

@@ -96,5 +96,6 @@ async def next_items(
             changes=made,
             webhooks=[*known.failing(webhooks)],
             services=operator.failing_services(),
+            certificates=operator.certificate_expiries(),
         )
     )

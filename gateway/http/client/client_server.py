@@ -2,13 +2,23 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from aiohttp.web import RequestHandler, Server
 
+from gateway.base.addresses import plain_address
 from gateway.base.descriptors import max_clients
 from gateway.http.client.connection import ClientBound, ClientConnection, ClientTotals, HttpHandler
+from gateway.http.client.listener import Listener
+from gateway.http.client.proxy_protocol import ProxyHeaderReader
+from gateway.http.tls import TlsConnection
+from gateway.http.tls_errors import TlsError
 from gateway.http.transport import WriteBatch
+
+# Further handshakes cut the oldest, which takes longest: others take a millisecond.
+_MOST_HANDSHAKES: Final = 1024
+_NO_PROXY_HEADER = "no PROXY protocol header came from a load balancer in proxy_protocol"
 
 
 class ClientServer(Server):
@@ -18,12 +28,24 @@ class ClientServer(Server):
         handler: answers the requests.
         reached: a function that is called whenever a bound on clients is reached.
         batch: the transports that send at the end of the iteration of the event loop.
+        refused: a function that is called when a connection ends before its first request, with
+            the reason as a label and as a text, and the address of the client.
+
+    Attributes:
+        listeners: the addresses that clients connect to.
     """
 
     def __init__(
-        self, handler: HttpHandler[Any], reached: Callable[[ClientBound], None], batch: WriteBatch
+        self,
+        handler: HttpHandler[Any],
+        reached: Callable[[ClientBound], None],
+        batch: WriteBatch,
+        refused: Callable[[str, str, str], None] = lambda *_: None,
     ) -> None:
         super().__init__(_unused, handler_cancellation=True)
+        self._refused = refused
+        self._handshakes: dict[TlsConnection, None] = {}  # the oldest first
+        self.listeners: dict[str, Listener] = {}
         self._handler = handler
         self._totals = ClientTotals(reached, max_clients())
         self._batch = batch
@@ -33,6 +55,42 @@ class ClientServer(Server):
     def __call__(self) -> ClientConnection:
         """Return the protocol for a new connection."""
         return ClientConnection(self, self._handler, self._totals, self._batch, self._loop)
+
+    def accept(self, address: str) -> Any:
+        """Return the protocol for a new connection to one of the addresses."""
+        listener = self.listeners.get(address)
+        if listener is None or not (listener.context or listener.proxies):
+            return self()
+        if not listener.proxies:
+            return self._secured(listener, self())
+        return ProxyHeaderReader(
+            self._loop,
+            listener.proxies,
+            self._handler.limits.header_seconds,
+            partial(self._refused, "proxy_header", _NO_PROXY_HEADER),
+            partial(self._forwarded, listener),
+        )
+
+    def _forwarded(self, listener: Listener, client: str | None) -> Any:
+        connection = self()
+        connection.peer = client or ""
+        return self._secured(listener, connection)
+
+    def _secured(self, listener: Listener, connection: ClientConnection) -> Any:
+        if listener.context is None:
+            return connection
+        seconds = self._handler.limits.header_seconds
+        handshake = TlsConnection(self._loop, connection, listener.context, seconds, self._shaken)
+        self._handshakes[handshake] = None
+        if len(self._handshakes) > _MOST_HANDSHAKES:
+            next(iter(self._handshakes)).fail(TlsError("crowded"))
+        return handshake
+
+    def _shaken(self, handshake: TlsConnection, error: TlsError | None) -> None:
+        del self._handshakes[handshake]
+        if error is not None:
+            peer = handshake.get_extra_info("peername")
+            self._refused(error.reason, str(error), plain_address(peer[0]) if peer else "")
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         """Count a connection."""
@@ -51,6 +109,8 @@ class ClientServer(Server):
     async def finish(self) -> None:
         """Close every connection after any response under way; return when all are closed."""
         self._finishing = True
+        for handshake in tuple(self._handshakes):
+            handshake.abort()
         self._emptied.clear()
         for connection in self._clients():
             connection.finish()

@@ -56,6 +56,8 @@ class ClientBound(StrEnum):
     """The head of a request, or the framing of its chunked body, is too large: refused."""
     HEADER_SECONDS = "header_seconds"
     """The head of a request takes too long: it is refused."""
+    HTTP_2 = "http_2"
+    """A client speaks HTTP/2: it is told to use HTTP/1.1, and its connection is closed."""
     SLOW = "slow"
     """A client reads its response too slowly while others wait for what it occupies, or too many
     bytes wait for all clients, or in all tunnels: its connection is cut."""
@@ -154,6 +156,7 @@ class ClientConnection(RequestHandler):
     Attributes:
         peer: the IP address of the client.
         own: the address and port of the socket that the client connected to.
+        scheme: `http`, or `https` for a connection with TLS.
         stall_seconds: the seconds in which a client has to send, or receive, a share of a body.
     """
 
@@ -172,7 +175,7 @@ class ClientConnection(RequestHandler):
             "_state",
         ),
         *("_totals", "_tunnel", "_unfinished", "_unread", "_unsent", "own", "peer"),
-        "stall_seconds",
+        *("scheme", "stall_seconds"),
     )
 
     def __init__(
@@ -203,6 +206,7 @@ class ClientConnection(RequestHandler):
         self._state = ClientState.IDLE
         self._idle_since = 0.0
         self.peer = self.own = ""
+        self.scheme = "http"
         self.stall_seconds = limits.stall_seconds
         self._exchange: ClientExchange | None = None  # the one under way
         self._tunnel: Tunnel | None = None
@@ -223,8 +227,11 @@ class ClientConnection(RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Store the two addresses; refuse the connection if there are too many."""
-        peer = transport.get_extra_info("peername")  # None if the client has disconnected
-        self.peer = plain_address(peer[0]) if peer else ""
+        if not self.peer:  # no load balancer has told it
+            peer = transport.get_extra_info("peername")  # None if the client has disconnected
+            self.peer = plain_address(peer[0]) if peer else ""
+        if transport.get_extra_info("ssl_object") is not None:
+            self.scheme = "https"
         host, port = transport.get_extra_info("sockname")[:2]
         host = plain_address(host)
         self.own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -274,8 +281,11 @@ class ClientConnection(RequestHandler):
             came, self._upgraded, _ = self._parser.feed_data(data if size == end else data[:end])
         except HttpProcessingError:
             self._parser, came, end = self._new_parser(), [], 0  # it is refused below
-        if not came:  # these were empty lines before a head
-            self._bytes_came(data[end:])
+        if not came:  # these were empty lines before a head, or the parser has stopped
+            if data.startswith(request_parsing.HTTP_2_PREFACE):
+                self._refuse_http_2()
+            else:
+                self._bytes_came(data[end:])
             return
         message, content = came[0]
         due = 0
@@ -384,6 +394,9 @@ class ClientConnection(RequestHandler):
         self._seam = (self._seam + piece)[-3:]
         self._unfinished += len(piece)
         if line is not None and b"\n" in line.lstrip(b"\r\n"):
+            if line.startswith(request_parsing.HTTP_2_PREFACE) and not self._messages:
+                self._refuse_http_2()
+                return
             if not request_parsing.HTTP.match(line):
                 self._refuse_next(_OTHER_PROTOCOL)
                 return
@@ -547,6 +560,16 @@ class ClientConnection(RequestHandler):
             self._handler.refuse(self._handler.begin(self, self._unread, EMPTY_PAYLOAD), fault)
         finally:  # no deadline is left that would close the connection
             self._close_transport()
+
+    def _refuse_http_2(self) -> None:
+        self._totals.reached(ClientBound.HTTP_2)
+        self._close = True
+        self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.REFUSE]
+        if self.transport is not None:
+            self.transport.write(request_parsing.HTTP_1_1_REQUIRED)
+            self.transport.write_eof()
+        # A close while the client still sends would reset the connection, and the frames be lost.
+        self._loop.call_later(_LINGER, self._close_transport)
 
     def _close_transport(self) -> None:
         # Written bytes are sent before the close, under the same stall timeout as any response.

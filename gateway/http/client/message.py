@@ -145,12 +145,14 @@ class ClientTransport(Protocol):
         transport: the transport to write to; None once the connection is lost.
         peer: the IP address of the client.
         own: the address and port of the socket that the client connected to.
+        scheme: `http`, or `https` for a connection with TLS.
         stall_seconds: the seconds in which a client has to send, or receive, a share of a body.
     """
 
     transport: Any  # BatchingTransport | None; aiohttp types it as asyncio's
     peer: str
     own: str
+    scheme: str
     stall_seconds: float
 
     def switch(self) -> Tunnel:

@@ -24,6 +24,19 @@ from gateway.http.limits import Limits
 HTTP = re.compile(rb"[\r\n]*[^\r\n]* HTTP/[^ \r\n]*\r?\n")
 """Matches a head whose first line is complete and names HTTP."""
 
+HTTP_2_PREFACE = b"PRI * HTTP/2.0\r\n"
+"""How a connection of HTTP/2 begins (RFC 9113, section 3.4)."""
+_TEXT = b"This gateway speaks HTTP/1.1; put a proxy that speaks HTTP/2 before it."
+HTTP_1_1_REQUIRED = (
+    b"\0\0\0\4\0\0\0\0\0"  # SETTINGS
+    + (len(_TEXT) + 8).to_bytes(3)
+    + b"\7\0\0\0\0\0"  # GOAWAY
+    + b"\0\0\0\0"  # no request was processed
+    + b"\0\0\0\x0d"
+    + _TEXT
+)
+"""The frames that end a connection of HTTP/2 with HTTP_1_1_REQUIRED (RFC 9113, section 7)."""
+
 _LATER_VERSION = re.compile(rb"([\r\n]*[^\r\n]* HTTP/1\.)[2-9](?=\r|\Z)")
 _METHOD = re.compile(rb"([\r\n]*)([\w!#$%&'*+.^`|~-]{1,32})(?= |\Z)")
 # PRI is reserved, for the first bytes of HTTP/2 (RFC 9113, section 3.4); it is refused.

@@ -28,6 +28,7 @@ from gateway.http.connection_states import (
     UpstreamEvent,
     UpstreamState,
 )
+from gateway.http.tls_errors import TlsError
 from gateway.http.transport import SLICE, BatchingTransport, PacedReader, WriteBatch
 from gateway.http.upstream.service import Timeouts
 from gateway.http.upstream.upstream import StaleConnectionError, UpstreamRequest, failure
@@ -169,9 +170,11 @@ def write_request(
         write(rest)
 
 
-def forwarding_lines(peer: str, authority: str, via: bytes, inherited: FieldLines) -> bytes:
+def forwarding_lines(
+    peer: str, scheme: str, authority: str, via: bytes, inherited: FieldLines
+) -> bytes:
     """Return the lines of `headers.forwarding` and of Via, joined, without the end of the last."""
-    fields = *forwarding(peer, authority, inherited), (b"Via", via)
+    fields = *forwarding(peer, scheme, authority, inherited), (b"Via", via)
     return b"\r\n".join(map(FIELD_LINE, fields))
 
 
@@ -359,7 +362,9 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
 
     Args:
         loop: the event loop.
-        name: the authority of the target, also for Host and the log.
+        name: the address of the target, for the texts of errors.
+        authority: the target as it is configured.
+        host: the Host field of requests that have no other one.
         release: a function called with the connection when it is free for another exchange.
         lost: a function called with the connection when it is closed.
         batch: the transports that send at the end of the iteration of the event loop.
@@ -369,17 +374,20 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         self,
         loop: asyncio.AbstractEventLoop,
         name: str,
+        authority: str,
+        host: bytes,
         release: Callable[["UpstreamConnection"], None],
         lost: Callable[["UpstreamConnection"], None],
         batch: WriteBatch,
     ) -> None:
-        self.loop, self.name, self._host = loop, name, name.encode()
+        self.loop, self.name, self.authority, self._host = loop, name, authority, host
         self._release, self._lost, self._batch = release, lost, batch
         self._transport: BatchingTransport | None = None
         self._writable: asyncio.Event | None = None
         self.deadline, self.timeouts = Deadline(loop, self._fail_by), Timeouts()
         self._state, self._parser = UpstreamState.FRESH, HttpResponseParser(self)
-        self.may_rest, self._rested_since = jittered(None), inf  # between exchanges, in seconds
+        self.may_rest, self.rested_since = jittered(None), inf  # between exchanges, in seconds
+        self.retire_at = inf  # the time after which no exchange begins
         self._reading = PacedReader(loop, self.data_received, self._costly)
         # How much of a head came, and whether it is surely of HTTP/1.1.
         self._head_size, self._is_1_1 = 0, False
@@ -393,14 +401,14 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         transport = self._reading.transport
         if self._state not in FREE or transport is None or transport.is_closing():
             return False
-        return self.loop.time() - self._rested_since < LOOK_AFTER or is_quiet(transport)
+        return self.loop.time() - self.rested_since < LOOK_AFTER or is_quiet(transport)
 
     def send(self, request: UpstreamRequest, timeouts: Timeouts) -> StreamedResponse:
         """Send a request over a usable connection; return the response before any of it arrived.
 
         Waiting for it raises StaleConnectionError if a kept connection closes before a byte of it.
         """
-        self._response = response = StreamedResponse(self, self.name)
+        self._response = response = StreamedResponse(self, self.authority)
         self._lines = response.fields
         self._request, self.timeouts, self._head_size = request, timeouts, 0
         assert self._transport is not None
@@ -417,7 +425,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
 
     def expire(self, seconds: float) -> None:
         """Close the connection if it is not used within these seconds."""
-        self._rested_since = now = self.loop.time()
+        self.rested_since = now = self.loop.time()
         self.deadline.set_at(now + seconds)
 
     def pause(self) -> None:
@@ -540,7 +548,8 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         elif loss is ConnectionEnd.STALE:
             self._fail(StaleConnectionError())
         elif loss is ConnectionEnd.UNREACHABLE:
-            self._fail_by(FaultCode.UPSTREAM_UNREACHABLE, "it closed the connection")
+            what = str(exc) if isinstance(exc, TlsError) else "it closed the connection"
+            self._fail_by(FaultCode.UPSTREAM_UNREACHABLE, what)
         self.resume_writing()
         self.close()
         self._response = self._request = self._pump = None  # they refer to this: a cycle,

@@ -1,4 +1,4 @@
-"""Active health checks: probe every target of a service at intervals."""
+"""Active health checks: probe every address of a service at intervals."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
@@ -7,15 +7,9 @@ from typing import Protocol
 
 from gateway.base.errors import Blame, FaultError
 from gateway.base.headers import PSEUDONYM
-from gateway.http.upstream.service import (
-    CLIENT_HOST,
-    TARGET_HOST,
-    Health,
-    Service,
-    Target,
-    Timeouts,
-)
-from gateway.http.upstream.upstream import Upstream, UpstreamRequest
+from gateway.http.upstream.pool import Pool, TargetAddress
+from gateway.http.upstream.service import CLIENT_HOST, TARGET_HOST, Health, Service, Timeouts
+from gateway.http.upstream.upstream import UpstreamRequest
 
 
 class StoppableTask(Protocol):
@@ -30,60 +24,64 @@ StartTask = Callable[[str, Callable[[], Coroutine[None, None, None]]], Stoppable
 
 
 class HealthChecks:
-    """Runs the health checks of the current rules.
+    """Runs the health checks of the configured services.
 
     Args:
-        upstream: the interface that probes the targets and keeps their health.
-        report: a function called at each change with service, target and why the target is down;
+        pool: the addresses of the services, which it probes and whose health it sets.
+        report: a function called at each change with service, address and why the address is down;
             None if it is up.
-        start: a function that starts the task of a target.
+        start: a function that starts the task of an address.
     """
 
     def __init__(
         self,
-        upstream: Upstream,
-        report: Callable[[Service, Target, str | None], None],
+        pool: Pool,
+        report: Callable[[Service, TargetAddress, str | None], None],
         start: StartTask,
     ) -> None:
-        self._upstream = upstream
+        self._pool = pool
         self._start = start
         self._report = report
-        self._tasks: list[StoppableTask] = []
+        self._tasks: dict[tuple[Service, TargetAddress], StoppableTask] = {}
 
     def follow(self, services: Iterable[Service]) -> None:
-        """Check the targets of these services, and no others, from now on."""
-        self.stop()
-        for service in services:
-            for target in service.targets:
-                if service.health is None:
-                    self._upstream.set_down(service, target, down=False)
-                else:
-                    check = partial(self._check, service, service.health, target)
-                    self._tasks.append(self._start("health_check", check))
+        """Check the addresses of these services, and no others, from now on."""
+        wanted = {
+            (service, address): service.health
+            for service in services
+            if service.health is not None
+            for address in self._pool.addresses(service)
+        }
+        for key in self._tasks.keys() - wanted.keys():
+            self._tasks.pop(key).stop()
+        for (service, address), health in wanted.items():
+            if (service, address) not in self._tasks:
+                check = partial(self._check, service, health, address)
+                self._tasks[service, address] = self._start("health_check", check)
 
     def stop(self) -> None:
         """Stop all health checks."""
-        for task in self._tasks:
+        for task in self._tasks.values():
             task.stop()
-        self._tasks = []
+        self._tasks = {}
 
-    async def _check(self, service: Service, health: Health, target: Target) -> None:
+    async def _check(self, service: Service, health: Health, address: TargetAddress) -> None:
         in_a_row = 0
         while True:
             try:
-                failure = await self._probe(service, health, target)
+                failure = await self._probe(service, health, address)
             except FaultError:
                 await asyncio.sleep(health.interval)
                 continue
-            down = self._upstream.is_down(service, target)
+            down = address.down
             in_a_row = in_a_row + 1 if (failure is None) == down else 0
             if in_a_row >= (health.up_after if down else health.down_after):
-                self._upstream.set_down(service, target, down=not down, cause=failure or "")
+                address.down, address.down_cause = not down, failure or ""
                 in_a_row = 0
-                self._report(service, target, failure)
+                self._report(service, address, failure)
             await asyncio.sleep(health.interval)
 
-    async def _probe(self, service: Service, health: Health, target: Target) -> str | None:
+    async def _probe(self, service: Service, health: Health, address: TargetAddress) -> str | None:
         """Return why a check failed, or None if it passed.
 
         Raises:
@@ -96,20 +94,20 @@ class HealthChecks:
         host = None if service.host in (CLIENT_HOST, TARGET_HOST) else service.host.encode()
         request = UpstreamRequest("GET", health.path, fields, host)
         try:
-            response = await self._upstream.probe(target, request, timeouts)
+            response = await self._pool.probe(address, request, timeouts)
         except FaultError as error:
             if error.fault.blame is Blame.GATEWAY:
                 raise
-            return _reason(error, target)
+            return _reason(error, address)
         try:
             while await response.read():
                 pass
         except FaultError as late:
-            return _reason(late, target)
+            return _reason(late, address)
         finally:
             response.abandon()
         return None if 200 <= response.status <= 299 else f"status {response.status}"
 
 
-def _reason(error: FaultError, target: Target) -> str:
-    return error.cause.removeprefix(f"{target.authority}: ")
+def _reason(error: FaultError, address: TargetAddress) -> str:
+    return error.cause.removeprefix(f"{address.label}: ")

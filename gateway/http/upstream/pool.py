@@ -1,522 +1,304 @@
 """The pool: sends each request to a target of a service, over a kept or a new connection.
 
-`choose` returns the available target with the fewest requests in flight. A target that fails
-several times in a row gets no requests for a period (passive ejection, as in Envoy's outlier
-detection), and then a single trial request (half open); another failure doubles the period. The
-last available target is never ejected, so that clients see the failures of a backend. Targets that
-active health checks find down get no requests either.
+Every address of a target is chosen, checked and ejected separately; `resolver` keeps the addresses
+of host names up to date. `ServicePool` chooses the available address with the fewest requests in
+flight or, with weights, the one whose turn it is. An address that fails several times in a row gets
+no requests for a period (passive ejection, as in Envoy's outlier detection), and then a single
+trial request (half open); another failure doubles the period. The last available address is never
+ejected, so that clients see the failures of a service. Addresses that active health checks find
+down get no requests either.
 
-`TargetConnections` keeps and opens the connections to one target, `ConcurrencyLimiter` bounds the
-requests in flight to one service, and `ServicePool` is the state of one service between requests.
+`TargetConnections` keeps and opens the connections to one address, `ConcurrencyLimiter` bounds the
+requests in flight to one service, and `Pool` combines the three.
 """
 
 import asyncio
-import errno
-import re
+import ssl
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
-from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
 from gateway.base.errors import Blame, Fault, FaultCode, FaultError
-from gateway.base.headers import connection_options
-from gateway.http.bounds import FairQueue, SlowClients, overloaded
+from gateway.http.bounds import ConcurrencyLimiter
 from gateway.http.transport import WriteBatch
 from gateway.http.upstream.body_ahead import ArrivingBody, BodyReadAhead
-from gateway.http.upstream.connection import StreamedResponse, UpstreamConnection
-from gateway.http.upstream.service import Ejection, Service, Target, Timeouts
+from gateway.http.upstream.connection import StreamedResponse
+from gateway.http.upstream.resolver import Lookup, Resolver, resolve
+from gateway.http.upstream.service import Ejection, RetryCause, Service, Target, Timeouts
+from gateway.http.upstream.target_connections import (
+    ConnectError,
+    TargetConnections,
+    address_label,
+)
 from gateway.http.upstream.upstream import (
     NoRoomError,
-    StaleConnectionError,
     UpstreamRequest,
     failure,
 )
 
-# The seconds after which the health of a target without requests counts as unknown, from its last
+# The seconds after which the health of an address without requests counts as unknown, from its last
 # failure or the end of its ejection.
 _KNOWN_SECONDS = 300.0
 
-TargetState = Literal["ejected", "failing", "down"]
+TargetState = Literal["ejected", "failing", "down", "unresolved"]
 """Why a target is not healthy.
 
 - ejected: it gets no requests, or one trial request;
 - failing: it has failed as often, but gets requests, as no other target is available;
-- down: health checks find it down.
+- down: health checks find it down;
+- unresolved: its host name has no address.
 """
 
 
-@dataclass(slots=True)
-class TargetHealth:
-    """The health of a target.
+class TargetAddress:
+    """An address of a target: its health, and its connections.
 
     Attributes:
+        target: the target as it is configured.
+        host: the IP address, or the host of the target where no look-up is needed.
+        label: the target, and the address if it is another one, for the log.
+        connections: the connections to it.
         in_flight: the number of requests in flight.
         failures: the number of failures in a row.
-        ejected_until: the time at which the ejection ends; 0 if the target is not ejected.
+        ejected_until: the time at which the ejection ends; 0 if it is not ejected.
         seconds: the length of the last ejection in seconds; 0 if there was none.
         trial: whether the trial request after an ejection is under way.
-        down: whether active health checks find the target down.
+        down: whether active health checks find it down.
         down_cause: why the health check failed that found it down; empty if it is not down.
         failed: the time of the last failure.
         cause: what failed then; empty if nothing has.
+        turn: when it is chosen next, in the time of `ServicePool.time`, if weights differ.
     """
 
-    in_flight: int = 0
-    failures: int = 0
-    ejected_until: float = 0.0
-    seconds: float = 0.0
-    trial: bool = False
-    down: bool = False
-    down_cause: str = ""
-    failed: float = 0.0
-    cause: str = ""
+    __slots__ = (
+        "cause",
+        "connections",
+        "down",
+        "down_cause",
+        "ejected_until",
+        "failed",
+        "failures",
+        "host",
+        "in_flight",
+        "label",
+        "seconds",
+        "target",
+        "trial",
+        "turn",
+    )
+
+    def __init__(self, target: Target, host: str, connections: "TargetConnections") -> None:
+        self.target = target
+        self.host = host
+        self.label = address_label(target, host)
+        self.connections = connections
+        self.in_flight = 0
+        self.failures = 0
+        self.ejected_until = 0.0
+        self.seconds = 0.0
+        self.trial = False
+        self.down = False
+        self.down_cause = ""
+        self.failed = 0.0
+        self.cause = ""
+        self.turn = 0.0
 
     def available(self, now: float) -> bool:
-        """Whether a request may be sent to the target."""
+        """Return whether a request may be sent to the address."""
         return not self.down and now >= self.ejected_until and not self.trial
 
+    def began(self) -> None:
+        """Record that a request was sent to the address."""
+        self.in_flight += 1
+        self.trial = self.ejected_until > 0
 
-# The maximum number of connections to a target that are opened at a time.
-_MOST_OPENING = 16
-# The errors by which this machine opens no connection, whatever the target does, and the reasons
-# that metrics have for them.
-_LOCAL_ERRORS: Final = {
-    errno.EADDRNOTAVAIL: "ports",
-    errno.EMFILE: "files",
-    errno.ENFILE: "files",
-    errno.ENOBUFS: "memory",
-    errno.ENOMEM: "memory",
-}
-# Of a name with several addresses, uvloop raises one error with the texts of all of them.
-_ERROR_NUMBER: Final = re.compile(r"\[Errno (\d+)\]")
-
-
-class ConnectError(FaultError):
-    """No connection could be opened, so nothing was sent."""
+    def state(self, ejection: Ejection, now: float) -> TargetState | None:
+        """Return why the address is not healthy; None if it is, or if its health is unknown."""
+        if self.down:
+            return "down"
+        if not self.ejected_until and self.failures < ejection.failures:
+            return None
+        if now - max(self.failed, self.ejected_until) > _KNOWN_SECONDS:
+            return None
+        return "ejected" if self.ejected_until else "failing"
 
 
-class TargetConnections:
-    """Keeps, opens and lends the connections to one target.
-
-    Args:
-        target: the target.
-        crowded: a function that is called when a request waits for a connection although as many
-            as possible are being opened.
-        exhausted: a function that is called with the reason when this machine cannot open a
-            connection to any target.
-        batch: the transports that send at the end of the iteration of the event loop.
-    """
-
-    def __init__(
-        self,
-        target: Target,
-        crowded: Callable[[], None],
-        exhausted: Callable[[str], None],
-        batch: WriteBatch,
-    ) -> None:
-        self._target = target
-        self._crowded = crowded
-        self._exhausted = exhausted
-        self._batch = batch
-        self._name = target.authority
-        self._free: dict[UpstreamConnection, None] = {}  # in the order in which they became free
-        self._open: set[UpstreamConnection] = set()
-        self._waiting = FairQueue[UpstreamConnection]()
-        self._opening: set[asyncio.Task[None]] = set()
-
-    def make_way(self, network: str) -> None:
-        """Refuse a request of the network that has most waiting here, for one of another.
-
-        It has a place at the service, for which the other one waits.
-        """
-        self._waiting.displace(network, overloaded())
-
-    async def send(self, request: UpstreamRequest, timeouts: Timeouts) -> StreamedResponse:
-        """Return the response as soon as its head has arrived.
-
-        If a kept connection turns out to be closed, or the service has given up waiting there, a
-        new one replaces it, provided that the request may be sent twice.
-
-        Raises:
-            ConnectError: no connection could be opened.
-            FaultError: the target gave no response.
-        """
-        rested = self._take()
-        connection = rested or await self._wait(request.network(), timeouts.connect)
-        try:
-            response = await connection.send(request, timeouts).arrived()
-        except StaleConnectionError:
-            if not request.repeatable:
-                what = "it closed a kept connection"
-                raise failure(FaultCode.UPSTREAM_UNREACHABLE, self._name, what) from None
-        else:
-            if response.status != 408 or not (rested and request.repeatable and _closes(response)):
-                return response
-            response.abandon()  # most likely it was sent before the request arrived
-        connection = await self._connect(timeouts.connect)
-        return await connection.send(request, timeouts).arrived()
-
-    def close(self) -> None:
-        """Close every connection."""
-        for opening in self._opening:
-            opening.cancel()
-        for connection in tuple(self._open):
-            connection.close()
-
-    def _take(self) -> UpstreamConnection | None:
-        while self._free:
-            connection, _ = self._free.popitem()
-            if connection.is_usable():
-                return connection
-        return None
-
-    async def _wait(self, network: str, seconds: float) -> UpstreamConnection:
-        """Return the first free or new connection, possibly one that another request has opened."""
-        try:
-            async with asyncio.timeout(seconds):
-                while True:
-                    connection = await self._next(network, seconds)
-                    if connection.is_usable():
-                        return connection
-        except TimeoutError:
-            raise self._error(FaultCode.UPSTREAM_TIMEOUT, "no connection in time") from None
-
-    async def _next(self, network: str, seconds: float) -> UpstreamConnection:
-        place = self._waiting.join(network)
-        self._open_more(seconds)
-        if len(self._waiting) > len(self._opening):
-            self._crowded()
-        try:
-            return await place
-        except asyncio.CancelledError:
-            if place.cancelled():
-                self._waiting.leave(network, place)
-            elif place.exception() is None:
-                self._lend(place.result())  # it came just as the wait ended
-            raise
-
-    def _open_more(self, seconds: float) -> None:
-        while len(self._opening) < min(len(self._waiting), _MOST_OPENING):
-            task = asyncio.get_running_loop().create_task(self._open_one(seconds))
-            self._opening.add(task)
-
-    async def _open_one(self, seconds: float) -> None:
-        """Open a connection for the requests that wait; a failure ends the wait of the first."""
-        try:
-            connection = await self._connect(seconds)
-        except ConnectError as error:
-            place = self._waiting.pop()
-            if place is not None:
-                place.set_exception(error.with_traceback(None))
-        else:
-            connection.expire(connection.may_rest)
-            self._lend(connection)
-        finally:
-            task = asyncio.current_task()
-            assert task is not None
-            self._opening.discard(task)
-        self._open_more(seconds)
-
-    async def _connect(self, seconds: float) -> UpstreamConnection:
-        connection: UpstreamConnection
-        host, port = self._target.host, self._target.port
-        try:
-            async with asyncio.timeout(seconds):
-                loop = asyncio.get_running_loop()
-                _, connection = await loop.create_connection(self._new, host, port)
-        except TimeoutError:
-            raise self._error(FaultCode.UPSTREAM_TIMEOUT, "no connection in time") from None
-        except OSError as error:
-            what = error.strerror or str(error)
-            reason = _local_reason(error)
-            if reason is not None:
-                self._exhausted(reason)
-                raise ConnectError(_EXHAUSTED, f"{self._name}: {what}") from None
-            raise self._error(FaultCode.UPSTREAM_UNREACHABLE, what) from None
-        if not connection.is_usable():  # lost before this task resumed
-            raise self._error(FaultCode.UPSTREAM_UNREACHABLE, "it closed the connection")
-        self._open.add(connection)
-        return connection
-
-    def _new(self) -> Any:
-        # Any, since it has the methods of an asyncio.Protocol without deriving from it.
-        loop = asyncio.get_running_loop()
-        return UpstreamConnection(loop, self._name, self._lend, self._lost, self._batch)
-
-    def _lend(self, connection: UpstreamConnection) -> None:
-        """Pass a free connection to the first request that waits, or keep it for the next one."""
-        place = self._waiting.pop() if self._waiting.size else None
-        if place is None:
-            self._free[connection] = None
-        else:
-            place.set_result(connection)
-
-    def _lost(self, connection: UpstreamConnection) -> None:
-        self._open.discard(connection)
-        self._free.pop(connection, None)
-
-    def _error(self, code: FaultCode, what: str) -> ConnectError:
-        known = failure(code, self._name, what)
-        return ConnectError(known.fault, known.cause, known.target)
-
-
-_EXHAUSTED: Final = Fault(
-    FaultCode.GATEWAY_EXHAUSTED,
-    "The gateway can open no connection at the moment; try again.",
-    fields=((b"Retry-After", b"1"),),
-)
-
-
-def _local_reason(error: OSError) -> str | None:
-    """Return why this machine cannot connect to any target; None for an error of the target.
-
-    Of a name with several addresses, all have to fail so: `::1` has no local address where the
-    machine has no IPv6, and another address may still refuse the connection.
-    """
-    numbers = [error.errno] if error.errno is not None else _ERROR_NUMBER.findall(str(error))
-    reasons = [_LOCAL_ERRORS.get(int(number)) for number in numbers]
-    return reasons[-1] if reasons and None not in reasons else None
-
-
-def _closes(response: StreamedResponse) -> bool:
-    """Return whether a response closes its connection, as an unrequested 408 does."""
-    fields = [value for name, value in response.fields if name.lower() == b"connection"]
-    return any(b"close" in connection_options(value) for value in fields)
-
-
-# Slow clients that occupy more than a quarter of the places give way to others.
-_SPARED_SHARE = 4
-
-
-class ConcurrencyLimiter:
-    """Bounds the requests in flight to one service; the networks of clients take turns.
-
-    Args:
-        limit: the maximum number of requests in flight.
-        line: the maximum number of waiting requests.
-        patience: the longest wait in seconds.
-
-    Attributes:
-        free: the number of free places; hot code takes one itself.
-        waiting: the waiting requests; hot code gives a place back itself if there are none.
-        slow: the slow clients that keep the service waiting, and so a place.
-    """
-
-    def __init__(self, limit: int, line: int, patience: float) -> None:
-        self.free = limit
-        self._limit = limit
-        self._line = line
-        self._patience = patience
-        self.waiting = FairQueue[None]()
-        self.slow = SlowClients(limit // _SPARED_SHARE, lambda: self.waiting)
-
-    @property
-    def half_full(self) -> bool:
-        """Whether half of the limit is used, which leaves no room for background requests."""
-        return self.free * 2 <= self._limit
-
-    def entered(self) -> bool:
-        """Take a place if one is free; return whether one was."""
-        if not self.free:
-            return False
-        self.free -= 1
-        return True
-
-    async def enter(self, network: str) -> None:
-        """Take a place, and wait for it if none is free.
-
-        Raises:
-            FaultError: too many requests wait already, or no place became free in time.
-        """
-        if self.entered():
-            return
-        full = len(self.waiting) >= self._line
-        if full and not self.waiting.displace(network, overloaded()):
-            raise overloaded()
-        place = self.waiting.join(network)
-        self.slow.make_way()
-        try:
-            async with asyncio.timeout(self._patience):
-                await place
-        except BaseException as error:
-            if place.done() and not place.cancelled() and place.exception() is None:
-                self.leave()  # the place was granted just as the wait ended
-            else:
-                self.waiting.leave(network, place)
-            if isinstance(error, TimeoutError):
-                raise overloaded() from None
-            raise
-
-    def leave(self) -> None:
-        """Release a place, or pass it to the next waiting request."""
-        place = self.waiting.pop() if self.waiting.size else None
-        if place is None:
-            self.free += 1
-        else:
-            place.set_result(None)
-
-
-# The retry budget: retries per request of a service, once the initial reserve is spent. When all
-# targets fail, trying each in turn would add load and help nothing (Envoy's retry budget).
-_RETRY_SHARE: Final = 0.2
+# Retries that a service always has, when its share of requests is spent (Envoy's retry budget).
+# When all targets fail, trying each in turn would add load and help nothing.
 _RETRY_RESERVE: Final = 10.0
 # The share of a service's places that bodies may take that began to arrive while half of the places
 # were taken, and are not read ahead. A quarter is left for requests that are complete.
 _ARRIVING_SHARE = 0.25
 
 
-@dataclass(slots=True)
+# An address is slow with this many times its share of the requests in flight, and one more. Each
+# request beyond that costs it so many turns.
+_SLOW_SHARE: Final = 1.25
+_SLOW_PENALTY: Final = 2
+
+
 class ServicePool:
-    """The state of one service between requests.
+    """The state of one service between requests: addresses, limiters and retry budget.
+
+    Callers pass the time `now`, in seconds.
 
     Attributes:
-        healths: the health of its targets, as far as they got requests.
-        turn: the number of choices among several targets.
-        limiter: bounds the requests in flight.
-        arriving: bounds the request bodies that arrive slowly while half of the places are taken.
-        retries: the retries that are left.
+        addresses: the addresses that requests are sent to.
+        weighted: whether the weights of the addresses differ.
+        time: the time in which weighted addresses take turns: that of the last turn.
+        retries: the number of retries that the budget has left.
     """
 
-    service: Service
-    limiter: ConcurrencyLimiter
-    arriving: ConcurrencyLimiter
-    healths: dict[Target, TargetHealth] = field(default_factory=dict)
-    turn: int = 0
-    retries: float = _RETRY_RESERVE
+    def __init__(
+        self, service: Service, limiter: ConcurrencyLimiter, arriving: ConcurrencyLimiter
+    ) -> None:
+        self.service = service
+        self.limiter = limiter
+        self.arriving = arriving
+        self.addresses: tuple[TargetAddress, ...] = ()
+        self.weighted = False
+        self.time = 0.0
+        self.retries = _RETRY_RESERVE
+        self._next = 0
 
+    def choose(self, now: float, tried: Collection[TargetAddress] = ()) -> TargetAddress | None:
+        """Return the address for a request; None if none is available."""
+        addresses = self.addresses
+        if len(addresses) == 1:
+            only = addresses[0]
+            return only if not tried and only.available(now) else None
+        if self.weighted:
+            return self._by_weight(now, tried)
+        self._next += 1
+        best: TargetAddress | None = None
+        least = 0
+        for step in range(len(addresses)):
+            address = addresses[(self._next + step) % len(addresses)]
+            if address in tried or not address.available(now):
+                continue
+            if best is None or address.in_flight < least:
+                best, least = address, address.in_flight
+        return best
 
-def service_pool(service: Service, healths: dict[Target, TargetHealth]) -> ServicePool:
-    """Return the state of a service, with the known health of targets."""
-    capacity = service.capacity
-    few = max(1, int(capacity.in_flight * _ARRIVING_SHARE))
-    return ServicePool(
-        service,
-        ConcurrencyLimiter(capacity.in_flight, capacity.queue, capacity.patience),
-        ConcurrencyLimiter(few, capacity.queue, capacity.patience),
-        healths,
-    )
+    def _by_weight(self, now: float, tried: Collection[TargetAddress]) -> TargetAddress | None:
+        """Return the address with the earliest turn (EDF, as Envoy schedules weighted hosts).
 
+        The larger its weight is, the sooner its next turn comes. An address that has far more than
+        its share of the requests in flight is slow, and waits longer.
+        """
+        best: TargetAddress | None = None
+        earliest = 0.0
+        in_flight = weights = 0
+        for address in self.addresses:
+            in_flight += address.in_flight
+            weights += address.target.weight
+            if address not in tried and address.available(now):
+                turn = max(address.turn, self.time)  # no turns are made up for
+                if best is None or turn < earliest:
+                    best, earliest = address, turn
+        if best is not None:
+            weight = best.target.weight
+            excess = best.in_flight - 1 - _SLOW_SHARE * in_flight * weight / weights
+            self.time = earliest
+            best.turn = earliest + (1 + _SLOW_PENALTY * max(0.0, excess)) / weight
+        return best
 
-def choose(pool: ServicePool, now: float, tried: Collection[Target] = ()) -> Target | None:
-    """Return the target for a request at the time `now`, in seconds; None if none is available."""
-    targets = pool.service.targets
-    if len(targets) == 1:
-        only = targets[0]
-        if tried:
+    def retry(
+        self,
+        now: float,
+        request: UpstreamRequest,
+        tried: tuple[TargetAddress, ...],
+        cause: RetryCause | int,
+    ) -> TargetAddress | None:
+        """Return the address for one more attempt, and take it from the budget; None for none.
+
+        Args:
+            now: the time.
+            request: the request, of which nothing was sent if the cause is `connect`.
+            tried: the addresses of all attempts so far.
+            cause: why the last one failed; a status code that is no cause is never one.
+        """
+        retries = self.service.retries
+        if (
+            cause not in retries.on
+            or (cause != "connect" and not request.repeatable)
+            or (retries.attempts is not None and len(tried) > retries.attempts)
+            or self.retries < 1
+        ):
             return None
-        known = pool.healths.get(only)
-        if known is not None and known.ejected_until == 0.0 and not known.down:
-            return only  # the fast path for a healthy single target
-        return only if health_of(pool, only).available(now) else None
-    pool.turn += 1
-    best: Target | None = None
-    least = 0
-    for step in range(len(targets)):
-        target = targets[(pool.turn + step) % len(targets)]
-        health = health_of(pool, target)
-        if target in tried or not health.available(now):
-            continue
-        if best is None or health.in_flight < least:
-            best, least = target, health.in_flight
-    return best
+        address = self.choose(now, tried)
+        if address is None and retries.attempts is not None:
+            address = self.choose(now)
+        if address is not None:
+            self.retries -= 1
+        return address
 
+    def ended(self, address: TargetAddress, now: float, failed: bool | None, cause: str) -> None:
+        """Record the end of a request.
 
-def health_of(pool: ServicePool, target: Target) -> TargetHealth:
-    health = pool.healths.get(target)
-    if health is None:
-        health = pool.healths[target] = TargetHealth()
-    return health
-
-
-def forget(pool: ServicePool, targets: Collection[Target]) -> None:
-    """Forget the health of all other targets, except those with requests in flight."""
-    pool.healths = {
-        target: health
-        for target, health in pool.healths.items()
-        if target in targets or health.in_flight
-    }
-
-
-def begin(pool: ServicePool, target: Target) -> None:
-    """Record that a request was sent to a target."""
-    health = pool.healths.get(target) or health_of(pool, target)
-    health.in_flight += 1
-    health.trial = health.ejected_until > 0
-
-
-def end(
-    pool: ServicePool, target: Target, now: float, *, failed: bool | None, cause: str = ""
-) -> None:
-    """Record the end of a request.
-
-    Args:
-        target: the target that it was sent to.
-        now: the time.
-        failed: whether the target failed; None if the request shows nothing of it.
-        cause: what failed, for the log.
-    """
-    health = pool.healths[target]
-    health.in_flight -= 1
-    health.trial = False
-    if failed is None:
-        return
-    if not failed:
-        health.failures = 0
-        health.ejected_until = health.seconds = 0.0
-        return
-    health.failures += 1
-    health.failed, health.cause = now, cause
-    ejection = pool.service.ejection
-    if health.ejected_until or health.failures >= ejection.failures:
-        _eject(pool, health, ejection, now)
-
-
-def state_of(service: Service, health: TargetHealth | None, now: float) -> TargetState | None:
-    """Return why a target is not healthy; None if it is, or if its health is unknown."""
-    if health is None:
-        return None
-    if health.down:
-        return "down"
-    if not health.ejected_until and health.failures < service.ejection.failures:
-        return None
-    if now - max(health.failed, health.ejected_until) > _KNOWN_SECONDS:
-        return None
-    return "ejected" if health.ejected_until else "failing"
-
-
-def _eject(pool: ServicePool, health: TargetHealth, ejection: Ejection, now: float) -> None:
-    others = (health_of(pool, target) for target in pool.service.targets)
-    if any(other is not health and other.available(now) for other in others):
-        health.seconds = min(max(ejection.seconds, health.seconds * 2), ejection.longest)
-        health.ejected_until = now + health.seconds
+        Args:
+            address: the address that it was sent to.
+            failed: whether the address failed; None if the request shows nothing of it.
+            cause: what failed, for the log.
+        """
+        address.in_flight -= 1
+        address.trial = False
+        if failed is None:
+            return
+        if not failed:
+            address.failures = 0
+            address.ejected_until = address.seconds = 0.0
+            return
+        address.failures += 1
+        address.failed, address.cause = now, cause
+        ejection = self.service.ejection
+        if not address.ejected_until and address.failures < ejection.failures:
+            return
+        if any(other is not address and other.available(now) for other in self.addresses):
+            address.seconds = min(max(ejection.seconds, address.seconds * 2), ejection.longest)
+            address.ejected_until = now + address.seconds
 
 
 class Pool:
     """Sends requests to services over kept connections; implements `Upstream`.
 
     Args:
-        count: a function that counts the requests that wait, by the kind of the counter and the
-            service or the target.
+        count: a function that counts, given the kind of the counter and its labels.
         batch: the transports that send at the end of the iteration of the event loop.
+        unresolved: a function that is called with a host name and the reason when its look-ups
+            begin to fail, and with None when they succeed again.
+        lookup: looks a host name up.
+
+    Attributes:
+        readdressed: a function that is called when a service has other addresses.
     """
 
-    def __init__(self, count: Callable[[str, str], None], batch: WriteBatch) -> None:
+    def __init__(
+        self,
+        count: Callable[..., None],
+        batch: WriteBatch,
+        unresolved: Callable[[str, str | None], None] = lambda _, __: None,
+        lookup: Lookup = resolve,
+    ) -> None:
         self._count = count
         self._batch = batch
         self._services: dict[str, ServicePool] = {}
-        self._targets: dict[Target, TargetConnections] = {}
+        self._retired: list[TargetConnections] = []
         self._bodies = BodyReadAhead()
+        self._resolver = Resolver(self._readdress, unresolved, lookup)
+        self.readdressed: Callable[[], None] = _ignore
 
     async def send(  # noqa: C901  # one walk in one frame, for speed
         self, service: Service, request: UpstreamRequest, *, background: bool = False
     ) -> StreamedResponse:
         """Return the response as soon as its head has arrived.
 
-        The request goes to the least busy target. If a target refuses the connection, the next one
-        is tried, within the retry budget; see also `TargetConnections.send`.
+        The request goes to the least busy address. If that fails for one of the causes of
+        `service.retries`, it goes to another one, within the retry budget; see also
+        `TargetConnections.send`.
 
         Raises:
             FaultError: the service gave no response.
@@ -525,6 +307,8 @@ class Pool:
         pool = self._services.get(service.name)
         if pool is None or pool.service is not service:
             pool = self._service_pool(service)
+        if not pool.addresses:
+            await self._find_addresses(pool)
         if background:
             return await self._send_in_background(pool, request)
         arriving: ArrivingBody | None = None
@@ -534,32 +318,40 @@ class Pool:
             pool.limiter.free -= 1
         else:
             await self._wait(pool, pool.limiter, request)
-        tried: tuple[Target, ...] = ()
-        refused: FaultError | None = None
         try:
+            address = pool.choose(monotonic())
+            if address is None:
+                raise _unavailable(service)
+            if pool.retries < _RETRY_RESERVE:
+                pool.retries += service.retries.budget / 100
+            tried: tuple[TargetAddress, ...] = ()
             while True:
-                target = choose(pool, monotonic(), tried)
-                if target is None or (tried and pool.retries < 1):
-                    raise refused or _unavailable(service)
-                if tried:
-                    pool.retries -= 1
-                elif pool.retries < _RETRY_RESERVE:
-                    pool.retries += _RETRY_SHARE
-                tried += (target,)
-                begin(pool, target)
+                tried += (address,)
+                address.in_flight += 1
+                address.trial = address.ejected_until > 0
                 try:
-                    connections = self._targets.get(target) or self._connections(target)
-                    response = await connections.send(request, service.timeouts)
-                except ConnectError as error:
-                    failed, cause = _is_failure(error), error.cause
-                    end(pool, target, monotonic(), failed=failed, cause=cause)
-                    refused = error.with_traceback(None)  # the traceback refers to this frame
-                except BaseException as other:
-                    failed, cause = _is_failure(other), _cause(other)
-                    end(pool, target, monotonic(), failed=failed, cause=cause)
+                    response = await address.connections.send(request, service.timeouts)
+                except FaultError as error:
+                    pool.ended(address, monotonic(), _is_failure(error), error.cause)
+                    cause = _retry_cause(error)
+                    again = cause and pool.retry(monotonic(), request, tried, cause)
+                    if not again:
+                        raise
+                    self._count("retries", service.name, str(cause))
+                    address = again
+                except BaseException:
+                    pool.ended(address, monotonic(), None, "")
                     raise
                 else:
-                    response.ended, response.lent = _ended, (pool, target, arriving)
+                    if response.status >= 502:
+                        again = pool.retry(monotonic(), request, tried, response.status)
+                        if again is not None:
+                            response.abandon()
+                            pool.ended(address, monotonic(), False, "")
+                            self._count("retries", service.name, str(response.status))
+                            address = again
+                            continue
+                    response.ended, response.lent = _ended, (pool, address, arriving)
                     response.holders = pool.limiter.slow
                     return response
         except BaseException:
@@ -567,6 +359,21 @@ class Pool:
             if arriving is not None:
                 arriving.leave()
             raise
+
+    async def _find_addresses(self, pool: ServicePool) -> None:
+        """Wait for the first look-up of a service's host names; raises FaultError."""
+        service = pool.service
+        reason: str | None = None
+        name = service.targets[0].authority
+        try:
+            async with asyncio.timeout(service.timeouts.connect):
+                for target in service.targets:
+                    reason = await self._resolver.wait(target.host) or reason
+                    if pool.addresses:
+                        return
+        except TimeoutError:
+            raise failure(FaultCode.UPSTREAM_TIMEOUT, name, "no address in time") from None
+        raise failure(FaultCode.UPSTREAM_UNREACHABLE, name, reason or "it has no address")
 
     async def _enter_busy(
         self, pool: ServicePool, request: UpstreamRequest
@@ -593,8 +400,8 @@ class Pool:
             self._count("in_flight_waits", pool.service.name)
             network = request.network()
             if limiter is pool.limiter:
-                for target in pool.service.targets:
-                    self._connections(target).make_way(network)
+                for address in pool.addresses:
+                    address.connections.make_way(network)
             await limiter.enter(network)
 
     async def _send_in_background(
@@ -602,87 +409,150 @@ class Pool:
     ) -> StreamedResponse:
         if pool.limiter.half_full:
             raise NoRoomError(pool.service.name)
-        target = choose(pool, monotonic())
-        if target is None:
+        address = pool.choose(monotonic())
+        if address is None:
             raise _unavailable(pool.service)
         pool.limiter.entered()
-        begin(pool, target)
+        address.began()
         try:
-            response = await self._connections(target).send(request, pool.service.timeouts)
+            response = await address.connections.send(request, pool.service.timeouts)
         except BaseException:
-            _ended_in_background(pool, target)
+            _ended_in_background(pool, address)
             raise
-        response.ended = partial(_ended_in_background, pool, target)
+        response.ended = partial(_ended_in_background, pool, address)
         return response
 
-    def is_down(self, service: Service, target: Target) -> bool:
-        """Return whether active health checks have found a target down."""
-        return health_of(self._service_pool(service), target).down
-
-    def set_down(self, service: Service, target: Target, *, down: bool, cause: str = "") -> None:
-        """Set whether a target is down, and why; such a target gets probes, and no requests."""
-        health = health_of(self._service_pool(service), target)
-        health.down, health.down_cause = down, cause
-
-    def healths(self, service: Service) -> dict[Target, TargetHealth]:
-        """Return the health of the targets of a service, as far as they got requests."""
-        return self._service_pool(service).healths
-
-    def _service_pool(self, service: Service) -> ServicePool:
-        # A reload keeps the health of targets, and the limiter if the capacity is unchanged.
-        known = self._services.get(service.name)
-        if known is not None and known.service is service:
-            return known
-        if known is not None and known.service.capacity == service.capacity:
-            known.service = service
-            return known
-        made = service_pool(service, {} if known is None else known.healths)
-        self._services[service.name] = made
-        return made
-
-    def follow(self, services: Iterable[Service]) -> None:
-        """Forget the health of targets that these services no longer have."""
-        for service in services:
-            known = self._services.get(service.name)
-            if known is not None:
-                forget(known, service.targets)
-
-    def close(self) -> None:
-        """Close every connection."""
-        for connections in self._targets.values():
-            connections.close()
-
     async def probe(
-        self, target: Target, request: UpstreamRequest, timeouts: Timeouts
+        self, address: TargetAddress, request: UpstreamRequest, timeouts: Timeouts
     ) -> StreamedResponse:
-        """Return the response of one target, regardless of its health and of all limits.
+        """Return the response of one address, regardless of its health and of all limits.
 
         Raises:
             ConnectError: no connection could be opened.
-            FaultError: the target gave no response.
+            FaultError: the address gave no response.
         """
-        return await self._connections(target).send(request, timeouts)
+        return await address.connections.send(request, timeouts)
 
-    def _connections(self, target: Target) -> TargetConnections:
-        known = self._targets.get(target)
-        if known is None:
-            crowded = partial(self._count, "connection_waits", target.authority)
-            exhausted = partial(self._count, "local_connect_failures")
-            known = self._targets[target] = TargetConnections(
-                target, crowded, exhausted, self._batch
-            )
+    def addresses(self, service: Service) -> tuple[TargetAddress, ...]:
+        """Return the addresses that requests to a service are sent to."""
+        return self._service_pool(service).addresses
+
+    def unresolved(self, target: Target) -> str | None:
+        """Return why a target has no address; None if it has one, or is still looked up."""
+        return None if self._resolver.addresses(target.host) else self._resolver.error(target.host)
+
+    def follow(self, services: Iterable[Service]) -> None:
+        """Use these services from now on: look up their hosts, and forget all others."""
+        latest = {service.name: service for service in services}
+        for name in self._services.keys() - latest.keys():
+            self._retire(self._services.pop(name).addresses)
+        hosts: dict[str, float] = {}
+        for service in latest.values():
+            for target in service.targets:
+                seconds = hosts.get(target.host, service.resolve_seconds)
+                hosts[target.host] = min(seconds, service.resolve_seconds)
+        self._resolver.follow(hosts)
+        for service in latest.values():
+            self._service_pool(service)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._resolver.close()
+        for pool in self._services.values():
+            for address in pool.addresses:
+                address.connections.close()
+        for connections in self._retired:
+            connections.close()
+
+    def _service_pool(self, service: Service) -> ServicePool:
+        # A reload keeps the addresses, and the limiters if the capacity is unchanged.
+        known = self._services.get(service.name)
+        if known is not None and known.service is service:
+            return known
+        capacity = service.capacity
+        if known is None or known.service.capacity != capacity:
+            limiter = ConcurrencyLimiter(capacity.in_flight, capacity.queue, capacity.patience)
+            few = max(1, int(capacity.in_flight * _ARRIVING_SHARE))
+            arriving = ConcurrencyLimiter(few, capacity.queue, capacity.patience)
+            former, known = known, ServicePool(service, limiter, arriving)
+            known.addresses = () if former is None else former.addresses
+            self._services[service.name] = known
+        known.service = service
+        self._update(known)
         return known
+
+    def _readdress(self, host: str) -> None:
+        for pool in self._services.values():
+            if any(target.host == host for target in pool.service.targets):
+                self._update(pool)
+        self.readdressed()
+
+    def _update(self, pool: ServicePool) -> None:
+        """Set the addresses of a service; those that are gone get no more requests."""
+        service = pool.service
+        known = {
+            _identity(each.target, each.host, each.connections): each for each in pool.addresses
+        }
+        latest: list[TargetAddress] = []
+        for target in service.targets:
+            self._resolver.add(target.host, service.resolve_seconds)
+            for host in self._resolver.addresses(target.host):
+                connections = self._new_connections(service, target, host)
+                address = known.pop(_identity(target, host, connections), None)
+                if address is None:
+                    address = TargetAddress(target, host, connections)
+                address.target, address.connections.service = target, service
+                if service.health is None:
+                    address.down = False
+                latest.append(address)
+        self._retire(known.values())
+        pool.addresses = tuple(latest)
+        pool.weighted = len({each.target.weight for each in latest}) > 1
+
+    def _retire(self, addresses: Iterable[TargetAddress]) -> None:
+        self._retired = [each for each in self._retired if each.busy]
+        for address in addresses:
+            address.connections.retire()
+            self._retired.append(address.connections)
+
+    def _new_connections(self, service: Service, target: Target, host: str) -> TargetConnections:
+        crowded = partial(self._count, "connection_waits", target.authority)
+        exhausted = partial(self._count, "local_connect_failures")
+        return TargetConnections(service, target, host, crowded, exhausted, self._batch)
+
+
+def _identity(
+    target: Target, host: str, connections: TargetConnections
+) -> tuple[str, int, str, ssl.SSLContext | None, str]:
+    return target.host, target.port, host, connections.tls, connections.server_name
+
+
+def _ignore() -> None:
+    pass
+
+
+def _retry_cause(error: FaultError) -> RetryCause | None:
+    if isinstance(error, ConnectError):
+        return "connect"
+    return _RETRY_CAUSES.get(error.fault.code)
+
+
+_RETRY_CAUSES: Final[dict[FaultCode, RetryCause]] = {
+    FaultCode.UPSTREAM_UNREACHABLE: "reset",
+    FaultCode.UPSTREAM_PROTOCOL: "reset",
+    FaultCode.UPSTREAM_TIMEOUT: "timeout",
+}
 
 
 def _ended(response: StreamedResponse) -> None:
-    pool, target, arriving = response.lent
+    pool, address, arriving = response.lent
     if arriving is not None:
         arriving.leave()
     if response.complete:
-        end(pool, target, monotonic(), failed=False)
+        pool.ended(address, monotonic(), False, "")
     else:
-        failed, cause = _is_failure(response.error), _cause(response.error)
-        end(pool, target, monotonic(), failed=failed, cause=cause)
+        error = response.error
+        pool.ended(address, monotonic(), _is_failure(error), _cause(error))
     limiter = pool.limiter
     if limiter.waiting.size:
         limiter.leave()
@@ -691,9 +561,9 @@ def _ended(response: StreamedResponse) -> None:
 
 
 def _ended_in_background(
-    pool: ServicePool, target: Target, _: StreamedResponse | None = None
+    pool: ServicePool, address: TargetAddress, _: StreamedResponse | None = None
 ) -> None:
-    end(pool, target, monotonic(), failed=None)
+    pool.ended(address, monotonic(), None, "")
     pool.limiter.leave()
 
 

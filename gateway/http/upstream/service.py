@@ -1,31 +1,36 @@
 """`services` in gateway.yaml: the backends that requests go to, and how the gateway uses each."""
 
 import re
-from dataclasses import dataclass
+import ssl
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import Field, WithJsonSchema, WrapValidator
+from pydantic import Discriminator, Field, Tag, WithJsonSchema, WrapValidator
 
+from gateway.base.files import ConfigFiles
 from gateway.base.mistakes import Mistakes
 from gateway.base.model import (
     STRICT,
+    NonEmptyText,
     NumberText,
+    Percent,
     PositiveInt,
     Seconds,
     SectionModel,
     Some,
     matching,
 )
+from gateway.http.certificates import client_context, read_pair
 
 CLIENT_HOST: Final = "client"
 TARGET_HOST: Final = "target"
 
-# An http URL (RFC 9110, section 4.2.1) of a host that can be connected to, and of nothing more.
+# A URL (RFC 9110, section 4.2) of a host that can be connected to, and of nothing more.
 _TARGET = re.compile(
-    r"http://(?:(?P<name>[A-Za-z0-9._-]+)|\[(?P<address>[0-9A-Fa-f:.]+)\])(?::[0-9]+)?/?\Z"
+    r"https?://(?:(?P<name>[A-Za-z0-9._-]+)|\[(?P<address>[0-9A-Fa-f:.]+)\])(?::[0-9]+)?/?\Z"
 )
 HealthPath = Annotated[
     str, matching(r"^/[!-~]*$", "a path begins with a slash; write one like /readyz")
@@ -48,16 +53,32 @@ HostPolicy = Annotated[
 
 
 class Target(NamedTuple):
-    """One network address of a service."""
+    """A host and a port of a service. A host name may stand for several addresses.
+
+    Attributes:
+        secure: whether connections use TLS.
+        weight: the share of requests that each of its addresses gets, relative to the others.
+    """
 
     host: str
     port: int
+    secure: bool = False
+    weight: int = 1
 
     @property
     def authority(self) -> str:
         """Return host and port as the authority of a URI (RFC 3986, section 3.2)."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return f"{self._host}:{self.port}"
+
+    @property
+    def host_field(self) -> str:
+        """Return the Host field of requests to it, without the usual port of the scheme."""
+        usual = 443 if self.secure else 80
+        return self._host if self.port == usual else self.authority
+
+    @property
+    def _host(self) -> str:
+        return f"[{self.host}]" if ":" in self.host else self.host
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +127,31 @@ class Capacity:
     """The longest time that a request waits for its turn, in seconds. The default is 5."""
 
 
+RetryCause = Literal["connect", "reset", "timeout", 502, 503, 504]
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """When a request is sent again, to another target if there is one.
+
+    What may have reached the service is sent again only if it is idempotent (RFC 9110, section
+    9.2.2) and its body is held as a whole.
+    """
+
+    __pydantic_config__ = STRICT
+
+    attempts: Annotated[int, Field(ge=0, le=10), NumberText] | None = None
+    """The largest number of further attempts. With 0, there are none. By default, each other
+    target is tried once."""
+    on: tuple[RetryCause, ...] = ("connect",)
+    """The failures after which a request is sent again: no connection (connect), a connection that
+    ends before the response (reset), no response in time (timeout), and the status codes 502, 503
+    and 504. The default is connect."""
+    budget: Percent = 20.0
+    """The largest share of a service's requests that may be retries, in percent. Ten retries are
+    always possible. The default is 20."""
+
+
 @dataclass(frozen=True, slots=True)
 class Health:
     """How the gateway checks the health of each target: a 2xx is good, all else is bad."""
@@ -139,6 +185,11 @@ class Service:
         ejection: The rule by which failing targets are ejected.
         capacity: The number of concurrent and of waiting requests.
         health: The active health check; None where there is none.
+        retries: When a request is sent again.
+        tls: The context of TLS connections; None where no target uses TLS.
+        server_name: The name that certificates must have; None for the host of the target.
+        resolve_seconds: The longest time between two look-ups of a host name.
+        connection_seconds: The longest time that a connection is used.
         reads_version: Whether requests must name the version that was decided on. None where the
             service serves one version alone, so that it need not read it: then only the path does.
     """
@@ -151,13 +202,79 @@ class Service:
     capacity: Capacity = Capacity()
     health: Health | None = None
     reads_version: bool | None = True
+    retries: Retries = Retries()
+    tls: ssl.SSLContext | None = field(default=None, compare=False)
+    server_name: str | None = None
+    resolve_seconds: float = 10.0
+    connection_seconds: float = 600.0
+
+
+class ServiceTls(SectionModel):
+    """TLS 1.2 and 1.3 for the connections to the targets that begin with https."""
+
+    ca: NonEmptyText | None = None
+    """The file of the authorities that sign the service's certificates, as PEM. Its path starts
+    from the folder of gateway.yaml. Without it, those of the system are trusted."""
+    server_name: NonEmptyText | None = None
+    """The host name that the certificate must have, which is also sent as SNI. The default is the
+    host of the target."""
+    certificate: NonEmptyText | None = None
+    """The file of the certificate that the gateway presents, and its chain, as PEM. It needs a
+    key. Without it, the gateway presents none."""
+    key: NonEmptyText | None = None
+    """The file of the certificate's key, as unencrypted PEM. Paths start from the folder of
+    gateway.yaml."""
+    verify: bool = True
+    """Whether the service's certificate is checked. Without the check, anybody on the way can read
+    and change messages. The default is true."""
+
+    def compile(self, files: ConfigFiles, mistakes: Mistakes) -> ssl.SSLContext | None:
+        own, ca = None, None
+        if (self.certificate is None) != (self.key is None):
+            mistakes.add("needs both of certificate and key, or none")
+        elif self.certificate is not None and self.key is not None:
+            own = mistakes.attempt(partial(read_pair, files, self.certificate, self.key))
+        if self.ca is not None:
+            ca = mistakes.attempt(partial(files.read, self.ca, "ca"), "ca")
+        if not self.verify:
+            mistakes.warn(
+                "accepts any certificate, so anybody on the way can read and change"
+                " messages; remove verify: false, and name the authority in ca",
+                "verify",
+            )
+            if ca is not None:
+                mistakes.add("is not used with verify: false; remove one of the two", "ca")
+        return mistakes.attempt(partial(client_context, ca=ca, pair=own, verify=self.verify))
+
+
+class WeightedTarget(SectionModel):
+    """A target with its share of the requests."""
+
+    url: str
+    """The address, as `http://host:port` or `https://host:port`."""
+    weight: Annotated[int, Field(ge=1, le=1000), NumberText] = 1
+    """The share of the requests, relative to the weights of the other targets. The default is
+    1."""
+
+
+def _url_or_weighted(value: object) -> str:
+    return "url" if isinstance(value, str) else "weighted"
 
 
 class ServiceModel(SectionModel):
     """A backend: its addresses, and how the gateway uses them."""
 
-    targets: Some[str]
-    """The addresses of the service, as `http://host:port`. A request goes to the least busy."""
+    targets: Some[
+        Annotated[
+            Annotated[str, Tag("url")] | Annotated[WeightedTarget, Tag("weighted")],
+            Discriminator(_url_or_weighted),
+        ]
+    ]
+    """The addresses of the service, as `http://host:port` or `https://host:port`. A request goes to
+    the least busy. All addresses of a host name are used."""
+    tls: ServiceTls = ServiceTls()
+    """The TLS of targets that begin with https. By default, certificates are checked by the
+    authorities of the system."""
     host: HostPolicy = "client"
     """The Host field of requests to the service: the client's (`client`), the address of the target
     (`target`), or any other text. The default is client."""
@@ -169,44 +286,68 @@ class ServiceModel(SectionModel):
     """The largest numbers of requests in flight to the service and of waiting requests."""
     health: Health | None = None
     """The health checks of the service's targets. Without it, there are none."""
+    retries: Retries = Retries()
+    """The failures after which a request is sent again, and how often."""
+    resolve_seconds: Annotated[Seconds, Field(ge=1)] = 10.0
+    """The longest time between two look-ups of a host name in targets, in seconds; a name with a
+    shorter time to live is looked up more often. The default is 10."""
+    connection_seconds: Seconds = 600.0
+    """The longest time that a connection to the service is used, in seconds, less up to a quarter
+    at random. The default is 600."""
     reads_version: bool | None = None
     """Whether the service reads the version of requests. If so, it gets the selected version if the
     client named another one or none. The default is true, or false for a service of one version
     without a conversion or pin to it."""
 
-    def compile(self, name: str, mistakes: Mistakes, *, is_told: bool = True) -> Service:
+    def compile(
+        self, name: str, files: ConfigFiles, mistakes: Mistakes, *, is_told: bool = True
+    ) -> Service:
         """Return the service.
 
         Args:
             name: the name of the service.
+            files: the files that the configuration names.
             mistakes: collects the mistakes.
             is_told: whether the service reads the version of requests, if that is not configured.
         """
+        here = mistakes.below("services", name)
         targets = (
-            mistakes.attempt(partial(_target, url), "services", name, "targets", index)
-            for index, url in enumerate(self.targets)
+            here.attempt(partial(_target, each), "targets", index)
+            for index, each in enumerate(self.targets)
         )
+        known = tuple(target for target in targets if target is not None)
+        tls = None
+        if any(target.secure for target in known):
+            tls = self.tls.compile(files, here.below("tls"))
+        elif self.tls != ServiceTls():
+            here.add("no target uses TLS; write https:// in targets, or remove tls", "tls")
         return Service(
             name,
-            tuple(target for target in targets if target is not None),
+            known,
             self.host,
             self.timeouts,
             self.ejection,
             self.capacity,
             self.health,
             True if self.reads_version is None and is_told else self.reads_version,
+            self.retries,
+            tls,
+            self.tls.server_name,
+            self.resolve_seconds,
+            self.connection_seconds,
         )
 
 
-def _target(url: str) -> Target:
-    right = "write http://host:port"
+def _target(given: str | WeightedTarget) -> Target:
+    url, weight = (given, 1) if isinstance(given, str) else (given.url, given.weight)
+    right = "write http://host:port or https://host:port"
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
         raise ValueError(f"not a URL with a port from 1 to 65535; {right}") from None
-    if parts.scheme != "http":
-        raise ValueError(f"a target is reached over plain HTTP; {right}")
+    if parts.scheme not in _DEFAULT_PORTS:
+        raise ValueError(f"a target is reached over HTTP or HTTPS; {right}")
     if "@" in parts.netloc:
         raise ValueError(f"a target carries no user name or password; {right}")
     if parts.query or parts.fragment:
@@ -221,4 +362,8 @@ def _target(url: str) -> Target:
     match = _TARGET.match(url)
     if match is None:
         raise ValueError(f"not a host that can be connected to; {right}")
-    return Target(match["name"] or match["address"], port or 80)
+    host = match["name"] or match["address"]
+    return Target(host, port or _DEFAULT_PORTS[parts.scheme], parts.scheme == "https", weight)
+
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}

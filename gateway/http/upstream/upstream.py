@@ -4,7 +4,7 @@ It takes a request and returns a response with a body stream; every failure is a
 implementation (`pool`) can be replaced without a change elsewhere.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from operator import methodcaller
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.headers import HeaderFields
 from gateway.http.bounds import SlowClients
-from gateway.http.upstream.service import Service, Target, Timeouts
+from gateway.http.upstream.service import Service
 
 RequestBody = bytes | AsyncIterator[bytes] | None
 """A complete body, or a stream of its pieces, which may be empty; None for no body."""
@@ -72,9 +72,14 @@ class StaleConnectionError(Exception):
     """The service closed a kept connection before it took the request."""
 
 
-def failure(code: FaultCode, target: str, what: str) -> FaultError:
-    """Return the FaultError for a failing target; its address and behaviour go into the log."""
-    return FaultError(Fault(code, _DETAILS[code]), f"{target}: {what}", target)
+def failure(code: FaultCode, name: str, what: str) -> FaultError:
+    """Return the FaultError for a failing target; its address and behaviour go into the log.
+
+    Args:
+        name: the target, and its address in brackets if it is a host name.
+    """
+    target = name.partition(" ")[0]
+    return FaultError(Fault(code, _DETAILS[code]), f"{name}: {what}", target)
 
 
 # The details for clients do not reveal the address of the target.
@@ -156,7 +161,7 @@ class UpstreamResponse(UpstreamHead, Protocol):
 
 
 class Upstream(Protocol):
-    """Sends requests to services, and keeps the health of their targets."""
+    """Sends requests to services."""
 
     async def send(
         self, service: Service, request: UpstreamRequest, *, background: bool = False
@@ -173,30 +178,4 @@ class Upstream(Protocol):
             FaultError: there is no response; the Fault has the reason and the party at fault.
             NoRoomError: the service has no spare capacity for a background request.
         """
-        ...
-
-    async def probe(
-        self, target: Target, request: UpstreamRequest, timeouts: Timeouts
-    ) -> UpstreamResponse:
-        """Return the response of one target, regardless of its health and of all limits.
-
-        Raises:
-            FaultError: the target gave no response.
-        """
-        ...
-
-    def is_down(self, service: Service, target: Target) -> bool:
-        """Return whether active health checks have found a target down."""
-        ...
-
-    def set_down(self, service: Service, target: Target, *, down: bool, cause: str = "") -> None:
-        """Set whether a target is down, and why; such a target gets probes, and no requests."""
-        ...
-
-    def follow(self, services: Iterable[Service]) -> None:
-        """Forget the health of targets that these services no longer have."""
-        ...
-
-    def close(self) -> None:
-        """Close every connection."""
         ...

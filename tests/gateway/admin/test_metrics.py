@@ -41,10 +41,11 @@ def pieces(counted: Totals) -> Iterator[bytes]:
         workers=lambda: 3,
         reloader=SimpleNamespace(loaded=2, rejected=1),
         webhooks={"pager": True, "chat": False},
+        certificate_expiries=lambda: {"/tls/api.pem": 86_400.0},
         targets=lambda: [
-            FailingTarget("old", "127.0.0.1:8001", "ejected", 0.0, "refused"),
-            FailingTarget("old", "127.0.0.1:8001", "failing", 5.0, "refused"),
-            FailingTarget("gone", "127.0.0.1:8003", "failing", 5.0, "refused"),
+            FailingTarget("old", "127.0.0.1:8001", "127.0.0.1:8001", 1, "ejected", 0.0, "refused"),
+            FailingTarget("old", "127.0.0.1:8001", "127.0.0.1:8001", 1, "failing", 5.0, "refused"),
+            FailingTarget("gone", "127.0.0.1:8003", "127.0.0.1:8003", 1, "failing", 5.0, "refused"),
         ],
     )
     return exposition(cast(Operator, operator))
@@ -76,6 +77,7 @@ def lines() -> list[str]:
         'gateway_brownout_paused{api="person",version="1"} 1.0',
         "gateway_workers 3.0",
         "gateway_state_unwritten 0.0",
+        'gateway_certificate_expiry_timestamp_seconds{file="/tls/api.pem"} 86400.0',
         'gateway_webhook_failing{webhook="pager"} 1.0',
         'gateway_webhook_failing{webhook="chat"} 0.0',
         'gateway_target_failing{service="old",target="127.0.0.1:8001"} 2.0',

@@ -167,15 +167,19 @@ class TestForwarding:
         assert forwarded_node(address) == node
 
     def test_an_untrusted_peer_is_the_client(self) -> None:
-        assert forwarding("192.0.2.1", "api.example:8080", ()) == (
+        assert forwarding("192.0.2.1", "http", "api.example:8080", ()) == (
             (b"Forwarded", b'for=192.0.2.1;host="api.example:8080";proto=http'),
             (b"X-Forwarded-For", b"192.0.2.1"),
             (b"X-Forwarded-Host", b"api.example:8080"),
             (b"X-Forwarded-Proto", b"http"),
         )
 
+    def test_the_scheme_of_the_client_is_named(self) -> None:
+        (_, value), *_, (_, proto) = forwarding("192.0.2.1", "https", "api.example", ())
+        assert (value, proto) == (b'for=192.0.2.1;host="api.example";proto=https', b"https")
+
     def test_an_ipv6_client_is_named_in_brackets(self) -> None:
-        assert forwarding("::1", "[::1]:8080", ()) == (
+        assert forwarding("::1", "http", "[::1]:8080", ()) == (
             (b"Forwarded", b'for="[::1]";host="[::1]:8080";proto=http'),
             (b"X-Forwarded-For", b"::1"),
             (b"X-Forwarded-Host", b"[::1]:8080"),
@@ -183,7 +187,7 @@ class TestForwarding:
         )
 
     def test_a_host_cannot_leave_its_quotes(self) -> None:
-        (_, value), *_ = forwarding("192.0.2.1", 'a";for=x\\', ())
+        (_, value), *_ = forwarding("192.0.2.1", "http", 'a";for=x\\', ())
         assert value == b'for=192.0.2.1;host="a\\";for=x\\\\";proto=http'
 
     def test_fields_of_a_trusted_proxy_are_extended(self) -> None:
@@ -193,7 +197,7 @@ class TestForwarding:
             "X-Forwarded-Host: shop.example",
             "X-Forwarded-Proto: https",
         )
-        assert forwarding("10.0.0.1", "gateway:8080", tuple(inherited)) == (
+        assert forwarding("10.0.0.1", "http", "gateway:8080", tuple(inherited)) == (
             (
                 b"Forwarded",
                 b'for=203.0.113.7;proto=https, for=10.0.0.1;host="gateway:8080";proto=http',
@@ -210,7 +214,7 @@ class TestForwarding:
             "x-forwarded-for: 198.51.100.1, 198.51.100.2",
             "forwarded: for=b, for=c",
         )
-        said = dict(forwarding("10.0.0.1", "g", tuple(inherited)))
+        said = dict(forwarding("10.0.0.1", "http", "g", tuple(inherited)))
         assert said[b"X-Forwarded-For"] == (b"203.0.113.7, 198.51.100.1, 198.51.100.2, 10.0.0.1")
         assert said[b"Forwarded"] == b'for=a, for=b, for=c, for=10.0.0.1;host="g";proto=http'
 
@@ -218,12 +222,14 @@ class TestForwarding:
         inherited = lines(
             "X-Forwarded-For: ", "Forwarded: ", "X-Forwarded-Host: ", "X-Forwarded-Proto: "
         )
-        assert forwarding("10.0.0.1", "g", tuple(inherited)) == forwarding("10.0.0.1", "g", ())
+        assert forwarding("10.0.0.1", "http", "g", tuple(inherited)) == forwarding(
+            "10.0.0.1", "http", "g", ()
+        )
 
     def test_other_forwarding_fields_of_a_trusted_proxy_are_forwarded(self) -> None:
         inherited = lines("X-Forwarded-Prefix: /shop", "x-forwarded-PORT: 443")
-        said = forwarding("10.0.0.1", "g", tuple(inherited))
-        assert said == (*forwarding("10.0.0.1", "g", ()), *inherited)
+        said = forwarding("10.0.0.1", "http", "g", tuple(inherited))
+        assert said == (*forwarding("10.0.0.1", "http", "g", ()), *inherited)
 
 
 class TestVary:

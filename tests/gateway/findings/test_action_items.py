@@ -124,6 +124,14 @@ CASES = {
         ),
         *("now", "Webhook fails", "It has accepted no message since."),
     ),
+    "a certificate that expires in three weeks": (
+        situation(certificates={"api.pem": NOW + 21 * DAY}),
+        *("soon", "Certificate expires", "It expires at"),
+    ),
+    "a certificate that has expired": (
+        situation(certificates={"api.pem": NOW}),
+        *("now", "Certificate expired", "It has been expired since"),
+    ),
     "a service": (
         situation(services=[failing(1)]),
         *(

@@ -65,7 +65,7 @@ admin:
     assert (status, "if it uses none, unset GATEWAY_ADMIN_CA" in said) == (2, True), said
 
     renewed = write_certificate(tmp_path)
-    wait_for(lambda: program.log("admin_tls_loaded"))
+    wait_for(lambda: program.log("config_loaded"))
     assert run_command(program, "brownout show person 2", **monitor)[0] == 0
     assert renewed == files
     assert ANN not in program.output.read_text()

@@ -109,7 +109,6 @@ LINES: dict[str, bytes] = {
     "no version": b"GET /plain\r\nHost: a\r\n\r\n",
     "white space in the target": get(target=b"/plain x"),
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
-    "preface of HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "CONNECT": b"CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n",
     "CONNECT to a path": get().replace(b"GET", b"CONNECT"),
     **{

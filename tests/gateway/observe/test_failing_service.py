@@ -16,7 +16,7 @@ def service(name: str, *ports: int) -> dict[str, Service]:
 
 
 def failing(port: int, since: float = NOON, error: str = "refused") -> FailingTarget:
-    return FailingTarget("s", f"h:{port}", "ejected", since, error)
+    return FailingTarget("s", f"h:{port}", f"h:{port}", 1, "ejected", since, error)
 
 
 def test_a_service_whose_only_target_fails_is_failing_as_a_whole() -> None:
@@ -34,7 +34,7 @@ def test_a_target_that_fails_in_several_workers_counts_once() -> None:
 
 
 def test_a_service_fails_since_its_last_target_failed() -> None:
-    down = FailingTarget("s", "h:2", "down", NOON - 60, "")
+    down = FailingTarget("s", "h:2", "h:2", 1, "down", NOON - 60, "")
     (found,) = failing_services([failing(1), down], service("s", 1, 2))
     assert (found.whole, found.since) == (True, NOON)
     assert [each.target for each in found.listed] == ["h:2", "h:1"]
@@ -56,6 +56,6 @@ def test_times_are_those_of_the_fleet() -> None:
 
 
 def test_targets_that_are_not_configured_any_more_are_left_out() -> None:
-    targets = [failing(1), FailingTarget("gone", "h:1", "failing", NOON, "refused")]
+    targets = [failing(1), FailingTarget("gone", "h:1", "h:1", 1, "failing", NOON, "refused")]
     assert [*failing_services(targets, service("s", 2, 3))] == []
     assert [*failing_services([], service("s", 2, 3))] == []

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from gateway.http.upstream.pool import begin, end, health_of, service_pool
-from gateway.http.upstream.service import Ejection, Service, Target
+from gateway.http.upstream.pool import Pool, TargetAddress, TargetState
+from gateway.http.upstream.service import Ejection, Health, Service, Target
 from gateway.observe import failing_targets, log
 from gateway.observe.failing_targets import FailingTarget, TargetWatch
 
-A, B = Target("a", 1), Target("b", 1)
-SERVICE = Service("s", (A, B), ejection=Ejection(failures=1, seconds=10))
+A, B = Target("127.0.0.1", 1), Target("127.0.0.1", 2)
+SERVICE = Service("s", (A, B), ejection=Ejection(failures=1, seconds=10), health=Health("/"))
 CLOCK = 1_000_000.0
 
 
@@ -19,20 +19,25 @@ class Watched:
     """A service whose targets are watched, and what came of that."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.pool = service_pool(SERVICE, {})
+        self.pool = Pool(lambda *_: None, [])
         self.reported: list[list[FailingTarget]] = []
         self.events: list[tuple[str, str, Any]] = []
-        self.watch = TargetWatch(lambda _: self.pool.healths, self.reported.append)
+        self.watch = TargetWatch(self.pool, self.reported.append)
 
         def event(name: str, level: str = "info", **fields: object) -> None:
             self.events.append((name, level, fields))
 
         monkeypatch.setattr(log, "event", event)
 
+    def address(self, target: Target) -> TargetAddress:
+        return next(each for each in self.pool.addresses(SERVICE) if each.target == target)
+
     def ended(self, target: Target, now: float, *, failed: bool) -> None:
         """Have a request end, and look at once."""
-        begin(self.pool, target)
-        end(self.pool, target, now, failed=failed, cause=f"{target.authority}: refused")
+        address = self.address(target)
+        address.began()
+        members = self.pool._service_pool(SERVICE)
+        members.ended(address, now, failed, f"{target.authority}: refused")
         self.look(now)
 
     def look(self, now: float, *services: Service) -> None:
@@ -49,6 +54,10 @@ def about(target: Target, **more: str) -> dict[str, str]:
     return {"service": "s", "target": target.authority, **more}
 
 
+def failing(target: Target, state: TargetState, since: float, error: str) -> FailingTarget:
+    return FailingTarget("s", target.authority, target.authority, 2, state, since, error)
+
+
 def test_only_changes_are_reported(watched: Watched) -> None:
     watched.look(0)
     watched.ended(A, 1, failed=False)
@@ -57,7 +66,7 @@ def test_only_changes_are_reported(watched: Watched) -> None:
     for now in (3, 4):
         watched.look(now)
     watched.ended(A, 12, failed=True)  # a trial: it has failed since the first time
-    assert watched.reported == [[FailingTarget("s", "a:1", "ejected", CLOCK + 2, "refused")]]
+    assert watched.reported == [[failing(A, "ejected", CLOCK + 2, "refused")]]
     watched.ended(A, 32, failed=False)
     assert watched.reported[1:] == [[]]
     assert watched.events == [
@@ -76,18 +85,18 @@ def test_a_target_that_is_ejected_later(watched: Watched) -> None:
         *("target_ejected", "target_failing", "target_recovered", "target_ejected")
     ]
     assert watched.events[1] == ("target_failing", "warning", about(B, reason="refused"))
-    last = [FailingTarget("s", "b:1", "ejected", CLOCK, "refused")]
+    last = [failing(B, "ejected", CLOCK, "refused")]
     assert watched.reported[-1] == last
 
 
 def test_health_checks_log_what_they_find_themselves(watched: Watched) -> None:
-    health = health_of(watched.pool, A)
+    health = watched.address(A)
     health.down, health.down_cause = True, "status 404"
     watched.look(0)
-    health_of(watched.pool, A).down = False
+    watched.address(A).down = False
     watched.look(5)
     assert watched.reported == [
-        [FailingTarget("s", "a:1", "down", CLOCK, "health check: status 404")],
+        [failing(A, "down", CLOCK, "health check: status 404")],
         [],
     ]
     assert watched.events == []
@@ -107,7 +116,7 @@ async def test_targets_are_checked_once_a_second(
     services = [SERVICE]
     running = asyncio.create_task(watched.watch.run(lambda: services))
     for number, down in enumerate((True, False), start=1):
-        health_of(watched.pool, A).down = down
+        watched.address(A).down = down
         async with asyncio.timeout(20):
             while len(watched.reported) < number:  # noqa: ASYNC110  # nobody sets an event
                 await asyncio.sleep(0)

@@ -21,6 +21,7 @@ from gateway.conversion.conversion_error import ConversionError
 from gateway.http.client.connection import ClientConnection
 from gateway.http.content_coding import ContentCodingError
 from gateway.http.upstream.connection import StreamedResponse, UpstreamConnection
+from gateway.process.listening import Listening
 from gateway.process.reloader import Reloader
 from gateway.process.running import Tasks
 from gateway.process.serving import Serving
@@ -124,7 +125,7 @@ async def serving(folder: Path, port: int) -> AsyncIterator[Program]:
     served = Serving(
         reloader, NO_OVERRIDES, lambda _: None, lambda _: True, tasks, 1.0, lambda _: None
     )
-    task = asyncio.create_task(served.serve([listener], stop, 1.0, ready.set))
+    task = asyncio.create_task(served.serve([Listening("", listener)], stop, 1.0, ready.set))
     await ready.wait()
     try:
         yield cast(Program, SimpleNamespace(port=listener.getsockname()[1]))

@@ -18,7 +18,7 @@ from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import GroupUse
 from gateway.observe import log
 from gateway.process import reloader as reloader_module
-from gateway.process.reloader import Reloader
+from gateway.process.reloader import Loaded, Reloader
 from gateway.routing.snapshot import Snapshot
 from gateway.rules.load import load_file
 from tests.gateway.kit import rules
@@ -217,9 +217,9 @@ async def test_a_worker_never_looks_at_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "gateway.yaml"
-    reloader = Reloader(path, {}, None, rules(1).encode())
-    monkeypatch.setattr(reloader, "_stamp", lambda: pytest.fail("its supervisor does"))
-    reloader.reload(rules(2).encode())
+    reloader = Reloader(path, {}, None, Loaded(rules(1).encode(), {}))
+    monkeypatch.setattr(reloader, "_stamps", lambda: pytest.fail("its supervisor does"))
+    reloader.reload(Loaded(rules(2).encode(), {}))
     async for snapshot in reloader.changes():
         assert snapshot is reloader.latest
         break
@@ -289,7 +289,10 @@ def test_what_a_worker_is_given_needs_no_document_that_is_gone(tmp_path: Path) -
     path.write_text(content)
     with pytest.raises(ConfigError, match=r"gone\.json"):
         Reloader(path, {})
-    assert Reloader(path, {}, None, content.encode()).latest.labels["person"] == ["1", "2"]
+    assert Reloader(path, {}, None, Loaded(content.encode(), {})).latest.labels["person"] == [
+        "1",
+        "2",
+    ]
 
 
 async def test_no_collection_goes_over_large_rules(tmp_path: Path) -> None:
@@ -346,7 +349,7 @@ async def test_reloads_of_large_rules_free_the_former_ones(
     async with reloading(tmp_path / "gateway.yaml") as reloader:
         counts = []
         for loaded in range(1, 8):
-            reloader.reload(NESTED.encode() + b"# %d" % loaded)
+            reloader.reload(Loaded(NESTED.encode() + b"# %d" % loaded, {}))
             await soon(lambda loaded=loaded: reloader.loaded == loaded)  # type: ignore[misc]
             gc.unfreeze()
             counts.append(live(GroupUse))

@@ -13,6 +13,8 @@ import pytest
 from gateway.base.overrides import NO_OVERRIDES
 from gateway.observe import log
 from gateway.process import supervisor as module
+from gateway.process.listening import Listening
+from gateway.process.reloader import Loaded
 from gateway.process.running import Tasks
 from gateway.process.supervisor import Supervisor
 
@@ -35,7 +37,14 @@ async def test_a_worker_that_hangs_before_it_serves_is_killed(
         tasks = Tasks(lambda _: None)
         deliver = list[object]().append
         supervised = Supervisor(
-            [listener], os.environ, tasks, deliver, deliver, b"", NO_OVERRIDES, None
+            [[Listening("", listener)]],
+            os.environ,
+            tasks,
+            deliver,
+            deliver,
+            Loaded(b"", {}),
+            NO_OVERRIDES,
+            None,
         )
         async with asyncio.timeout(60):
             await supervised.start()
@@ -68,7 +77,8 @@ async def test_a_worker_whose_kin_died_young_is_started_later_each_time(
     monkeypatch.setattr(asyncio, "timeout", timeout)
     monkeypatch.setattr(Supervisor, "_run", run)
     tasks, deliver = Tasks(lambda _: None), list[object]().append
-    supervised = Supervisor([], os.environ, tasks, deliver, deliver, b"", NO_OVERRIDES, None)
+    rules = Loaded(b"", {})
+    supervised = Supervisor([], os.environ, tasks, deliver, deliver, rules, NO_OVERRIDES, None)
     await supervised._fill(0, asyncio.Event())
     assert waits == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10, 10, 0.1, 0.2, 0.4]
     assert set(events) == {"worker_died"}

@@ -148,10 +148,10 @@ async def role(
     if name == "worker":
         ours, theirs = socket.socketpair()
         listener = socket.create_server(("127.0.0.1", 0))
-        monkeypatch.setenv(LISTENERS, str(listener.detach()))
+        monkeypatch.setenv(LISTENERS, f"={listener.detach()}")
         monkeypatch.setenv(CHANNEL, str(theirs.detach()))
         channel = await Channel.over(ours)
-        channel.send(LoadRules(content.encode()))
+        channel.send(LoadRules(content.encode(), {}))
         channel.send(ApplyOverrides(0, NO_OVERRIDES))
         channel.send(SetClock(0.0))
         work = work_module.work(settings)
@@ -193,7 +193,6 @@ async def role(
 # tests/fleet/prove_tasks.py shows.
 ADMIN = {
     "admin": 1,
-    "admin_tls": 1,
     "curves": 1,
     "cutovers": 1,
     "notify": 1,

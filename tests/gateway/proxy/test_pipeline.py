@@ -1,15 +1,13 @@
 """The handler, shadows and health checks over an Upstream that is none of ours."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
 
 import pytest
 
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.headers import HeaderFields
 from gateway.http.bounds import SlowClients
-from gateway.http.upstream.health_checks import HealthChecks
-from gateway.http.upstream.service import Health, Service, Target, Timeouts
+from gateway.http.upstream.service import Service, Target
 from gateway.http.upstream.upstream import NoRoomError, Upstream, UpstreamRequest, UpstreamResponse
 from tests.gateway.proxy.wires import Gateway
 
@@ -86,25 +84,6 @@ class Directory:
         self.sent.append((service.name, request.target, background))
         return self._answer()
 
-    async def probe(
-        self, target: Target, request: UpstreamRequest, timeouts: Timeouts
-    ) -> UpstreamResponse:
-        self.probed.set()
-        assert (request.target, timeouts.first_byte) == ("/health", 1.0)
-        return self._answer()
-
-    def is_down(self, service: Service, target: Target) -> bool:
-        return target in self.down
-
-    def set_down(self, service: Service, target: Target, *, down: bool, cause: str = "") -> None:
-        (self.down.add if down else self.down.discard)(target)
-
-    def follow(self, services: Iterable[Service]) -> None:
-        raise AssertionError
-
-    def close(self) -> None:
-        """Nothing is open."""
-
     def _answer(self) -> Answered:
         if not self.up:
             raise FaultError(Fault(FaultCode.UPSTREAM_UNREACHABLE, "Gone."), "it is gone")
@@ -170,43 +149,3 @@ async def test_a_service_that_is_gone(gateway: Gateway, directory: Directory) ->
     (exchange,) = gateway.exchanges
     assert (exchange.code, exchange.cause) == ("upstream_unreachable", "it is gone")
     assert gateway.counted == []
-
-
-class Started:
-    """A task that is stopped by cancelling it."""
-
-    def __init__(self, task: asyncio.Task[None]) -> None:
-        self.task = task
-
-    def stop(self) -> None:
-        self.task.cancel()
-
-
-def start(name: str, run: Callable[[], Coroutine[None, None, None]]) -> Started:
-    """Start a task that is not expected to fail."""
-    return Started(asyncio.create_task(run(), name=name))
-
-
-async def test_health_checks(directory: Directory) -> None:
-    """A target that fails often enough is down, and up again as it answers."""
-    target = Target("127.0.0.1", 1)
-    health = Health("/health", interval=0.0, timeout=1.0, down_after=2, up_after=2)
-    found: list[str | None] = []
-    changed = asyncio.Event()
-
-    def report(_: Service, __: Target, failure: str | None) -> None:
-        found.append(failure)
-        changed.set()
-
-    checks = HealthChecks(directory, report, start)
-    for up in (False, True):
-        directory.up = up
-        changed.clear()
-        checks.follow([Service("s", (target,), health=health)])
-        await changed.wait()
-        assert (target in directory.down) is not up
-    checks.stop()
-    assert found == ["it is gone", None]
-    directory.down = {target}
-    checks.follow([Service("s", (target,))])  # which asks for no checks any more
-    assert not directory.down

@@ -55,6 +55,7 @@ class Somewhere:
     """Where an exchange came from, for tests that need no connection."""
 
     peer = "192.0.2.1"
+    scheme = "http"
 
 
 def exchange() -> Exchange:
@@ -173,7 +174,8 @@ class Gateway:
     def close(self) -> None:
         """Close every connection."""
         self.client.protocol.connection_lost(None)
-        self.upstream.close()
+        if isinstance(self.upstream, Pool):
+            self.upstream.close()
 
     def _record(self, exchange: Exchange) -> None:
         self._also(exchange)

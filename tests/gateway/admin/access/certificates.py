@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -14,10 +15,21 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from gateway.access.admin import TlsFiles
+from gateway.http.certificates import KeyPair
 
 
-def write_certificate(folder: Path, name: str = "tls", password: bytes = b"") -> TlsFiles:
+class CertificateFiles(NamedTuple):
+    """The paths of a certificate and of its key."""
+
+    certificate: str
+    key: str
+
+    @property
+    def pair(self) -> KeyPair:
+        return KeyPair(*(Path(path).read_bytes() for path in self))
+
+
+def write_certificate(folder: Path, name: str = "tls", password: bytes = b"") -> CertificateFiles:
     """Write NAME.crt, for 127.0.0.1, and NAME.key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
@@ -35,4 +47,4 @@ def write_certificate(folder: Path, name: str = "tls", password: bytes = b"") ->
     files = folder / f"{name}.crt", folder / f"{name}.key"
     files[0].write_bytes(certificate.public_bytes(Encoding.PEM))
     files[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption))
-    return TlsFiles(*map(str, files))
+    return CertificateFiles(*map(str, files))

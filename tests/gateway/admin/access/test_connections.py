@@ -11,18 +11,16 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from gateway.access.admin import TlsFiles, server_context
 from gateway.admin.access import connections
 from gateway.admin.access.connections import (
     AdminConnection,
     AdminListener,
-    AdminTls,
     Places,
     with_expectations,
 )
 from gateway.base.descriptors import max_admin_connections
-from gateway.observe import log
-from tests.gateway.admin.access.certificates import write_certificate
+from gateway.http.certificates import server_context
+from tests.gateway.admin.access.certificates import CertificateFiles, write_certificate
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -82,7 +80,7 @@ async def read_all(reader: asyncio.StreamReader) -> bytes:
         return b""
 
 
-async def ask(port: int, files: TlsFiles | None = None) -> bytes:
+async def ask(port: int, files: CertificateFiles | None = None) -> bytes:
     """Return the response to one request."""
     tls = None if files is None else ssl.create_default_context(cafile=files.certificate)
     async with connected(port, tls) as (reader, writer):
@@ -92,10 +90,10 @@ async def ask(port: int, files: TlsFiles | None = None) -> bytes:
 
 async def test_new_connections_get_the_newest_certificate(tmp_path: Path) -> None:
     first, second = (write_certificate(tmp_path, name) for name in ("first", "second"))
-    contexts = [server_context(first)]
+    contexts = [server_context(first.pair)]
     async with serving(tls=lambda: contexts[-1]) as port:
         assert (await ask(port, first)).endswith(b"ok")
-        contexts.append(server_context(second))
+        contexts.append(server_context(second.pair))
         assert (await ask(port, second)).endswith(b"ok")
         with pytest.raises(ssl.SSLCertVerificationError):
             await ask(port, first)
@@ -106,7 +104,7 @@ async def test_a_new_tls_handshake_replaces_an_older_one(
 ) -> None:
     monkeypatch.setattr(connections, "max_admin_connections", lambda: 2)
     files, counted = write_certificate(tmp_path), list[str]()
-    context = server_context(files)
+    context = server_context(files.pair)
     async with serving(counted.append, lambda: context) as port, AsyncExitStack() as stack:
         silent = [await stack.enter_async_context(connected(port)) for _ in range(2)]
         assert (await ask(port, files)).endswith(b"ok")
@@ -118,7 +116,7 @@ async def test_a_new_tls_handshake_replaces_an_older_one(
 async def test_a_handshake_cancelled_before_it_begins_closes_its_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    context = server_context(write_certificate(tmp_path))
+    context = server_context(write_certificate(tmp_path).pair)
     monkeypatch.setattr(Places, "take", lambda _, handshake, __: handshake)
     async with serving(tls=lambda: context) as port, connected(port) as (reader, _):
         assert await read_all(reader) == b""
@@ -129,35 +127,11 @@ async def test_a_slow_tls_handshake_is_closed(
 ) -> None:
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
     files = write_certificate(tmp_path)
-    context = server_context(files)
+    context = server_context(files.pair)
     async with serving(tls=lambda: context) as port:
         async with connected(port) as (reader, _):
             assert await read_all(reader) == b""
         assert (await ask(port, files)).endswith(b"ok")
-
-
-async def test_changed_certificate_files_are_loaded_and_unusable_ones_are_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "_TLS_INTERVAL", 0.01)
-    logged: asyncio.Queue[str] = asyncio.Queue()
-    monkeypatch.setattr(log, "event", lambda name, *_, **__: logged.put_nowait(name))
-    tls = AdminTls(write_certificate(tmp_path))
-    first = tls.context
-    watching = asyncio.create_task(tls.run())
-    async with asyncio.timeout(20):
-        (tmp_path / "tls.key").unlink()
-        assert await logged.get() == "admin_tls_rejected"
-        assert tls.context is first
-        write_certificate(tmp_path)
-        while await logged.get() != "admin_tls_loaded":
-            pass  # one of the two files was seen before the other
-        assert tls.context is not first
-        (tmp_path / "tls.key").chmod(0o400)  # perhaps it could not be read until now
-        assert await logged.get() == "admin_tls_loaded"
-    watching.cancel()
-    with pytest.raises(ValueError, match="not encrypted"):
-        AdminTls(write_certificate(tmp_path, password=b"secret"))
 
 
 @pytest.mark.parametrize("sent", [b"", GET[:20]], ids=["nothing", "half a head"])

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from gateway.base.errors import FaultCode, FaultError
-from gateway.http.upstream.pool import ConcurrencyLimiter
+from gateway.http.bounds import ConcurrencyLimiter
 
 
 async def test_the_line_is_served_in_order() -> None:

@@ -9,8 +9,8 @@ import pytest
 from gateway.base.errors import FaultError
 from gateway.base.headers import HeaderFields
 from gateway.http import bounds
+from gateway.http.bounds import ConcurrencyLimiter
 from gateway.http.upstream.body_ahead import ArrivingBody, BodyReadAhead
-from gateway.http.upstream.pool import ConcurrencyLimiter
 from gateway.http.upstream.upstream import UpstreamRequest
 from tests.gateway.talk import soon
 

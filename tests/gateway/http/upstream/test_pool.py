@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.base.errors import FaultCode, FaultError
-from gateway.http.upstream.pool import Pool, health_of
-from gateway.http.upstream.service import Capacity, Service, Target
+from gateway.http.upstream.pool import Pool
+from gateway.http.upstream.service import Capacity, Health, Service, Target
 from gateway.http.upstream.upstream import NoRoomError, UpstreamRequest
 from tests.gateway.kit import Scripted, StartUpstream
 from tests.gateway.talk import OK, Reader, Writer
@@ -23,7 +23,7 @@ def service(port: int, in_flight: int = 4) -> Service:
     return Service("s", (Target("127.0.0.1", port),), capacity=Capacity(in_flight, 0, 0.1))
 
 
-def pool_of(count: Callable[[str, str], None] = lambda *_: None) -> Pool:
+def pool_of(count: Callable[..., None] = lambda *_: None) -> Pool:
     """Return a pool without connections."""
     return Pool(count, [])
 
@@ -39,7 +39,7 @@ async def test_the_background_leaves_half_of_the_room(upstream: StartUpstream) -
     assert await response.read() == b"ok"
     response.abandon()
     other.abandon()
-    assert health_of(pool._service_pool(asked), asked.targets[0]).in_flight == 0
+    assert pool.addresses(asked)[0].in_flight == 0
     pool.close()
 
 
@@ -47,7 +47,7 @@ async def test_the_background_has_no_effect_on_the_health_of_a_target() -> None:
     with socket.socket() as gone:
         gone.bind(("127.0.0.1", 0))
         asked, pool = service(gone.getsockname()[1]), pool_of()
-        standing = health_of(pool._service_pool(asked), asked.targets[0])
+        (standing,) = pool.addresses(asked)
         standing.failures = 3
         with pytest.raises(FaultError) as failed:
             await pool.send(asked, GET, background=True)
@@ -59,8 +59,7 @@ async def test_the_background_has_no_effect_on_the_health_of_a_target() -> None:
 @pytest.mark.parametrize("background", [False, True])
 async def test_no_target_is_up(background: bool) -> None:
     asked, pool = service(1), pool_of()
-    pool.set_down(asked, asked.targets[0], down=True)
-    assert pool.is_down(asked, asked.targets[0])
+    pool.addresses(asked)[0].down = True
     with pytest.raises(FaultError) as failed:
         await pool.send(asked, GET, background=background)
     assert failed.value.fault.status == 503
@@ -70,8 +69,8 @@ async def test_a_probe_reaches_a_target_that_is_down(upstream: StartUpstream) ->
     """And one of a service that has no room: probes are outside of every limit."""
     scripted = await upstream(OK)
     asked, pool = service(scripted.port, in_flight=0), pool_of()
-    pool.set_down(asked, asked.targets[0], down=True)
-    response = await pool.probe(asked.targets[0], GET, asked.timeouts)
+    pool.addresses(asked)[0].down = True
+    response = await pool.probe(pool.addresses(asked)[0], GET, asked.timeouts)
     assert (response.status, await response.read()) == (200, b"ok")
     response.abandon()
     pool.close()
@@ -81,21 +80,32 @@ async def test_a_probe_that_finds_nobody() -> None:
     with socket.socket() as gone:
         gone.bind(("127.0.0.1", 0))
         asked = service(gone.getsockname()[1])
+        pool = pool_of()
         with pytest.raises(FaultError) as failed:
-            await pool_of().probe(asked.targets[0], GET, asked.timeouts)
+            await pool.probe(pool.addresses(asked)[0], GET, asked.timeouts)
     assert failed.value.fault.code is FaultCode.UPSTREAM_UNREACHABLE
 
 
 async def test_health_is_kept_over_a_reload() -> None:
-    """A target that the rules name no more is forgotten, and begins anew if it comes back."""
-    asked, pool = service(1), pool_of()
-    target = asked.targets[0]
-    pool.set_down(asked, target, down=True)
+    """A target that is not configured any more is forgotten, and begins anew if it comes back."""
+
+    def service(port: int) -> Service:
+        return Service("s", (Target("127.0.0.1", port),), health=Health("/"))
+
+    pool = pool_of()
+    pool.addresses(service(1))[0].down = True
     again = service(1)
     pool.follow([again])
-    assert pool.is_down(again, target)
+    assert pool.addresses(again)[0].down
     pool.follow([service(2)])
-    assert not pool.is_down(service(1), target)
+    assert not pool.addresses(service(1))[0].down
+
+
+async def test_a_service_without_health_checks_has_no_address_that_is_down() -> None:
+    checked = Service("s", (Target("127.0.0.1", 1),), health=Health("/"))
+    pool = pool_of()
+    pool.addresses(checked)[0].down = True
+    assert not pool.addresses(service(1))[0].down
 
 
 async def test_requests_that_wait_are_counted(upstream: StartUpstream) -> None:
@@ -141,7 +151,7 @@ async def test_who_waits_for_a_connection_gives_way_to_another_network() -> None
         await many.pop()
     await asyncio.sleep(0)
     assert not pool._service_pool(asked).limiter.waiting.size
-    assert pool._connections(asked.targets[0])._waiting.size == 3
+    assert pool.addresses(asked)[0].connections._waiting.size == 3
     for each in (*many, one):
         each.cancel()
     await asyncio.gather(*many, one, return_exceptions=True)

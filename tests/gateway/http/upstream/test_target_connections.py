@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from gateway.base.errors import Blame, FaultCode, FaultError
 from gateway.http.transport import WriteBatch
 from gateway.http.upstream.connection import StreamedResponse
-from gateway.http.upstream.pool import ConnectError, TargetConnections
+from gateway.http.upstream.service import Service as BackendService
 from gateway.http.upstream.service import Target, Timeouts
+from gateway.http.upstream.target_connections import ConnectError, TargetConnections
 from gateway.http.upstream.upstream import UpstreamRequest
 from tests.gateway.proxy.wires import Wire
 
@@ -33,7 +34,9 @@ class Service:
         writes: WriteBatch = []
         self.reasons: list[str] = []
         target, exhausted = Target("service", 1), self.reasons.append
-        self.connections = TargetConnections(target, self._count, exhausted, writes)
+        self.connections = TargetConnections(
+            BackendService("s", (target,)), target, "service", self._count, exhausted, writes
+        )
         asyncio.get_running_loop().create_connection = self._connect  # type: ignore[method-assign, assignment]
 
     def _count(self) -> None:

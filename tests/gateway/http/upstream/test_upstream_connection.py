@@ -52,7 +52,9 @@ class Kept:
         self.gone = False
         self.wire = Wire()
         loop = asyncio.get_running_loop()
-        self.connection = UpstreamConnection(loop, "service", self.free, self.lost, [])
+        self.connection = UpstreamConnection(
+            loop, "service", "service", b"service", self.free, self.lost, []
+        )
         self.connection.connection_made(self.wire)
 
     def free(self, _: UpstreamConnection) -> None:

@@ -1,0 +1,194 @@
+"""Certificates, and the TLS contexts made of them: for clients, services and the admin port.
+
+Every mistake is a ValueError whose text completes "NAME: ...".
+"""
+
+import os
+import ssl
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from tempfile import NamedTemporaryFile
+from typing import Final, NamedTuple
+
+from gateway.base.files import ConfigFiles
+
+_HTTP_1_1: Final = ["http/1.1"]
+
+
+class KeyPair(NamedTuple):
+    """A certificate with its chain, and its key; both are PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+def read_pair(files: ConfigFiles, certificate: str, key: str) -> KeyPair:
+    """Return the certificate and the key at two paths; raises ValueError."""
+    return KeyPair(files.read(certificate, "certificate"), files.read(key, "key"))
+
+
+class CertificateDetails(NamedTuple):
+    """What a certificate is for, and until when.
+
+    Attributes:
+        names: the host names, in lower case; one may begin with `*.`. Without a subjectAltName (RFC
+            6125, section 6.4.4) that is the common name.
+        expires: when the certificate, or one of its chain, expires, in seconds since 1970.
+    """
+
+    names: tuple[str, ...]
+    expires: float
+
+
+def certificate_details(pem: bytes) -> CertificateDetails:
+    """Return what a certificate is for; raises ValueError."""
+    # cryptography: `ssl` shows only the certificate of a peer. Imported only where there are
+    # certificates, as it takes 8 MB.
+    from cryptography import x509
+
+    try:
+        chain = x509.load_pem_x509_certificates(pem)
+    except ValueError:
+        raise ValueError("the certificate is no PEM certificate") from None
+    try:
+        extension = chain[0].extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        common = chain[0].subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+        names = [str(each.value) for each in common]
+    else:
+        names = extension.value.get_values_for_type(x509.DNSName)
+    expires = min(each.not_valid_after_utc.timestamp() for each in chain)
+    return CertificateDetails(tuple(name.lower() for name in names), expires)
+
+
+def expiries(contents: Mapping[str, bytes]) -> dict[str, float]:
+    """Return when certificates expire, in seconds since 1970, by the file that they are in.
+
+    Args:
+        contents: of files, some of which are certificates, by the path.
+    """
+    return {
+        path: certificate_details(content).expires
+        for path, content in contents.items()
+        if b"-----BEGIN CERTIFICATE-----" in content
+    }
+
+
+def server_context(
+    pair: KeyPair, *, client_ca: bytes | None = None, client_required: bool = False
+) -> ssl.SSLContext:
+    """Return the context of a server, for TLS 1.2 and later.
+
+    Args:
+        client_ca: the authorities of client certificates, as PEM; None asks for no certificates.
+        client_required: whether a client without a certificate is refused.
+
+    Raises:
+        ValueError: the certificate, the key or the authorities cannot be used.
+    """
+    context = _context(ssl.PROTOCOL_TLS_SERVER)
+    _load(context, pair)
+    if client_ca is not None:
+        _trust(context, client_ca)
+        context.verify_mode = ssl.CERT_REQUIRED if client_required else ssl.CERT_OPTIONAL
+    return context
+
+
+@lru_cache(maxsize=256)  # a reload keeps the connections of a service whose TLS is unchanged
+def client_context(
+    *, ca: bytes | None = None, pair: KeyPair | None = None, verify: bool = True
+) -> ssl.SSLContext:
+    """Return the context of a client, for TLS 1.2 and later.
+
+    Args:
+        ca: the trusted authorities, as PEM; None trusts those of the system.
+        pair: the certificate that the client presents; None presents none.
+        verify: whether the server's certificate and its name are checked.
+
+    Raises:
+        ValueError: the certificate, the key or the authorities cannot be used.
+    """
+    context = _context(ssl.PROTOCOL_TLS_CLIENT)
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif ca is not None:
+        _trust(context, ca)
+    else:
+        context.load_default_certs()
+    if pair is not None:
+        _load(context, pair)
+    return context
+
+
+def _context(protocol: int) -> ssl.SSLContext:
+    context = ssl.SSLContext(protocol)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION  # one handshake costs a client nothing, and us a lot
+    context.set_alpn_protocols(_HTTP_1_1)
+    return context
+
+
+def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
+    with _memory_file(b"\n".join(pair)) as path:
+        try:
+            # Without a password, OpenSSL would ask for that of an encrypted key on the terminal.
+            context.load_cert_chain(path, password="")
+        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+            reason = getattr(error, "reason", None) or error
+            raise ValueError(
+                f"the certificate and the key cannot be used: {reason}; use PEM files of a"
+                " certificate and of its key, which is not encrypted"
+            ) from None
+
+
+@contextmanager
+def _memory_file(content: bytes) -> Iterator[str]:
+    """Yield the path of a file with a content, which no other user can read.
+
+    `ssl` loads a key only from a file, and the one on the disk may have changed meanwhile.
+    """
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("key"), "wb", buffering=0) as file:
+            file.write(content)
+            yield f"/proc/self/fd/{file.fileno()}"
+    else:  # macOS
+        with NamedTemporaryFile(buffering=0) as file:
+            file.write(content)
+            yield file.name
+
+
+def _trust(context: ssl.SSLContext, ca: bytes) -> None:
+    try:
+        context.load_verify_locations(cadata=ca.decode("ascii"))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise ValueError(f"the ca cannot be used: {reason}; use PEM certificates") from None
+
+
+def choose_by_name(
+    contexts: Sequence[tuple[tuple[str, ...], ssl.SSLContext]],
+) -> Callable[[str | None], ssl.SSLContext]:
+    """Return the function from the server name that a client asks for (SNI) to the context for it.
+
+    An exact name precedes a wildcard, which stands for one label (RFC 6125, section 6.4.3). Other
+    names, and clients without SNI, get the first context.
+
+    Args:
+        contexts: each with the names of its certificate, in lower case.
+    """
+    first = contexts[0][1]
+    by_name: dict[str, ssl.SSLContext] = {}
+    for names, context in contexts:
+        for name in names:
+            by_name.setdefault(name, context)
+
+    def choose(name: str | None) -> ssl.SSLContext:
+        if not name:
+            return first
+        exact = name.lower()
+        parent = exact.partition(".")[2]
+        return by_name.get(exact) or by_name.get(f"*.{parent}") or first
+
+    return choose

@@ -1,0 +1,132 @@
+"""`listen` in gateway.yaml: the addresses that clients connect to, and their TLS."""
+
+import ssl
+from functools import partial
+from typing import Annotated, NamedTuple
+
+from gateway.base.addresses import Network, parse_network
+from gateway.base.files import ConfigFiles
+from gateway.base.mistakes import Mistakes
+from gateway.base.model import NonEmptyText, SectionModel, Some, matching
+from gateway.http.certificates import (
+    certificate_details,
+    choose_by_name,
+    read_pair,
+    server_context,
+)
+
+Address = Annotated[
+    str,
+    matching(
+        r"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}$",
+        "not an address to listen on; write host:port, as in 0.0.0.0:8443 or [::]:8443",
+    ),
+]
+
+
+class Listener(NamedTuple):
+    """An address that clients connect to.
+
+    Attributes:
+        address: the host and the port, as they are configured.
+        context: of the TLS of its connections; None without TLS.
+        proxies: the networks whose connections begin with a PROXY protocol header; empty where no
+            connection has one.
+    """
+
+    address: str
+    context: ssl.SSLContext | None = None
+    proxies: tuple[Network, ...] = ()
+
+    @property
+    def host_and_port(self) -> tuple[str, int]:
+        """The host without the brackets of an IPv6 address, and the port."""
+        host, _, port = self.address.rpartition(":")
+        return host.strip("[]"), int(port)
+
+
+class ListenCertificate(SectionModel):
+    """A certificate, and the key that belongs to it. Changed files are used at once."""
+
+    certificate: NonEmptyText
+    """The file of the certificate and its chain, as PEM. Its path starts from the folder of
+    gateway.yaml."""
+    key: NonEmptyText
+    """The file of the certificate's key, as unencrypted PEM. Its path starts from the folder of
+    gateway.yaml."""
+
+
+class ClientCertificates(SectionModel):
+    """The certificates by which clients prove who they are (mutual TLS)."""
+
+    ca: NonEmptyText
+    """The file of the authorities that sign client certificates, as PEM. Its path starts from the
+    folder of gateway.yaml."""
+    required: bool = True
+    """Whether a client without a certificate is refused. A client whose certificate is not valid
+    is refused in any case. The default is true."""
+
+
+class ListenTls(SectionModel):
+    """TLS 1.2 and 1.3 for the connections of clients."""
+
+    certificates: Some[ListenCertificate]
+    """The certificates. A client gets the one for the host name that it asks for (SNI), also by a
+    wildcard such as *.example.com, and else the first one."""
+    client_certificates: ClientCertificates | None = None
+    """The check of client certificates. Without it, clients are asked for none."""
+
+    def compile(self, files: ConfigFiles, mistakes: Mistakes) -> ssl.SSLContext | None:
+        ca, required = None, False
+        if self.client_certificates is not None:
+            read = partial(files.read, self.client_certificates.ca, "ca")
+            ca = mistakes.attempt(read, "client_certificates", "ca")
+            required = self.client_certificates.required
+        contexts: list[tuple[tuple[str, ...], ssl.SSLContext]] = []
+        for index, each in enumerate(self.certificates):
+            here = mistakes.below("certificates", index)
+            pair = here.attempt(partial(read_pair, files, each.certificate, each.key))
+            if pair is None:
+                continue
+            make = partial(server_context, pair, client_ca=ca, client_required=required)
+            context = here.attempt(make)
+            if context is not None:
+                contexts.append((certificate_details(pair.certificate).names, context))
+        if len(contexts) < len(self.certificates):
+            return None
+        first = contexts[0][1]
+        if len(contexts) > 1:
+            choose = choose_by_name(contexts)
+
+            def by_name(tls: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+                tls.context = choose(name)
+
+            first.sni_callback = by_name
+        return first
+
+
+class Listen(SectionModel):
+    """An address that clients connect to."""
+
+    address: Address
+    """The address or host name and the port, such as 0.0.0.0:8443. 0.0.0.0 and [::] stand for all
+    addresses of the machine. A change takes effect at a restart."""
+    tls: ListenTls | None = None
+    """The TLS of the connections. Without it, they are plain HTTP."""
+    proxy_protocol: tuple[str, ...] = ()
+    """The networks (CIDR) of load balancers that begin each connection with the address of the
+    client, by the PROXY protocol. Connections from elsewhere are refused then. By default, the
+    protocol is not used."""
+
+    def compile(self, files: ConfigFiles, mistakes: Mistakes) -> Listener:
+        if int(self.address.rpartition(":")[2]) > 65535:
+            mistakes.add("no port is above 65535", "address")
+        networks = [
+            mistakes.attempt(partial(parse_network, text), "proxy_protocol", index)
+            for index, text in enumerate(self.proxy_protocol)
+        ]
+        context = None
+        if self.tls is not None:
+            context = self.tls.compile(files, mistakes.below("tls"))
+        proxies = tuple(network for network in networks if network is not None)
+        return Listener(self.address, context, proxies)

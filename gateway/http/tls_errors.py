@@ -1,0 +1,85 @@
+"""The causes of failed TLS: their labels in metrics, and their texts."""
+
+import ssl
+from typing import Final
+
+
+class TlsError(ConnectionError):
+    """TLS failed; the text says why, without the name of the peer.
+
+    Attributes:
+        reason: the label of the cause in metrics, a key of `REASONS`.
+    """
+
+    def __init__(self, reason: str, text: str = "") -> None:
+        super().__init__(text or REASONS[reason])
+        self.reason = reason
+
+
+REASONS: Final = {
+    "expired": "its certificate has expired",
+    "not_yet_valid": "its certificate is not valid yet",
+    "wrong_name": "its certificate is for another name",
+    "self_signed": "its certificate is self-signed, and no configured authority",
+    "unknown_authority": "no trusted authority has signed its certificate",
+    "revoked": "its certificate is revoked",
+    "bad_certificate": "its certificate cannot be used",
+    "no_certificate": "it presented no certificate, and one is required",
+    "certificate_required": "it requires a client certificate",
+    "certificate_refused": "it refused the gateway's certificate",
+    "protocol": "no TLS version is common to both sides",
+    "cipher": "no cipher suite is common to both sides",
+    "not_tls": "it does not speak TLS",
+    "slow": "the TLS handshake took too long",
+    "closed": "it closed the connection during the TLS handshake",
+    "crowded": "too many TLS handshakes were under way",
+    "other": "TLS failed",
+}
+"""The causes of failed TLS by their label, each as the end of a sentence about the peer."""
+
+# X509_verify_cert_error (OpenSSL, x509_vfy.h).
+_VERIFY_CODES: Final = {
+    9: "not_yet_valid",
+    10: "expired",
+    18: "self_signed",
+    19: "unknown_authority",
+    20: "unknown_authority",
+    21: "unknown_authority",
+    23: "revoked",
+    62: "wrong_name",
+    64: "wrong_name",
+}
+# The reasons of OpenSSL (ssl.h, sslerr.h). An alert is what the peer objects to.
+_OPENSSL: Final = {
+    "HTTP_REQUEST": "not_tls",
+    "HTTPS_PROXY_REQUEST": "not_tls",
+    "WRONG_VERSION_NUMBER": "not_tls",
+    "RECORD_LAYER_FAILURE": "not_tls",
+    "PACKET_LENGTH_TOO_LONG": "not_tls",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "no_certificate",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "certificate_required",
+    "UNSUPPORTED_PROTOCOL": "protocol",
+    "NO_PROTOCOLS_AVAILABLE": "protocol",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "protocol",
+    "NO_SHARED_CIPHER": "cipher",
+    "NO_CIPHERS_AVAILABLE": "cipher",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "cipher",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "certificate_refused",
+    "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE": "certificate_refused",
+    "SSLV3_ALERT_CERTIFICATE_REVOKED": "certificate_refused",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "certificate_refused",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "certificate_refused",
+    "TLSV1_ALERT_UNKNOWN_CA": "certificate_refused",
+}
+
+
+def tls_error(error: ssl.SSLError) -> TlsError:
+    """Return an error of OpenSSL in words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        reason = _VERIFY_CODES.get(error.verify_code, "bad_certificate")
+        text = REASONS[reason]
+        return TlsError(reason, f"{text}: {error.verify_message}" if reason[0] == "b" else text)
+    known = error.reason or ""
+    reason = _OPENSSL.get(known, "other")
+    detail = known.lower().replace("_", " ")
+    return TlsError(reason, f"{REASONS[reason]}: {detail}" if reason == "other" else "")

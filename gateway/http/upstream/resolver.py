@@ -1,0 +1,206 @@
+"""The addresses of host names, looked up again and again while services use the names.
+
+A name may stand for several addresses, which come and go: those of the pods of a headless Service
+in Kubernetes, or of the containers of a scaled service in Compose. Each is a target of its own.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from ipaddress import ip_address
+from typing import Final, NamedTuple
+
+# aiodns: c-ares returns the time to live of addresses, which getaddrinfo does not, and reads the
+# hosts file and the search domains as well.
+import aiodns
+
+# A look-up that fails is repeated after this time, in seconds; the addresses stay in use.
+_AGAIN: Final = 1.0
+# An address is not looked up again sooner, however short its time to live is.
+_SHORTEST: Final = 1.0
+# A look-up ends after this time, in seconds.
+_LONGEST: Final = 5.0
+
+
+class Resolution(NamedTuple):
+    """What a look-up of a name has found.
+
+    Attributes:
+        addresses: the IP addresses, in the order of preference (RFC 6724).
+        seconds: the time to live.
+    """
+
+    addresses: tuple[str, ...]
+    seconds: float
+
+
+class ResolveError(Exception):
+    """A name has no address, or cannot be looked up; the text is the reason."""
+
+
+Lookup = Callable[[str], Awaitable[Resolution]]
+"""Looks a name up; raises ResolveError."""
+
+
+async def resolve(host: str) -> Resolution:
+    """Look a name up; raises ResolveError."""
+    try:
+        async with asyncio.timeout(_LONGEST):
+            return await _resolve(host)
+    except TimeoutError:
+        raise ResolveError(f"the look-up of {host} took more than {_LONGEST:g} s") from None
+
+
+async def _resolve(host: str) -> Resolution:
+    try:
+        async with aiodns.DNSResolver(timeout=_LONGEST) as resolver:
+            found = await resolver.getaddrinfo(
+                host, family=socket.AF_UNSPEC, type=socket.SOCK_STREAM
+            )
+    except (aiodns.error.DNSError, UnicodeError):
+        return await _by_system(host)  # it knows sources that c-ares does not, such as mDNS
+    addresses = dict.fromkeys(node.addr[0].decode() for node in found.nodes)
+    if not addresses:
+        return await _by_system(host)
+    return Resolution(tuple(addresses), float(min(node.ttl for node in found.nodes)))
+
+
+async def _by_system(host: str) -> Resolution:
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise ResolveError(f"{host}: {getattr(error, 'strerror', None) or error}") from None
+    return Resolution(tuple(dict.fromkeys(str(each[4][0]) for each in found)), 0.0)
+
+
+def needs_no_lookup(host: str) -> bool:
+    """Return whether connections go to the host as it is written.
+
+    That is an IP address, or `localhost`: services often listen on one of its two addresses only,
+    so connecting tries both.
+    """
+    if host == "localhost":
+        return True
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+class _Name:
+    """A name that is looked up at intervals.
+
+    Attributes:
+        addresses: those that the last successful look-up found.
+        error: why the last look-up failed; None if it did not.
+        done: set once there was a first look-up.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.addresses: tuple[str, ...] = ()
+        self.error: str | None = None
+        self.done = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+
+
+class Resolver:
+    """Looks up the names that it follows, and reports their addresses.
+
+    Args:
+        changed: a function that is called with a name whenever it has other addresses.
+        failed: a function that is called with a name and the reason when look-ups begin to fail,
+            and with None when they succeed again.
+        lookup: looks a name up.
+    """
+
+    def __init__(
+        self,
+        changed: Callable[[str], None],
+        failed: Callable[[str, str | None], None],
+        lookup: Lookup,
+    ) -> None:
+        self._changed = changed
+        self._failed = failed
+        self._lookup = lookup
+        self._names: dict[str, _Name] = {}
+
+    def addresses(self, host: str) -> tuple[str, ...]:
+        """Return the known addresses of a host; empty before the first successful look-up."""
+        if needs_no_lookup(host):
+            return (host,)
+        name = self._names.get(host)
+        return () if name is None else name.addresses
+
+    def error(self, host: str) -> str | None:
+        """Return why the last look-up of a host has failed, or None."""
+        name = self._names.get(host)
+        return None if name is None else name.error
+
+    def follow(self, hosts: Mapping[str, float]) -> None:
+        """Look up these names and no others from now on.
+
+        Args:
+            hosts: the longest time in seconds between two look-ups, by host.
+        """
+        for host in self._names.keys() - hosts.keys():
+            self._stop(self._names.pop(host))
+        for host, seconds in hosts.items():
+            self.add(host, seconds)
+
+    def add(self, host: str, seconds: float) -> None:
+        """Look up a name from now on, with at most these seconds between two look-ups."""
+        if needs_no_lookup(host):
+            return
+        name = self._names.get(host)
+        if name is None:
+            name = self._names[host] = _Name(seconds)
+            name.task = asyncio.get_running_loop().create_task(self._repeat(host, name))
+        name.seconds = seconds
+
+    async def wait(self, host: str) -> str | None:
+        """Wait for the first look-up; return why the last one has failed, or None."""
+        name = self._names.get(host)
+        if name is None:
+            return None
+        await name.done.wait()
+        return name.error
+
+    def close(self) -> None:
+        """Look up nothing more."""
+        for name in self._names.values():
+            self._stop(name)
+
+    def _stop(self, name: _Name) -> None:
+        if name.task is not None:
+            name.task.cancel()
+
+    async def _repeat(self, host: str, name: _Name) -> None:
+        while True:
+            wait = await self._look(host, name)
+            name.done.set()
+            await asyncio.sleep(wait)
+
+    async def _look(self, host: str, name: _Name) -> float:
+        """Look a name up; return the seconds until the next time."""
+        try:
+            found = await self._lookup(host)
+        except Exception as error:  # whatever it is, the next look-up may succeed
+            reason = str(error)
+            if not isinstance(error, ResolveError):
+                reason = f"{host}: {type(error).__name__}: {error}"
+            if name.error is None:
+                self._failed(host, reason)
+            name.error = reason
+            return min(_AGAIN, name.seconds)
+        if name.error is not None:
+            name.error = None
+            self._failed(host, None)
+        if {*found.addresses} != {*name.addresses}:
+            name.addresses = found.addresses
+            self._changed(host)
+        if not found.seconds:  # the hosts file, or the system without a time to live
+            return name.seconds
+        return min(max(found.seconds, _SHORTEST), name.seconds)

@@ -1,0 +1,302 @@
+"""The connections to one address of a target: opened, by TLS if it has to be, kept and lent."""
+
+import asyncio
+import errno
+import re
+from collections.abc import Callable
+from functools import partial
+from random import random
+from typing import Any, Final
+
+from gateway.base.errors import Fault, FaultCode, FaultError
+from gateway.base.headers import connection_options
+from gateway.http.bounds import FairQueue, overloaded
+from gateway.http.tls import TlsConnection
+from gateway.http.tls_errors import TlsError
+from gateway.http.transport import WriteBatch
+from gateway.http.upstream.connection import StreamedResponse, UpstreamConnection
+from gateway.http.upstream.service import Service, Target, Timeouts
+from gateway.http.upstream.upstream import StaleConnectionError, UpstreamRequest, failure
+
+
+def address_label(target: Target, host: str) -> str:
+    """Return the text that names an address of a target in the log and in reports."""
+    return target.authority if host == target.host else f"{target.authority} ({host})"
+
+
+# The maximum number of connections to a target that are opened at a time.
+_MOST_OPENING = 16
+# A connection is used for a time that is randomly shorter by up to this share, so that connections
+# do not all end at once.
+_AGE_JITTER: Final = 0.25
+# The errors by which this machine opens no connection, whatever the target does, and the reasons
+# that metrics have for them.
+_LOCAL_ERRORS: Final = {
+    errno.EADDRNOTAVAIL: "ports",
+    errno.EMFILE: "files",
+    errno.ENFILE: "files",
+    errno.ENOBUFS: "memory",
+    errno.ENOMEM: "memory",
+}
+# Of a name with several addresses, uvloop raises one error with the texts of all of them.
+_ERROR_NUMBER: Final = re.compile(r"\[Errno (\d+)\]")
+
+
+class ConnectError(FaultError):
+    """No connection could be opened, so nothing was sent."""
+
+
+class TargetConnections:
+    """Keeps, opens and lends the connections to one address of a target.
+
+    Args:
+        target: the target.
+        host: its address.
+        crowded: a function that is called when a request waits for a connection although as many
+            as possible are being opened.
+        exhausted: a function that is called with the reason when this machine cannot open a
+            connection to any target.
+        batch: the transports that send at the end of the iteration of the event loop.
+
+    Attributes:
+        service: the service, which a reload replaces.
+        tls: the context of its TLS; None without TLS.
+        server_name: the name that its certificate must have.
+        retired: whether no exchange begins any more.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        target: Target,
+        host: str,
+        crowded: Callable[[], None],
+        exhausted: Callable[[str], None],
+        batch: WriteBatch,
+    ) -> None:
+        self.service = service
+        self._host, self._port = host, target.port
+        self.tls = service.tls if target.secure else None
+        self.server_name = service.server_name or target.host
+        self._session: TlsConnection | None = None  # the one whose session is resumed
+        self._crowded = crowded
+        self._exhausted = exhausted
+        self._batch = batch
+        self._name = address_label(target, host)
+        self._target, self._host_field = target.authority, target.host_field.encode()
+        self.retired = False
+        self._free: dict[UpstreamConnection, None] = {}  # in the order in which they became free
+        self._open: set[UpstreamConnection] = set()
+        self._waiting = FairQueue[UpstreamConnection]()
+        self._opening: set[asyncio.Task[None]] = set()
+
+    def make_way(self, network: str) -> None:
+        """Refuse a request of the network that has most waiting here, for one of another.
+
+        It has a place at the service, for which the other one waits.
+        """
+        self._waiting.displace(network, overloaded())
+
+    async def send(self, request: UpstreamRequest, timeouts: Timeouts) -> StreamedResponse:
+        """Return the response as soon as its head has arrived.
+
+        If a kept connection turns out to be closed, or the service has given up waiting there, a
+        new one replaces it, provided that the request may be sent twice.
+
+        Raises:
+            ConnectError: no connection could be opened.
+            FaultError: the target gave no response.
+        """
+        rested = self._take()
+        connection = rested or await self._wait(request.network(), timeouts.connect)
+        try:
+            response = await connection.send(request, timeouts).arrived()
+        except StaleConnectionError:
+            if not request.repeatable:
+                what = "it closed a kept connection"
+                raise failure(FaultCode.UPSTREAM_UNREACHABLE, self._name, what) from None
+        else:
+            if response.status != 408 or not (rested and request.repeatable and _closes(response)):
+                return response
+            response.abandon()  # most likely it was sent before the request arrived
+        connection = await self._connect(timeouts.connect)
+        return await connection.send(request, timeouts).arrived()
+
+    def close(self) -> None:
+        """Close every connection."""
+        for opening in self._opening:
+            opening.cancel()
+        for connection in tuple(self._open):
+            connection.close()
+
+    @property
+    def busy(self) -> bool:
+        """Whether an exchange is under way."""
+        return bool(self._open)
+
+    def retire(self) -> None:
+        """Close the connections that are free, and each other one after its exchange."""
+        self.retired = True
+        for connection in tuple(self._free):
+            connection.close()
+
+    def _take(self) -> UpstreamConnection | None:
+        while self._free:
+            connection, _ = self._free.popitem()
+            if connection.is_usable():
+                return connection
+        return None
+
+    async def _wait(self, network: str, seconds: float) -> UpstreamConnection:
+        """Return the first free or new connection, possibly one that another request has opened."""
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    connection = await self._next(network, seconds)
+                    if connection.is_usable():
+                        return connection
+        except TimeoutError:
+            raise self._error(FaultCode.UPSTREAM_TIMEOUT, "no connection in time") from None
+
+    async def _next(self, network: str, seconds: float) -> UpstreamConnection:
+        place = self._waiting.join(network)
+        self._open_more(seconds)
+        if len(self._waiting) > len(self._opening):
+            self._crowded()
+        try:
+            return await place
+        except asyncio.CancelledError:
+            if place.cancelled():
+                self._waiting.leave(network, place)
+            elif place.exception() is None:
+                self._lend(place.result())  # it came just as the wait ended
+            raise
+
+    def _open_more(self, seconds: float) -> None:
+        while len(self._opening) < min(len(self._waiting), _MOST_OPENING):
+            task = asyncio.get_running_loop().create_task(self._open_one(seconds))
+            self._opening.add(task)
+
+    async def _open_one(self, seconds: float) -> None:
+        """Open a connection for the requests that wait; a failure ends the wait of the first."""
+        try:
+            connection = await self._connect(seconds)
+        except ConnectError as error:
+            place = self._waiting.pop()
+            if place is not None:
+                place.set_exception(error.with_traceback(None))
+        else:
+            connection.expire(connection.may_rest)
+            self._lend(connection)
+        finally:
+            task = asyncio.current_task()
+            assert task is not None
+            self._opening.discard(task)
+        self._open_more(seconds)
+
+    async def _connect(self, seconds: float) -> UpstreamConnection:
+        loop = asyncio.get_running_loop()
+        connection = UpstreamConnection(
+            loop, self._name, self._target, self._host_field, self._release, self._lost, self._batch
+        )
+        try:
+            async with asyncio.timeout(seconds):
+                await self._open_transport(loop, connection, seconds)
+        except TimeoutError:
+            raise self._error(FaultCode.UPSTREAM_TIMEOUT, "no connection in time") from None
+        except TlsError as refused:
+            raise self._error(FaultCode.UPSTREAM_UNREACHABLE, str(refused)) from None
+        except OSError as error:
+            what = error.strerror or str(error)
+            reason = _local_reason(error)
+            if reason is not None:
+                self._exhausted(reason)
+                raise ConnectError(_EXHAUSTED, f"{self._name}: {what}") from None
+            raise self._error(FaultCode.UPSTREAM_UNREACHABLE, what) from None
+        if not connection.is_usable():  # lost before this task resumed
+            raise self._error(FaultCode.UPSTREAM_UNREACHABLE, "it closed the connection")
+        age = self.service.connection_seconds * (1 - _AGE_JITTER * random())  # noqa: S311  # no secret depends on it
+        connection.retire_at = loop.time() + age
+        self._open.add(connection)
+        return connection
+
+    async def _open_transport(
+        self, loop: asyncio.AbstractEventLoop, connection: UpstreamConnection, seconds: float
+    ) -> None:
+        """Connect, and complete the TLS handshake if there is one; raises OSError."""
+        # Any, since they have the methods of an asyncio.Protocol without deriving from it.
+        protocol: Any = connection
+        if self.tls is None:
+            await loop.create_connection(lambda: protocol, self._host, self._port)
+            return
+        shaken: asyncio.Future[None] = loop.create_future()
+        session = None if self._session is None else self._session.tls.session
+        secure: Any = TlsConnection(
+            loop, protocol, self.tls, seconds, partial(_end_wait, shaken), self.server_name, session
+        )
+        try:
+            await loop.create_connection(lambda: secure, self._host, self._port)
+            await shaken
+        except BaseException:
+            secure.abort()
+            raise
+        self._session = secure
+
+    def _release(self, connection: UpstreamConnection) -> None:
+        """Lend a connection again after an exchange, unless it is too old."""
+        if connection.rested_since < connection.retire_at:
+            self._lend(connection)
+        else:
+            connection.close()
+            self._open_more(self.service.timeouts.connect)
+
+    def _lend(self, connection: UpstreamConnection) -> None:
+        """Pass a free connection to the first request that waits, or keep it for the next one."""
+        place = self._waiting.pop() if self._waiting.size else None
+        if place is not None:
+            place.set_result(connection)
+        elif self.retired:
+            connection.close()
+        else:
+            self._free[connection] = None
+
+    def _lost(self, connection: UpstreamConnection) -> None:
+        self._open.discard(connection)
+        self._free.pop(connection, None)
+
+    def _error(self, code: FaultCode, what: str) -> ConnectError:
+        known = failure(code, self._name, what)
+        return ConnectError(known.fault, known.cause, known.target)
+
+
+def _end_wait(shaken: asyncio.Future[None], _: TlsConnection, error: TlsError | None) -> None:
+    if shaken.done():  # nobody waits any more
+        return
+    if error is None:
+        shaken.set_result(None)
+    else:
+        shaken.set_exception(error)
+
+
+_EXHAUSTED: Final = Fault(
+    FaultCode.GATEWAY_EXHAUSTED,
+    "The gateway can open no connection at the moment; try again.",
+    fields=((b"Retry-After", b"1"),),
+)
+
+
+def _local_reason(error: OSError) -> str | None:
+    """Return why this machine cannot connect to any target; None for an error of the target.
+
+    Of a name with several addresses, all have to fail so: `::1` has no local address where the
+    machine has no IPv6, and another address may still refuse the connection.
+    """
+    numbers = [error.errno] if error.errno is not None else _ERROR_NUMBER.findall(str(error))
+    reasons = [_LOCAL_ERRORS.get(int(number)) for number in numbers]
+    return reasons[-1] if reasons and None not in reasons else None
+
+
+def _closes(response: StreamedResponse) -> bool:
+    """Return whether a response closes its connection, as an unrequested 408 does."""
+    fields = [value for name, value in response.fields if name.lower() == b"connection"]
+    return any(b"close" in connection_options(value) for value in fields)

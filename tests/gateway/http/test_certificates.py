@@ -1,0 +1,114 @@
+"""TLS contexts of certificates, keys and authorities, and what certificates are for."""
+
+import ssl
+import time
+from pathlib import Path
+
+import pytest
+
+from gateway.http.certificates import (
+    KeyPair,
+    certificate_details,
+    choose_by_name,
+    client_context,
+    server_context,
+)
+from tests.gateway.admin.access.certificates import write_certificate
+from tests.gateway.authority import Authority
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+def test_contexts_are_of_tls_1_2_and_later_and_check_the_peer(authority: Authority) -> None:
+    server = server_context(authority.issue("a"))
+    client = client_context(ca=authority.pem)
+    for context in (server, client):
+        assert context.minimum_version == ssl.TLSVersion.TLSv1_2
+        assert context.options & ssl.OP_NO_RENEGOTIATION
+    assert server.verify_mode is ssl.CERT_NONE
+    assert (client.verify_mode, client.check_hostname) == (ssl.CERT_REQUIRED, True)
+
+
+@pytest.mark.parametrize(
+    ("required", "mode"), [(True, ssl.CERT_REQUIRED), (False, ssl.CERT_OPTIONAL)]
+)
+def test_a_server_may_ask_for_client_certificates(
+    authority: Authority, required: bool, mode: ssl.VerifyMode
+) -> None:
+    pair = authority.issue("a")
+    context = server_context(pair, client_ca=authority.pem, client_required=required)
+    assert context.verify_mode is mode
+
+
+def test_the_same_settings_give_the_same_context(authority: Authority) -> None:
+    """So a reload keeps the connections to services."""
+    pair = authority.issue("a")
+    one = client_context(ca=authority.pem, pair=pair)
+    assert client_context(ca=authority.pem, pair=KeyPair(*pair)) is one
+    assert client_context(ca=authority.pem) is not one
+
+
+@pytest.mark.parametrize(
+    ("certificate", "key", "reason"),
+    [
+        ("a.crt", "b.key", "KEY_VALUES_MISMATCH"),
+        ("a.key", "a.key", "PEM"),
+        ("a.crt", "secret.key", "cannot be used"),
+        ("a.crt", "none.key", "PEM"),
+    ],
+)
+def test_a_certificate_and_a_key_that_do_not_fit_are_refused(
+    tmp_path: Path, certificate: str, key: str, reason: str
+) -> None:
+    for name, password in (("a", b""), ("b", b""), ("secret", b"secret")):
+        write_certificate(tmp_path, name, password)
+    (tmp_path / "none.key").write_bytes(b"")
+    pair = KeyPair((tmp_path / certificate).read_bytes(), (tmp_path / key).read_bytes())
+    with pytest.raises(ValueError, match=reason):
+        server_context(pair)
+
+
+@pytest.mark.parametrize("ca", [b"", b"no certificate", b"\xff"])
+def test_authorities_that_are_no_certificates_are_refused(ca: bytes) -> None:
+    with pytest.raises(ValueError, match=r"^the ca cannot be used: .*; use PEM certificates$"):
+        client_context(ca=ca)
+
+
+def test_the_names_and_the_end_of_a_certificate_are_read(authority: Authority) -> None:
+    details = certificate_details(authority.issue("API.example", "*.example").certificate)
+    assert details.names == ("api.example", "*.example")
+    assert 0 < details.expires - time.time() <= 86_400
+    with pytest.raises(ValueError, match="is no PEM certificate"):
+        certificate_details(b"no certificate")
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen"),
+    [
+        ("api.example.com", "exact"),
+        ("API.Example.Com", "exact"),
+        ("other.example.com", "wildcard"),
+        ("a.b.example.com", "first"),
+        ("example.com", "first"),
+        ("com", "first"),
+        ("", "first"),
+        (None, "first"),
+    ],
+)
+def test_a_certificate_is_chosen_by_the_name_that_the_client_asks_for(
+    name: str | None, chosen: str
+) -> None:
+    contexts = {
+        each: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for each in ("first", "exact", "wildcard")
+    }
+    choose = choose_by_name(
+        [
+            (("first.example.org",), contexts["first"]),
+            (("*.example.com",), contexts["wildcard"]),
+            (("api.example.com",), contexts["exact"]),
+        ]
+    )
+    assert choose(name) is contexts[chosen]

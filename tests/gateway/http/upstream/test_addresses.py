@@ -1,0 +1,195 @@
+"""Host names with several addresses, which come and go, over real sockets."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from gateway.base.errors import FaultCode, FaultError
+from gateway.http.upstream.pool import Pool
+from gateway.http.upstream.resolver import Resolution, ResolveError, needs_no_lookup, resolve
+from gateway.http.upstream.service import Service, Target, Timeouts
+from gateway.http.upstream.upstream import UpstreamRequest
+from tests.gateway.kit import Scripted, StartUpstream
+from tests.gateway.talk import OK, Reader, Writer
+
+GET = UpstreamRequest("GET", "/", [])
+POST = UpstreamRequest("POST", "/", [], body=b"once")
+
+
+class Names:
+    """A directory of names, whose answers live for a second; None stands for a failure."""
+
+    def __init__(self, *addresses: str) -> None:
+        self.addresses: tuple[str, ...] | None = addresses
+        self.looked_up = 0
+        self.failures: list[tuple[str, str | None]] = []
+        self.counted: Counter[tuple[str, ...]] = Counter()
+        self.pool = Pool(
+            lambda *labels: self.counted.update([labels]),
+            [],
+            lambda *failure: self.failures.append(failure),
+            self._look_up,
+        )
+
+    async def _look_up(self, host: str) -> Resolution:
+        self.looked_up += 1
+        if self.addresses is None:
+            raise ResolveError(f"{host}: not known")
+        return Resolution(self.addresses, 1.0)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not true():  # noqa: ASYNC110  # nobody sets an event
+            await asyncio.sleep(0.01)
+
+
+async def get(pool: Pool, service: Service, request: UpstreamRequest = GET) -> int:
+    response = await pool.send(service, request)
+    while await response.read():
+        pass
+    response.abandon()
+    return response.status
+
+
+@pytest.fixture
+async def three(upstream: StartUpstream) -> dict[str, Scripted]:
+    """Start three services at one port, by their address."""
+    first = await upstream(OK)
+    rest = {
+        host: await upstream(OK, host=host, port=first.port) for host in ("127.0.0.2", "127.0.0.3")
+    }
+    return {"127.0.0.1": first} | rest
+
+
+def named(three: dict[str, Scripted], **more: float) -> Service:
+    return Service("s", (Target("orders.test", three["127.0.0.1"].port),), **more)  # type: ignore[arg-type]
+
+
+async def test_each_address_gets_its_share_of_the_requests(three: dict[str, Scripted]) -> None:
+    names, service = Names(*three), named(three)
+    for _ in range(300):
+        assert await get(names.pool, service) == 200
+    assert [len(each.requests) for each in three.values()] == [100, 100, 100]
+    assert names.looked_up <= 5
+    names.pool.close()
+
+
+async def test_an_added_address_is_used_and_a_removed_one_is_not(
+    three: dict[str, Scripted],
+) -> None:
+    names, service = Names("127.0.0.1", "127.0.0.2"), named(three)
+    for _ in range(10):
+        await get(names.pool, service)
+    names.addresses = ("127.0.0.2", "127.0.0.3")
+    async with asyncio.timeout(20):
+        while not three["127.0.0.3"].requests:
+            await get(names.pool, service)
+    number = len(three["127.0.0.1"].requests)
+    for _ in range(10):
+        await get(names.pool, service)
+    assert len(three["127.0.0.1"].requests) == number
+    names.pool.close()
+
+
+async def test_a_request_at_a_removed_address_is_finished(
+    upstream: StartUpstream, three: dict[str, Scripted]
+) -> None:
+    release = asyncio.Event()
+
+    async def slow(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        await release.wait()
+        writer.write(OK)
+        await scripted.take(reader)  # none follows: the connection ends
+
+    old = await upstream(slow, host="127.0.0.4", port=three["127.0.0.1"].port)
+    names, service = Names("127.0.0.4"), named(three)
+    request = asyncio.create_task(get(names.pool, service))
+    await until(lambda: bool(old.requests))
+    names.addresses = ("127.0.0.1",)
+    await until(lambda: names.pool.addresses(service)[0].host == "127.0.0.1")
+    release.set()
+    assert await request == 200
+    assert await get(names.pool, service) == 200
+    assert (len(old.requests), len(three["127.0.0.1"].requests)) == (1, 1)
+    names.pool.close()
+
+
+@pytest.mark.parametrize("request_", [GET, POST], ids=["GET", "POST"])
+async def test_a_dead_address_costs_no_request(
+    three: dict[str, Scripted], request_: UpstreamRequest
+) -> None:
+    names, service = Names("127.0.0.9", *three), named(three)
+    assert {await get(names.pool, service, request_) for _ in range(100)} == {200}
+    assert 1 <= names.counted["retries", "s", "connect"] <= 5
+    names.pool.close()
+
+
+async def test_addresses_stay_in_use_while_the_name_cannot_be_looked_up(
+    three: dict[str, Scripted],
+) -> None:
+    names, service = Names("127.0.0.1"), named(three)
+    await get(names.pool, service)
+    names.addresses = None
+    await until(lambda: bool(names.failures))
+    assert await get(names.pool, service) == 200
+    assert names.failures == [("orders.test", "orders.test: not known")]
+    names.pool.close()
+
+
+async def test_a_name_that_is_unknown_is_a_failure_of_the_service(
+    three: dict[str, Scripted],
+) -> None:
+    names, service = Names(), named(three)
+    names.addresses = None
+    with pytest.raises(FaultError) as failed:
+        await names.pool.send(service, GET)
+    assert failed.value.fault.code is FaultCode.UPSTREAM_UNREACHABLE
+    port = three["127.0.0.1"].port
+    assert failed.value.cause == f"orders.test:{port}: orders.test: not known"
+    assert names.pool.unresolved(service.targets[0]) == "orders.test: not known"
+    names.addresses = ("127.0.0.1",)
+    await until(lambda: not names.pool.unresolved(service.targets[0]))
+    assert await get(names.pool, service) == 200
+    names.pool.close()
+
+
+async def test_a_look_up_that_hangs_ends_with_the_time_to_connect() -> None:
+    async def hang(_: str) -> Resolution:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    pool = Pool(lambda *_: None, [], lookup=hang)
+    service = Service("s", (Target("orders.test", 1),), timeouts=Timeouts(connect=0.05))
+    with pytest.raises(FaultError) as failed:
+        await pool.send(service, GET)
+    assert failed.value.fault.code is FaultCode.UPSTREAM_TIMEOUT
+    pool.close()
+
+
+@pytest.mark.parametrize(("seconds", "connections"), [(600.0, 1), (0.000001, 4)])
+async def test_a_connection_is_not_used_longer_than_its_age(
+    three: dict[str, Scripted], seconds: float, connections: int
+) -> None:
+    names, service = Names("127.0.0.1"), named(three, connection_seconds=seconds)
+    for _ in range(4):
+        await get(names.pool, service)
+    assert three["127.0.0.1"].connections == connections
+    names.pool.close()
+
+
+async def test_the_hosts_file_is_read() -> None:
+    assert "127.0.0.1" in (await resolve("localhost")).addresses
+    with pytest.raises(ResolveError, match=r"^no-such-host\.invalid: "):
+        await resolve("no-such-host.invalid")
+
+
+@pytest.mark.parametrize(
+    ("host", "literal"),
+    [("10.0.0.1", True), ("::1", True), ("localhost", True), ("orders", False), ("10.0.0", False)],
+)
+def test_addresses_and_localhost_need_no_look_up(host: str, literal: bool) -> None:
+    assert needs_no_lookup(host) is literal
