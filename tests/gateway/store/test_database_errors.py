@@ -1,4 +1,4 @@
-"""What a database or a pooler refuses, as one line that says what would be right."""
+"""Error messages for refusals of a database or of a connection pooler."""
 
 import errno
 import ssl
@@ -23,7 +23,7 @@ UP = "; is it up, and is its address right?"
 
 
 def pooler(said: str) -> asyncpg.PostgresError:
-    """Return what PgBouncer says: it has this one SQLSTATE for all of it."""
+    """Return an error of PgBouncer, which has the same SQLSTATE for all errors."""
     return asyncpg.ProtocolViolationError(said)
 
 
@@ -55,7 +55,7 @@ def pooler(said: str) -> asyncpg.PostgresError:
         ),
     ],
 )
-def test_an_error_that_needs_an_operator_names_a_remedy(
+def test_the_message_of_a_permanent_error_names_a_remedy(
     error: Exception, url: str, said: str
 ) -> None:
     found = translated(NAME, url, error)
@@ -97,12 +97,12 @@ def test_an_error_that_needs_an_operator_names_a_remedy(
         ),
     ],
 )
-def test_an_error_that_passes_is_retried(error: Exception, said: str) -> None:
+def test_a_transient_error_counts_as_an_unreachable_database(error: Exception, said: str) -> None:
     found = translated(NAME, URL, error)
     assert str(found) == f"{NAME}: {said}"
     assert isinstance(found, StateUnreachableError)
 
 
-def test_tls_that_the_environment_requests_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_message_for_refused_tls_considers_pgsslmode(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGSSLMODE", "require")
     assert str(translated(NAME, URL, NO_TLS_SAID)) == f"{NAME}: {NO_TLS}"

@@ -1,4 +1,4 @@
-"""A replica that starts while the database is away; all else of it is proven on a database."""
+"""A replica that starts while the database cannot be reached."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from tests.gateway.rules.rules import RULES, loaded
 
 @pytest.fixture
 async def stale(tmp_path: Path) -> AsyncIterator[FleetState]:
-    """Start a replica that had heard overrides, while nothing listens where its database was."""
+    """Start a replica with overrides in its local cache, while its database cannot be reached."""
     name = "postgresql://127.0.0.1:1/vgw"
     LastOverrides(tmp_path / "last", name).write({"revision": 4})
     rules = loaded(RULES)
@@ -24,7 +24,9 @@ async def stale(tmp_path: Path) -> AsyncIterator[FleetState]:
     await state.close()
 
 
-async def test_each_reader_gets_a_separate_error(stale: FleetState) -> None:
+async def test_each_reader_of_an_unreachable_database_gets_a_separate_error(
+    stale: FleetState,
+) -> None:
     looks = (stale.fleet(), stale.audit(), stale.fleet())
     found = await asyncio.gather(*looks, return_exceptions=True)
     assert {type(each) for each in found} == {StateUnreachableError}
@@ -32,16 +34,18 @@ async def test_each_reader_gets_a_separate_error(stale: FleetState) -> None:
     assert len({id(each) for each in found}) == 3
 
 
-async def test_the_time_is_that_of_the_database(
+async def test_setting_the_machines_clock_does_not_change_the_time_of_the_state(
     stale: FleetState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It continues evenly when the clock of this machine is set."""
+    """The time follows the clock of the database, which a replica continues by a steady clock."""
     before = stale.now
     monkeypatch.setattr("time.time", lambda: 5.0)
     assert 0 <= stale.now - before < 60
     assert "cannot be reached" in stale.stale_reason
 
 
-async def test_a_replica_acts_for_itself_while_the_leader_is_unknown(stale: FleetState) -> None:
+async def test_a_replica_that_does_not_know_the_leader_has_failover_rank_0(
+    stale: FleetState,
+) -> None:
     assert stale.stale_since is not None
     assert (stale.leads, stale.failover) == (False, (0, 0))

@@ -1,4 +1,4 @@
-"""The state of a lone gateway: acts are stored and in force or neither, and no count is lost."""
+"""The state of a single gateway: a change is either stored and in force or refused."""
 
 import asyncio
 import threading
@@ -47,7 +47,7 @@ ACTS: dict[str, Callable[[LocalState], Awaitable[None]]] = {
 
 @asynccontextmanager
 async def opened(path: Path | None = None) -> AsyncIterator[tuple[LocalState, list[Overrides]]]:
-    """Yield a state, and the overrides that were applied, one after the other."""
+    """Yield a state, and the list of the overrides that it has applied."""
     file = None if path is None else SqliteFile(path)
     state = LocalState(MEMBER, file, None if file is None else await file.read())
     applied = list[Overrides]()
@@ -80,7 +80,7 @@ async def test_a_change_that_cannot_be_stored_is_refused_as_a_whole(
         await state.pause(KEY, ANN)
         now, before = state.in_force, state.cutover(KEY)
         path.rename(former)
-        path.write_bytes(b"")  # another file: nothing is written to it
+        path.write_bytes(b"")  # a different file, which the gateway must not write
         applied.clear()
         events.clear()
         with pytest.raises(StateError, match="was replaced"):
@@ -96,13 +96,13 @@ async def test_a_change_that_cannot_be_stored_is_refused_as_a_whole(
         assert state.in_force == now
         assert state.cutover(KEY).state.percent == 25
         assert len(await state.audit()) == 2
-        await ACTS[name](state)  # the refused change left nothing behind
+        await ACTS[name](state)  # the refused change had no effect
         assert len(await state.audit()) == (
             2 if name == "hold" else 3
         )  # "hold" changes no percentage
 
 
-async def test_a_rollback_waits_for_no_disk(
+async def test_a_rollback_takes_effect_although_it_cannot_be_stored(
     tmp_path: Path, events: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "state.db"
@@ -136,7 +136,7 @@ async def test_an_override_outlives_a_restart(tmp_path: Path) -> None:
         ]
 
 
-async def test_two_operators_who_saw_the_same_state_make_one_change() -> None:
+async def test_the_second_of_two_operators_who_saw_the_same_state_is_refused() -> None:
     applying = asyncio.Event()
     async with opened() as (state, _):
 
@@ -145,7 +145,7 @@ async def test_two_operators_who_saw_the_same_state_make_one_change() -> None:
 
         state.follow(apply, lambda _: None)
         first = asyncio.create_task(state.set_percent(KEY, 25.0, ANN))
-        await asyncio.sleep(0)  # it holds the lock
+        await asyncio.sleep(0)  # the first change holds the lock
         seen = ANN._replace(seen="running")
         acts = [state.pause(KEY, seen), state.pause(KEY, seen._replace(who="bob"))]
         both = asyncio.gather(*acts, return_exceptions=True)
@@ -167,7 +167,7 @@ async def test_two_operators_who_saw_the_same_state_make_one_change() -> None:
 async def test_counting_restarts_after_the_clock_was_set(
     jump: float, events: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise a version in use could look unused, since earlier counts have other times."""
+    """Otherwise a used version could look unused, since the times of earlier counts are wrong."""
     before = time.time()
     now = [before]
     monkeypatch.setattr("time.time", lambda: now[0])
@@ -195,7 +195,7 @@ async def stored(path: Path) -> StateRows:
         await store.close()
 
 
-async def test_a_removed_file_is_written_again_from_memory(
+async def test_a_removed_file_is_written_again_from_memory_with_all_rows(
     tmp_path: Path, events: list[str]
 ) -> None:
     path = tmp_path / "state.db"
@@ -217,7 +217,9 @@ async def test_a_removed_file_is_written_again_from_memory(
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_removed_file_is_noticed_without_changes(tmp_path: Path, events: list[str]) -> None:
+async def test_a_removed_file_is_created_again_without_new_changes(
+    tmp_path: Path, events: list[str]
+) -> None:
     path = tmp_path / "state.db"
     state = LocalState(MEMBER, SqliteFile(path))
     await state.change_document("overrides", lambda _: {"paused": []})
@@ -231,7 +233,7 @@ async def test_a_removed_file_is_noticed_without_changes(tmp_path: Path, events:
     await state.close()
 
 
-async def test_a_file_removed_before_the_end_is_written_again(
+async def test_a_file_removed_before_the_shutdown_is_written_again(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "state.db"
@@ -261,7 +263,7 @@ async def test_a_replaced_file_is_reported_once(tmp_path: Path, events: list[str
     assert len((await stored(path)).usage) == 2
 
 
-async def test_an_error_of_any_kind_loses_no_change(
+async def test_changes_are_kept_after_a_write_that_raises_any_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
     path = tmp_path / "state.db"
@@ -283,8 +285,8 @@ async def test_an_error_of_any_kind_loses_no_change(
     assert len((await stored(path)).usage) == 2
 
 
-async def test_counting_restarts_after_a_worker_lost_counts(tmp_path: Path) -> None:
-    """Also after a restart, since the lost counts may include the last call of a version."""
+async def test_the_start_of_counting_moves_to_the_loss_of_a_workers_counts(tmp_path: Path) -> None:
+    """It stays there after a restart, since the last call of a version may be lost."""
     path = tmp_path / "state.db"
     state = LocalState(MEMBER, SqliteFile(path))
     began = state.totals.since
@@ -296,7 +298,7 @@ async def test_counting_restarts_after_a_worker_lost_counts(tmp_path: Path) -> N
 
 
 class Hang:
-    """A disk that does not answer: each write begins, and ends when the disk is back."""
+    """A disk that does not respond: reads and writes block until `end` is called."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(local, "_PATIENCE", 0.2)
@@ -321,7 +323,7 @@ class Hang:
 
 
 async def ended(state: LocalState) -> None:
-    """Return when the disk has answered and all is written."""
+    """Wait until the disk responds and all changes are written."""
     async with asyncio.timeout(DEADLINE):
         while state.stale_since is not None:
             await asyncio.sleep(0.01)
@@ -332,10 +334,10 @@ def requests(found: HistoryView) -> int:
     return sum(each.requests for series in found.series.values() for each in series.values())
 
 
-async def test_a_hanging_disk_blocks_nothing(
+async def test_a_hanging_disk_blocks_neither_rollbacks_nor_operators(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
-    """Neither a rollback nor an operator waits, and each request is counted once."""
+    """When the disk responds again, each request has been counted once."""
     path, threads = tmp_path / "state.db", set(threading.enumerate())
     state = LocalState(MEMBER, SqliteFile(path))
     hang = Hang(monkeypatch)
@@ -368,7 +370,7 @@ async def test_a_hanging_disk_blocks_nothing(
     assert (await stored(path)).documents["cutovers"] == [1]
 
 
-async def test_a_refused_change_is_not_in_force_after_a_restart(
+async def test_a_change_refused_on_a_hanging_disk_is_not_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "state.db"
@@ -389,7 +391,7 @@ async def test_a_refused_change_is_not_in_force_after_a_restart(
     assert (await stored(path)).documents["overrides"] == "former"
 
 
-async def test_a_gateway_ends_while_its_disk_does_not_answer(
+async def test_a_gateway_with_a_hanging_disk_can_shut_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
     state = LocalState(MEMBER, SqliteFile(tmp_path / "state.db"))
@@ -401,10 +403,10 @@ async def test_a_gateway_ends_while_its_disk_does_not_answer(
     hang.end()
 
 
-async def test_a_rollback_needs_no_thread(
+async def test_a_rollback_succeeds_when_no_thread_can_be_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
-    """A container may have reached its maximum of threads."""
+    """A container may have reached its maximum number of threads."""
     path = tmp_path / "state.db"
     state = LocalState(MEMBER, SqliteFile(path))
     with monkeypatch.context() as patch:

@@ -1,4 +1,4 @@
-"""The local cache: the overrides read last, the start before, and a disk that does not answer."""
+"""The local cache: the last overrides, the previous start, and a hanging disk."""
 
 import asyncio
 import os
@@ -32,15 +32,15 @@ def last_start(path: Path, start: str, database: str = DB) -> LastStart:
     return LastStart(path / "start", database, start)
 
 
-async def test_a_start_takes_the_place_of_the_last_confirmed_one(tmp_path: Path) -> None:
+async def test_a_start_replaces_the_last_start_with_a_row_in_the_database(tmp_path: Path) -> None:
     first = last_start(tmp_path, "one")
     assert first.before is None
     await first.note(100.0, cut_off=False)
-    await first.note(159.0, cut_off=False)  # noted every minute
+    await first.note(159.0, cut_off=False)  # not written: less than a minute has passed
     first.close()
     second = last_start(tmp_path, "two")
     assert second.before == StartRecord(DB, "one", 100.0, cut_off=False)
-    await second.note(0.0, cut_off=True)  # the database has no row of it
+    await second.note(0.0, cut_off=True)  # the database has no row for this start
     second.close()
     third = last_start(tmp_path, "three")
     assert third.before == StartRecord(DB, "one", 100.0, cut_off=True)
@@ -52,7 +52,9 @@ async def test_a_start_takes_the_place_of_the_last_confirmed_one(tmp_path: Path)
     assert (tmp_path / "start").stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_running_start_keeps_its_place(tmp_path: Path, reasons: list[str]) -> None:
+async def test_a_running_start_is_not_replaced_by_another_gateway(
+    tmp_path: Path, reasons: list[str]
+) -> None:
     first = last_start(tmp_path, "one")
     await first.note(100.0, cut_off=False)
     second = last_start(tmp_path, "two")
@@ -67,12 +69,14 @@ async def test_a_running_start_keeps_its_place(tmp_path: Path, reasons: list[str
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"database": 1}'])
-async def test_an_unreadable_record_replaces_no_start(tmp_path: Path, content: bytes) -> None:
+async def test_an_unreadable_start_record_is_ignored(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "start").write_bytes(content)
     assert last_start(tmp_path, "one").before is None
 
 
-async def test_a_start_with_another_database_takes_no_place(tmp_path: Path) -> None:
+async def test_a_start_with_another_database_does_not_replace_the_previous_start(
+    tmp_path: Path,
+) -> None:
     first = last_start(tmp_path, "one")
     await first.note(100.0, cut_off=True)
     first.close()
@@ -80,14 +84,14 @@ async def test_a_start_with_another_database_takes_no_place(tmp_path: Path) -> N
 
 
 class KilledError(Exception):
-    """A process that is killed amid a system call."""
+    """The process is killed during a system call."""
 
 
 @pytest.mark.parametrize("call", ["ftruncate", "fsync"])
-async def test_a_record_is_whole_after_a_kill(
+async def test_a_start_record_is_complete_after_the_process_was_killed(
     call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is written in place, so a longer former record must leave no rest."""
+    """The record is written in place, so nothing of a longer earlier record may remain."""
     first = last_start(tmp_path, "one")
     await first.note(100.0, cut_off=False)
 
@@ -101,7 +105,7 @@ async def test_a_record_is_whole_after_a_kill(
     assert last_start(tmp_path, "two").before == StartRecord(DB, "one", 100.0, cut_off=True)
 
 
-async def test_a_full_disk_is_reported_once(
+async def test_a_full_disk_for_the_start_record_is_reported_once(
     tmp_path: Path, reasons: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The record is written as soon as the disk has space."""
@@ -115,7 +119,7 @@ async def test_a_full_disk_is_reported_once(
     assert reasons == [reason]
     second = last_start(tmp_path, "two")
     with monkeypatch.context() as patch:
-        patch.setattr(os, "pwrite", lambda *_: 1)  # the part that fitted on the disk
+        patch.setattr(os, "pwrite", lambda *_: 1)  # only one byte fits on the disk
         await second.note(100.0, cut_off=True)
     await second.note(100.0, cut_off=True)
     second.close()
@@ -123,7 +127,9 @@ async def test_a_full_disk_is_reported_once(
     assert reasons == [reason, reason]
 
 
-async def test_a_missing_folder_is_reported(tmp_path: Path, reasons: list[str]) -> None:
+async def test_a_missing_folder_for_the_start_record_is_reported(
+    tmp_path: Path, reasons: list[str]
+) -> None:
     absent = last_start(tmp_path / "absent", "one")
     await absent.note(100.0, cut_off=False)
     absent.close()
@@ -133,7 +139,7 @@ async def test_a_missing_folder_is_reported(tmp_path: Path, reasons: list[str]) 
 async def test_a_hanging_disk_does_not_delay_heartbeats(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
-    """The record is written once the disk answers, and the file stays open until then."""
+    """The record is written when the disk responds, and the file stays open until then."""
     monkeypatch.setattr(local_cache, "_PATIENCE", 0.05)
     monkeypatch.setattr(local_cache, "_LONG", 0.0)
     answers, sync = Event(), os.fsync
@@ -161,7 +167,7 @@ async def test_a_hanging_disk_does_not_delay_heartbeats(
 FOUND: dict[str, object] = {"overrides": {"paused": [["a", "1"]], "percents": []}, "revision": 4}
 
 
-def test_an_encoded_value_is_decoded_equal(tmp_path: Path) -> None:
+def test_cached_overrides_are_read_as_written(tmp_path: Path) -> None:
     kept = LastOverrides(tmp_path / "kept", "postgresql://db/one")
     assert kept.read() is None
     kept.write(FOUND)
@@ -172,12 +178,12 @@ def test_an_encoded_value_is_decoded_equal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"database": 1}'])
-def test_overrides_that_cannot_be_read_are_not_used(tmp_path: Path, content: bytes) -> None:
+def test_an_unreadable_file_of_overrides_is_ignored(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "kept").write_bytes(content)
     assert LastOverrides(tmp_path / "kept", "postgresql://db/one").read() is None
 
 
-def test_a_disk_that_cannot_be_written_is_reported_once(tmp_path: Path, events: list[str]) -> None:
+def test_a_failure_to_write_overrides_is_reported_once(tmp_path: Path, events: list[str]) -> None:
     kept = LastOverrides(tmp_path / "absent" / "kept", "postgresql://db/one")
     kept.write(FOUND)
     kept.write(FOUND)
@@ -189,7 +195,7 @@ def test_a_disk_that_cannot_be_written_is_reported_once(tmp_path: Path, events: 
     assert events == ["overrides_not_kept", "overrides_not_kept"]
 
 
-async def test_overrides_that_could_not_be_written_are_written_later(
+async def test_a_failed_write_of_overrides_is_repeated_later(
     tmp_path: Path, events: list[str]
 ) -> None:
     """Otherwise a start without the database would use older overrides."""
@@ -201,12 +207,12 @@ async def test_overrides_that_could_not_be_written_are_written_later(
     assert kept.read() == FOUND
     (tmp_path / "absent" / "kept").unlink()
     await kept.keep()
-    assert kept.read() is None  # nothing is left to be written
+    assert kept.read() is None  # there is nothing left to write
     await kept.keep({})
     assert kept.read() == {}
 
 
-async def test_the_latest_overrides_are_written_once_the_disk_answers(
+async def test_the_latest_overrides_are_written_when_a_hanging_disk_responds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local_cache, "_PATIENCE", 0.05)
@@ -258,7 +264,7 @@ async def test_no_write_starts_while_another_hangs(answers: Event, reasons: list
     assert begun == [1, 3]
 
 
-async def test_a_write_without_a_thread_is_reported(
+async def test_a_write_that_cannot_start_a_thread_is_reported(
     answers: Event, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
     def no_thread(_: threading.Thread) -> None:

@@ -1,4 +1,4 @@
-"""What waits for the database: sent until it is confirmed, counted once, and bounded."""
+"""The outbox: batches are sent until they are confirmed, counted once, and bounded."""
 
 import msgspec
 import pytest
@@ -41,7 +41,7 @@ def test_a_batch_has_the_outcomes_of_each_operation() -> None:
     assert decode(batch.content)[1] == [counted]
 
 
-def test_a_batch_is_the_same_until_it_is_confirmed() -> None:
+def test_a_batch_does_not_change_until_it_is_confirmed() -> None:
     box = outbox()
     assert box.batch() is None
     box.absorb(delta())
@@ -61,7 +61,7 @@ def test_a_batch_is_the_same_until_it_is_confirmed() -> None:
     assert box.batch() is None
 
 
-def test_counts_have_the_time_of_the_database() -> None:
+def test_counts_get_the_time_of_the_database() -> None:
     box = outbox()
     box.absorb(delta())
     batch = box.batch()
@@ -72,8 +72,8 @@ def test_counts_have_the_time_of_the_database() -> None:
     assert list(totals.samples["differences", *KEY]) == delta().samples
 
 
-def test_times_of_a_wrong_clock_are_corrected() -> None:
-    """Only counts that are in no batch yet are corrected."""
+def test_the_times_of_counts_are_corrected_after_a_wrong_clock() -> None:
+    """Only counts that are not in a batch yet are corrected."""
     box = outbox()
     box.absorb(delta())
     assert box.batch() is not None
@@ -95,7 +95,7 @@ def test_times_of_a_wrong_clock_are_corrected() -> None:
 
 @given(st.lists(st.one_of(st.integers(1, 9), st.sampled_from(["lost", "unanswered", "confirmed"]))))
 def test_each_count_arrives_once_despite_lost_confirmations(steps: list[int | str]) -> None:
-    """A commit or its confirmation may be lost; the database takes each number of a start once."""
+    """A commit or its confirmation may be lost. The database accepts each batch number once."""
     box, arrived, counted = outbox(), dict[int, Batch](), 0
     for step in [*steps, "confirmed", "confirmed"]:
         if isinstance(step, int):
@@ -115,7 +115,7 @@ def test_each_count_arrives_once_despite_lost_confirmations(steps: list[int | st
     assert list(arrived) == list(range(1, len(arrived) + 1))
 
 
-def test_an_outage_takes_bounded_memory() -> None:
+def test_the_outbox_takes_bounded_memory_during_an_outage() -> None:
     box = outbox()
     for number in range(6 * ROWS_AFTER_CUT):
         box.absorb(delta(f"client{number}"))
@@ -127,7 +127,7 @@ def test_an_outage_takes_bounded_memory() -> None:
     assert len(batch.content) < 1_000_000
 
 
-def test_a_batch_of_another_release_is_refused() -> None:
+def test_a_batch_that_another_release_encoded_differently_is_refused() -> None:
     with pytest.raises(msgspec.DecodeError, match="array"):
         decode(b"\x80")
 
@@ -146,6 +146,6 @@ def test_counts_that_a_worker_lost_are_reported_once() -> None:
     assert decode(batch.content)[2]
     box.confirm(2)
     assert box.batch() is None
-    # A batch of a former release has no such field.
+    # A batch of an earlier release does not have the field `lost`.
     fields = msgspec.msgpack.decode(batch.content)
     assert not decode(msgspec.msgpack.encode(fields[:-1]))[2]

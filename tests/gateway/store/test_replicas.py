@@ -1,4 +1,4 @@
-"""Replicas: their presence, the clock of the database, and whether that is reached."""
+"""Replicas: their presence, the clock of the database, its availability, and the lease."""
 
 import asyncio
 
@@ -41,7 +41,7 @@ def row(
     applied: int = 3,
     gone: float | None = None,
 ) -> ReplicaRow:
-    """Return a replica that was heard so many seconds ago."""
+    """Return the row of a replica whose last heartbeat was `heard` seconds ago."""
     start = f"{replica}-{started:g}"
     admin = f"http://{replica}"
     return ReplicaRow(
@@ -55,7 +55,7 @@ def row(
         (1, False),
         (5, False),
         (6, True),
-        # The clock of the database was set back by an hour since.
+        # The clock of the database was set back by an hour after the heartbeat.
         (-3600, True),
     ],
 )
@@ -63,7 +63,7 @@ def test_a_replica_without_heartbeats_is_lost(ago: float, *, is_lost: bool) -> N
     assert row("a", ago).is_lost(NOW) is is_lost
 
 
-def test_the_deputy_is_the_oldest_replica_except_the_leader() -> None:
+def test_the_deputy_is_the_oldest_replica_other_than_the_leader() -> None:
     leader, lost_one = row("judge", started=1.0), row("lost", 60, started=2.0)
     later, first = row("a"), row("b", started=800.0)
     assert deputy([leader, lost_one, later, first], leader.start, NOW) == first.start
@@ -71,7 +71,7 @@ def test_the_deputy_is_the_oldest_replica_except_the_leader() -> None:
     assert deputy([], leader.start, NOW) == ""
 
 
-def test_only_a_lost_replica_leaves_a_gap() -> None:
+def test_only_a_lost_replica_causes_a_data_gap() -> None:
     rows = [
         row("here"),
         row("lost", 60),
@@ -107,13 +107,13 @@ def test_only_a_lost_replica_leaves_a_gap() -> None:
         ([row("a", applied=2)], ["a has not applied the last change of the overrides"]),
     ],
 )
-def test_warnings_name_what_differs_between_replicas(
+def test_warnings_name_the_differences_between_replicas(
     rows: list[ReplicaRow], expected: list[str]
 ) -> None:
     assert warnings(rows, NOW, 3, 0.0) == expected
 
 
-def test_a_recent_change_is_no_reason_for_a_warning() -> None:
+def test_a_replica_has_two_seconds_to_apply_a_change_without_a_warning() -> None:
     rows = [row("a", 1, applied=2)]
     assert warnings(rows, NOW, 3, NOW - 3.1) == [
         "a has not applied the last change of the overrides"
@@ -122,14 +122,14 @@ def test_a_recent_change_is_no_reason_for_a_warning() -> None:
 
 
 @pytest.mark.parametrize(("ago", "over"), [(0, False), (60, False), (3601, True)])
-def test_a_lost_replica_is_forgotten_after_its_time(ago: float, *, over: bool) -> None:
+def test_a_lost_replica_expires_after_the_configured_time(ago: float, *, over: bool) -> None:
     assert row("a", ago).is_expired(NOW, 3600) is over
     assert row("a", ago).is_expired(NOW, 3600, NOW - 3601) is over
     assert not row("a", ago).is_expired(NOW, 3600, NOW - 3599)
 
 
-def test_another_replica_of_its_name_does_not_replace_a_lost_one() -> None:
-    """The lost one may be cut off and still serve; only its own next start replaces it."""
+def test_a_running_replica_does_not_replace_a_lost_one_of_the_same_name() -> None:
+    """The lost replica may be disconnected and still serve. Only its own next start replaces it."""
     rows = [row("a", 60), row("a", started=950.0)]
     assert state_view(Totals(), rows, NOW).gaps == (DataGap("a", NOW - 60),)
     assert not rows[0].is_expired(NOW, 3600)
@@ -145,7 +145,7 @@ def test_only_a_lost_replica_can_be_forgotten() -> None:
         lost("c", rows, NOW)
 
 
-def test_the_clock_continues_from_that_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clock_continues_from_the_time_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
     passed = [100.0]
     monkeypatch.setattr("gateway.store.replicas.steady_seconds", lambda: passed[0])
     monkeypatch.setattr("time.time", lambda: 5_000.0)
@@ -161,7 +161,7 @@ def test_the_clock_continues_from_that_of_the_database(monkeypatch: pytest.Monke
     assert clock.now() == 9_011.0
 
 
-def test_a_wrong_clock_of_the_machine_is_reported_once(
+def test_a_difference_between_machine_and_database_clock_is_reported_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told: list[dict[str, object]] = []
@@ -176,10 +176,10 @@ def test_a_wrong_clock_of_the_machine_is_reported_once(
     assert told == [{"clock_skewed": {"seconds": 3_600.0}}]
 
 
-def test_requests_use_the_clock_of_the_database_if_they_differ(
+def test_followers_get_the_clock_difference_when_it_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Differences below half a second may come from the delay of a response."""
+    """Changes below half a second are ignored, since they may come from a delayed response."""
     told: list[float] = []
     passed, date = [100.0], [5_000.0]
     monkeypatch.setattr("gateway.store.replicas.steady_seconds", lambda: passed[0])
@@ -190,7 +190,7 @@ def test_requests_use_the_clock_of_the_database_if_they_differ(
         clock.set(database, 100.0)
         clock.pass_on()
     assert told == [0.0, 60.0]
-    # The database is away, and the clock of this machine is corrected.
+    # The database cannot be reached, and the clock of this machine is corrected.
     date[0] += 60.4
     clock.pass_on()
     assert told == [0.0, 60.0, 0.0]
@@ -202,10 +202,10 @@ def test_requests_use_the_clock_of_the_database_if_they_differ(
 
 
 @pytest.mark.parametrize(("by", "was_set"), [(0, False), (59, False), (3600, True), (-61, True)])
-def test_a_clock_of_the_database_that_is_set_is_noticed(
+def test_the_clock_notices_that_the_clock_of_the_database_was_set(
     monkeypatch: pytest.MonkeyPatch, by: float, *, was_set: bool
 ) -> None:
-    """It is compared with a steady clock, whatever the date of this machine."""
+    """It is compared with a steady clock, so the date of this machine is irrelevant."""
     passed = [100.0]
     monkeypatch.setattr("gateway.store.replicas.steady_seconds", lambda: passed[0])
     monkeypatch.setattr("time.time", lambda: 0.0)
@@ -217,7 +217,7 @@ def test_a_clock_of_the_database_that_is_set_is_noticed(
     assert clock.was_set is was_set
 
 
-async def test_a_database_is_stale_since_its_last_heartbeat(events: list[str]) -> None:
+async def test_an_unreachable_database_is_stale_since_the_last_heartbeat(events: list[str]) -> None:
     health = StoreHealth("postgresql://db/one", lambda: 50.0)
     async with health.reading():
         pass
@@ -225,7 +225,7 @@ async def test_a_database_is_stale_since_its_last_heartbeat(events: list[str]) -
     assert health.stale_reason == "refused"
     health.reached(60.0)
     assert health.stale_reason == ""
-    # Counts of that time come with the next heartbeat.
+    # The next heartbeat writes the counts of the outage.
     found = [(health.stale_since, health.behind)]
     async with health.reading():
         pass
@@ -254,14 +254,14 @@ async def test_a_reader_that_waits_too_long_is_refused(monkeypatch: pytest.Monke
     for _ in readers:
         await within.acquire()
     third = asyncio.create_task(read())
-    await asyncio.sleep(0)  # it waits
+    await asyncio.sleep(0)  # the third reader waits
     with monkeypatch.context() as patch:
         patch.setattr(state, "_PATIENCE", 0.01)
         with pytest.raises(StateBusyError, match=r"one: 2 others have read for 0\.01 s; ask again"):
             await read()
     over.set()
     await asyncio.gather(*readers, third)
-    async with asyncio.TaskGroup() as both:  # each place was released
+    async with asyncio.TaskGroup() as both:  # all readers have finished
         both.create_task(read())
         both.create_task(read())
 
@@ -289,8 +289,10 @@ def test_one_replica_leads_until_its_lease_expires(
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 5)), max_size=40))
-def test_tokens_of_leases_only_rise(asked: list[tuple[str, float]]) -> None:
-    """A leader that was suspended gets another token, or none."""
+def test_each_lease_token_belongs_to_one_leader_and_tokens_never_decrease(
+    asked: list[tuple[str, float]],
+) -> None:
+    """A leader that was suspended gets a new token, or no lease."""
     lease, now, leads = NO_LEASE, NOW, dict[int, str]()
     for start, pause in asked:
         now += pause

@@ -1,4 +1,4 @@
-"""The state file: rows come back, what it lacks is noticed, and what cannot be used is refused."""
+"""The state file: its rows, lost counts, and files that cannot be used."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ from gateway.usage.totals import StateRows, Totals
 from tests.gateway.rules.rules import RULES, loaded
 
 MEMBER = Membership("a", lambda: loaded(RULES), lambda: "hash")
-# A file of the last schema before Alembic.
+# A file with the last schema before Alembic.
 FORMER = Path(__file__).with_name("schema3.sql")
 USAGES = [UsageDelta("a", "1", "/p", client, 2, 1, 0, 1) for client in ("", "acme", "0")]
 REPORT = Delta(5.0, USAGES, [], [CounterDelta("differences", ("a", "1", "name"), 3)], [], [])
@@ -65,7 +65,7 @@ async def opened(path: Path, *, read_only: bool = False) -> AsyncIterator[Sqlite
         await store.close()
 
 
-async def test_counts_are_read_as_written(tmp_path: Path) -> None:
+async def test_clients_and_counts_are_read_as_written(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     totals = Totals()
     totals.absorb(REPORT)
@@ -78,7 +78,7 @@ async def test_counts_are_read_as_written(tmp_path: Path) -> None:
     assert not totals.changes()
 
 
-def test_counts_that_were_not_written_are_returned_again() -> None:
+def test_counts_that_could_not_be_written_are_returned_again() -> None:
     totals = Totals()
     totals.absorb(REPORT)
     changes = totals.changes()
@@ -88,7 +88,7 @@ def test_counts_that_were_not_written_are_returned_again() -> None:
     assert again.counts == changes.counts
 
 
-async def test_rows_are_deleted(tmp_path: Path) -> None:
+async def test_deleted_usage_rows_are_removed_from_the_file(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     row = ("a", "1", "/p", None, 1, 0, 0, 0, 1.0, 1.0, 1.0)
     await put(path, StateRows(usage=[row, ("a", "1", "/p", "x", 1, 0, 0, 0, 1.0, 1.0, 1.0)]))
@@ -101,7 +101,7 @@ async def test_rows_are_deleted(tmp_path: Path) -> None:
     assert [line[3:5] for line in (await stored(path)).usage] == [(None, 2)]
 
 
-async def test_counts_are_deleted(tmp_path: Path) -> None:
+async def test_counts_of_a_reset_shadow_are_removed_from_the_file(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     totals = Totals()
     totals.absorb(REPORT)
@@ -127,7 +127,7 @@ async def test_documents_are_read_as_written(tmp_path: Path) -> None:
     assert (await stored(path, read_only=True)).documents == {"overrides": {"paused": [["a", "1"]]}}
 
 
-async def test_a_file_that_another_gateway_writes_can_only_be_read(tmp_path: Path) -> None:
+async def test_the_file_of_a_running_gateway_can_be_read_but_not_written(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     async with opened(path) as store:
         await store.write(StateRows(documents={"since": 1}))
@@ -141,7 +141,7 @@ async def test_a_file_that_another_gateway_writes_can_only_be_read(tmp_path: Pat
     ("read_only", "remedy"),
     [(False, "move it away, or name another file in 'state'"), (True, "is the path right?")],
 )
-def test_a_file_that_is_no_state_is_refused(
+def test_a_file_that_is_not_the_state_of_a_gateway_is_refused(
     tmp_path: Path, remedy: str, *, read_only: bool
 ) -> None:
     text = f"not the state of a gateway; {remedy}"
@@ -173,7 +173,7 @@ def test_a_file_that_is_no_state_is_refused(
         ),
     ],
 )
-async def test_a_file_of_a_later_or_an_unreleased_gateway_is_refused(
+async def test_a_file_of_a_newer_or_unreleased_gateway_is_refused(
     tmp_path: Path, revision: str, reason: str
 ) -> None:
     path = tmp_path / "state.db"
@@ -213,12 +213,12 @@ async def test_a_file_of_an_earlier_release_is_upgraded(tmp_path: Path, schema: 
     assert not {name for name in names if name.startswith("former_")}
 
 
-def test_the_newest_revision_is_the_expected_one() -> None:
+def test_the_schema_revision_is_the_newest_migration() -> None:
     folder = Path(migrations.__file__).parent / "versions"
     assert max(path.stem[1:5] for path in folder.glob("m*.py")) == REVISION
 
 
-async def test_a_new_file_has_the_described_tables(tmp_path: Path) -> None:
+async def test_a_new_file_has_the_tables_of_the_metadata(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     await put(path, StateRows())
     engine = create_engine(f"sqlite:///{path}")
@@ -228,13 +228,13 @@ async def test_a_new_file_has_the_described_tables(tmp_path: Path) -> None:
     engine.dispose()
 
 
-def test_the_schema_is_the_same_on_postgresql() -> None:
-    """No column type belongs to one engine only."""
+def test_the_tables_for_postgresql_have_no_types_of_sqlite() -> None:
+    """Column types must exist in both databases."""
     for table in metadata.sorted_tables:
         assert "sqlite" not in str(CreateTable(table).compile(dialect=postgresql.dialect())).lower()  # type: ignore[no-untyped-call]  # SQLAlchemy has no types there
 
 
-async def test_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
+async def test_only_the_owner_can_access_the_file(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     path.touch(0o644)
     async with opened(path):
@@ -245,7 +245,7 @@ async def test_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lose", "what"), [(Path.unlink, "removed"), (lambda path: path.write_bytes(b""), "emptied")]
 )
-async def test_a_lost_file_is_created_again(
+async def test_a_removed_or_emptied_file_is_created_again(
     tmp_path: Path, lose: Callable[[Path], object], what: str
 ) -> None:
     path = tmp_path / "state.db"
@@ -258,7 +258,7 @@ async def test_a_lost_file_is_created_again(
     assert (await stored(path)).documents == {"since": 3}
 
 
-async def test_a_folder_that_is_away_for_a_while_gets_the_file_again(tmp_path: Path) -> None:
+async def test_the_file_is_created_again_when_its_folder_reappears(tmp_path: Path) -> None:
     """For example a volume that is mounted again."""
     folder, away = tmp_path / "state", tmp_path / "away"
     folder.mkdir()
@@ -276,7 +276,7 @@ async def test_a_folder_that_is_away_for_a_while_gets_the_file_again(tmp_path: P
     assert (await stored(path)).documents == {"since": 4}
 
 
-async def test_a_replaced_file_is_left_alone(tmp_path: Path) -> None:
+async def test_a_file_that_replaces_the_state_file_is_not_written(tmp_path: Path) -> None:
     path, other = tmp_path / "state.db", tmp_path / "other.db"
     await put(other, StateRows(documents={"kept": 9}))
     async with opened(path) as store:
@@ -287,8 +287,10 @@ async def test_a_replaced_file_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("gone", [("-wal", "-shm"), ("-wal",), ("-shm",)])
-async def test_a_removed_write_ahead_log_is_noticed(tmp_path: Path, gone: tuple[str, ...]) -> None:
-    """SQLite goes on writing to the removed log, which nothing else can read."""
+async def test_no_row_is_lost_if_the_write_ahead_log_is_removed(
+    tmp_path: Path, gone: tuple[str, ...]
+) -> None:
+    """SQLite would continue to write to the removed log, which no other process can read."""
     path, copy = tmp_path / "state.db", tmp_path / "copy"
     async with opened(path) as store:
         await store.write(StateRows(documents={"a": 1}))
@@ -298,7 +300,7 @@ async def test_a_removed_write_ahead_log_is_noticed(tmp_path: Path, gone: tuple[
             await store.write(StateRows(documents={"b": 2}))
         await store.write(StateRows(documents={"b": 2}))
         await store.write(StateRows(documents={"c": 3}))
-        await asyncio.to_thread(copytree, tmp_path, copy)  # as after a kill
+        await asyncio.to_thread(copytree, tmp_path, copy)  # as if the gateway were killed
     assert (await stored(copy / "state.db")).documents == {"a": 1, "b": 2, "c": 3}
 
 
@@ -318,7 +320,7 @@ async def use(store: SqliteFile) -> None:
     ],
 )
 async def test_a_damaged_row_is_reported_in_one_line(tmp_path: Path, damage: str) -> None:
-    """The disk has changed a bit of it."""
+    """The disk has changed a bit of the row."""
     path = tmp_path / "state.db"
     totals = Totals()
     totals.absorb(REPORT)
@@ -409,10 +411,10 @@ def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
         (os.mkfifo, "not a regular file"),
     ],
 )
-def test_a_path_that_cannot_be_read_is_refused(
+def test_a_path_that_is_not_a_regular_file_is_refused_by_a_reader(
     tmp_path: Path, make: Callable[[Path], object], reason: str
 ) -> None:
-    """SQLite reports an I/O error for a folder, and blocks at a FIFO."""
+    """SQLite reports only an I/O error for a folder, and blocks on a FIFO."""
     path = tmp_path / "state.db"
     make(path)
     assert refused(path, read_only=True) == (
@@ -420,7 +422,7 @@ def test_a_path_that_cannot_be_read_is_refused(
     )
 
 
-def test_a_copy_with_an_unusable_log_is_refused(tmp_path: Path) -> None:
+def test_a_copy_with_an_unusable_write_ahead_log_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     asyncio.run(put(path, StateRows(documents={"a": 1})))
     Path(f"{path}-wal").mkdir()
@@ -430,12 +432,12 @@ def test_a_copy_with_an_unusable_log_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_path_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_a_folder_is_refused_as_the_state_file(tmp_path: Path) -> None:
     assert refused(tmp_path).startswith("the state cannot be kept there: is a directory")
 
 
-async def test_the_history_is_summed_and_cut(tmp_path: Path) -> None:
-    """As in memory, each version keeps its latest 1,440 minutes."""
+async def test_stored_history_is_added_up_and_limited_as_in_memory(tmp_path: Path) -> None:
+    """Each version keeps its latest 1,440 minutes."""
     path = tmp_path / "state.db"
     memory, totals = History(), Totals()
     for minute in (*range(1500), 1499):
@@ -454,7 +456,7 @@ async def test_the_history_is_summed_and_cut(tmp_path: Path) -> None:
         assert kept == sorted(row for row in memory.rows() if row.by == by)
 
 
-async def test_callers_are_read_as_far_back_as_the_query_says(tmp_path: Path) -> None:
+async def test_callers_are_read_only_for_the_days_that_the_query_needs(tmp_path: Path) -> None:
     path, totals = tmp_path / "state.db", Totals()
     for day in range(5):
         usage = UsageDelta("a", "1", "/p", "acme", 2, 1, 0, 1)
@@ -469,7 +471,7 @@ async def test_callers_are_read_as_far_back_as_the_query_says(tmp_path: Path) ->
 
 
 async def test_statements_use_an_index(tmp_path: Path) -> None:
-    """These are the statements of views and of each write."""
+    """The statements are those of views and of each write."""
     path, totals = tmp_path / "state.db", Totals()
     run: dict[str, Any] = {}
 
@@ -508,7 +510,7 @@ async def test_statements_use_an_index(tmp_path: Path) -> None:
     assert {step.split()[1] for step in some} == {"history", "usage", "counts"}
 
 
-def test_history_that_was_not_written_is_returned_again() -> None:
+def test_history_that_could_not_be_written_is_returned_again() -> None:
     totals = Totals()
     totals.absorb(REPORT)
     changes = totals.changes()
@@ -519,7 +521,7 @@ def test_history_that_was_not_written_is_returned_again() -> None:
     assert minute.requests == 2 * changes.history[0].requests
 
 
-async def test_the_audit_log_outlives_the_gateway(tmp_path: Path) -> None:
+async def test_the_audit_log_is_read_as_written(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     rows = [(float(at), "ann", "", "cutover", "a", "1", "", "", f"{at}%") for at in range(3)]
     await put(path, StateRows(audit=rows[:2]))
@@ -539,12 +541,12 @@ def reasons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 class KilledError(BaseException):
-    """A process that is killed amid a system call."""
+    """The process is killed during a system call."""
 
 
 @asynccontextmanager
 async def counting(path: Path) -> AsyncIterator[LocalState]:
-    """Open a state file as a gateway does, which is killed or ends orderly: `close`."""
+    """Open a state file as a gateway does, and close it without a last write."""
     store = SqliteFile(path)
     try:
         yield LocalState(MEMBER, store, await store.read())
@@ -553,7 +555,7 @@ async def counting(path: Path) -> AsyncIterator[LocalState]:
 
 
 async def count(path: Path, times: int = 1) -> float:
-    """Count and write so often; return since when that gateway counts."""
+    """Count and write `times` times; return the time since which the gateway counts."""
     async with counting(path) as state:
         for _ in range(times):
             state.totals.absorb(ACME)
@@ -568,7 +570,9 @@ async def began_long_ago(path: Path) -> Path:
     return path
 
 
-async def test_an_old_copy_is_noticed_once(tmp_path: Path, reasons: list[str]) -> None:
+async def test_an_old_copy_of_the_file_restarts_counting_once(
+    tmp_path: Path, reasons: list[str]
+) -> None:
     path = await began_long_ago(tmp_path / "state.db")
     copy = path.read_bytes()
     assert await count(path) == BEGAN
@@ -583,7 +587,9 @@ async def test_an_old_copy_is_noticed_once(tmp_path: Path, reasons: list[str]) -
     assert len(reasons) == 1
 
 
-async def test_an_old_copy_is_noticed_by_a_reader(tmp_path: Path, reasons: list[str]) -> None:
+async def test_a_reader_of_an_old_copy_restarts_counting_without_a_log_event(
+    tmp_path: Path, reasons: list[str]
+) -> None:
     path = await began_long_ago(tmp_path / "state.db")
     copy = path.read_bytes()
     await count(path)
@@ -596,10 +602,10 @@ async def test_an_old_copy_is_noticed_by_a_reader(tmp_path: Path, reasons: list[
     assert reasons == []
 
 
-async def test_the_number_of_writes_is_noted_now_and_then(
+async def test_the_mark_file_is_updated_only_at_intervals(
     tmp_path: Path, reasons: list[str]
 ) -> None:
-    """A killed gateway has not noted its last writes."""
+    """The mark of a killed gateway lacks its last writes, which does not restart counting."""
     path = await began_long_ago(tmp_path / "state.db")
     mark = tmp_path / "state.db.mark"
     before = mark.read_bytes()
@@ -616,10 +622,10 @@ async def test_the_number_of_writes_is_noted_now_and_then(
     assert reasons == []
 
 
-async def test_counts_that_could_not_be_written_are_missed(
+async def test_counting_restarts_after_a_gateway_ended_with_unwritten_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
-    """The mark is written even to a full disk."""
+    """The mark file records the failed write."""
     path = await began_long_ago(tmp_path / "state.db")
 
     def full(*_: object) -> None:
@@ -640,8 +646,10 @@ async def test_counts_that_could_not_be_written_are_missed(
     assert await count(path) == anew
 
 
-async def test_without_a_mark_nothing_is_missed(tmp_path: Path, reasons: list[str]) -> None:
-    """For example after the file was moved to another machine."""
+async def test_counting_continues_without_a_readable_mark_file(
+    tmp_path: Path, reasons: list[str]
+) -> None:
+    """The mark file is missing, for example, after the state file was moved to another machine."""
     path = await began_long_ago(tmp_path / "state.db")
     mark = tmp_path / "state.db.mark"
     for content in (None, b"", b"{", b"[]"):
@@ -652,10 +660,10 @@ async def test_without_a_mark_nothing_is_missed(tmp_path: Path, reasons: list[st
     assert reasons == []
 
 
-async def test_on_a_full_disk_the_mark_is_overwritten_in_place(
+async def test_the_mark_file_is_overwritten_in_place_on_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
-    """It is written in place, and a longer former mark leaves no rest."""
+    """Nothing of a longer earlier mark may remain."""
     path = await began_long_ago(tmp_path / "state.db")
     mark = sqlite.WrittenMark(path)
     sync, kills = os.fsync, False
@@ -677,10 +685,10 @@ async def test_on_a_full_disk_the_mark_is_overwritten_in_place(
     assert reasons == [f"{path}: the gateway ended while the state could not be written"]
 
 
-async def test_a_failed_write_of_the_mark_leaves_the_old_mark(
+async def test_the_old_mark_file_remains_if_the_process_is_killed_while_writing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
-    """The new mark is written to another file and then renamed."""
+    """The new mark is written to another file, which is then renamed."""
     path = await began_long_ago(tmp_path / "state.db")
     file = tmp_path / "state.db.mark"
     former = file.read_bytes()
@@ -697,7 +705,7 @@ async def test_a_failed_write_of_the_mark_leaves_the_old_mark(
     assert reasons == []
 
 
-async def test_a_mark_that_cannot_be_written_is_reported_once(
+async def test_a_mark_file_that_cannot_be_written_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reported = list[tuple[str, object]]()

@@ -1,4 +1,4 @@
-"""Where state is kept: nowhere, in a file, or in a database."""
+"""The setting `state`: memory, a file, or a database."""
 
 import pytest
 
@@ -20,7 +20,7 @@ DATABASE = "postgresql://ann:s3cret@db:5432/state?sslmode=require"
         ("postgres://db/state", "postgres://db/state"),
     ],
 )
-def test_state_names_a_file_or_a_database(written: str, expected: str | None) -> None:
+def test_state_accepts_a_path_or_the_url_of_a_database(written: str, expected: str | None) -> None:
     assert loaded(f"state: '{written}'\n{RULES}").state == expected
 
 
@@ -45,20 +45,20 @@ def test_state_names_a_file_or_a_database(written: str, expected: str | None) ->
         "sqlite:///state.db?mode=ro",
     ],
 )
-def test_a_location_that_is_neither_file_nor_database_is_refused(written: str) -> None:
+def test_a_location_that_is_neither_a_file_nor_a_database_is_refused(written: str) -> None:
     for text, environment in ((written, {}), ("${STATE}", {"STATE": written})):
         (found,) = report(f"state: '{text}'\n{RULES}", **environment)
         advice = (
             "write a path, sqlite:///PATH, or postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with"
             " %40 for an @ in the password, %2F for a slash, %23 for a # and %3F for a ?"
         )
-        if environment:  # the text of a variable is hidden wherever a message has it
+        if environment:  # the value of a variable is hidden everywhere in a message
             advice = advice.replace(written, "${STATE}")
         assert found == f"1:1: state: not a location of state; {advice}"
 
 
 @pytest.mark.parametrize("written", [":memory:", "sqlite:///:memory:"])
-def test_memory_as_a_file_is_refused(written: str) -> None:
+def test_an_sqlite_memory_location_is_refused(written: str) -> None:
     (found,) = report(f"state: '{written}'\n{RULES}")
     assert found == "1:1: state: no file; leave state out to keep it in memory"
 
@@ -67,5 +67,5 @@ def test_memory_as_a_file_is_refused(written: str) -> None:
     ("fleet", "seconds"),
     [("", 604_800), ("fleet: { forget_after: 90s }", 90), ("fleet: { forget_after: 2d }", 172_800)],
 )
-def test_forget_after_is_parsed_to_seconds(fleet: str, seconds: float) -> None:
+def test_forget_after_is_converted_to_seconds(fleet: str, seconds: float) -> None:
     assert loaded(f"{fleet}\n{RULES}").forget_after == seconds

@@ -1,4 +1,4 @@
-"""A library's loans in two versions, which differ in their paths and in their operations."""
+"""An example API of a library's loans. Its two versions have different paths and operations."""
 
 import json
 from pathlib import Path
@@ -54,7 +54,7 @@ LOAN = {
 
 
 def document(loan: object = LOAN, book: object = BOOK, **paths: str) -> dict[str, Any]:
-    """Return a document that answers loans: `loans="get post"` at `/loans`, `_` for a slash."""
+    """Return an OpenAPI document: `loans="get post"` adds GET and POST /loans; `_` is a slash."""
     body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Loan"}}}}
     operation = {"responses": {"200": body}}
     return {
@@ -70,14 +70,14 @@ def document(loan: object = LOAN, book: object = BOOK, **paths: str) -> dict[str
 
 
 def rules(changes: str = "") -> str:
-    """Return the rules with these changes between the two versions."""
+    """Return the configuration with these changes between the two versions."""
     return RULES.replace("CHANGES", changes)
 
 
 def written(
     folder: Path, older: dict[str, Any], newer: dict[str, Any], changes: str = ""
 ) -> tuple[Path, Snapshot]:
-    """Return the file of the rules, beside its documents, and what is in it."""
+    """Write a configuration file and its two documents; return its path and its Snapshot."""
     (folder / "v1.json").write_text(json.dumps(older))
     (folder / "v2.json").write_text(json.dumps(newer))
     path = folder / "gateway.yaml"

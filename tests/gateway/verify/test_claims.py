@@ -1,4 +1,4 @@
-"""Every operation of both documents is among the outcomes, exactly once."""
+"""Claims about the operations of two documents."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def kind(outcome: Outcome) -> str:
     return "claim" if isinstance(outcome, Claim) else outcome.kind
 
 
-def test_each_operation_has_one_outcome(tmp_path: Path) -> None:
+def test_each_operation_of_both_documents_has_one_outcome(tmp_path: Path) -> None:
     _, snapshot = written(tmp_path, OLDER, NEWER)
     (api,) = snapshot.apis
     sides = (
@@ -61,8 +61,8 @@ def report(folder: Path, older: dict[str, Any], newer: dict[str, Any]) -> list[s
     return [*verification_report.text(verify(snapshot, folder, VerifyOptions(examples=3)))]
 
 
-def test_paths_that_differ_only_in_parameter_names_are_one(tmp_path: Path) -> None:
-    """Each is there once, and none is paired with one that requests cannot be for."""
+def test_only_the_first_of_two_paths_with_other_parameter_names_is_paired(tmp_path: Path) -> None:
+    """The second path is reported as not checked, since no request belongs to it."""
     older = document(loans_ID="get", loans_x="get")
     older["paths"]["/loans/{key}"] = older["paths"].pop("/loans/x")
     newer = document(lendings_ID="get", lendings_x="get")
@@ -78,7 +78,7 @@ def test_paths_that_differ_only_in_parameter_names_are_one(tmp_path: Path) -> No
     )
 
 
-def test_an_api_whose_paths_are_mapped_is_verified(tmp_path: Path) -> None:
+def test_an_api_with_another_upstream_path_is_verified(tmp_path: Path) -> None:
     assert report(tmp_path, document(loans="get"), document(lendings="get")) == [
         "loans: version 1, served by version 2",
         "  ok     GET /loans -> /lendings      response 200     proved",
@@ -86,7 +86,7 @@ def test_an_api_whose_paths_are_mapped_is_verified(tmp_path: Path) -> None:
     ]
 
 
-def test_the_report_of_what_has_no_proof(tmp_path: Path) -> None:
+def test_the_report_lists_gaps_and_operations_without_a_claim(tmp_path: Path) -> None:
     older, newer = document(loans="get", livez="get"), document(lendings_late="get")
     lines = report(tmp_path, older, newer)
     assert [" ".join(line.split()) for line in lines][1:] == [
@@ -111,7 +111,7 @@ apis:
 
 
 def outcomes(conversions: str, older: Description, newer: Description) -> list[Outcome]:
-    """Return what is claimed of an API with these conversions."""
+    """Return the outcomes for an API with these conversions."""
     api = load((RULES + conversions).encode(), "gateway.yaml", {}).apis[0]
     sides = (Version(1), older), (Version(2), newer)
     return [*claims(api, *sides)]
@@ -136,7 +136,7 @@ BODIES = """\
 """
 
 
-def test_a_body_in_one_version_only_is_claimed_or_a_gap() -> None:
+def test_bodies_that_only_one_version_has_are_tested() -> None:
     def described(name: str, **bodies: dict[str, object] | None) -> Description:
         text = {"type": "string"}
         paths: dict[str, object] = {}
@@ -186,8 +186,8 @@ OPERATIONS = """\
 """
 
 
-def test_mapped_operations_are_paired() -> None:
-    """A status is paired with that which the client gets for it."""
+def test_operations_are_paired_with_the_operations_that_they_map_to() -> None:
+    """A status of the service is paired with the status that the client gets."""
 
     def described(name: str, paths: dict[str, tuple[str, str]]) -> Description:
         schema = {"type": "object", "properties": {"a": {"type": "string"}}}
@@ -231,8 +231,8 @@ MOVED = """\
 """
 
 
-def test_parameters_in_another_place_are_paired_and_proven_once() -> None:
-    """A prefix that the document does not write, and a parameter that becomes part of the path."""
+def test_operations_with_moved_path_parameters_are_paired() -> None:
+    """The document omits the prefix of a capture, and a query parameter moves to the path."""
 
     def described(**paths: tuple[str, ...]) -> Description:
         text = {"type": "string"}
@@ -277,7 +277,7 @@ FORM, JSON = "application/x-www-form-urlencoded", "application/json"
 
 
 def taking(name: str, **operations: dict[str, dict[str, object]]) -> Description:
-    """Return a document of operations that take bodies of media types, with these fields."""
+    """Return a document with operations whose bodies have these media types and fields."""
     paths = {}
     for operation, bodies in operations.items():
         schema = {"$ref": f"#/components/schemas/{operation}"}
@@ -302,8 +302,8 @@ def taking(name: str, **operations: dict[str, dict[str, object]]) -> Description
     return Description(document, name)
 
 
-def test_forms_are_claimed_as_the_gateway_converts_them() -> None:
-    """They are proven as the gateway converts them: texts without types, or JSON by `forms`."""
+def test_forms_are_proven_as_the_gateway_converts_them() -> None:
+    """A form has strings without types, or becomes JSON by `forms`."""
     text, number = {"type": "string"}, {"type": "integer"}
     maybe = {"anyOf": [number, {"type": "null"}]}
     numbers, on = {"type": "array", "items": number}, {"type": "boolean"}
@@ -349,7 +349,7 @@ def test_forms_are_claimed_as_the_gateway_converts_them() -> None:
     ]
 
 
-def test_streams_in_requests_are_named() -> None:
+def test_a_request_body_that_is_a_stream_is_reported_as_unchecked() -> None:
     lines = "application/jsonl"
     older = taking("v1", stream={lines: {}}, both={lines: {}, JSON: {}}, other={"text/csv": {}})
     newer = taking("v2", stream={JSON: {}}, both={lines: {}, JSON: {}}, other={"text/csv": {}})
@@ -369,8 +369,8 @@ BESIDE = """\
 """
 
 
-def test_findings_are_bounded_and_name_what_they_are_about() -> None:
-    """A query parameter has no place in the body, and a function says why it refuses."""
+def test_the_number_of_findings_is_limited_and_each_names_its_cause() -> None:
+    """A finding names the query parameter, or the error that a Python function raised."""
     text, number = {"type": "string"}, {"type": "integer"}
 
     def described(answer: dict[str, object]) -> Description:

@@ -1,4 +1,4 @@
-"""An operation belongs to the endpoint that a request for it is routed to."""
+"""Operations are located at the endpoint that a request for them is routed to."""
 
 import pytest
 
@@ -15,18 +15,20 @@ ONE = "/v{version}/loans/{id}"
 @pytest.mark.parametrize(
     ("path", "endpoint", "captures"),
     [
-        # What the service is asked for, the public path, and that without the version.
+        # The path of the service, the public path, and the public path without the version.
         ("/lendings/{number}", ONE, {"id": "{}"}),
         ("/v1/loans/{number}", ONE, {"version": "1", "id": "{}"}),
         ("/loans/{number}", ONE, {"id": "{}"}),
-        # A literal belongs to the endpoint of the literal, and else to the capture that takes it.
+        # A literal path belongs to the endpoint with this literal, otherwise to a matching capture.
         ("/lendings/late", "/v{version}/loans/overdue", {}),
         ("/loans/overdue", "/v{version}/loans/overdue", {}),
         ("/lendings/archive", ONE, {"id": "archive"}),
         ("/lendings", "/v{version}/loans", {}),
     ],
 )
-def test_the_endpoint_of_a_path(path: str, endpoint: str, captures: dict[str, str]) -> None:
+def test_a_path_is_located_at_its_endpoint_with_the_captures(
+    path: str, endpoint: str, captures: dict[str, str]
+) -> None:
     described = Description({"openapi": "3.1.0", "paths": {path: {"get": {}}}}, "v1")
     (located,) = locate(ENDPOINTS, Version(1), described)
     captures.pop("version", None)
@@ -35,7 +37,7 @@ def test_the_endpoint_of_a_path(path: str, endpoint: str, captures: dict[str, st
 
 
 @pytest.mark.parametrize("path", ["/loans/{id}/fee", "/v1/loans/{number}/fee", "/loans/lo_7-a/fee"])
-def test_a_literal_prefix_of_a_capture_is_added_to_the_path(path: str) -> None:
+def test_a_document_may_omit_the_literal_prefix_of_a_capture(path: str) -> None:
     fee = '- { path: "/v{version}/loans/lo_{id}-a/fee", version: { in: path } }\n      - { path: '
     text = rules().replace("- { path: ", fee, 1)
     described = Description({"openapi": "3.1.0", "paths": {path: {"get": {}}}}, "v1")
@@ -44,7 +46,7 @@ def test_a_literal_prefix_of_a_capture_is_added_to_the_path(path: str) -> None:
     assert captures["id"] == ("7" if "7" in path else "{}")
 
 
-def test_an_endpoint_that_the_version_lacks() -> None:
+def test_an_operation_is_not_located_at_an_endpoint_without_its_version() -> None:
     text = rules().replace("methods: [GET, PUT]", 'versions: ["2"]')
     endpoints = load(text.encode(), "gateway.yaml", {}).apis[0].endpoints
     described = Description(document(loans_ID="get"), "v1")
@@ -55,7 +57,7 @@ def test_an_endpoint_that_the_version_lacks() -> None:
 
 
 @pytest.mark.parametrize("server", ["/elsewhere", "https://example.com/v1"])
-def test_the_path_of_a_server_that_no_endpoint_has(server: str) -> None:
+def test_an_unknown_server_path_is_ignored(server: str) -> None:
     described = {**document(loans_ID="get"), "servers": [{"url": server}]}
     (located,) = locate(ENDPOINTS, Version(1), Description(described, "v1"))
     assert list(located.captures) == [ONE]
@@ -69,7 +71,7 @@ def test_a_path_without_an_endpoint_has_a_reason(path: str) -> None:
     assert (located.captures, located.reason) == ({}, NO_ENDPOINT)
 
 
-def test_a_method_that_the_endpoint_does_not_take() -> None:
+def test_an_operation_whose_method_the_endpoint_refuses_has_a_reason() -> None:
     described = Description(document(loans_ID="get delete"), "v1")
     taken, refused = locate(ENDPOINTS, Version(1), described)
     assert (taken.name, taken.reason) == ("GET /loans/{id}", "")
@@ -77,8 +79,8 @@ def test_a_method_that_the_endpoint_does_not_take() -> None:
     assert refused.reason == "its endpoint does not take DELETE"
 
 
-def test_paths_that_differ_only_in_parameter_names_are_twins() -> None:
-    """OpenAPI calls them identical; the first one is asked for, and another method is another."""
+def test_the_second_of_two_paths_with_other_parameter_names_is_a_twin() -> None:
+    """OpenAPI calls such paths identical. Requests belong to the first operation with a method."""
     operations: dict[str, object] = {"get": {}}
     paths = {"/loans/{id}": operations, "/loans/{number}": {**operations, "put": {}}}
     described = Description({"openapi": "3.1.0", "paths": paths}, "v1")

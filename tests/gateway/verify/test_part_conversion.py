@@ -1,4 +1,4 @@
-"""Bodies, query parameters and header fields are converted as live ones are."""
+"""The parts of examples are converted as the parts of live messages are."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -65,14 +65,16 @@ WANTED: Schema = {
     [
         ({}, {}),
         ({"size": 5}, {"limit": 5}),
-        ({"size": "05"}, {"limit": "05"}),  # not how JSON writes a number
+        ({"size": "05"}, {"limit": "05"}),  # JSON does not allow a leading zero
         ({"size": "½"}, {"limit": "½"}),
         ({"tags": [1.5, 2]}, {"tags": [1.5, 2.0]}),
         ({"on": True, "off": True}, {"on": True, "off": "true"}),
         ({"q": "a b&c=d"}, {"q": "a b&c=d"}),
     ],
 )
-def test_query_parameters_are_converted_and_typed(given: object, arrives: object) -> None:
+def test_query_parameters_are_converted_and_get_the_types_of_the_schema(
+    given: object, arrives: object
+) -> None:
     assert convert_query(upgrade(), "GET", WANTED)(given) == arrives
 
 
@@ -80,12 +82,14 @@ def test_query_parameters_are_converted_and_typed(given: object, arrives: object
     ("given", "arrives"),
     [({"x-old": 5}, {"x-new": 5}), ({"x-old": "five", "a": "b"}, {"x-new": "five", "a": "b"})],
 )
-def test_header_fields_are_converted_and_typed(given: object, arrives: object) -> None:
+def test_header_fields_are_converted_and_get_the_types_of_the_schema(
+    given: object, arrives: object
+) -> None:
     assert convert_headers(upgrade(), "GET", WANTED)(given) == arrives
 
 
-def test_types_are_found_in_references_and_with_null() -> None:
-    """As generators write optional parameters, and those with a type of their own."""
+def test_the_types_of_optional_and_referenced_parameters_are_found() -> None:
+    """Generators of documents write optional and custom types like this."""
     null = {"type": "null"}
     known = {"Number": {"type": "number"}, "Numbers": {"type": "array", "items": {"$ref": PLACE}}}
     wanted: Schema = {
@@ -121,7 +125,7 @@ def test_types_are_found_in_references_and_with_null() -> None:
     assert sendable({}) == {"type": "object"}
 
 
-def test_the_schema_of_parameters() -> None:
+def test_the_schema_of_parameters_has_only_those_in_one_location() -> None:
     components = {"components": {"schemas": {"S": {"type": "string"}}}}
     parameters = (
         ApiParameter("X-A", "header", True, {"$ref": "#/components/schemas/S", **components}),
@@ -162,12 +166,12 @@ def moved(direction: Direction) -> BodyConversion:
     return BodyConversion((link,), direction)
 
 
-def test_the_body_of_an_answer_with_what_comes_from_header_fields() -> None:
+def test_values_move_between_a_response_body_and_header_fields() -> None:
     assert ConvertedBody(moved(Direction.UP))({"total": 2, "a": 1}) == {"b": 1, "c": "x"}
     assert ConvertedBody(moved(Direction.DOWN))({"b": 1, "c": "y"}) == {"total": 1, "a": 1}
 
 
-def test_a_whole_request_whose_body_one_version_has_alone() -> None:
+def test_a_whole_request_gains_or_loses_a_body_that_one_version_lacks() -> None:
     wanted = message_schema(Operation("POST", "/thing"), {"type": "object"})
     links = moved(Direction.UP).links
     up, down = (
@@ -184,7 +188,7 @@ def test_a_whole_request_whose_body_one_version_has_alone() -> None:
     assert down({**empty, "body": {"b": 1}}) == {**empty, "body": {"a": 1}}
 
 
-def test_a_whole_request() -> None:
+def test_a_whole_request_is_converted_with_query_headers_and_body() -> None:
     part = {"$ref": "#/components/schemas/a"}
     known = {"schemas": {"a": {"type": "integer"}}}
     schema: Schema = {"type": "object", "properties": {"a": part}, "components": known}

@@ -1,4 +1,4 @@
-"""Whether a client that writes back what it has read keeps what the other version has."""
+"""Round trips: a client that writes back what it read must not destroy the service's data."""
 
 import json
 from pathlib import Path
@@ -99,7 +99,7 @@ def results(folder: Path, conversion: str, older: str, newer: str) -> list[objec
     ],
     ids=["default", "keep", "rename", "unwrap", "refuse", "extract", "elements", "join"],
 )
-def test_put_and_patch_keep_what_the_old_version_cannot_see(
+def test_a_finding_names_each_field_that_a_put_or_patch_overwrites(
     tmp_path: Path,
     method: str,
     change: str,
@@ -119,11 +119,10 @@ def test_put_and_patch_keep_what_the_old_version_cannot_see(
     assert proof.holds == (not proof.findings)
 
 
-def test_a_finding_shows_what_is_overwritten(tmp_path: Path) -> None:
-    """As the report of the command does."""
+def test_the_report_shows_an_example_before_and_after_the_overwriting(tmp_path: Path) -> None:
     documents = described("put", id=WORD), described("put", id=WORD, channel=CHANNEL)
     found = results(tmp_path, f"changes: [ {DEFAULT} ]", *documents)
-    lines = list(text(found))  # type: ignore[arg-type]  # what verify yields
+    lines = list(text(found))  # type: ignore[arg-type]  # the results of verify
     (begin,) = [index for index, line in enumerate(lines) if "round trip" in line]
     assert lines[begin].startswith("  FAILS  PUT /orders/{id}             round trip       ")
     assert lines[begin + 1 : begin + 4] == [
@@ -150,7 +149,7 @@ operations:
         changes: [ default: { field: channel, value: web } ]"""
 
 
-def test_operations_with_other_paths_are_checked(tmp_path: Path) -> None:
+def test_round_trips_are_checked_for_operations_with_other_paths(tmp_path: Path) -> None:
     older = described("put", id=TEXT).replace("/orders/", "/order/")
     newer = described("put", id=TEXT, channel=CHANNEL)
     rest = '/{{rest*}}", upstream_path: "/{{rest*}}"'

@@ -1,4 +1,4 @@
-"""Files that `schema` names are there, and look like OpenAPI documents; URLs are not asked."""
+"""The quick check of files that `schema` names."""
 
 from pathlib import Path
 
@@ -23,20 +23,20 @@ def said(folder: Path, location: str) -> list[Mistake]:
     "text",
     ["openapi: 3.1.0", '{"info": {}, "openapi": "3.0.3"}', "# a note\n'openapi' : '3.0.0'\n"],
 )
-def test_openapi_3_documents_are_accepted(tmp_path: Path, text: str) -> None:
+def test_files_with_openapi_3_are_accepted(tmp_path: Path, text: str) -> None:
     (tmp_path / "v1").write_text(text)
     assert said(tmp_path, "v1") == []
 
 
 @pytest.mark.parametrize("text", ["", "swagger: '2.0'", "x-openapi: 3.0", "openapi: 4.0.0"])
-def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_openapi_3_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "v1").write_text(text)
     right = "'v1' is not an OpenAPI 3 document; name one, 3.0 or 3.1"
     assert said(tmp_path, "v1") == [Mistake(AT, right)]
 
 
 @pytest.mark.parametrize("coding", ["utf-16", "utf-16-be", "utf-16-le"])
-def test_the_coding_is_named(tmp_path: Path, coding: str) -> None:
+def test_a_file_in_utf_16_is_refused_with_its_encoding(tmp_path: Path, coding: str) -> None:
     (tmp_path / "v1").write_text('{"openapi": "3.1.0"}', encoding=coding)
     assert said(tmp_path, "v1") == [Mistake(AT, "'v1' is in UTF-16; save it as UTF-8")]
 
@@ -50,5 +50,5 @@ def test_an_unreadable_file_is_refused(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/openapi.json", "https://api.example.com/"])
-def test_urls_are_not_fetched(tmp_path: Path, url: str) -> None:
+def test_documents_at_urls_are_not_checked(tmp_path: Path, url: str) -> None:
     assert said(tmp_path, url) == []

@@ -1,4 +1,4 @@
-"""The report of every kind of result, for people and for programs."""
+"""The text report and the JSON report of `verify`, with every kind of result."""
 
 import json
 
@@ -63,6 +63,6 @@ def test_the_json_report_has_an_object_for_each_result() -> None:
     assert report["claims"][5]["reason"] == "without counterpart: version 1 has no such operation"
 
 
-def test_the_report_holds_if_nothing_fails() -> None:
+def test_the_json_report_holds_if_no_claim_fails() -> None:
     (text,) = verification_report.json((RESULTS[0], *RESULTS[4:]))
     assert json.loads(text)["holds"] is True

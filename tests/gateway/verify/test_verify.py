@@ -1,4 +1,4 @@
-"""Two versions of a thing, the changes between them, and what `verify` says of it."""
+"""Verification of an API with two versions and the changes between them."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ NAME = thing(first=TEXT, last=TEXT)
 
 
 def document(response: object, request: object = None, **operations: object) -> dict[str, object]:
-    """Return a document with one operation, and others that are given as they are."""
+    """Return a document with a PUT operation, and further operations that are given in full."""
     operation: dict[str, object] = {"responses": {"200": body(response)}}
     if request is not None:
         operation["requestBody"] = body(request)
@@ -57,7 +57,7 @@ def outcomes(
     seconds: float | None = None,
     begins: Begins = lambda *_: None,
 ) -> list[VerificationResult]:
-    """Return what is found between two documents."""
+    """Return the results of verifying the changes between two documents."""
     (folder / "v1.json").write_text(json.dumps(older))
     (folder / "v2.json").write_text(json.dumps(newer))
     snapshot = load(RULES.format(changes=changes).encode(), "gateway.yaml", {})
@@ -73,18 +73,18 @@ def proven(folder: Path, older: Any, newer: Any, changes: str = "") -> ClaimProo
 
 
 def findings(folder: Path, older: Any, newer: Any, changes: str = "") -> list[Finding]:
-    """Return what is found wrong with the only claim."""
+    """Return the findings of the only claim."""
     return list(proven(folder, older, newer, changes).findings)
 
 
-def test_a_correct_conversion_holds(tmp_path: Path) -> None:
+def test_a_correct_conversion_is_proved_by_the_schemas(tmp_path: Path) -> None:
     proof = proven(tmp_path, document(thing(name=TEXT)), document(thing(name=NAME)), JOIN)
     assert proof.proved
     assert (proof.holds, proof.examples, proof.failed) == (True, 0, 0)
 
 
 SIZES = {"type": "array", "items": NUMBER}
-# Of each fault, where it is, both schemas, and the field, keyword and example of its finding.
+# For each fault: the message, both schemas, and the field, keyword and example of the finding.
 FAULTS: dict[str, tuple[str, object, object, tuple[str, str, bytes | None]]] = {
     "joined": (
         *("response", thing(name=TEXT), thing(name=NAME)),
@@ -158,7 +158,7 @@ FAULTS: dict[str, tuple[str, object, object, tuple[str, str, bytes | None]]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_planted_fault_is_found_with_field_keyword_and_example(
+def test_each_planted_fault_is_found_with_field_keyword_and_example(
     tmp_path: Path, fault: str
 ) -> None:
     place, older, newer, expected = FAULTS[fault]
@@ -172,8 +172,8 @@ def test_a_planted_fault_is_found_with_field_keyword_and_example(
     assert (found.field, found.keyword, found.example) == expected
 
 
-def test_keys_that_no_document_names(tmp_path: Path) -> None:
-    """They are generated, where a schema allows any; the report names what may have them."""
+def test_undeclared_keys_are_a_finding_if_the_other_version_forbids_them(tmp_path: Path) -> None:
+    """Undeclared keys are generated if a schema allows them. The finding names their object."""
     free = {**thing(a=TEXT), "additionalProperties": NUMBER}
     older = thing(a=TEXT, in_it=free)
     outcome, _ = outcomes(
@@ -184,7 +184,7 @@ def test_keys_that_no_document_names(tmp_path: Path) -> None:
     assert (found.field, found.reason) == ("/in_it/*", "version 2 knows no further fields")
 
 
-def test_alternatives_allow_keys_that_no_document_names(tmp_path: Path) -> None:
+def test_equal_alternatives_that_allow_undeclared_keys_hold(tmp_path: Path) -> None:
     both = {"allOf": [thing(a={"const": "y"}), thing(c=TEXT)]}
     either = {"oneOf": [thing(a={"const": "x"}, b=NUMBER), both]}
     documents = document(thing(), either), document(thing(), either)
@@ -194,21 +194,23 @@ def test_alternatives_allow_keys_that_no_document_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "of", [lambda schema: schema, lambda schema: {"type": "array", "items": schema}]
 )
-def test_removed_fields_are_no_findings(tmp_path: Path, of: Callable[[object], object]) -> None:
+def test_a_field_that_a_change_removes_is_not_a_finding(
+    tmp_path: Path, of: Callable[[object], object]
+) -> None:
     older, newer = document(of(thing((), a=TEXT, b=TEXT))), document(of(thing((), a=TEXT)))
     assert findings(tmp_path, older, newer, "remove: { field: b }") == []
     assert [found.keyword for found in findings(tmp_path, older, newer)] == ["lost"]
 
 
-def test_elements_that_no_example_has_are_not_lost(tmp_path: Path) -> None:
-    """Which examples fill an array is chance; here none does."""
+def test_array_elements_without_an_example_are_not_reported_as_lost(tmp_path: Path) -> None:
+    """Whether examples fill an array is random. Here, the schema keeps every array empty."""
     texts = {"type": "array", "items": TEXT}
     older, newer = document(thing(b=texts)), document(thing(a={**texts, "maxItems": 0}))
     assert findings(tmp_path, older, newer, "rename: { field: a, to: b }") == []
 
 
 def parameters(place: str, **schemas: object) -> dict[str, object]:
-    """Return a document whose operation takes these parameters."""
+    """Return a document with an operation that has these parameters."""
     taken = [
         {"name": name.replace("_", "-"), "in": place, "required": True, "schema": schema}
         for name, schema in schemas.items()
@@ -237,7 +239,7 @@ LIST = {"type": "array", "items": NUMBER, "minItems": 1}
         ({"a": {"enum": ["up", "left"]}}, {"a": ENUM}, [("a", "enum")]),
     ],
 )
-def test_wrong_parameters_are_found(
+def test_a_parameter_that_the_other_version_does_not_accept_is_a_finding(
     tmp_path: Path,
     place: str,
     older: dict[str, object],
@@ -260,7 +262,7 @@ def test_an_example_that_cannot_be_converted_is_a_finding(tmp_path: Path) -> Non
     assert found.reason == "cannot be converted: expected a string, found a number"
 
 
-def test_every_field_that_is_wrong_is_found(tmp_path: Path) -> None:
+def test_each_wrong_field_has_a_finding(tmp_path: Path) -> None:
     older, newer = document(thing(a=TEXT, b=TEXT)), document(thing(a=NUMBER, b=NUMBER))
     assert [found.field for found in findings(tmp_path, older, newer)] == ["/a", "/b"]
 
@@ -297,7 +299,7 @@ def test_missing_operations_and_statuses_are_gaps(
     assert (gap.operation, gap.reason, gap.holds) == (operation, reason, False)
 
 
-def test_errors_are_converted_where_a_status_is_named(tmp_path: Path) -> None:
+def test_only_error_responses_with_a_configured_status_are_converted(tmp_path: Path) -> None:
     responses = [{"default": body(thing(name=schema))} for schema in (TEXT, NAME)]
     older, newer = (document(thing(), get={"responses": one}) for one in responses)
     others, named, _ = outcomes(tmp_path, older, newer, JOIN)
@@ -313,8 +315,8 @@ def test_the_same_seed_gives_the_same_report(tmp_path: Path) -> None:
     assert one == other
 
 
-def test_a_schema_that_contradicts_itself(tmp_path: Path) -> None:
-    """It is not proven, and all else is."""
+def test_a_claim_about_a_contradictory_schema_is_not_proven(tmp_path: Path) -> None:
+    """Other claims are not affected."""
     odd = {"type": "string", "minLength": 3, "maxLength": 2}
     fine = {"responses": {"200": body(thing(a=TEXT))}}
     older, newer = document(thing(), get=fine), document(odd, get=fine)
@@ -327,8 +329,7 @@ def test_a_schema_that_contradicts_itself(tmp_path: Path) -> None:
     assert isinstance(fits, ClaimProof)
 
 
-def test_claims_after_the_time_limit_are_not_proven(tmp_path: Path) -> None:
-    """What is not reached is listed as not proven."""
+def test_claims_after_the_time_limit_are_listed_as_not_proven(tmp_path: Path) -> None:
     documents = document(thing(a=TEXT)), document(thing(a=NUMBER))
     found = outcomes(tmp_path, *documents, seconds=1e-9)
     reason = "not proven: the time limit has passed; allow more by --seconds"
@@ -340,7 +341,7 @@ def test_claims_after_the_time_limit_are_not_proven(tmp_path: Path) -> None:
         outcomes(tmp_path, *documents, seconds=0)
 
 
-def test_each_claim_is_announced(tmp_path: Path) -> None:
+def test_the_callback_is_called_before_each_claim(tmp_path: Path) -> None:
     responses = {"200": body(thing(a=TEXT)), "202": body(thing(a=TEXT))}
     both = document(thing(a=TEXT), get={"responses": responses})
     begun: list[tuple[str, int, int]] = []
@@ -356,7 +357,7 @@ def test_each_claim_is_announced(tmp_path: Path) -> None:
     ]
 
 
-def test_both_ways_where_the_older_version_serves_the_newer(tmp_path: Path) -> None:
+def test_both_directions_are_verified_if_the_older_version_serves_the_newer(tmp_path: Path) -> None:
     rules = (
         RULES.format(changes=JOIN)
         .replace('via: "2"', "service: s")
@@ -373,7 +374,7 @@ def test_both_ways_where_the_older_version_serves_the_newer(tmp_path: Path) -> N
     assert [(str(claim.client), str(claim.service)) for claim in found] == [("1", "2"), ("2", "1")]
 
 
-def test_a_way_without_conversions(tmp_path: Path) -> None:
+def test_versions_without_conversions_between_them_are_refused(tmp_path: Path) -> None:
     rules = RULES.format(changes="").replace('via: "2"', "service: s")
     start = rules.index("    conversions")
     snapshot = load(rules[:start].encode(), "gateway.yaml", {})
@@ -381,7 +382,7 @@ def test_a_way_without_conversions(tmp_path: Path) -> None:
         list(verify(snapshot, tmp_path, VerifyOptions(between=("2", "1"))))
 
 
-def test_none_of_the_operations(tmp_path: Path) -> None:
+def test_a_document_without_operations_at_the_endpoints_is_refused(tmp_path: Path) -> None:
     elsewhere = {"openapi": "3.1.0", "paths": {"/other": {"get": {}}}}
     with pytest.raises(VerifyError, match=r"v1.json has none of the operations"):
         outcomes(tmp_path, elsewhere, elsewhere)
