@@ -1,7 +1,8 @@
-"""The admin port: health, metrics, usage and overrides, on a port of its own.
+"""The application on the admin port: its routes and middlewares.
 
-Every refusal is a problem detail (RFC 9457), as on the port for clients. The handlers are in parts,
-each imported with the first request for it: an idle gateway saves their memory.
+Every refusal is a problem detail (RFC 9457), as on the port for clients. The handlers belong to the
+parts `metrics`, `api` and `page`. A part is imported by the first request for it, which saves
+memory in an idle gateway.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from gateway.findings.formatting import format_time
 from gateway.findings.operator import Operator
 
 Load = Callable[[], Callable[[Operator], object]]
-"""Imports and returns the class of a part, whose methods are the handlers of its routes."""
+"""Imports a part and returns its class. The methods of the class handle the part's routes."""
 _ROUTES: Mapping[str, Mapping[tuple[str, str], str]] = {
     "metrics": {("GET", "/metrics"): "metrics"},
     "api": {
@@ -61,15 +62,15 @@ _ROUTES: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("GET", "/page/static/{name}"): "static",
     },
 }
-# Exceptions to the right by method: the login page loads the same style sheet, and checking a
-# draft changes nothing.
+# Handlers whose right does not follow from the method. The login page loads the style sheet, so
+# static files need no right. Checking a draft is a POST but changes nothing.
 _NEEDS = {"static": None, "check_draft": Right.READ}
 
 
 async def start_admin(
     operator: Operator, parts: Mapping[str, Load], hosts: Collection[str] = ()
 ) -> web.AppRunner:
-    """Return what runs the admin application; the arguments are those of `admin_app`."""
+    """Return the runner of the admin application. For the arguments, see `admin_app`."""
     runner = web.AppRunner(admin_app(operator, parts, hosts))
     await runner.setup()
     assert runner.server is not None
@@ -80,18 +81,19 @@ async def start_admin(
 def admin_app(
     operator: Operator, parts: Mapping[str, Load], hosts: Collection[str] = ()
 ) -> web.Application:
-    """Return the admin application, with the middlewares that check access to it.
+    """Return the admin application, with the middlewares that check access.
 
     Args:
-        parts: `metrics`, `api` and `page`.
-        hosts: host names of the port beside addresses, `localhost` and names without a dot.
+        parts: a loader for each of `metrics`, `api` and `page`.
+        hosts: accepted host names, in addition to IP addresses, `localhost` and names without a
+            dot.
     """
     authentication = Authentication(lambda: operator.rules.admin)
     made = {name: _Part(operator, load) for name, load in parts.items()}
 
     @web.middleware
     async def show(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Show a problem detail to people as a page."""
+        """Replace a problem detail with an HTML page if a person will read it."""
         response = await handler(request)
         is_problem = response.content_type == "application/problem+json"
         if is_problem and _for_people(request, response.status):
@@ -122,7 +124,7 @@ class _Part:
 
     async def get(self) -> Any:
         if self.part is None:
-            # In a thread, so that requests are served meanwhile.
+            # The import runs in a thread, so that the event loop serves requests meanwhile.
             made = (await asyncio.to_thread(self._load))(self._operator)
             self.part = self.part or made
         return self.part
@@ -136,7 +138,7 @@ class _Part:
 
 
 def _for_people(request: web.Request, status: int) -> bool:
-    """Whether a browser gets a page: at the addresses of the page, and at unknown ones."""
+    """Return whether a problem is shown as HTML: on the page, or at an address without a route."""
     if request.path == "/" or request.path.startswith("/page/"):
         return True
     return status == 404 and "text/html" in request.headers.get("Accept", "")
@@ -155,7 +157,7 @@ async def _problem_page(
 
 
 async def _without_releases(_: web.Request, response: web.StreamResponse) -> None:
-    response.headers.pop("Server", None)  # the releases of Python and aiohttp
+    response.headers.pop("Server", None)  # it shows the versions of Python and aiohttp
 
 
 def _health_routes(operator: Operator) -> list[web.RouteDef]:
@@ -166,10 +168,11 @@ def _health_routes(operator: Operator) -> list[web.RouteDef]:
     @needs(None)
     async def readyz(_: web.Request) -> web.Response:
         reason, failing = operator.unready(), operator.failing_tasks()
-        # A failing task fails no request, and would fail on all replicas alike.
+        # A failing task does not make the gateway unready: requests still succeed, and the task
+        # would fail on all replicas.
         found: dict[str, object] = {"failing": failing} if failing else {}
         stale = operator.state.stale_since
-        if stale is not None:  # requests are served all the same
+        if stale is not None:  # requests are served nevertheless
             found["state_stale_since"] = format_time(stale)
         if reason is None:
             return json_answer({"status": "ready", **found})

@@ -29,7 +29,7 @@ from gateway.rollout.decisions import overrides_document
 from gateway.store.state import StateView
 from gateway.usage.history import HistoryQuery, Resolution
 
-# A shadow that was removed is reported as long as one of these counts is not zero.
+# A shadow that was removed from the configuration is reported while one of these counts is not 0.
 _SHADOW_CASES = ("compared", "validated", "shed")
 
 
@@ -41,7 +41,7 @@ class AdminApi:
         asked = request.query.get("api"), request.query.get("version")
         view = await self._view(request, clients=False)
         if not used_versions(view, *asked):
-            self._check_named(*asked)  # a typing error must not read as no usage
+            self._check_named(*asked)  # a typing error must not look like a version without usage
         pieces = usage_json(view, partial(self._view, request), *asked)
         return await send_pieces(request, pieces, {"Content-Type": JSON})
 

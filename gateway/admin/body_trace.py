@@ -1,4 +1,4 @@
-"""Explain what becomes of a body: after each change, and as live bodies are converted."""
+"""Explain the conversion of a body: the body after each change, and the final result."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -43,10 +43,12 @@ from gateway.versions.version import Version
 
 @dataclass(frozen=True, slots=True)
 class ExplainedBody:
-    """A body to show after each change.
+    """The body of a request or a response, to be shown after each change.
 
     Attributes:
-        status: of the answer that has the body; None where the request has it.
+        status: the status code of the response; None for the body of a request.
+        parts: the declared conversions of each API.
+        fields: the header fields of the request or the response.
     """
 
     content: bytes
@@ -58,7 +60,7 @@ class ExplainedBody:
 def explain_body(
     chosen: Plan, snapshot: Snapshot, head: RequestHead, body: ExplainedBody
 ) -> Iterator[tuple[str, str]]:
-    """Yield the body as it is given, and after each change."""
+    """Yield facts about the body: the original, the body after each change, and the result."""
     status, method = body.status, head.method
     converting = chosen.request if status is None else chosen.response
     of = "the request" if status is None else f"an answer {status}"
@@ -93,7 +95,7 @@ def explain_body(
     if lone.used is not None and not passes:
         conversion, message = lone.used
         parts = body.parts[chosen.endpoint.api]
-        with suppress(ConversionError):  # of what stands beside the body, which the answer names
+        with suppress(ConversionError):  # in header fields or the query; the result names it
             for one in _trace(body.content, conversion, parts, message):
                 yield "change", f"{one.name}, to version {one.target}"
                 whole = one.body is None
@@ -124,7 +126,10 @@ class _TracedChange:
     """A body after one change.
 
     Attributes:
-        body: after the change; None if it cannot be converted.
+        name: where the change is declared in the configuration.
+        target: the version that the change converts to.
+        body: the body after the change; None if the change cannot convert it.
+        beside: header fields and query parameters that the change has set.
     """
 
     name: str
@@ -136,7 +141,7 @@ class _TracedChange:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A body between two changes, and the fields of a form."""
+    """A body between two changes. For a form, `fields` holds its decoded fields."""
 
     body: bytes
     fields: Document = None
@@ -148,13 +153,12 @@ def _trace(
     parts: Sequence[Part],
     message: Message,
 ) -> Iterator[_TracedChange]:
-    """Yield a body after each change, up to the one that cannot convert it.
+    """Yield the body after each change, up to the first change that fails.
 
-    Bodies of other formats than JSON and forms, and those that are not of their format, are not
-    shown in between.
+    Intermediate bodies are shown only for valid JSON and valid forms.
 
     Raises:
-        ConversionError: the query or the header fields do not fit.
+        ConversionError: the query or the header fields cannot be converted.
     """
     upwards = conversion.direction is Direction.UP
     state = _begun(body, message)
@@ -210,11 +214,11 @@ def _around(conversion: BodyConversion) -> list[tuple[list[BodyStep], list[BodyS
 def _changes(
     part: Part | None, link: VersionLink, *, upwards: bool
 ) -> Iterator[tuple[Location, Change]]:
-    """Yield the changes of a link in the order of their application, each with its place."""
+    """Yield a version step's changes in the order of their application, with their locations."""
     if part is None:
-        return  # it is of an operation alone
+        return  # the version step only converts an operation
     entries = list(enumerate(part.config.changes))
-    if len(link.changes) < len(entries):  # those alone that move values into a body
+    if len(link.changes) < len(entries):  # only the changes that move values into a body
         declared = zip(entries, part.link.changes, strict=True)
         entries = [entry for entry, change in declared if change.carried]
     changes = [
@@ -251,7 +255,10 @@ def _converted(state: _State, conversion: BodyConversion, message: Message) -> _
 
 
 def _shown(fields: Document) -> bytes:
-    """Return a form, or what no form can hold, as it may be between two changes, as JSON."""
+    """Return form fields as a form, or as JSON if a form cannot represent them.
+
+    Between two changes, fields may have nested values, which a form cannot represent.
+    """
     try:
         return write_form(fields)
     except ConversionError:
@@ -260,7 +267,7 @@ def _shown(fields: Document) -> bytes:
 
 def _beside(message: Message) -> list[str]:
     fields = [f"{line.name}: {line.value}" for line in message.headers]
-    query = message.query if message.status is None else ()  # an answer does not change it
+    query = message.query if message.status is None else ()  # a response does not change the query
     return [*fields, *(f"?{line.name}={line.value or ''}" for line in query)]
 
 
@@ -273,7 +280,7 @@ def _is_of(declared: VersionLink, used: VersionLink) -> bool:
 def _each(
     change: Change, at: Location, part: Part, inside: tuple[str, ...]
 ) -> Iterator[tuple[Location, Change]]:
-    """Yield a change, or each of those of a group, with the place where it is declared."""
+    """Yield a change and its location in the configuration; for a group, each of its changes."""
     group = change.group
     if group is None or group.name in inside:
         yield at, change

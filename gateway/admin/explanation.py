@@ -1,4 +1,4 @@
-"""Explain how the gateway would handle a request, by the plan that live requests use."""
+"""Explain how the gateway would handle a request. The plan is made as for live requests."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,10 +20,11 @@ from gateway.routing.snapshot import Route, Snapshot
 from gateway.versions.reader import Reader
 from gateway.versions.selection import NEWEST
 
-# RFC 9110, section 5.6.2: the tokens that methods and names of header fields are.
+# The characters of methods and header field names (tokens; RFC 9110, section 5.6.2).
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _REQUEST = re.compile(rf"\s*({_TCHARS}) +(/[^\s#?]*)(?:\?([^\s#]*))?\s*\Z")
-# Blanks are stripped elsewhere: several parts that match them take cubic time for a wrong line.
+# This pattern does not match blanks around the name and the value: with several parts that match
+# blanks, a malformed line would take cubic time. The caller strips the blanks.
 _FIELD = re.compile(rf"({_TCHARS}):([^\x00-\x08\x0a-\x1f\x7f]*)\Z")
 
 
@@ -31,7 +32,7 @@ def parse_request(line: str, fields: Sequence[str], rules: Snapshot) -> RequestH
     """Return the request head for a line `GET /path?query` and header lines `Name: value`.
 
     Raises:
-        ValueError: a line is malformed; the message has one that the rules serve.
+        ValueError: a line is malformed. The message has an example that the configuration serves.
     """
     request = _REQUEST.match(line)
     if request is None:
@@ -43,10 +44,11 @@ def parse_request(line: str, fields: Sequence[str], rules: Snapshot) -> RequestH
 
 
 def parse_fields(lines: Sequence[str], rules: Snapshot) -> CIMultiDict[str]:
-    """Return the header fields of lines `Name: value`.
+    """Parse header lines of the form `Name: value`.
 
     Raises:
-        ValueError: a line is malformed; the message has one that the rules read, if there is one.
+        ValueError: a line is malformed. The message has an example, if possible with a header that
+            the configuration reads.
     """
     headers: CIMultiDict[str] = CIMultiDict()
     for text in lines:
@@ -60,10 +62,10 @@ def parse_fields(lines: Sequence[str], rules: Snapshot) -> CIMultiDict[str]:
 
 
 def parse_address(text: str) -> str:
-    """Return an IP address in its usual form; empty for an empty text.
+    """Return an IP address in its usual form; an empty string for an empty string.
 
     Raises:
-        ValueError: the text is no address; the message has the correct form.
+        ValueError: `text` is not an IP address. The message shows an example.
     """
     try:
         return text and str(ip_address(text))
@@ -72,7 +74,10 @@ def parse_address(text: str) -> str:
 
 
 def example_request(rules: Snapshot) -> tuple[str, list[str]]:
-    """Return the line and the header lines of a request that the rules serve; empty for none."""
+    """Return the request line and header lines of a request that the configuration serves.
+
+    The line is empty if the configuration does not serve any request.
+    """
     return next(_examples(rules), ("", []))
 
 
@@ -101,7 +106,7 @@ def field_lines(headers: CIMultiDict[str]) -> HeaderFields:
 
 
 Fact = tuple[str, str]
-"""A step of an explanation: what it is about, and what holds."""
+"""One line of an explanation: its subject, such as `endpoint`, and the statement about it."""
 
 
 def explain(
@@ -112,7 +117,10 @@ def explain(
     client: str | None,
     body: ExplainedBody | None,
 ) -> str:
-    """Return how the gateway would handle a request, with one fact per line; see `facts`."""
+    """Return an explanation of how the gateway would handle a request, with one fact per line.
+
+    For the arguments, see `facts`.
+    """
     found = facts(snapshot, head, now, peer, client, body)
     target = head.path if head.query is None else f"{head.path}?{head.query}"
     lines = [f"{head.method} {target}", *(f"  {name:<9} {fact}" for name, fact in found)]
@@ -128,13 +136,13 @@ def facts(
     body: ExplainedBody | None = None,
     overrides: Overrides = NO_OVERRIDES,
 ) -> list[Fact]:
-    """Return how the gateway would handle a request, step by step.
+    """Return an explanation of how the gateway would handle a request, step by step.
 
     Args:
         now: the time of the request, in seconds since 1970.
-        peer: the IP address of the client; empty if unknown.
-        client: the name of the client; None to derive it from the request.
-        body: of the request or of its answer; None shows none.
+        peer: the client's IP address; empty if unknown.
+        client: the client's name; None to derive the name from the request.
+        body: a body of the request or of its response, to explain its conversion; or None.
     """
     found: list[Fact] = []
     name = _client(snapshot, head, peer, client)
@@ -181,7 +189,7 @@ def _client(snapshot: Snapshot, head: RequestHead, peer: str, client: str | None
 
 def _readings(snapshot: Snapshot, head: RequestHead, outcome: Decision) -> Readings:
     found = snapshot.router.find(head.path)
-    # Without versions, or if the method alone decides, no version value is read.
+    # Readers do not run for an API without versions, or if the method alone decides the response.
     decided = isinstance(outcome, Options) or (
         isinstance(outcome, Refusal) and outcome.fault.supported is None
     )
@@ -276,7 +284,7 @@ def _shadow(chosen: Plan, method: str) -> list[tuple[str, str]]:
 
 
 def _told(chosen: Plan, head: RequestHead) -> list[tuple[str, str]]:
-    """Return the versions that the gateway writes into the request, beside that of the path."""
+    """Return the versions that the gateway writes into headers, query or host of the request."""
     rewrite = chosen.rewrite
     if rewrite is None:
         return []
@@ -292,7 +300,7 @@ def _told(chosen: Plan, head: RequestHead) -> list[tuple[str, str]]:
 
 
 def _operations(chosen: Plan) -> list[tuple[str, str]]:
-    """Return the operations of a request that another version has otherwise."""
+    """Return the operations of a request that have another path or method in the other version."""
     if chosen.operation_path is None:
         return []
     facts = []
@@ -326,7 +334,10 @@ def _bodies(chosen: Plan, method: str) -> list[tuple[str, str]]:
 
 
 def _statuses(conversion: Conversion, method: str) -> dict[str, list[str]]:
-    """Return status classes, and single statuses that differ, by the conversion of their bodies."""
+    """Return the statuses whose bodies are converted, grouped by conversion.
+
+    A status is listed separately from its class, such as 4xx, if its conversion differs.
+    """
     ways: dict[str, list[str]] = {}
     for first in (200, 400, 500):
         found = {

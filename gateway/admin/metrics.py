@@ -1,7 +1,7 @@
-"""The exposition of metrics, in the text format of Prometheus.
+"""Metrics in the Prometheus text format.
 
-The durations of requests follow OpenTelemetry's conventions for HTTP metrics, under the names that
-they have in Prometheus: https://opentelemetry.io/docs/specs/semconv/http/http-metrics/
+Request durations follow the OpenTelemetry conventions for HTTP metrics, with the metric names of
+Prometheus: https://opentelemetry.io/docs/specs/semconv/http/http-metrics/
 """
 
 from collections import Counter, defaultdict
@@ -10,7 +10,7 @@ from time import perf_counter
 
 from aiohttp import web
 
-# prometheus_client: the reference implementation of the text format in Python.
+# prometheus_client is the reference implementation of the text format in Python.
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, Metric, generate_latest
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
@@ -24,16 +24,16 @@ from gateway.rollout.route_outcomes import OUTCOMES
 from gateway.usage.delta import BOUNDS
 from gateway.usage.totals import OVERFLOW, Durations, EndingKey, Totals
 
-# A piece ends with the series that reaches so many samples or so many seconds; to write a sample
-# takes 10 microseconds.
+# A piece ends after the series that reaches this number of samples or this time, in seconds.
+# Writing a sample takes 10 microseconds.
 MOST_SAMPLES = 100
 _SECONDS = 0.001
-# The counts that are grouped between two turns of the event loop.
+# The number of counts that are grouped by metric before the event loop can run other tasks.
 _GROUPED = 5000
 _BOUNDS = [*(f"{bound:g}" for bound in BOUNDS), "+Inf"]
 
 _Series = Iterable[tuple[tuple[str, ...], float | Durations]]
-"""The label values of each series, in the order of the table, with the value of the series."""
+"""For each series: its label values, in the order of the metric's row in METRICS, and its value."""
 
 
 class Metrics:
@@ -48,8 +48,8 @@ class Metrics:
 def exposition(operator: Operator) -> Iterator[bytes]:
     """Yield all metrics in the text format of Prometheus, in pieces of about a millisecond.
 
-    The event loop can have a turn between pieces. Later pieces may include what is counted
-    meanwhile; a series is always of one moment.
+    The event loop can run other tasks between pieces, so later pieces may include newer counts. All
+    values of one series are read at the same time.
     """
     counts = defaultdict[str, list[tuple[tuple[str, ...], float]]](list)
     for number, ((kind, values), times) in enumerate([*operator.totals.counts.items()]):
@@ -71,7 +71,7 @@ class _OneMetric(Collector):
 
 
 def _pieces(row: MetricRow, series: _Series) -> Iterator[bytes]:
-    """Yield a metric in pieces; the first alone has the lines HELP and TYPE."""
+    """Yield a metric in pieces. Only the first piece has the lines HELP and TYPE."""
     name = row.name.removesuffix("_total")
     metric, first = Metric(name, row.help, row.type), True
     begun = perf_counter()

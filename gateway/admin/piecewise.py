@@ -1,7 +1,7 @@
 """Large responses in pieces, between which the event loop runs other tasks.
 
-A gateway with one process serves its clients on the same event loop, so a large piece would delay
-them.
+A gateway with one process serves clients on the same event loop, so making a large response at once
+would delay them.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
@@ -19,11 +19,11 @@ async def send_pieces(
     pieces: Iterable[bytes] | AsyncIterable[bytes],
     fields: Mapping[str, str],
 ) -> web.StreamResponse:
-    """Answer with a body in pieces; each is made when the client has taken those before it.
+    """Send a response body in pieces. A piece is made when the client has received the others.
 
     Args:
-        pieces: the body; what each of them needs to be made has to be short. Where a StateError
-            ends them, the connection is closed.
+        pieces: the body. Making one piece must not take long. If a piece raises StateError, the
+            connection is closed.
     """
     answer = web.StreamResponse(headers=fields)
     await answer.prepare(request)
@@ -37,7 +37,7 @@ async def send_pieces(
     except StopAsyncIteration:
         pass
     except StateError as error:
-        # The body stays without its end, so that no client takes it for complete.
+        # The final chunk is not sent, so that clients detect that the body is incomplete.
         log.event("admin_answer_cut", "warning", path=request.path, reason=str(error))
         if request.transport is not None:
             request.transport.close()

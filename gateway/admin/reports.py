@@ -1,4 +1,4 @@
-"""Reports: what the admin port answers as JSON, and the tables that commands print of it."""
+"""Reports: the JSON documents of the admin port, and the tables that commands print from them."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -29,15 +29,16 @@ from gateway.usage.history import HistoryView, Interval
 from gateway.usage.totals import Totals
 
 MOST_LINES = 200
-"""The lines of a piece of JSON; it takes about a millisecond."""
+"""The maximum number of lines in a piece of JSON. Making a piece takes about a millisecond."""
 
 
 class _UsageLine(msgspec.Struct, frozen=True):
-    """The usage of one endpoint and version by one client; see `ClientUsage`.
+    """One client's usage of one version at one endpoint; see `ClientUsage`.
 
-    `client` is None for the sum of all clients that have no row, and `served` is None where all
-    requests were refused. Times are to the second: msgspec writes them in the format of RFC 3339 at
-    a third of the cost of `format_time`; a report may have a million times.
+    `client` is None for the sum of all clients without a row. `served` is None if all requests of
+    the client were refused. Times are truncated to seconds. They are `datetime` objects because
+    msgspec writes these as RFC 3339 three times as fast as `format_time`, and a report may have a
+    million times.
     """
 
     client: str | None
@@ -57,7 +58,8 @@ class UsageReport(msgspec.Struct, frozen=True):
     """The usage of all clients.
 
     Attributes:
-        replica: the only replica whose counts the report has; None for all replicas.
+        replica: the replica whose counts the report is limited to; None for all replicas.
+        missing: a sentence for each gap in the data.
     """
 
     since: str
@@ -67,7 +69,7 @@ class UsageReport(msgspec.Struct, frozen=True):
 
 
 def usage(view: StateView, api: str | None = None, version: str | None = None) -> UsageReport:
-    """Return the usage of all clients, the busiest of each version first."""
+    """Return the usage of all clients, sorted by version and then by number of requests."""
     found = _without_lines(view)
     lines = [line for key in used_versions(view, api, version) for line in _lines(view, key)]
     return msgspec.structs.replace(found, usage=lines)
@@ -79,15 +81,17 @@ async def usage_json(
     api: str | None = None,
     version: str | None = None,
 ) -> AsyncIterator[bytes]:
-    """Yield the same report as JSON, in pieces that take little time each.
+    """Yield the report of `usage` as JSON, in small pieces.
 
-    The rows of one version are in memory at a time: those of all are hundreds of megabytes.
+    Only the rows of one version are in memory at a time. The rows of all versions can take hundreds
+    of megabytes.
 
     Args:
-        view: what was counted; its rows of clients may be missing.
+        view: the counts; the rows of its clients are not used.
+        read: returns a view with the rows of one version's clients.
 
     Raises:
-        StateError: the store was lost meanwhile.
+        StateError: the store became unreachable meanwhile.
     """
     whole = msgspec.json.encode(_without_lines(view))
     before, lines, after = whole.partition(b'"usage":[')
@@ -95,7 +99,7 @@ async def usage_json(
     comma = b""
     for key in used_versions(view, api, version):
         found = await read(key)
-        if found.replica != view.replica:  # it has what one replica counted, in place of all
+        if found.replica != view.replica:  # it only has the counts of one replica
             raise StateUnreachableError("the store was lost while usage was read; ask again")
         for batch in batches(_lines(found, key), MOST_LINES):
             yield comma + msgspec.json.encode(batch)[1:-1]
@@ -104,7 +108,12 @@ async def usage_json(
 
 
 def used_versions(view: StateView, api: str | None, version: str | None) -> Sequence[VersionKey]:
-    """Return the versions that were called, in order: all, or those of an API or a label."""
+    """Return the versions that clients have called, sorted.
+
+    Args:
+        api: only versions of this API; None for all APIs.
+        version: only versions with this label; None for all labels.
+    """
     asked = (
         key for key in view.totals.clients if api in (None, key[0]) and version in (None, key[1])
     )
@@ -112,7 +121,7 @@ def used_versions(view: StateView, api: str | None, version: str | None) -> Sequ
 
 
 def _lines(view: StateView, key: VersionKey) -> Iterator[_UsageLine]:
-    """Yield the lines of a version; what is counted meanwhile may be in later ones."""
+    """Yield the lines of a version. Later lines may include requests that are counted meanwhile."""
     known = view.totals.clients.get(key)
     rows = [] if known is None else list(known.rows.items())
     rows.sort(key=lambda each: (-each[1].count, each[0][0], each[0][1] or ""))
@@ -142,7 +151,7 @@ def _without_lines(view: StateView) -> UsageReport:
 
 
 def usage_table(found: UsageReport) -> str:
-    """Return a table for people; a count that may be too low has a plus sign."""
+    """Return the report as a text table. A count that may be too low has a plus sign."""
     if not found.usage:
         return "\n".join((f"Nobody has called since {found.since}.", *_remarks(found)))
     cells = [
@@ -193,10 +202,10 @@ class HistoryLine(msgspec.Struct, frozen=True):
     """A minute or a day with requests for a version.
 
     Attributes:
-        start: when it began, in the format of RFC 3339.
-        share: of the requests for all versions of the API, from 0 to 1.
-        mean_ms: how long requests took on average, in milliseconds.
-        p50_ms: within which time half of them ended; None if it is not known.
+        start: the beginning of the minute or day, as an RFC 3339 time.
+        share: the share of the requests for all versions of the API, from 0 to 1.
+        mean_ms: the mean duration of requests, in milliseconds.
+        p50_ms: the median duration of requests, in milliseconds; None if it is unknown.
     """
 
     start: str
@@ -216,8 +225,9 @@ class HistoryReport(msgspec.Struct, frozen=True):
 
     Attributes:
         by: `minute` or `day`.
-        replica: the only replica whose counts the report has; None for all replicas.
-        lines: the intervals with requests, in order of time.
+        until: the end of the period, as an RFC 3339 time.
+        replica: the replica whose counts the report is limited to; None for all replicas.
+        lines: the intervals with requests, in chronological order.
     """
 
     api: str
@@ -285,7 +295,7 @@ def history_table(report: HistoryReport) -> str:
 
 
 class _FailingReport(msgspec.Struct, frozen=True):
-    """A service with targets that fail in a replica."""
+    """A service that has failing targets, as seen by one replica."""
 
     service: str
     targets: int
@@ -295,7 +305,7 @@ class _FailingReport(msgspec.Struct, frozen=True):
 
 
 class _ReplicaReport(msgspec.Struct, frozen=True):
-    """A replica, as `ReplicaView` has it; `lag` is in seconds."""
+    """The JSON form of `ReplicaView`. `lag` is in seconds."""
 
     replica: str
     presence: str
@@ -312,14 +322,14 @@ class _ReplicaReport(msgspec.Struct, frozen=True):
 
 
 class FleetReport(msgspec.Struct, frozen=True):
-    """The replicas, and what is wrong with them, a sentence each."""
+    """The replicas of a fleet, and a sentence for each problem with them."""
 
     replicas: list[_ReplicaReport]
     warnings: list[str]
 
 
 class AuditReport(msgspec.Struct, frozen=True):
-    """An entry of the audit log, as `AuditEntry` has it."""
+    """The JSON form of `AuditEntry`, an entry of the audit log."""
 
     at: str
     who: str
@@ -366,7 +376,7 @@ def audit_report(entries: list[AuditEntry]) -> list[AuditReport]:
 
 
 def fleet_table(found: FleetReport) -> str:
-    """Return a table for people, with the warnings under it."""
+    """Return the report as a text table, followed by the warnings."""
     rows = [
         (
             each.replica,
@@ -401,7 +411,7 @@ def _presence(replica: _ReplicaReport) -> str:
 
 
 def audit_table(found: list[AuditReport]) -> str:
-    """Return a table for people, the latest change first."""
+    """Return the changes as a text table, latest first."""
     if not found:
         return "There are no changes yet."
     rows = [
@@ -418,16 +428,16 @@ def audit_table(found: list[AuditReport]) -> str:
     return "\n".join(columns([("WHEN", "WHO", "WHAT", "WHERE", "CHANGE", "WHY"), *rows]))
 
 
-# The delay of counts in seconds: processes send them once a second.
+# The maximum delay of counts, in seconds. Processes send their counts once a second.
 _LATE = 1.5
 
 
 class RouteReport(msgspec.Struct):
-    """The outcomes of one route of a cutover.
+    """Request outcomes for one route of a cutover.
 
     Attributes:
-        outcomes: the number of ended requests by outcome; see `OUTCOMES`.
-        mean_ms: the mean duration in milliseconds; None if there were no requests.
+        outcomes: the number of requests for each outcome; see `OUTCOMES`.
+        mean_ms: the mean duration in milliseconds; None without requests.
     """
 
     requests: int
@@ -441,13 +451,18 @@ class CutoverReport(msgspec.Struct):
     """The state of a cutover.
 
     Attributes:
-        percent: the percentage of its clients that is cut over now.
+        percent: the current percentage of clients on the new route.
         state: what set the percentage; see `DecidedBy`.
         since: when the percentage was set.
-        gates: what each gate compares, and its result; after a rollback, those of that time.
-        then: what happens when a gate is exceeded; None without gates, or if they have no effect.
-        gates_at: when gates rolled it back, if `gates` are of that time; None if they are of now.
-        counted_from: when the counts for comparison and gates begin; None if some are known.
+        next: what will happen next, as the end of a sentence.
+        old: request outcomes on the old route.
+        new: request outcomes on the new route.
+        gates: the gates' comparisons and results. After a rollback, they are those that caused it.
+        then: the action when a gate is exceeded; None without gates or if they are a dry run.
+        gates_at: the time of the rollback if `gates` are the results that caused it; None if
+            `gates` are the current results.
+        counted_from: the time when counting for comparisons and gates begins; None if counts are
+            available.
     """
 
     api: str
@@ -470,7 +485,11 @@ class CutoverReport(msgspec.Struct):
 
 
 def cutover_report(current: CurrentCutover, uncompared: list[str]) -> CutoverReport:
-    """Return the report of a cutover, with the operations that were never compared."""
+    """Return the report of a cutover.
+
+    Args:
+        uncompared: the operations that were never compared.
+    """
     cutover, state, evidence, results, now = current
     gates = cutover.gates
     counted_from = state.since + SETTLE_SECONDS
@@ -506,7 +525,7 @@ def _route(outcomes: RouteOutcomes) -> RouteReport:
 
 
 def cutover_table(found: CutoverReport) -> str:
-    """Return a text for people."""
+    """Return the report as text for a terminal."""
     state = found.state.replace("_", " ")
     facts = {
         "since": f"{found.since}: {found.why}"
@@ -534,18 +553,21 @@ def cutover_table(found: CutoverReport) -> str:
 
 
 def is_shown(gate: GateResult) -> bool:
-    """Whether people see a comparison; not if nothing of its kind occurred on either route."""
+    """Return whether to show a gate's comparison.
+
+    Comparisons of rare errors and violations are hidden while neither route has any of them.
+    """
     always = not adds(gate) or gate.measure in ("5xx", "answers")
     return always or bool(gate.new_count or gate.old_count)
 
 
 def adds(gate: GateResult) -> bool:
-    """Whether the limit of a gate is added to what the old route has."""
+    """Return whether a gate's limit is added to the old route's value."""
     return gate.gate in ("errors", "violations")
 
 
 def gate_name(gate: GateResult) -> str:
-    """Return the name of a comparison for people."""
+    """Return the display name of a gate's comparison."""
     return f"{gate.gate} {gate.measure}" if adds(gate) else gate.gate
 
 
@@ -574,10 +596,12 @@ def _outcomes(route: RouteReport) -> str:
 
 
 class FieldReport(msgspec.Struct):
-    """A field of answers or of requests.
+    """The differences in one field of responses or requests.
 
     Attributes:
-        field: the field; one of a request begins with `request`.
+        field: the name of the field. A field of a request begins with `request`.
+        noise: how often the field differed between two responses of the same service.
+        last: the time of the latest difference.
     """
 
     field: str
@@ -588,11 +612,12 @@ class FieldReport(msgspec.Struct):
 
 
 class DifferenceSample(msgspec.Struct):
-    """The value of a field that a client got, and the value that it would get.
+    """One difference between the response to a client and the response of the shadow.
 
     Attributes:
-        old: the value that the client got; of a request, the status of the answer.
-        new: the value that it would get; of a request, the reason for the refusal.
+        old: the value in the client's response. For a field of a request, the response's status.
+        new: the value in the shadow's response. For a field of a request, the reason why the other
+            version would refuse the request.
     """
 
     endpoint: str
@@ -605,7 +630,7 @@ class DifferenceSample(msgspec.Struct):
 
 
 class LatencyReport(msgspec.Struct):
-    """The times from a request to the head of its answer, in milliseconds, at most 5% off."""
+    """Percentiles of the time from a request to its response head, in milliseconds, within 5%."""
 
     answers: int
     p50_ms: float
@@ -614,12 +639,13 @@ class LatencyReport(msgspec.Struct):
 
 
 class ShadowReport(msgspec.Struct):
-    """The differences of one version.
+    """The shadow report of one version.
 
     Attributes:
-        samples: the latest differences, the latest last.
-        old: how long the version's own service took for the answers compared; None for no answers.
-        replica: the only replica whose counts the report has; None for all replicas.
+        samples: the latest differences, in chronological order.
+        old: the latency of the version's own service; None without compared responses.
+        new: the latency of the shadow's service; None without compared responses.
+        replica: the replica whose counts the report is limited to; None for all replicas.
     """
 
     api: str
@@ -640,10 +666,11 @@ class ShadowReport(msgspec.Struct):
 def shadow_report(
     totals: Totals, key: VersionKey, uncompared: list[str], replica: str | None = None
 ) -> ShadowReport:
-    """Return the report of a version, with the operations that were never compared.
+    """Return the shadow report of a version.
 
     Args:
-        replica: the only replica whose counts the report has; None for all replicas.
+        uncompared: the operations that were never compared.
+        replica: the replica whose counts the report is limited to; None for all replicas.
     """
 
     def total(kind: str) -> int:

@@ -1,8 +1,8 @@
-"""What needs attention: conditions, the verdict on retirement, and notifications.
+"""Findings: conditions that need attention, the verdict on retirement, and notifications.
 
-`conditions.py` is the table of conditions with their severity, remedy and event, and of the answers
-to whether a version can be retired with their exit status. `action_items.py` finds the conditions
-that hold and lists them for the page. `notifications.py` finds the events and keeps the delivery of
-each in one document of the store, and `notifier.py` sends them. `retirement.py` gives the verdict.
-All of them read a gateway through `Operator`.
+`conditions.py` has two tables: the conditions with their severity, remedy and event, and the
+answers to whether a version can be retired with their exit status. `action_items.py` lists the
+current findings for the page. `events.py` finds events, `notifications.py` stores their messages
+and deliveries in one document of the state, and `notifier.py` sends the messages. `retirement.py`
+makes the verdict. All of them read a gateway through `Operator`.
 """

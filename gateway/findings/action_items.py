@@ -1,4 +1,4 @@
-"""Action items: the findings of a gateway that need attention, each with its reason and remedy."""
+"""Action items: findings that need attention, each with its reason and remedy."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,18 +20,18 @@ from gateway.store.state import FleetView
 from gateway.usage.totals import Totals
 
 DAY = 86_400.0
-# A sunset is near for this number of days before it.
+# A sunset counts as near from this number of days before it.
 _NEAR = 30
-# The share of a limit from which a gate is near it.
+# A gate is near its limit from this share of the limit.
 _PRESSED = 0.8
-# A step is stuck after this multiple of its configured time.
+# A step of a cutover is stuck after this multiple of its configured time.
 _STUCK = 2
 
 _ORDER = {finding: place for place, finding in enumerate(Finding)}
 
 
 class ActionItem(NamedTuple):
-    """A finding about a version, a file, a replica or a service."""
+    """A finding about one version, file, replica or service."""
 
     finding: Finding
     subject: str
@@ -45,11 +45,13 @@ class Situation:
     """The state of a gateway from which action items follow.
 
     Attributes:
-        now: in seconds since 1970.
-        refused: the mistakes of the configuration on disk; empty if it is in force.
-        unready: why the gateway cannot serve; None if it can.
-        stale_since: since when the store is unreachable; None if it is reachable.
-        changes: the audit log, the latest last; needed if an operator paused anything.
+        now: the current time, in seconds since 1970.
+        refused: the mistakes in the configuration on disk; empty if it is in force.
+        unready: why the gateway cannot serve requests; None if it can.
+        failing: the names of the tasks that failed within the last minute.
+        stale_since: the time since when the store is unreachable; None if it is reachable.
+        changes: the audit log, latest last. It is needed only if an operator has set a cutover or
+            paused brownouts.
         certificates: when certificates expire, in seconds since 1970, by their file.
     """
 
@@ -74,7 +76,7 @@ class Situation:
 
 
 def action_items(seen: Situation) -> list[ActionItem]:
-    """Return the action items, the most urgent first."""
+    """Return the action items, most urgent first."""
     found = [
         *_gateway(seen),
         *_replicas(seen),
@@ -86,7 +88,8 @@ def action_items(seen: Situation) -> list[ActionItem]:
         *_violations(seen),
         *_retirable(seen),
     ]
-    # Equal items stay in the order of the configuration: version 2 before version 10.
+    # The sort is stable: equally urgent items stay in the order of the configuration, such as
+    # version 2 before version 10.
     return sorted(found, key=lambda item: (_ORDER[item.finding], item.order))
 
 
@@ -99,13 +102,13 @@ def _of_version(finding: Finding, key: VersionKey, reason: str, order: float = 0
 
 
 def version_link(key: VersionKey, part: str = "") -> str:
-    """Return the address of the view of a version, or of a part of it."""
+    """Return the path of a version's view on the page, or of a part of the view."""
     place = "/".join(quote(step, safe="") for step in key if step)
     return f"/page/versions/{place}{part}"
 
 
 def name_of(key: VersionKey) -> str:
-    """Return the name of a version for people."""
+    """Return the display name of a version."""
     return " ".join(key).rstrip()
 
 
@@ -128,7 +131,7 @@ def _gateway(seen: Situation) -> Iterator[ActionItem]:
 
 
 def _refused(seen: Situation) -> Iterator[ActionItem]:
-    """Yield the mistakes of each configuration on disk, once for all replicas that have it."""
+    """Yield an item for each refused configuration; replicas with equal mistakes share one."""
     found: dict[str, list[str]] = {seen.refused: [seen.replica]} if seen.refused else {}
     for each in seen.fleet.replicas:
         if each.refused and each.presence == "heard" and each.replica != seen.replica:
@@ -150,7 +153,7 @@ def _replicas(seen: Situation) -> Iterator[ActionItem]:
                 " then are missing."
             )
             yield _item(Finding.REPLICA_LOST, replica.replica, reason, replica.heard)
-    if seen.stale_since is None:  # otherwise, that is why they cannot be read
+    if seen.stale_since is None:  # an unreachable store already has an item
         for warning in seen.fleet.warnings:
             yield _item(Finding.REPLICAS_DIFFER, "The replicas", sentence(warning))
 
@@ -227,7 +230,10 @@ def _gates(key: VersionKey, current: CurrentCutover, now: float) -> Iterator[Act
 
 
 def _by_hand(seen: Situation, what: str, key: VersionKey) -> str:
-    """Return who made the latest change of a kind, when and why; the audit log is bounded."""
+    """Return who made the latest change of a kind, when and why.
+
+    The audit log is bounded, so it may no longer contain the change.
+    """
     for entry in reversed(seen.changes):
         # A change by the gateway itself has no origin.
         if (entry.what, entry.api, entry.version) == (what, *key) and entry.origin:
@@ -292,7 +298,7 @@ def _retirable(seen: Situation) -> Iterator[ActionItem]:
         yield _of_version(Finding.RETIRABLE, key, reason)
 
 
-# The maximum number of replicas that a subject names.
+# The maximum number of replica names in a subject.
 _NAMED = 3
 
 
@@ -300,7 +306,9 @@ class ServiceFailure(NamedTuple):
     """A service with failing targets.
 
     Attributes:
-        since: the first failure, in seconds since 1970.
+        subject: the service, in a fleet also the replicas that see the failures.
+        whole: whether all targets fail.
+        since: the time of the first failure, in seconds since 1970.
     """
 
     subject: str
@@ -312,7 +320,7 @@ class ServiceFailure(NamedTuple):
 def service_failures(
     replica: str, here: Sequence[FailingService], fleet: FleetView
 ) -> Iterator[ServiceFailure]:
-    """Yield the services with failing targets, once for all replicas with the same failures."""
+    """Yield services with failing targets; replicas that see the same failures share an entry."""
     found: dict[tuple[object, ...], list[tuple[str, FailingService]]] = {}
     others = [
         (each.replica, each.failing)

@@ -1,6 +1,6 @@
-"""The conditions that need attention: severity, remedy, and the event that reports them.
+"""Tables of the conditions that need attention and of the answers on retirement.
 
-Action items, notifications and the exit status of `usage --retire` come from these tables.
+Action items, notifications and the exit status of `usage --retire` are made from these tables.
 """
 
 from enum import Enum
@@ -16,14 +16,15 @@ _MISTAKES, _REPLICAS = "/page/rules#mistakes", "/page/audit#replicas"
 
 
 class Finding(Enum):
-    """The conditions, the most urgent first.
+    """The conditions that need attention, most urgent first.
 
     Attributes:
-        kind: the title of an action item.
+        kind: the title of the action item.
         urgency: when somebody has to act.
-        action: the remedy, as the text of a button.
-        link: the path of the remedy, or a fragment of the page of the version.
-        event: the kind of the notification; None if none is sent.
+        tone: the color of the action item on the page.
+        action: the remedy, as the label of a button.
+        link: the path where the button leads, or a fragment of the version's view.
+        event: the kind of the notification; None if the condition does not cause a notification.
     """
 
     NOT_READY = "Not ready", "now", "bad", "See the reason", "/readyz"
@@ -72,7 +73,12 @@ VerdictAnswer = Literal["no", "unknown", "yes"]
 
 
 class Answer(NamedTuple):
-    """An answer to whether a version can be retired: the exit status, and the end of a sentence."""
+    """An answer to whether a version can be retired.
+
+    Attributes:
+        status: the exit status of the command.
+        text: the end of a sentence about the version.
+    """
 
     status: int
     text: str
@@ -83,4 +89,4 @@ ANSWERS: dict[VerdictAnswer, Answer] = {
     "unknown": Answer(2, "cannot be judged"),
     "yes": Answer(0, "can be retired"),
 }
-"""The answers to whether a version can be retired; of several reasons, the first decides."""
+"""The answers to whether a version can be retired. If reasons differ, the first answer applies."""

@@ -1,4 +1,4 @@
-"""The events that notifications report, found by comparing the state with a former look at it."""
+"""The events that notifications report, found by comparing the state with its last check."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
@@ -17,10 +17,10 @@ from gateway.store.state import FailoverRank, FleetView
 from gateway.usage.history import DistinctSketch, Interval, Resolution
 
 _DAY = 86_400.0
-# The store is reported after this time by the leader, as a restart of the store takes less, and by
-# other replicas, as the leader may be lost with the store.
+# The seconds after which an unreachable store is reported: the first value for the leader (a
+# restart of the store takes less), the second for other replicas, in case the leader is lost, too.
 _STALE_SECONDS, _ALONE_SECONDS = 30.0, 300.0
-# The events without a finding, and the part of the page that shows them.
+# The events that are not findings, each with the part of the version's view that shows it.
 _STEPPED: tuple[EventKind, str] = "cutover.stepped", "#cutover"
 _BEGUN: tuple[EventKind, str] = "brownout.begun", "#brownouts"
 _ENDED: tuple[EventKind, str] = "brownout.ended", "#callers"
@@ -33,7 +33,13 @@ def event(
     text: str,
     key: VersionKey = ("", ""),
 ) -> Notification:
-    """Return a finding, or what has no finding, as an event; its link is a path of the page."""
+    """Return a notification for a finding or another event. Its link is a path of the page.
+
+    Args:
+        what: a finding, or the kind of an event and a fragment of the version's view.
+        dedup_key: distinguishes events of the same kind and subject.
+        key: the version; two empty strings if the event is not about a version.
+    """
     kind, part = (what.event or "", what.link) if isinstance(what, Finding) else what
     source = f"{kind}\n{subject}\n{dedup_key}".encode(errors="surrogatepass")
     path = f"/page/versions/{'/'.join(key)}{part}" if all(key) else "/"
@@ -43,14 +49,18 @@ def event(
 
 
 def own_events(operator: Operator, now: float) -> Iterator[Notification]:
-    """Yield the refused configuration, failed tasks (once an hour), and the unreachable store."""
+    """Yield the events of this replica.
+
+    They are a refused configuration, failed tasks (at most once an hour for each task) and, on the
+    leader, an unreachable store.
+    """
     state, refused = operator.state, operator.reloader.refused
     if refused is not None:
         text = (
             "the edited configuration cannot be used, and the former one stays in force (seen by"
             f" {state.replica}): {refused.summary}"
         )
-        # Replicas with the same file report the same event.
+        # The hash gives replicas with the same file the same event id.
         yield event(Finding.RULES_REFUSED, "the rules", rules_hash(refused.content), sentence(text))
     for name in operator.failing_tasks():
         text = (
@@ -64,14 +74,18 @@ def own_events(operator: Operator, now: float) -> Iterator[Notification]:
 def state_stale(
     replica: str, since: float | None, now: float, rank: FailoverRank
 ) -> Iterator[Notification]:
-    """Yield that the store has been unreachable since a time; None if it is reachable."""
+    """Yield an event if the store has been unreachable for long enough.
+
+    Args:
+        since: the time since when the store is unreachable; None if it is reachable.
+    """
     if since is not None and now - since >= (_ALONE_SECONDS if rank.rank else _STALE_SECONDS):
         text = (
             f"The store of the state has been unreachable since {moment_text(since)} (seen by"
             f" {replica}); requests are served, counts wait, and no cutover moves."
         )
-        # Replicas cannot agree meanwhile, so the id depends on the term, which changes with the
-        # leader, and on the day, as a term may be long.
+        # Without the store, replicas cannot agree on an id. They compute the same id from the term,
+        # which changes with the leader, and from the day, because a term may be long.
         dedup_key = f"{rank.term} {since // _DAY:.0f}" if rank.term else f"{since // 3600:.0f}"
         yield event(Finding.STATE_STALE, "the state", dedup_key, text)
 
@@ -89,9 +103,9 @@ def replicas_lost(fleet: FleetView) -> Iterator[Notification]:
 def cutover_events(
     document: NotifyDocument, states: Mapping[VersionKey, CutoverState], now: float
 ) -> Iterator[Notification]:
-    """Yield the steps, holds and rollbacks since the last call.
+    """Yield the steps, holds and rollbacks of cutovers since the last call.
 
-    A percentage set by an operator is no event, nor is a cutover that starts again.
+    A percentage set by an operator is not an event. A cutover that starts again is not one either.
     """
     before = dict(document.cutovers)
     document.cutovers = [(key, (one.percent, one.decided_by.value)) for key, one in states.items()]
@@ -118,14 +132,17 @@ def brownout_begins(
     overrides: Overrides,
     now: float,
 ) -> Iterator[Notification]:
-    """Yield the brownouts that began since the last call; drop those that ended."""
+    """Yield the brownouts that began since the last call.
+
+    Remove ended brownouts from the document.
+    """
     known = {key: one for key, one in document.brownouts if one[1] > now}
     for key, version in versions.items():
         first = next(iter(version.upcoming(now)), None)
         if key in overrides.paused or key in known or first is None or first.begins > now:
             continue
         begins = max(first.begins, 0.0)
-        # Without a configured begin, its length counts from now.
+        # If the window has no configured begin, its length is counted from now.
         known[key] = (begins or now, min(first.ends, 1e12), first.percent)
         until = "" if first.ends == inf else f" until {moment_text(first.ends)}"
         text = (
@@ -139,7 +156,11 @@ def brownout_begins(
 def brownout_ended(
     key: VersionKey, begins: float, ends: float, minutes: Mapping[int, Interval]
 ) -> Notification:
-    """Return the end of a brownout, with its effect by the history of each minute."""
+    """Return the event for the end of a brownout.
+
+    If the history by minute is long enough, the text has the number of refused requests and of
+    clients.
+    """
 
     def summed(begins: float, ends: float) -> Interval:
         total = Interval(Resolution.MINUTE)
@@ -153,7 +174,7 @@ def brownout_ended(
     text = f"The brownout of {_name(key)} has ended after {period_text(length)}"
     if (
         2 * length <= Resolution.MINUTE.max_intervals * Resolution.MINUTE.seconds
-    ):  # all of it is stored
+    ):  # the history covers both periods
         during, before = summed(begins, ends), summed(begins - length, begins)
         callers = during.callers.count
         text += (
@@ -170,9 +191,10 @@ def version_events(
     retirable: Iterable[VersionKey],
     now: float,
 ) -> Iterator[Notification]:
-    """Yield versions with callers 30 days, 7 days and a day before their sunset; retirable ones.
+    """Yield events for versions near their sunset and for retirable versions.
 
-    A retirable version is a new event after a later request to it was served.
+    A version with clients causes an event 30 days, 7 days and one day before its sunset. A
+    retirable version causes another event if it has served a request since the previous one.
     """
     for key, version in versions.items():
         sunset = inf if version.terms is None else version.terms.sunset

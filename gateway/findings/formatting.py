@@ -11,9 +11,10 @@ ANONYMOUS_TEXT = "(anonymous)"
 
 
 def columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterator[str]:
-    """Yield lines of aligned columns; those in `right` are aligned on the right.
+    """Yield lines of aligned columns; the columns in `right` are right-aligned.
 
-    What is not printable is escaped: services name the fields in which their answers differ.
+    Unprintable characters are escaped, because cells may contain field names from responses of
+    services.
     """
     rows = [[printable(text) for text in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -26,17 +27,17 @@ def columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterat
 
 
 def client_text(client: str | None) -> str:
-    """Return the name of a client, or a text for anonymous clients and for all others."""
+    """Return the display name of a client; None stands for all clients without a row."""
     return OTHERS if client is None else client or ANONYMOUS_TEXT
 
 
 def format_time(seconds: float) -> str:
-    """Return a time in the format of RFC 3339, in UTC, to the second."""
+    """Return an RFC 3339 time in UTC, truncated to seconds."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def day_text(seconds: float) -> str:
-    """Return a day such as `2 Jan 2026`, in UTC."""
+    """Return a date in UTC, such as `2 Jan 2026`."""
     return time.strftime("%-d %b %Y", time.gmtime(seconds))
 
 
@@ -49,7 +50,10 @@ _PERIODS = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
 def period_text(seconds: float) -> str:
-    """Return a period in its largest unit, such as `3 days`; below two of it, in the next one."""
+    """Return a period in its largest unit, such as `3 days`.
+
+    If the period is less than two of a unit (and not exactly one), the next smaller unit is used.
+    """
     for size, unit in _PERIODS:
         number = int(seconds / size)
         if number >= 2 or seconds == size:
@@ -63,23 +67,23 @@ def duration_text(seconds: float) -> str:
 
 
 def plural(count: float, noun: str) -> str:
-    """Return a noun in the number that follows a count."""
+    """Return a noun in the singular for a count of 1, otherwise in the plural."""
     return noun if count == 1 else f"{noun}s"
 
 
 def compared_text(compared: int, differing: int) -> str:
-    """Return the number of compared responses, and of those that differed."""
+    """Return the numbers of compared and of differing responses as text."""
     verb = "differs" if differing == 1 else "differ"
     return f"{compared} {plural(compared, 'response')} compared, {differing} {verb}"
 
 
 def sentence(text: str) -> str:
-    """Return a text with an initial capital and, unless it has one, a final period."""
+    """Capitalize the first letter, and append a period unless the text ends with `.` or `?`."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
 
 
 def gap_text(gap: DataGap) -> str:
-    """Return the missing data, as the beginning of a sentence."""
+    """Describe a gap in the data, as the beginning of a sentence."""
     since = format_time(gap.since)
     if gap.replica is None:
         return f"the database has been unreachable since {since}"

@@ -1,4 +1,4 @@
-"""Gate curves: the latest comparisons of the gates of cutovers, for charts."""
+"""Gate curves: the latest comparisons by the gates of cutovers, for charts."""
 
 import asyncio
 import time
@@ -12,22 +12,23 @@ from gateway.rollout.gates import GateLimits
 from gateway.routing.snapshot import Snapshot
 from gateway.store.state import State
 
-# The maximum number of points of a curve, which spans two windows of the gates, and the minimum
-# seconds between two points.
+# A curve has at most POINTS points and covers _WINDOWS windows of its gate. Points are at least
+# _INTERVAL seconds apart.
 POINTS = 60
 _WINDOWS = 2
 _INTERVAL = 1.0
 
 GateName = tuple[str, str]
-"""A gate and its comparison."""
+"""The name of a gate and of its measure."""
 
 
 class GatePoint(NamedTuple):
-    """A comparison of a gate at one time.
+    """A gate's comparison at one time.
 
     Attributes:
         at: the time, in monotonic seconds.
         new: the share or the mean on the new route; None without requests.
+        old: the share or the mean on the old route; None without requests.
     """
 
     at: float
@@ -36,10 +37,10 @@ class GatePoint(NamedTuple):
 
 
 class GateCurves:
-    """The curves of all gates, since this process started.
+    """The curves of all gates since this process started.
 
-    At 0 percent, nothing takes the new route: the curves stay as they were when the cutover went
-    back, to show why, and begin anew when it rises again.
+    At 0 percent, the new route has no requests. The curves of a cutover then stay unchanged, to
+    show why it was rolled back. They are cleared when its percentage rises again.
     """
 
     def __init__(self) -> None:
@@ -47,11 +48,11 @@ class GateCurves:
         self._still: set[VersionKey] = set()
 
     def of(self, key: VersionKey) -> Mapping[GateName, Sequence[GatePoint]]:
-        """Return the curves of the gates of a cutover, the latest point last."""
+        """Return the curves for a cutover's gates, latest points last."""
         return self._curves.get(key, {})
 
     async def run(self, state: State, rules: Callable[[], Snapshot]) -> None:
-        """Add points until cancelled."""
+        """Add points to the curves until cancelled."""
         while True:
             await self.look(state, rules(), time.monotonic())
             await asyncio.sleep(_INTERVAL)
@@ -78,7 +79,7 @@ class GateCurves:
                 if name in curves or result.new_count or result.old_count:
                     curve = curves.setdefault(name, deque(maxlen=POINTS))
                     curve.append(GatePoint(now, result.new, result.old))
-            await asyncio.sleep(0)  # requests have their turn
+            await asyncio.sleep(0)  # let the event loop serve requests
 
     def _is_due(self, key: VersionKey, gates: GateLimits, now: float) -> bool:
         apart = max(gates.window * _WINDOWS / POINTS, _INTERVAL)

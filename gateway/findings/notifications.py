@@ -1,13 +1,14 @@
-"""Notifications: messages about events, and the progress of each message to each webhook.
+"""Notifications: messages about events, and their delivery to each webhook.
 
 -   Each replica reports its refused configuration, its failed tasks and an unreachable store. The
     leader reports cutovers, brownouts, sunsets, retirable versions and lost replicas.
 -   The id of an event is a hash of its kind, subject and deduplication key. It is the same on every
-    replica, and a document takes an id once.
--   One document in the state has the latest events and the progress of their deliveries. The leader
-    sends what is due, and records the outcome (`notifier.py`). If it dies before that, the next
-    leader sends the message again with the same id, by which receivers detect duplicates.
--   Retries follow Standard Webhooks, until the last one fails or the receiver returns 410.
+    replica, and the document accepts an id only once.
+-   One document in the state has the latest events and their deliveries. The leader sends due
+    messages and records the outcomes (`notifier.py`). If it dies in between, the next leader sends
+    the message again with the same id, so that receivers can detect the duplicate.
+-   Retries follow Standard Webhooks. They end when the last retry fails or the receiver returns
+    410.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,16 +21,23 @@ from gateway.base.overrides import VersionKey
 from gateway.findings.formatting import format_time, moment_text
 
 DOCUMENT = "notifications"
-"""The name of the document in the state."""
+"""The name of the notifications' document in the state."""
 RETRIES = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 36_000.0)
-"""The seconds before each retry; Standard Webhooks, "Deliverability and reliability"."""
+"""The seconds before each retry (Standard Webhooks, "Deliverability and reliability")."""
 _MAX_ITEMS, _MAX_KNOWN = 100, 2000
-# A webhook fails from this attempt on, five minutes after the first: a restart takes less.
+# A webhook counts as failing after this number of failed attempts. The third attempt is five
+# minutes after the first, and a restart of the receiver takes less.
 _FAILING_ATTEMPTS = 3
 
 
 class Delivery(msgspec.Struct):
-    """The delivery of a notification to a webhook; times in seconds since 1970, 0 for never."""
+    """The delivery of a notification to a webhook.
+
+    Attributes:
+        due: the time of the next attempt, in seconds since 1970.
+        error: the error of the latest attempt; empty without one.
+        tried: the time of the latest attempt, in seconds since 1970; 0 for never.
+    """
 
     state: Literal["waiting", "sent", "failed"] = "waiting"
     attempts: int = 0
@@ -39,7 +47,7 @@ class Delivery(msgspec.Struct):
 
 
 class Notification(msgspec.Struct):
-    """An event, and its deliveries by webhook; `at` in seconds since 1970."""
+    """An event, with its delivery to each webhook. `at` is in seconds since 1970."""
 
     id: str
     kind: str
@@ -53,14 +61,19 @@ class Notification(msgspec.Struct):
 
 
 class Attempt(NamedTuple):
-    """The outcome of an attempt: the error, or none; `final` if the receiver wants no retry."""
+    """The outcome of an attempt.
+
+    Attributes:
+        error: the error; empty if the attempt succeeded.
+        final: whether the receiver refuses retries.
+    """
 
     error: str
     final: bool = False
 
 
 class FailingWebhook(NamedTuple):
-    """A webhook that has accepted no message since a time, in seconds since 1970."""
+    """A webhook that has not accepted a message since `since`, in seconds since 1970."""
 
     webhook: str
     since: float
@@ -68,13 +81,14 @@ class FailingWebhook(NamedTuple):
 
 
 class NotifyDocument(msgspec.Struct):
-    """The document; all lists have the latest entry last.
+    """The state of all notifications. The lists of events and ids have the latest entry last.
 
     Attributes:
-        known: the ids of events that were added.
-        cutovers: the last known percentage of each cutover, and its origin.
-        brownouts: the begin, the end and the percentage of each open brownout.
-        taken: when each webhook last accepted a message.
+        items: the latest events with their deliveries.
+        known: the ids of all events that were added.
+        cutovers: the last known percentage of each cutover, and what set it.
+        brownouts: the begin, the end and the percentage of each current brownout.
+        taken: when each webhook last accepted a message, in seconds since 1970.
     """
 
     items: list[Notification] = []
@@ -84,7 +98,7 @@ class NotifyDocument(msgspec.Struct):
     taken: dict[str, float] = {}
 
     def add(self, events: Iterable[Notification], notify: Notify, now: float) -> int:
-        """Add unknown events; return the number of undelivered messages that were dropped."""
+        """Add events with new ids; return the number of undelivered messages that were dropped."""
         for one in events:
             if one.id in self.known:
                 continue
@@ -102,21 +116,21 @@ class NotifyDocument(msgspec.Struct):
         return sum(each.state == "waiting" for one in dropped for each in one.deliveries.values())
 
     def merge(self, other: "NotifyDocument") -> None:
-        """Add the events of a replica that could not reach the store."""
+        """Add the events that a replica collected while the store was unreachable."""
         for name, at in other.taken.items():
             self.record_taken(name, at)
         items = {one.id: one for one in self.items}
         for one in other.items:
-            if one.id in items:  # another replica had to omit some webhooks
+            if one.id in items:  # another replica may have omitted some webhooks
                 items[one.id].deliveries = one.deliveries | items[one.id].deliveries
             elif one.id not in self.known:
                 self.items.append(one)
         self.known += [one for one in other.known if one not in self.known]
 
     def waits(self, webhook: str, now: float) -> dict[str, float]:
-        """Return the seconds until the next attempt, by id.
+        """Return the seconds until the next attempt, by the id of the event.
 
-        None exceeds the configured interval, also if the clock was set back since the last attempt.
+        No value exceeds the interval of the retry, even if the clock was set back meanwhile.
         """
         return {
             one.id: min(max(found.due - now, 0.0), (0.0, *RETRIES)[found.attempts])
@@ -125,7 +139,11 @@ class NotifyDocument(msgspec.Struct):
         }
 
     def record(self, outcomes: Mapping[str, Mapping[str, Attempt]], now: float) -> None:
-        """Record attempts, by webhook and id."""
+        """Record the outcomes of attempts.
+
+        Args:
+            outcomes: by webhook and by the id of the event.
+        """
         for one in self.items:
             for name, each in one.deliveries.items():
                 attempt = outcomes.get(name, {}).get(one.id)
@@ -145,17 +163,20 @@ class NotifyDocument(msgspec.Struct):
         self.taken[webhook] = max(now, self.taken.get(webhook, 0.0))
 
     def forget_webhooks(self, kept: Iterable[str]) -> None:
-        """Give up the messages to other webhooks than these."""
+        """Give up the messages to all webhooks that are not in `kept`."""
         kept = {*kept}
         self.taken = {name: at for name, at in self.taken.items() if name in kept}
         removed = (one.deliveries[name] for one in self.items for name in {*one.deliveries} - kept)
         for each in removed:
-            each.tried = 0.0  # so that a later webhook of this name does not count as failing
+            each.tried = 0.0  # a later webhook with this name must not count as failing
             if each.state == "waiting":
                 each.state, each.error = "failed", "the configuration has no such webhook any more"
 
     def failing(self, names: Iterable[str]) -> Iterator[FailingWebhook]:
-        """Yield the failing webhooks among these; an accepted message or test message ends it."""
+        """Yield the failing webhooks among `names`.
+
+        A webhook stops failing when it accepts a message or a test message.
+        """
         for name in names:
             found = [(one.at, each) for one in self.items if (each := one.deliveries.get(name))]
             taken = self.taken.get(name, 0.0)
@@ -187,7 +208,10 @@ class NotifyDocument(msgspec.Struct):
 
 
 def read_document(document: object) -> NotifyDocument:
-    """Return the document; an empty one if there is none, or one of another release."""
+    """Parse the document; return an empty document if it is missing or cannot be parsed.
+
+    The document of another release may have another format.
+    """
     try:
         return msgspec.convert(document or {}, NotifyDocument)
     except msgspec.ValidationError:

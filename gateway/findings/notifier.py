@@ -1,4 +1,4 @@
-"""The task that finds events and sends their notifications, while webhooks are configured."""
+"""The task that finds events and sends notifications. It runs while webhooks are configured."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -28,12 +28,14 @@ from gateway.observe import log
 from gateway.store.state import State, StateError
 from gateway.usage.history import whole_history
 
-# Seconds between two rounds; versions, whose usage takes long to read, are examined less often.
+# Seconds between two rounds. Versions are examined less often because reading their usage takes
+# long.
 _INTERVAL = 5.0
 _VERSIONS_INTERVAL = 600.0
-# Messages sent to a webhook, one after the other, before their outcomes are recorded.
+# The maximum number of messages sent to a webhook, one after the other, before their outcomes are
+# recorded.
 _BATCH = 10
-# How long a round waits for responses; the next one takes those that come later.
+# The seconds that a round waits for responses. Later responses are processed in the next round.
 _PATIENCE = 2.0
 
 
@@ -52,17 +54,17 @@ async def _change(state: State, change: Callable[[NotifyDocument], object]) -> N
 
 
 class Notifier:
-    """Adds events to the document, and delivers them if this gateway is the leader."""
+    """Adds events to the document. On the leader, it also delivers the notifications."""
 
     def __init__(self, operator: Operator, session: aiohttp.ClientSession) -> None:
         self._operator = operator
         self._session = session
         self._usage = UsageSummaries(operator)
         self._examined = -_VERSIONS_INTERVAL
-        self._unstored = NotifyDocument()  # while the store is unreachable
+        self._unstored = NotifyDocument()  # events while the store is unreachable
         self._sending: dict[str, asyncio.Task[dict[str, Attempt]]] = {}
-        # When messages are due, by webhook and id, on the monotonic clock: the clock of the
-        # document may be set, and all would be due at once, or none for long.
+        # When messages are due, by webhook and id, in monotonic seconds. If the wall clock of the
+        # document was set, all messages would be due at once, or none for a long time.
         self._due: dict[str, dict[str, float]] = {}
 
     async def run(self) -> None:
@@ -84,7 +86,11 @@ class Notifier:
         self._operator.webhooks.clear()
 
     async def round(self) -> None:
-        """Add new events, and send due messages as the leader; raises StateError."""
+        """Add new events; on the leader, also send due messages.
+
+        Raises:
+            StateError: the store is unreachable.
+        """
         operator, state, dropped = self._operator, self._operator.state, 0
         notify, leads = operator.rules.notify, state.leads
         stored, now = await state.read_document(DOCUMENT)
@@ -105,7 +111,7 @@ class Notifier:
             dropped = document.add(new, notify, now)
             document.forget_webhooks(notify.webhooks)
 
-        # Most rounds change nothing, so they take no lock.
+        # Most rounds do not change the document, so they do not need its lock.
         update(document)
         if msgspec.json.encode(document) != msgspec.json.encode(stored):
             await _change(state, update)
@@ -122,10 +128,10 @@ class Notifier:
                 self._forget_sent(outcomes)
 
     async def deliver_unstored(self) -> None:
-        """Report that the store is unreachable: at once from the leader, later from others.
+        """Notify webhooks of an unreachable store: first from the leader, later from others.
 
-        Only the leader and its deputy send to chats, which show duplicates. `round` adds the event
-        to the store once it is reachable, and retries it.
+        Only the leader and its deputy send to chats, because chats would show duplicates. `round`
+        adds the event to the store when it is reachable again, and retries failed deliveries.
         """
         state, notify, document = self._operator.state, self._operator.rules.notify, self._unstored
         now = state.now
@@ -141,7 +147,10 @@ class Notifier:
     async def _send_due(
         self, document: NotifyDocument, webhooks: Mapping[str, Webhook], now: float
     ) -> dict[str, dict[str, Attempt]]:
-        """Send due messages; return outcomes by webhook and id, until `_forget_sent`."""
+        """Send due messages; return the outcomes by webhook and event id.
+
+        Outcomes are returned again by the next call unless `_forget_sent` is called for them.
+        """
         for name, webhook in webhooks.items():
             if name in self._sending:
                 continue
@@ -162,7 +171,7 @@ class Notifier:
     async def _send(
         self, ready: list[Notification], name: str, webhook: Webhook
     ) -> dict[str, Attempt]:
-        """Send messages until one fails; return the outcomes by id."""
+        """Send messages until one fails; return the outcomes by event id."""
         outcomes: dict[str, Attempt] = {}
         for one in ready:
             del self._due[name][one.id]
@@ -178,7 +187,7 @@ class Notifier:
     async def _shared_events(
         self, document: NotifyDocument, versions: Mapping[VersionKey, VersionSummary], now: float
     ) -> list[Notification]:
-        """Return the events of all replicas that need more than the document."""
+        """Return the fleet's events for which the leader reads replicas, usage or history."""
         operator = self._operator
         found = [*events.replicas_lost(await operator.state.fleet())]
         if monotonic() - self._examined >= _VERSIONS_INTERVAL:
@@ -195,10 +204,10 @@ class Notifier:
 
 
 def chosen(notify: Notify, name: str | None) -> dict[str, Webhook]:
-    """Return the webhook with a name, or all for None.
+    """Return the webhook with a name; all webhooks if `name` is None.
 
     Raises:
-        LookupError: there is none; the text is for the operator.
+        LookupError: there is no such webhook. The message is for the operator.
     """
     if name is not None and name not in notify.webhooks:
         raise LookupError(f"no webhook is called '{name}'; {suggest(name, notify.webhooks)}")
@@ -210,9 +219,9 @@ def chosen(notify: Notify, name: str | None) -> dict[str, Webhook]:
 async def send_test(
     operator: Operator, webhooks: Mapping[str, Webhook], who: str
 ) -> dict[str, str]:
-    """Send a test message of an operator to webhooks; return their errors, empty for none.
+    """Send a test message to webhooks; return the error of each, empty if it succeeded.
 
-    A webhook that accepts it does not fail any more.
+    A webhook that accepts the test message no longer counts as failing.
     """
     state, text = operator.state, f"This is a test message, requested by {who}."
     link, identity = operator.rules.notify.page.rstrip("/"), f"evt_{uuid4().hex}"
@@ -226,6 +235,6 @@ async def send_test(
         for name in (name for name, error in errors.items() if not error):
             document.record_taken(name, state.now)
 
-    with suppress(StateError):  # the messages were sent all the same
+    with suppress(StateError):  # the messages were sent nevertheless
         await _change(state, record)
     return errors

@@ -18,12 +18,12 @@ from gateway.usage.delta import CounterDelta, Delta
 from gateway.usage.totals import Totals
 from gateway.verify.live.documented_operations import DocumentedOperations
 
-# How long after its last failure a task is reported on /readyz, in seconds.
+# The seconds for which /readyz reports a failed task.
 _FAILING_SECONDS = 60.0
 
 
 class Rules(Protocol):
-    """The part of `reloader.Reloader` that the admin port reads."""
+    """The attributes of `reloader.Reloader` that the admin port reads."""
 
     latest: Snapshot
     content: bytes
@@ -41,8 +41,10 @@ class Operator:
     """The parts of a running gateway that the admin port reads and changes.
 
     Attributes:
-        unready: returns why the gateway cannot serve, or None if it can.
-        webhooks: whether each webhook fails; empty unless this gateway sends notifications.
+        workers: returns the number of workers.
+        unready: returns why the gateway cannot serve requests, or None if it can.
+        targets: returns the targets that fail in this gateway.
+        webhooks: whether each webhook fails. It is empty unless this gateway sends notifications.
     """
 
     state: State
@@ -63,17 +65,20 @@ class Operator:
         return self.reloader.latest
 
     def count(self, kind: str, *labels: str) -> None:
-        """Increment a counter; `metric_table.METRICS` has the kinds and their labels."""
+        """Increment a counter. `metric_table.METRICS` lists the kinds and their labels."""
         one = CounterDelta(kind, labels, 1)
         self.state.absorb(Delta(time.time(), counts=[one]))
 
     def failing_tasks(self) -> list[str]:
-        """Return the names of the long-lived tasks that failed within the last minute."""
+        """Return the names of the background tasks that failed within the last minute."""
         begin = time.monotonic() - _FAILING_SECONDS
         return sorted(name for name, at in self.totals.task_failed.items() if at > begin)
 
     def failing_services(self) -> list[FailingService]:
-        """Return the services with targets that fail in this gateway, with times of the fleet."""
+        """Return the services with targets that fail in this gateway.
+
+        Times are converted from this machine's clock to the clock of the fleet.
+        """
         ahead = self.state.now - time.time()
         return [*failing_services(self.targets(), self.rules.services, ahead)]
 
@@ -88,7 +93,10 @@ class Operator:
 
 
 def check_known(key: VersionKey, snapshot: Snapshot) -> None:
-    """Raise ValueError with a message for the operator if the rules lack the API or version."""
+    """Raise ValueError for an API or version that is not configured.
+
+    The message is for the operator.
+    """
     api, version = key
     known = snapshot.labels
     if api not in known:

@@ -1,4 +1,4 @@
-"""A configuration that could not be loaded."""
+"""A configuration that was refused because it has mistakes."""
 
 import hashlib
 from typing import NamedTuple
@@ -9,7 +9,7 @@ _MAX_SUMMARY = 500
 
 
 class RefusedRules(NamedTuple):
-    """A refused configuration: its text, its mistakes, and the time."""
+    """A refused configuration: its content, its mistakes, and the time of the refusal."""
 
     content: bytes
     issues: tuple[Issue, ...]
@@ -17,7 +17,7 @@ class RefusedRules(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """The first mistake with its location on one line, and the number of others."""
+        """The first mistake and its location on one line, and the number of other mistakes."""
         first, *others = self.issues
         line = f"line {first.line}" if first.line else ""
         place = ", ".join(part for part in (line, first.place) if part)
@@ -27,5 +27,5 @@ class RefusedRules(NamedTuple):
 
 
 def rules_hash(content: bytes) -> str:
-    """Return a short hash of a configuration, to compare those of two gateways."""
+    """Return a short hash of a configuration, to compare the configurations of two gateways."""
     return hashlib.sha256(content).hexdigest()[:12]

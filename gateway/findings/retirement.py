@@ -1,4 +1,4 @@
-"""The verdict on whether a version can be retired, with reasons and remedies."""
+"""The verdict whether a version can be retired, with reasons and remedies."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -26,7 +26,7 @@ _PERIOD = re.compile(r"([0-9]{1,5})([smhd])", re.ASCII)
 _UNITS = {"s": (1, "second"), "m": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
 # The latest time that can be formatted as a date, in seconds since 1970.
 _FOREVER = 253_402_300_799.0
-# The maximum number of clients or fields that a line names; the others are counted.
+# The maximum number of clients or fields that a line names. Further ones are only counted.
 _MAX_NAMED = 5
 
 _ORDER = (*ANSWERS, "note")
@@ -36,9 +36,9 @@ class Reason(msgspec.Struct, frozen=True):
     """A reason for or against retiring a version.
 
     Attributes:
-        answer: the answer that follows from the reason, or `note` if none follows.
-        remedy: the suggested fix; empty if none is needed. Its `within` is
-            that of the command, of the admin port and of the page alike.
+        answer: the answer that follows from the reason; `note` if the reason does not decide.
+        remedy: the suggested fix; empty if none is needed. A mentioned `within` is the parameter
+            of this name in the command, in the admin API and on the page.
     """
 
     answer: Literal["yes", "no", "unknown", "note"]
@@ -49,7 +49,7 @@ class Reason(msgspec.Struct, frozen=True):
 class Verdict(msgspec.Struct, frozen=True):
     """The verdict: `no` if any reason is `no`, else `unknown` if any is `unknown`, else `yes`.
 
-    Reasons are in that order, notes last.
+    Reasons are sorted in this order, with notes last.
     """
 
     api: str
@@ -70,16 +70,15 @@ def verdict(
     """Return whether a version can be retired.
 
     Args:
-        within: the period of the evidence before the time up to which all is counted, such as 30d,
-            12h, 5m or 30s.
-        documented: the operations of the version's OpenAPI document; None if it has none.
+        within: the period of the evidence, such as 30d, 12h, 5m or 30s. It ends at the time up to
+            which all requests are counted.
+        documented: the operations in the version's OpenAPI document; None without a document.
 
     Raises:
         ValueError: `within` is not a valid period.
     """
     period, spelled = _period(within)
     totals, now = view.totals, view.now
-    # The period ends at the time up to which everything is counted.
     begin, late = view.counted - period, now - view.counted
     over, named = _is_over(key, rules, now), rules.naming is not None
     reasons = [
@@ -153,7 +152,8 @@ def _callers(
     elif is_over or not refused:
         yield Reason("yes", f"{nobody} {window}")
     if refused:
-        # A client refused temporarily may return; after the sunset, nothing changes for it.
+        # Before the sunset, a refused client may still depend on the version. After the sunset,
+        # retiring the version changes nothing for the client.
         yield Reason(
             "note" if is_over else "no",
             f"{_number_of(refused)} called it {window} and got only refusals: {_latest(refused)}",
@@ -256,7 +256,10 @@ _CUTOVER, _SHADOW = "its cutover", "its shadow"
 
 
 def _used_routes(route: Route) -> Iterator[tuple[Route, str]]:
-    """Yield the routes of the requests of a version, each with its purpose or an empty text."""
+    """Yield the routes that a version's requests can take, each with its purpose.
+
+    The purpose of the version's own route is an empty string.
+    """
     yield route, ""
     for substitute in route.substitutes.values():
         yield substitute, _OPERATIONS
@@ -272,7 +275,10 @@ class _Uses(NamedTuple):
 
 
 def _uses(rules: Snapshot) -> _Uses:
-    """Return the uses of a snapshot; cached, as 10,000 endpoints take 0.1 s."""
+    """Return which versions use which services and versions.
+
+    The result is cached because computing it takes 0.1 s for 10,000 endpoints.
+    """
     known = rules.derived.get(__name__)
     if isinstance(known, _Uses):
         return known
@@ -300,7 +306,7 @@ def _cutover(key: VersionKey, rules: Snapshot, overrides: Overrides) -> Iterator
         yield Reason("no", f"its cutover is at {percent:g}%", "raise it to 100%")
 
 
-# The suggested fix for a wrong expectation.
+# The alternative fix, for the case that the conversion is correct.
 _OTHER_REMEDY = {"differences": "ignore known differences", "violations": "the document"}
 
 
@@ -364,7 +370,7 @@ def _uncompared(
 
 
 def _period(text: str) -> tuple[float, str]:
-    """Return a period in seconds, and its text for a sentence."""
+    """Parse a period; return the seconds and a text such as `30 days`."""
     found = _PERIOD.fullmatch(text)
     if found is None or not int(found[1]):
         raise ValueError(f"'{text}' is not a period; write it like 30d, 12h, 5m or 30s")

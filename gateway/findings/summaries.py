@@ -1,4 +1,4 @@
-"""Summaries of versions: the configuration of each, and how it is used, for all views."""
+"""Version summaries for all views of the page: the configuration and the usage of each version."""
 
 import asyncio
 import time
@@ -28,13 +28,14 @@ class VersionSummary:
     """The configuration of one version.
 
     Attributes:
-        key: the API and the label of the version; the label is empty if the API has no versions.
-        terms: its lifecycle; None if it has none.
-        via: the label of the version whose service answers; None for its own service.
-        services: the names of the services that answer; empty after its sunset.
-        brownout: its brownouts; None if it has none.
-        shadow: its shadow; None if it has none.
-        cutover: its cutover; None if it has none.
+        key: the API and the version's label, which is empty if the API has no versions.
+        terms: the version's lifecycle, or None.
+        via: the label of the version whose service responds; None for the version's own service.
+        services: the names of the services that respond; empty after the sunset.
+        brownout: the version's brownouts, or None.
+        shadow: the version's shadow, or None.
+        shadowed_by_newer: whether the shadow uses the service of a newer version.
+        cutover: the version's cutover, or None.
     """
 
     key: VersionKey
@@ -49,10 +50,10 @@ class VersionSummary:
     _upcoming: list[WindowOccurrence] = field(default_factory=list)
 
     def upcoming(self, now: float) -> list[WindowOccurrence]:
-        """Return the next ten brownout windows, with those that are open now.
+        """Return the next ten brownout windows, including the current ones.
 
-        They end with the version. The result is cached until the first one is over, since computing
-        a schedule is slow.
+        Windows end at the version's sunset at the latest. The result is cached until the first
+        window is over, because computing a schedule is slow.
         """
         end = inf if self.terms is None else self.terms.sunset
         if self.brownout is None or end <= now:
@@ -66,7 +67,7 @@ class VersionSummary:
 
 
 def version_summaries(rules: Snapshot) -> Mapping[VersionKey, VersionSummary]:
-    """Return the summaries of all versions, by API, the oldest version first."""
+    """Return the summaries of all versions, grouped by API, oldest version first."""
     found: dict[VersionKey, VersionSummary] = {}
 
     def version(api: str, label: object) -> VersionSummary:
@@ -95,26 +96,27 @@ def version_summaries(rules: Snapshot) -> Mapping[VersionKey, VersionSummary]:
 
 
 DAYS = 30
-"""The number of days of a summary, which ends today."""
-# How long a view waits for new summaries before it shows the former ones, in seconds.
+"""The number of days that a summary covers, up to today."""
+# The seconds that a view waits for new summaries before it shows the previous ones.
 _PATIENCE = 0.01
-# Past days change only by late counts, and are read again after this many seconds.
+# Past days are read again after this number of seconds. They change only if counts arrive late.
 _WHOLE = 600.0
-# The minimum age of summaries that are replaced, in seconds, and as a multiple of the time to make
-# them, so that they take at most a twentieth of the time.
+# Summaries are replaced at the earliest after _AGE seconds and after _TIMES times the time to make
+# them. Making summaries thus takes at most a twentieth of the time.
 _AGE, _TIMES = 2.0, 20.0
 _RECENT = 7
 
 
 @dataclass(slots=True)
 class UsageSummary:
-    """How one version was used in the latest DAYS.
+    """The usage of one version in the last DAYS days.
 
     Attributes:
-        quick: the 95th percentile of their durations in seconds; None if unknown.
-        trend: the number of requests of each day, the latest last.
+        quick: the 95th percentile of request durations in seconds; None if unknown.
+        callers: the highest number of clients on one of the last seven days.
+        trend: the number of requests on each day, latest last.
         last: the time of the latest request, in seconds since 1970; 0 for never.
-        served: the time of the latest request that was let through; 0 for never.
+        served: the time of the latest request that was not refused; 0 for never.
     """
 
     requests: int = 0
@@ -127,7 +129,7 @@ class UsageSummary:
 
     @property
     def calls(self) -> str:
-        """The number of callers, as the end of a sentence about a version that was called."""
+        """The number of clients and the latest request, as the end of a sentence."""
         last = f"last on {moment_text(self.last)}"
         if not self.callers:
             return f"no client has called it for {_RECENT} days, {last}"
@@ -137,7 +139,10 @@ class UsageSummary:
 
 @dataclass(slots=True)
 class UsageSummaries:
-    """The summaries of all versions; the former ones while the store of a fleet is unreachable."""
+    """The usage summaries of all versions.
+
+    While the store of a fleet is unreachable, the previous summaries are used.
+    """
 
     operator: Operator
     _known: tuple[StateView, Mapping[VersionKey, UsageSummary]] | None = None
@@ -147,10 +152,10 @@ class UsageSummaries:
     _whole_until: float = 0.0
 
     async def latest(self) -> tuple[StateView, Mapping[VersionKey, UsageSummary]]:
-        """Return the counts and the summaries, which may be a little old.
+        """Return the counts and the summaries, which may be slightly out of date.
 
         Raises:
-            StateError: there are no former summaries, and the state cannot be read.
+            StateError: the state cannot be read, and there are no previous summaries.
         """
         if self._making is None and (self._known is None or time.monotonic() >= self._until):
             self._making = asyncio.create_task(self._make())
@@ -161,14 +166,15 @@ class UsageSummaries:
                 self._making = None
                 if making.exception() is not None and self._known is None:
                     making.result()
-        assert self._known is not None  # it is made, or has raised
+        assert self._known is not None  # set by the task, which otherwise raised
         return self._known
 
     async def _make(self) -> None:
         began = time.monotonic()
         view = await self.operator.state.view(clients=False)
         if self._known is not None and any(gap.replica is None for gap in view.gaps):
-            # The store is unreachable: the counts of other replicas stay as they were.
+            # The store is unreachable, so the previous summaries with the counts of other replicas
+            # are kept.
             self._known = view, self._known[1]
             self._until = time.monotonic() + _AGE
             return
@@ -180,12 +186,12 @@ class UsageSummaries:
             clients = view.totals.clients.get(key)
             if clients is not None:
                 one.last, one.served = clients.last, clients.served
-            await asyncio.sleep(0)  # requests have their turn
+            await asyncio.sleep(0)  # let the event loop serve requests
         self._known = view, found
         self._until = time.monotonic() + max(_AGE, _TIMES * (time.monotonic() - began))
 
     async def _latest_days(self, began: float) -> Mapping[VersionKey, Mapping[int, Interval]]:
-        """Return the days of each version; read those that may have changed."""
+        """Return the history by day of each version. Only days that may have changed are read."""
         day = Resolution.DAY.seconds
         whole = began >= self._whole_until
         query = HistoryQuery(
@@ -194,7 +200,8 @@ class UsageSummaries:
         read = await self.operator.state.history(query)
         if whole:
             self._days = {}
-            # Days of this replica alone, while the store is unreachable, are read again at once.
+            # While the store is unreachable, the days only have this replica's counts. They are
+            # then read again at the next call.
             self._whole_until = 0.0 if read.replica is not None else began + _WHOLE
         for key, found in read.series.items():
             self._days.setdefault(key, {}).update(found)
@@ -216,7 +223,7 @@ def _sums(days: Mapping[int, Interval], today: int) -> UsageSummary:
     return UsageSummary(whole.requests, whole.errors, whole.quantile(0.95), callers, tuple(trend))
 
 
-# The maximum number of verdicts at a time.
+# The maximum number of verdicts in one call.
 _JUDGED = 50
 _WITHIN_SECONDS = 30 * 86_400
 
@@ -232,7 +239,7 @@ async def retirable(
     view: StateView,
     summaries: Mapping[VersionKey, UsageSummary],
 ) -> list[VersionKey]:
-    """Return the versions after their sunset whose verdict is `yes`."""
+    """Return the versions whose sunset is over and whose verdict is `yes`."""
     begin = view.now - _WITHIN_SECONDS
     over = [
         key

@@ -1,7 +1,8 @@
-"""Uncompared operations: operations of a version without a compared request.
+"""Uncompared operations: operations of a version for which no response was ever compared.
 
-The operations come from the version's OpenAPI document, or else from the requests that were seen.
-HEAD counts as GET. OPTIONS and TRACE are left out, since neither is about a version's resources.
+The operations are those in the version's OpenAPI document or, without a document, those that
+clients have used. HEAD counts as GET. OPTIONS and TRACE are ignored because they do not concern a
+version's resources.
 """
 
 from collections.abc import Collection
@@ -12,7 +13,7 @@ from gateway.usage.delta import OTHER, OperationName
 from gateway.usage.totals import Totals
 
 _LEFT_OUT = frozenset({"OPTIONS", "TRACE", OTHER})
-# The maximum number of operations that a text names; the others are counted.
+# The maximum number of operations that a text names. Further ones are only counted.
 _MAX_NAMED = 5
 
 
@@ -22,10 +23,10 @@ def uncompared_operations(
     rules: Snapshot,
     documented: Collection[OperationName] | None,
 ) -> list[str]:
-    """Return the operations that were never compared, such as `POST /orders`, in order.
+    """Return the operations that were never compared, such as `POST /orders`, sorted.
 
     Args:
-        documented: the operations of the version's document; None if it has none.
+        documented: the operations in the version's OpenAPI document; None without a document.
     """
     compared = _counted(totals, "operations_compared", key)
     known = _counted(totals, "operations", key) if documented is None else {*documented}
@@ -39,7 +40,7 @@ def uncompared_operations(
 
 
 def is_served_elsewhere(key: VersionKey, totals: Totals, rules: Snapshot) -> bool:
-    """Whether clients of a version are or will be answered by another version's service."""
+    """Return whether another version's service responds to a version's clients, or may later."""
     return any(
         route.version != route.service_version or route.cutover or route.shadow
         for route in rules.routes(key)
@@ -47,7 +48,7 @@ def is_served_elsewhere(key: VersionKey, totals: Totals, rules: Snapshot) -> boo
 
 
 def listed(operations: Collection[str]) -> str:
-    """Return operations as a text, the first few by name."""
+    """Return a list of operations as text. Only the first few are named."""
     named = ", ".join([*operations][:_MAX_NAMED])
     more = len(operations) - _MAX_NAMED
     return f"{named}, and {more} more" if more > 0 else named

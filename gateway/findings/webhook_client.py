@@ -1,4 +1,4 @@
-"""Sends one message to a webhook, signed as Standard Webhooks asks, or in the format of a chat."""
+"""Sends one message to a webhook, in the format of Standard Webhooks (signed) or of a chat."""
 
 import asyncio
 import errno
@@ -19,19 +19,22 @@ from gateway.base.notify import Webhook
 from gateway.findings.formatting import format_time
 from gateway.findings.notifications import Attempt, Notification
 
-# From the connection to the head of the response; Standard Webhooks suggests 15 to 30 seconds.
+# The time limit from connecting to the response head. Standard Webhooks suggests 15 to 30 seconds.
 _SECONDS = 15.0
-# Maximum bytes up to the end of the response head.
+# The maximum number of bytes up to the end of the response head.
 _BYTES = 64 * 1024
 _SLACK = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 class _TooLongError(aiohttp.ClientError):
-    """The response exceeds its bound."""
+    """The response head, with interim responses before it, exceeds the bound."""
 
 
 class _BoundedHandler(ResponseHandler):
-    """Bounds interim responses (1xx), whose number aiohttp does not bound, and the head."""
+    """Bounds the size of the response head together with interim responses (1xx).
+
+    aiohttp does not bound the number of interim responses.
+    """
 
     _left = _BYTES
 
@@ -44,13 +47,13 @@ class _BoundedHandler(ResponseHandler):
         if taken:
             super().data_received(taken)
         if self._left < 0 and self.transport is not None:
-            self.set_exception(_TooLongError())  # a head that was complete is returned before it
+            self.set_exception(_TooLongError())  # a complete head is still returned
             self.transport.abort()
 
 
 def webhook_session() -> aiohttp.ClientSession:
-    """Return a client for `post`; it uses the proxies of the environment (HTTPS_PROXY)."""
-    # aiohttp's own context was made at the start, without the authorities.
+    """Return a session for `post`. It uses the proxies in the environment, such as HTTPS_PROXY."""
+    # The default context of aiohttp is created at import, without the certificate authorities.
     connector = aiohttp.TCPConnector(ssl=ssl.create_default_context())
     kind = cast(type[ResponseHandler], _BoundedHandler)
     connector._factory = partial(kind, loop=asyncio.get_running_loop())  # noqa: SLF001
@@ -85,7 +88,10 @@ async def post(
 
 
 def _reason(error: Exception, correct: str) -> str:
-    """Return why a webhook was not reached, without the text of the error, which has the URL."""
+    """Return why a webhook could not be reached.
+
+    The message of `error` is not used because it contains the URL.
+    """
     match error:
         case aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
             return "the proxy of the environment refused; see HTTPS_PROXY and NO_PROXY"
@@ -106,7 +112,7 @@ def _reason(error: Exception, correct: str) -> str:
 
 
 def message(one: Notification, webhook: Webhook, now: float) -> tuple[bytes, dict[str, str]]:
-    """Return the body and the header fields of a message."""
+    """Return the request body and the header fields for a notification."""
     body = msgspec.json.encode(_content(one, webhook.form))
     stamp = str(int(now))
     fields = {
@@ -121,7 +127,7 @@ def message(one: Notification, webhook: Webhook, now: float) -> tuple[bytes, dic
 
 
 def signature(key: bytes, identity: str, stamp: str, body: bytes) -> str:
-    """Return the signature of Standard Webhooks: HMAC-SHA256 of id, time of attempt and body."""
+    """Return the Standard Webhooks signature: HMAC-SHA256 of id, time of the attempt and body."""
     signed = b".".join((identity.encode(), stamp.encode(), body))
     return f"v1,{b64encode(hmac(key, signed, sha256).digest()).decode()}"
 
@@ -131,7 +137,7 @@ def _content(one: Notification, form: str) -> object:
         text = one.text.translate(_SLACK)
         return {"text": f"{text} <{one.link}>" if one.link else text}
     if form == "teams":
-        # A TextBlock would read names as Markdown.
+        # A TextBlock would interpret names as Markdown.
         block = {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": one.text}]}
         card: dict[str, object] = {
             "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",

@@ -1,12 +1,13 @@
-"""Authentication: identifies the sender of a request, and bounds attempts with wrong tokens.
+"""Authentication: identifies the sender of a request and limits attempts with wrong tokens.
 
-In this order:
+The first rule that applies decides:
 
-1. Without tokens and sign-on in the configuration, everybody may read, and commands on the same
-   machine may operate: requests from a loopback address without the fields of a browser or a proxy.
-2. A trusted proxy names the user of the single sign-on, and groups.
+1. If the configuration has neither tokens nor sign-on, everybody may read. Commands on the same
+   machine may also operate. A request counts as a command if it comes from a loopback address
+   without headers that only a browser or a proxy sends.
+2. A trusted proxy sends the user name and the groups of the single sign-on.
 3. `Authorization: Bearer` has a token of the configuration (RFC 6750).
-4. A cookie has a session.
+4. The session cookie is valid.
 """
 
 import time
@@ -29,10 +30,11 @@ from gateway.base.addresses import parse_address, trusts
 from gateway.base.client_names import UNVERIFIED
 from gateway.observe import log
 
-# Fields that a browser sends (Origin with methods other than GET), or a proxy.
+# Headers of browsers (Origin with methods other than GET) and of proxies.
 _NOT_LOCAL = ("Origin", "Sec-Fetch-Site", "Forwarded", "X-Forwarded-For", "Via")
-# Attempts of one address at once, and the time until they are available again. Tokens have at least
-# 16 characters, so the bound is on work and log lines.
+# The maximum number of wrong tokens that one address may send at once, and the time until all of
+# these attempts are available again. Tokens have at least 16 characters and cannot be guessed, so
+# the bound only limits work and log lines.
 _ATTEMPTS = 20
 _SECONDS = 60.0
 _INTERVAL = _SECONDS / _ATTEMPTS
@@ -55,7 +57,7 @@ class Authentication:
         self._attempts: dict[str, _Attempts] = {}
 
     def identify(self, request: web.Request) -> Principal:
-        """Return the sender of a request; raise AccessDeniedError if nothing identifies them."""
+        """Return the sender of a request; raise AccessDeniedError if the sender is unknown."""
         rules = self._rules()
         if rules.open:
             return _unproven(request)
@@ -76,7 +78,7 @@ class Authentication:
         return Principal(holder.name, holder.right, KnownBy.SESSION)
 
     def log_in(self, request: web.Request, text: str) -> TokenHolder:
-        """Return the token with a text; raise AccessDeniedError if there is none."""
+        """Return the configured token that equals `text`; raise AccessDeniedError without one."""
         rules = self._rules()
         if not rules.tokens:
             instead = "read without one" if rules.open else "use the single sign-on"
@@ -124,11 +126,12 @@ class Authentication:
 
 @dataclass(slots=True)
 class _Attempts:
-    """The attempts of an address with wrong tokens.
+    """The attempts of one address with wrong tokens.
 
     Attributes:
-        available: when all attempts are available again.
-        refused: the refused attempts since the last one that was not; None if none was so far.
+        available: the time when all attempts are available again.
+        refused: the number of rate-limited attempts since the last attempt within the limit; None
+            if no attempt has been rate-limited yet.
     """
 
     address: str
@@ -140,7 +143,7 @@ def _network(address: str) -> str:
     parsed = parse_address(address)
     if not isinstance(parsed, IPv6Address):
         return address
-    return str(ip_network((parsed, 64), strict=False))  # usually all of one host
+    return str(ip_network((parsed, 64), strict=False))  # usually one host has all of it
 
 
 def _unproven(request: web.Request) -> Principal:
@@ -153,7 +156,7 @@ def _unproven(request: web.Request) -> Principal:
 
 def _signed_on_user(request: web.Request, sign_on: TrustedSignOn) -> Principal | None:
     users = request.headers.getall(sign_on.user, [])
-    # A second name would be the client's own.
+    # With two user headers, one of them comes from the client and not from the proxy.
     if len(users) != 1 or not trusts(sign_on.proxies, request.remote or ""):
         return None
     name = printable(users[0])

@@ -1,4 +1,4 @@
-"""Connections to the admin port: TLS, and bounds on what they hold and on the time they take."""
+"""Connections to the admin port: TLS, and bounds on their memory, number and duration."""
 
 import asyncio
 import logging
@@ -18,33 +18,35 @@ from gateway.base.addresses import plain_address
 from gateway.base.descriptors import max_admin_connections
 from gateway.observe import log
 
-# The time limit of the first request head, of a TLS handshake, and of each body.
+# The time limit for the first request head, for the TLS handshake and for each body.
 REQUEST_SECONDS = 10.0
-# A client that reads nothing of a waiting response is disconnected after this time.
+# A client that does not read its response is disconnected after this time.
 STALL_SECONDS = 60.0
-# The idle time limit of a connection; the default of aiohttp is an hour.
+# The idle time limit of a connection. The default of aiohttp is an hour.
 IDLE_SECONDS = 30.0
-# The buffer for a body that its handler has not read; the default of aiohttp is 512 KiB.
+# The buffer for the unread part of a body, in bytes. The default of aiohttp is 512 KiB.
 _UNREAD_BODY = 16 * 1024
-# Bytes parsed in one turn of the event loop, for all connections together: aiohttp takes 2 ms for
-# them if they are chunks of one byte, and would take 0.2 s for all that a socket holds.
+# The number of bytes that all connections together parse in one iteration of the event loop. In the
+# worst case (chunks of one byte), aiohttp takes 2 ms for this number of bytes, and 0.2 s for a full
+# socket buffer.
 _BYTES_A_TURN = 2048
-# The receive buffer of a connection; the kernel doubles it, and would grow it to megabytes.
+# The receive buffer of a connection, in bytes. The kernel doubles this value. Without it, the
+# kernel lets the buffer grow to megabytes.
 _RECEIVE_BUFFER = 16 * 1024
-# The pause after a failed accept, when no file descriptor is free.
+# Seconds to wait after a failed accept, for example when no file descriptor is free.
 _ACCEPT_PAUSE = 1.0
 
 _C = TypeVar("_C")
 
 
 class Places(Generic[_C]):
-    """A bounded set of connections, in which a new one replaces an older one.
+    """A bounded set of connections. In a full set, a new connection replaces an older one.
 
-    The oldest connection of the address with the most connections is replaced, so whoever fills the
-    port loses connections of their own (nginx: `drain_connections`).
+    The replaced connection is the oldest one of the address with the most connections. A client
+    that fills the port therefore loses its own connections (nginx: `drain_connections`).
 
     Args:
-        most: the bound; by default, the share of the admin port in the file descriptors.
+        most: the bound. The default is the admin port's share of the file descriptors.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -52,7 +54,7 @@ class Places(Generic[_C]):
         self._addresses: dict[_C, str] = {}  # the oldest first
 
     def take(self, connection: _C, address: str) -> _C | None:
-        """Add a connection; return the one that it replaces."""
+        """Add a connection; return the connection that it replaces, or None."""
         lost = None
         if len(self._addresses) >= self._most:
             ((most, _),) = Counter(self._addresses.values()).most_common(1)
@@ -74,7 +76,8 @@ class AdminListener:
     asyncio's `create_server` neither bounds TLS handshakes nor replaces a certificate.
 
     Args:
-        tls: returns the context for a new connection; None without TLS.
+        tls: returns the TLS context for a new connection, or None without TLS.
+        count: counts a connection that is closed at a bound, by the name of the bound.
     """
 
     def __init__(
@@ -99,7 +102,7 @@ class AdminListener:
         while True:
             try:
                 connection, (address, *_) = await loop.sock_accept(self._listener)
-            except OSError:  # no descriptor is free, or the client has left already
+            except OSError:  # no descriptor is free, or the client has disconnected
                 await asyncio.sleep(_ACCEPT_PAUSE)
                 continue
             handshake = loop.create_task(self._begin(connection))
@@ -110,7 +113,7 @@ class AdminListener:
                 lost.cancel()
 
     def close(self) -> None:
-        """Close the socket, and connections in their TLS handshake."""
+        """Close the listening socket and the connections that are still in their TLS handshake."""
         self._listener.close()
         for handshake in self._handshakes:
             handshake.cancel()
@@ -124,12 +127,12 @@ class AdminListener:
                 ssl=tls,
                 ssl_handshake_timeout=None if tls is None else REQUEST_SECONDS,
             )
-        except OSError:  # no TLS, or not in time: ssl.SSLError and ConnectionError are among them
+        except OSError:  # the TLS handshake failed or timed out (ssl.SSLError, ConnectionError)
             connection.close()
 
     def _ended(self, connection: socket.socket, handshake: "asyncio.Task[None]") -> None:
         self._handshakes.leave(handshake)
-        if handshake.cancelled():  # perhaps before it ran at all
+        if handshake.cancelled():  # perhaps before the task started
             connection.close()
 
     def admit(self, connection: "AdminConnection") -> None:
@@ -142,7 +145,7 @@ class AdminListener:
         self._open.leave(connection)
 
     def parse_in_turn(self, parse: Callable[[], None]) -> None:
-        """Call a function that parses a piece, one in a turn of the event loop."""
+        """Schedule a call of `parse`; one such call runs in each iteration of the event loop."""
         if not self._unparsed:
             asyncio.get_running_loop().call_soon(self._parse)
         self._unparsed.append(parse)
@@ -155,14 +158,14 @@ class AdminListener:
 
 
 class AdminConnection(web.RequestHandler, asyncio.BufferedProtocol):
-    """A connection of the aiohttp server, which is parsed in turn with others."""
+    """A connection of the aiohttp server. Connections take turns in parsing their input."""
 
     def __init__(self, listener: AdminListener, server: web.Server) -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
-            access_log=None,  # type: ignore[arg-type]  # none
-            logger=AdminLogger(),  # type: ignore[arg-type]  # an adapter has its methods
+            access_log=None,  # type: ignore[arg-type]  # no access log
+            logger=AdminLogger(),  # type: ignore[arg-type]  # an adapter has a logger's methods
             keepalive_timeout=IDLE_SECONDS,
             lingering_time=1.0,
             read_bufsize=_UNREAD_BODY,
@@ -175,7 +178,7 @@ class AdminConnection(web.RequestHandler, asyncio.BufferedProtocol):
 
     @property
     def peername(self) -> Any:
-        """The address of the client; an IPv4-mapped one as an IPv4 address."""
+        """The client's address; an IPv4-mapped address is returned as an IPv4 address."""
         found = super().peername
         return (plain_address(found[0]), *found[1:]) if found else found
 
@@ -188,14 +191,14 @@ class AdminConnection(web.RequestHandler, asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Parse a piece in turn, and read no more until then."""
+        """Queue the received bytes for parsing and pause reading until they are parsed."""
         self._pause_transport_reading()
         self._listener.parse_in_turn(partial(self._parse, bytes(self._buffer[:nbytes])))
 
     def _parse(self, piece: bytes) -> None:
         if self.transport is not None and not self.transport.is_closing():
             self.data_received(piece)
-            if not (self._reading_paused or self._buffer_paused):  # by aiohttp
+            if not (self._reading_paused or self._buffer_paused):  # paused by aiohttp
                 self._resume_transport_reading()
 
     def pause_writing(self) -> None:
@@ -213,7 +216,7 @@ class AdminConnection(web.RequestHandler, asyncio.BufferedProtocol):
         super().connection_lost(exc)
 
     def abort(self, bound: str) -> None:
-        """Close the connection, which has reached a bound."""
+        """Close the connection and count the bound that it has reached."""
         self._listener.count(bound)
         if self.transport is not None:
             self.transport.abort()
@@ -229,9 +232,9 @@ class AdminConnection(web.RequestHandler, asyncio.BufferedProtocol):
 
 
 def with_expectations(handle: Any) -> Any:
-    """Wrap the request handler of an aiohttp server: refuse expectations other than 100-continue.
+    """Wrap an aiohttp request handler to refuse expectations other than 100-continue.
 
-    aiohttp quotes the expectation in its own refusal, which fails for bytes that are not text.
+    The refusal of aiohttp itself quotes the expectation, and fails if it is not valid UTF-8.
     """
 
     async def handle_expected(request: web.BaseRequest) -> web.StreamResponse:
@@ -250,16 +253,17 @@ def with_expectations(handle: Any) -> Any:
 
 
 class AdminLogger(logging.LoggerAdapter[logging.Logger]):
-    """The logger of the aiohttp server: only faults of the gateway are logged with a traceback.
+    """The logger of the aiohttp server. It logs a traceback only for errors of the gateway.
 
-    A malformed request is one line without its bytes, which may hold a token.
+    For a malformed request, it logs one line without the request's bytes, which may contain a
+    token.
     """
 
     def __init__(self) -> None:
         super().__init__(logging.getLogger("aiohttp.server"))
 
     def exception(self, msg: object, *args: object, exc_info: Any = True, **more: Any) -> None:
-        """Log an error, unless it is a connection that the client closed."""
+        """Log an error, unless the error is that the client closed its connection."""
         if isinstance(exc_info, (HttpProcessingError, RequestPayloadError)):
             fields: dict[str, object] = {"peer": args[0]} if args else {}
             log.event("admin_request_bad", "info", **fields, reason=type(exc_info).__name__)

@@ -1,8 +1,8 @@
-"""The middlewares of the admin port: problem details, and the checks of each request.
+"""The middlewares of the admin port: problem details and the checks of each request.
 
-A browser on the machine of an operator reaches the port for any page that it shows: by a host name
-of that page that resolves to 127.0.0.1 (DNS rebinding), or by a form that posts across sites. The
-fields Host, Origin and Sec-Fetch-Site, which browsers always send, show both.
+Any web page in a browser on an operator's machine can send requests to the port: with a host name
+that resolves to 127.0.0.1 (DNS rebinding), or with a form that posts to another site. Both are
+detected by the headers Host, Origin and Sec-Fetch-Site, which browsers always send.
 """
 
 import asyncio
@@ -33,12 +33,13 @@ from gateway.base.urls import is_address
 from gateway.findings.operator import Operator
 from gateway.store.state import StateBusyError, StateError, StateUnsureError, UnknownReplicaError
 
-# Probes request these by any host name, and the responses reveal nothing.
+# Health probes request these paths with any host name. The responses reveal nothing confidential.
 _OPEN_PATHS = frozenset({"/healthz", "/readyz"})
-# The number of larger bodies that are held at a time; the body of a draft has at most 1 MiB.
+# At most _LARGE_BODIES bodies with more than _SMALL bytes are in memory at a time. The largest
+# valid body is a draft of the configuration with 1 MiB.
 _SMALL = 16 * 1024
 _LARGE_BODIES = 4
-# The seconds in which the totals of a large fleet are read.
+# Retry-After in seconds: the time to read the totals of a large fleet.
 _RETRY_AFTER = "10"
 _PROBLEMS = AdminProblemError, UnknownReplicaError, StateError, TimeoutError, web.HTTPException
 
@@ -46,17 +47,18 @@ _PROBLEMS = AdminProblemError, UnknownReplicaError, StateError, TimeoutError, we
 def access_middlewares(
     operator: Operator, authentication: Authentication, hosts: Collection[str]
 ) -> list[Middleware]:
-    """Return the middlewares, the outer one first.
+    """Return the middlewares, the outermost first.
 
     Args:
-        hosts: host names of the port beside addresses, `localhost` and names without a dot.
+        hosts: accepted host names, in addition to IP addresses, `localhost` and names without a
+            dot.
     """
     names = frozenset(host.lower() for host in hosts)
     places = Places[asyncio.Task[object]](_LARGE_BODIES)
 
     @web.middleware
     async def answer_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Turn errors into problem details; show the login to browsers."""
+        """Convert errors to problem details; if a login is needed, send browsers the login page."""
         try:
             response = await handler(request)
         except AccessDeniedError as error:
@@ -73,7 +75,10 @@ def access_middlewares(
 
     @web.middleware
     async def check_access(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Check host and origin, identify the sender, check the right, and then read the body."""
+        """Check host and origin, identify the sender, check the right, and then read the body.
+
+        Changes from a browser also need a valid form token.
+        """
         found, right = request.match_info.http_exception is None, needed_right(request)
         if found and request.path not in _OPEN_PATHS:
             _check_host(request.host, names)
@@ -96,14 +101,14 @@ def access_middlewares(
 
 
 def error_response(request: web.Request, error: Exception) -> web.Response:
-    """Return the problem detail of an error of a handler."""
+    """Return the problem detail for an error that a handler raised."""
     detail, fields = str(error), dict[str, str]()
     match error:
         case AdminProblemError():
             status, code, fields = error.status, error.code, dict(error.fields)
         case UnknownReplicaError():
             status, code = 404, "not_found"
-        case StateBusyError():  # an action needs no place, but its result does
+        case StateBusyError():  # the action needs no reader, but its result does
             status, code, fields = 503, "state_busy", {"Retry-After": _RETRY_AFTER}
             detail += _outcome(request, sure=False)
         case StateError():
@@ -128,7 +133,7 @@ def error_response(request: web.Request, error: Exception) -> web.Response:
 
 
 def _outcome(request: web.Request, *, sure: bool) -> str:
-    """Return what a failed action has changed; nothing for a read."""
+    """Return whether a failed action changed anything, as a sentence; empty for a read."""
     if request.method in ("GET", "HEAD"):
         return ""
     return "; nothing was changed" if sure else "; it may have been changed: check the state"
@@ -139,7 +144,7 @@ def _check_host(authority: str, names: Collection[str]) -> None:
         host = urlsplit(f"//{authority}").hostname or ""
     except ValueError:
         raise AccessDeniedError(400, "bad_request", "the field Host is no host") from None
-    # A stranger can register none of these.
+    # An attacker cannot register any of these names in public DNS.
     own = host in names or "." not in host or host.endswith(".localhost") or is_address(host)
     if not own:
         detail = f"'{host}' is not a name of this port; add it to GATEWAY_ADMIN_HOSTS, or use an"
@@ -152,7 +157,8 @@ def _check_origin(request: web.Request) -> None:
         foreign = origin is not None and urlsplit(origin).netloc.lower() != request.host.lower()
     except ValueError:
         foreign = True
-    # A link in a message opens a new tab, whose content the sender cannot read.
+    # Links are allowed: a link, for example in a chat message, opens a page that the linking site
+    # cannot read.
     fetch = request.headers.get("Sec-Fetch-Mode"), request.headers.get("Sec-Fetch-Dest")
     follows_link = request.method == "GET" and fetch == ("navigate", "document")
     if foreign or (site in ("cross-site", "same-site") and not follows_link):
@@ -173,7 +179,7 @@ def _forbidden(principal: Principal, right: Right) -> AccessDeniedError:
 
 
 def _may_be_large(request: web.Request, right: Right | None) -> bool:
-    length = request.content_length  # None for chunks
+    length = request.content_length  # None with chunked transfer coding
     large = length is None or length > _SMALL
     if large and right is None:
         detail = "a body for this path needs a Content-Length, of at most 16 KiB"
@@ -182,13 +188,17 @@ def _may_be_large(request: web.Request, right: Right | None) -> bool:
 
 
 def _take_place(request: web.Request, places: Places[asyncio.Task[object]]) -> bool:
-    """Hold a large body until the response; return whether it replaces another one."""
+    """Reserve memory for a large body until the response ends.
+
+    Returns:
+        Whether another request with a large body was cancelled for it.
+    """
     task = asyncio.current_task()
     assert task is not None
     lost = places.take(task, request.remote or "")
     task.add_done_callback(places.leave)
     if lost is not None:
-        lost.cancel()  # which closes its connection
+        lost.cancel()  # cancelling closes the connection
     return lost is not None
 
 
@@ -204,8 +214,8 @@ async def _read_body(request: web.Request) -> None:
             raise
         detail = f"the body did not arrive within {REQUEST_SECONDS:g} seconds"
         raise AccessDeniedError(408, "request_timeout", detail) from None
-    # Malformed bytes or form, an unknown charset (LookupError), or a client that has left already
-    # (RuntimeError).
+    # The body or its form is malformed, its charset is unknown (LookupError), or the client has
+    # disconnected (RuntimeError).
     except (RequestPayloadError, LookupError, ValueError, RuntimeError):
         detail = "the body cannot be read; send a form in UTF-8, without a content coding"
         raise AccessDeniedError(400, "bad_request", detail) from None

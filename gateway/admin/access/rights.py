@@ -1,7 +1,7 @@
-"""Rights: who sent a request of the admin port, what it needs, and what its audit entry says.
+"""Rights on the admin port: the sender of a request, the right it needs, and its audit entry.
 
-A request needs the right to read for GET, HEAD and OPTIONS, and to operate for other methods,
-unless its handler is decorated with `needs`.
+GET, HEAD and OPTIONS need the right to read. Other methods need the right to operate. The decorator
+`needs` overrides both for a handler.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -26,7 +26,7 @@ class KnownBy(StrEnum):
     NOTHING = "nothing"
     COMMAND = "command"
     SIGN_ON = "sign_on"
-    TOKEN = "token"  # noqa: S105  # the word, not one
+    TOKEN = "token"  # noqa: S105  # not a secret
     SESSION = "session"
 
 
@@ -34,8 +34,9 @@ class Principal(NamedTuple):
     """The sender of a request.
 
     Attributes:
-        name: the holder of the token, the user, or the unverified claim of a command; may be empty.
-        right: what the principal may do; None for nothing.
+        name: the token's holder, the user, or a command's unverified user name. It may be empty.
+        right: None without any right.
+        by: how the sender was identified.
     """
 
     name: str
@@ -50,20 +51,20 @@ PRINCIPAL: web.RequestKey[Principal] = web.RequestKey("principal", Principal)
 
 
 def needs(right: Right | None) -> Callable[[_Handler], _Handler]:
-    """Return a decorator: a handler needs this right, whatever the method, or none.
+    """Return a decorator that sets the right for a handler, for all methods; None for no right.
 
-    Its requests change nothing, so they need no form token.
+    Requests to such a handler change nothing, so they do not need a form token.
     """
 
     def mark(handler: _Handler) -> _Handler:
-        handler.right = right  # type: ignore[attr-defined]  # functions take attributes
+        handler.right = right  # type: ignore[attr-defined]  # functions accept any attribute
         return handler
 
     return mark
 
 
 def needed_right(request: web.Request) -> Right | None:
-    """Return the right that a request needs; None also where no handler is found."""
+    """Return the right that a request needs; None if it needs none or its path is unknown."""
     if request.match_info.http_exception is not None:
         return None
     by_method = Right.READ if request.method in READING else Right.OPERATE
@@ -76,12 +77,13 @@ def changes(request: web.Request) -> bool:
 
 
 async def order(request: web.Request) -> ChangeRequest:
-    """Return who orders an action, from where, and why: from `?why=` or the form field `why`.
+    """Return who requests an action, from which address, and the reason.
 
-    Commands may omit the reason where the configuration has neither tokens nor sign-on.
+    The reason is in `?why=` or in the form field `why`. Commands may omit the reason if the
+    configuration has neither tokens nor sign-on.
 
     Raises:
-        AdminProblemError: there is no reason.
+        AdminProblemError: the reason is missing.
     """
     principal = request[PRINCIPAL]
     why = printable(request.query.get("why") or await form_field(request, "why"))
@@ -94,7 +96,7 @@ async def order(request: web.Request) -> ChangeRequest:
 
 
 async def form_field(request: web.Request, name: str) -> str:
-    """Return a field of the form in the body, or an empty string."""
+    """Return a field of the form in the body; an empty string without the field or a form."""
     if request.content_type != "application/x-www-form-urlencoded":
         return ""
     found = (await request.post()).get(name, "")
@@ -102,7 +104,7 @@ async def form_field(request: web.Request, name: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the printable characters of a name or a reason, truncated."""
+    """Return the printable characters of a name or a reason, truncated to 200 characters."""
     return "".join(letter for letter in text if letter.isprintable())[:_LONGEST].strip()
 
 
@@ -112,7 +114,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class AdminProblemError(Exception):
-    """A request cannot be answered; the text becomes the detail of the response."""
+    """A request fails; the message of this error becomes the `detail` of the problem details."""
 
     def __init__(
         self, status: int, code: str, detail: str, fields: Mapping[str, str] | None = None
@@ -124,7 +126,7 @@ class AdminProblemError(Exception):
 
 
 class AccessDeniedError(AdminProblemError):
-    """A request is refused because of its sender or its form; counted by code."""
+    """A request is refused because of its sender or its form. Refusals are counted by `code`."""
 
 
 def problem(request: web.BaseRequest, status: int, code: str, detail: str) -> web.Response:

@@ -1,4 +1,4 @@
-"""Sessions of browsers: the login page, the session cookie, and the token of forms."""
+"""Browser sessions: the login page, the session cookie and the form token."""
 
 import re
 import secrets
@@ -22,7 +22,7 @@ SESSION = "gateway_session"
 SECONDS = 12 * 3600
 FORM_COOKIE = "gateway_form"
 _FORM_FIELD = "form_token"
-_FORM_HEADER = "X-Form-Token"  # of scripts
+_FORM_HEADER = "X-Form-Token"  # sent by scripts
 _FORM_TOKEN = re.compile(r"[A-Za-z0-9_-]{22}")
 _NEW_FORM: web.RequestKey[str] = web.RequestKey("new_form", str)
 _POLICY = (
@@ -32,17 +32,18 @@ _POLICY = (
 
 
 def new_session(token: TokenHolder, now: float) -> str:
-    """Return a session cookie: name of the holder, end in seconds since 1970, signature.
+    """Return a session cookie: holder's name, expiry in seconds since 1970, signature.
 
-    Its key is the digest of the token, so every replica accepts it without a store, and it ends
-    with the token. The end is wall-clock time, as a session outlives a restart.
+    The signing key is the digest of the token. Every replica can therefore verify the session
+    without a store, and removing the token ends the session. The expiry is wall-clock time because
+    a session outlives a restart.
     """
     subject = f"{token.name}.{int(now) + SECONDS}"
     return f"{subject}.{_signature(subject, token)}"
 
 
 def session_holder(cookie: str, tokens: Iterable[TokenHolder], now: float) -> TokenHolder | None:
-    """Return the token whose session a cookie has; None if it is forged or has ended."""
+    """Return the token that signed a session cookie; None if it is forged or has expired."""
     subject, _, signature = cookie.rpartition(".")
     name, _, end = subject.rpartition(".")
     given = signature.encode(errors="surrogateescape")
@@ -58,13 +59,13 @@ def _signature(subject: str, token: TokenHolder) -> str:
 
 def form_token(request: web.Request) -> str:
     found = request.cookies.get(FORM_COOKIE) or request.get(_NEW_FORM)
-    if not found or not _FORM_TOKEN.fullmatch(found):  # a cookie may hold any bytes
+    if not found or not _FORM_TOKEN.fullmatch(found):  # a client can send any cookie
         found = request[_NEW_FORM] = secrets.token_urlsafe(16)
     return found
 
 
 async def check_form(request: web.Request) -> None:
-    """Raise AccessDeniedError unless a request has the form token of its cookie."""
+    """Raise AccessDeniedError unless the form token equals the one in the form cookie."""
     expected = request.cookies.get(FORM_COOKIE, "")
     sent = request.headers.get(_FORM_HEADER) or await form_field(request, _FORM_FIELD)
     same = compare_digest(*(text.encode(errors="surrogateescape") for text in (expected, sent)))
@@ -136,6 +137,6 @@ def login_page(
 
 
 def _see_other(path: str) -> web.Response:
-    # A path of this port alone: neither //host nor /\\host, which browsers read as a host.
+    # Redirect only to paths of this port. Browsers read //host and /\\host as another host.
     own = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
     return web.Response(status=303, headers={"Location": path if own else "/"})

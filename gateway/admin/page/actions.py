@@ -1,7 +1,7 @@
-"""Actions of operators on the page, each by a form with a reason.
+"""Operator actions on the page. Each action is a form with a reason.
 
-A form sends the state that it showed. If the state has changed since, nothing is done: the response
-is a 409 with the present state.
+A form also sends the state that it displayed. If the state has changed meanwhile, the action is not
+executed, and the response is a 409 with the current state.
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,11 +19,11 @@ PageAction = Callable[[Operator, VersionKey, web.Request], Awaitable[None]]
 
 
 async def act_on_cutover(operator: Operator, key: VersionKey, request: web.Request) -> None:
-    """Set, pause, roll back or clear a cutover, by the field `act`.
+    """Set, pause, roll back or clear a cutover, depending on the form field `act`.
 
     Raises:
-        AdminProblemError: there is no reason, or a field is wrong.
-        ChangedMeanwhileError: its state has changed since the form was shown.
+        AdminProblemError: the reason is missing, or a field is invalid.
+        ChangedMeanwhileError: the cutover's state has changed since the form was displayed.
     """
     if key not in operator.rules.cutovers:
         raise ChangedMeanwhileError(f"The configuration has no cutover of {name_of(key)} any more.")
@@ -42,11 +42,11 @@ async def act_on_cutover(operator: Operator, key: VersionKey, request: web.Reque
 
 
 async def act_on_brownouts(operator: Operator, key: VersionKey, request: web.Request) -> None:
-    """Pause or resume the brownouts of a version, by the field `act`.
+    """Pause or resume the brownouts of a version, depending on the form field `act`.
 
     Raises:
-        AdminProblemError: there is no reason, or a field is wrong.
-        ChangedMeanwhileError: their state has changed since the form was shown.
+        AdminProblemError: the reason is missing, or a field is invalid.
+        ChangedMeanwhileError: the brownouts' state has changed since the form was displayed.
     """
     fields, why = await request.post(), await _order(request)
     match fields.get("act"):
@@ -59,10 +59,10 @@ async def act_on_brownouts(operator: Operator, key: VersionKey, request: web.Req
 
 
 async def act_on_shadow(operator: Operator, key: VersionKey, request: web.Request) -> None:
-    """Reset the report of the shadow of a version.
+    """Reset the shadow report of a version.
 
     Raises:
-        AdminProblemError: there is no reason.
+        AdminProblemError: the reason is missing.
     """
     await operator.state.reset_shadow(key, await order(request))
 
@@ -72,11 +72,14 @@ ACTIONS: dict[str, PageAction] = {
     "brownouts": act_on_brownouts,
     "shadow": act_on_shadow,
 }
-"""By the part of the view of a version with the form."""
+"""The action for each part of the version view that has a form."""
 
 
 async def _order(request: web.Request) -> ChangeRequest:
-    """Return the requested change, with the state that the form showed; without it, it is stale."""
+    """Return the requested change, with the state that the form displayed.
+
+    A form without that state is treated as stale.
+    """
     seen = (await request.post()).get("seen")
     return (await order(request))._replace(seen=str(seen or "nothing"))
 

@@ -1,4 +1,4 @@
-"""The view Audit: the changes, the replicas and the notifications."""
+"""The Audit view: changes by operators and gates, replicas, and notifications."""
 
 import asyncio
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _COLUMNS = {
 
 
 async def latest_changes(state: State) -> tuple[list[AuditEntry], str]:
-    """Return the audit log, and why it cannot be read; empty if it can."""
+    """Return the audit log, and the error if it cannot be read (otherwise an empty string)."""
     try:
         return await state.audit(), ""
     except StateError as error:
@@ -31,7 +31,7 @@ async def latest_changes(state: State) -> tuple[list[AuditEntry], str]:
 
 
 async def known_replicas(state: State) -> FleetView:
-    """Return the replicas, or the warning that they cannot be read."""
+    """Return the replicas, or only a warning if the replicas cannot be read."""
     try:
         return await state.fleet()
     except StateError as error:
@@ -47,10 +47,10 @@ async def known_notifications(state: State) -> NotifyDocument:
 
 
 def audit_table(entries: list[AuditEntry], query: Mapping[str, str]) -> Listing[AuditEntry]:
-    """Return one page of the audit log, the latest first.
+    """Return one page of the audit log, latest entries first.
 
     Args:
-        query: the parameters of the address: `find`, `sort`, `page`.
+        query: the URL's query parameters: `find`, `sort`, `page`.
     """
     text = query.get("find", "").casefold()
 
@@ -71,7 +71,7 @@ async def next_items(
     cutovers: dict[VersionKey, CurrentCutover] = {}
     for key in operator.rules.cutovers:
         cutovers[key] = operator.state.cutover(key)
-    await asyncio.sleep(0)  # requests have their turn
+    await asyncio.sleep(0)  # let the event loop serve requests
     in_force, refused = operator.state.in_force, operator.reloader.refused
     by_hand = any(each.state.decided_by is DecidedBy.OPERATOR for each in cutovers.values())
     made = (await latest_changes(operator.state))[0] if by_hand or in_force.paused else []

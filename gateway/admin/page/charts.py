@@ -1,4 +1,4 @@
-"""Charts: the geometry of small pictures, for SVG in templates. All have the width 100."""
+"""The geometry of small charts, as SVG paths for the templates. All charts have the width 100."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ WIDTH = 100.0
 
 
 def line(values: Sequence[float | None], height: float, top: float) -> str:
-    """Return the path of a line through values at equal distances; None leaves a gap.
+    """Return the SVG path of a line through evenly spaced values. A value of None leaves a gap.
 
     Args:
-        top: the value at the upper edge; the lower edge is 0.
+        top: the value at the upper edge. The value at the lower edge is 0.
     """
     step, scale = WIDTH / max(len(values) - 1, 1), height / top
     parts: list[str] = []
@@ -22,20 +22,20 @@ def line(values: Sequence[float | None], height: float, top: float) -> str:
         within = 0.0 if value < 0.0 else min(value, top)
         parts.append(f"{'L' if drawing else 'M'}{index * step:.2f} {height - within * scale:.2f}")
         alone = (index + 1 == len(values) or values[index + 1] is None) and not drawing
-        if alone:  # a path of one point shows nothing
+        if alone:  # a path with one point would be invisible
             parts.append("m-0.5 0h1")
         drawing = True
     return "".join(parts)
 
 
 def area(values: Sequence[float | None], height: float, top: float) -> str:
-    """Return the path of the area under a line; a gap counts as 0."""
+    """Return the SVG path of the area under a line. Gaps count as 0."""
     inner = line([value or 0.0 for value in values], height, top)
     return f"M0 {height:g}L{inner[1:]}L{WIDTH:g} {height:g}Z" if values else ""
 
 
 def top_of(values: Sequence[float | None]) -> float:
-    """Return a round number above all values: 1, 2 or 5 with zeros behind it."""
+    """Return a round number that is at least the maximum: 1, 2 or 5 times a power of ten."""
     most = max((value for value in values if value is not None), default=0.0)
     if most <= 0:
         return 1.0
@@ -53,11 +53,11 @@ def _zeros(most: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment, or a span of time, on a time line.
+    """A moment or a period on a time line.
 
     Attributes:
-        x: where it begins, from 0 to WIDTH.
-        width: how long it is; 0 for a moment.
+        x: the position where the mark begins, from 0 to WIDTH.
+        width: the width of the mark; 0 for a moment.
     """
 
     x: float
@@ -68,17 +68,18 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class TimeLine:
-    """A part of time, from left to right.
+    """A horizontal time axis.
 
     Attributes:
-        begin: its beginning, in seconds since 1970.
+        begin: the time at the left edge, in seconds since 1970.
+        end: the time at the right edge, in seconds since 1970.
     """
 
     begin: float
     end: float
 
     def x(self, moment: float) -> float:
-        """Return where a moment lies, from 0 to WIDTH; one outside lies at an edge."""
+        """Return the position of a moment, from 0 to WIDTH, clamped to the edges."""
         share = (moment - self.begin) / max(self.end - self.begin, 1.0)
         return min(max(share, 0.0), 1.0) * WIDTH
 

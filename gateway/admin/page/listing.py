@@ -1,4 +1,4 @@
-"""Listing: one page of a table, sorted and filtered as the query of its address says."""
+"""Listing: one page of a table, sorted and filtered by the query parameters of the URL."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 R = TypeVar("R")
 
 PAGE = 50
-"""The rows of a page."""
+"""The number of rows on a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +23,17 @@ class Listing(Generic[R]):
     query: Mapping[str, str]
 
     def link(self, **changes: object) -> str:
-        """Return the query of the same table with other parameters; an empty one is left out."""
+        """Return the query string with these parameters changed; empty parameters are omitted."""
         query = {**self.query, **{name: str(value) for name, value in changes.items()}}
         return "?" + urlencode({name: value for name, value in query.items() if value})
 
     def sorted_by(self, column: str) -> str:
-        """Return the query of the same rows by a column; by the present one, upside down."""
+        """Return the query string that sorts by a column; the current column is reversed."""
         descending = not self.descending if column == self.sort else False
         return self.link(sort=f"-{column}" if descending else column, page="")
 
     def direction(self, column: str) -> str:
-        """Return `ascending`, `descending` or `none`, as `aria-sort` has it."""
+        """Return a column's value of the attribute `aria-sort`."""
         if column != self.sort:
             return "none"
         return "descending" if self.descending else "ascending"
@@ -51,17 +51,17 @@ def listing(
     """Return one page of a table.
 
     Args:
-        query: the parameters of the address; `sort` is a column, with a minus sign before it for
-            the highest first, and `page` a number from 1. What names nothing is left aside.
-        default: the `sort` of an address that names none.
-        fits: whether a row is shown; None shows all.
+        query: the URL's query parameters. `sort` is a column name, with a minus sign before it to
+            sort in descending order. `page` is a number from 1. Invalid values are ignored.
+        default: the value of `sort` if the URL has none.
+        fits: returns whether a row is shown; None to show all rows.
     """
     matching = list(rows) if fits is None else [row for row in rows if fits(row)]
     wanted = query.get("sort", default)
     if wanted.removeprefix("-") not in columns:
         wanted = default
     sort, descending = wanted.removeprefix("-"), wanted.startswith("-")
-    matching.sort(key=columns[sort], reverse=descending)  # type: ignore[arg-type]  # of one column, alike
+    matching.sort(key=columns[sort], reverse=descending)  # type: ignore[arg-type]  # one type per column
     pages = max(-(-len(matching) // size), 1)
     number = query.get("page", "1")
     page = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 1

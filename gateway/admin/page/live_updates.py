@@ -1,8 +1,8 @@
-"""Live updates: a stream of events (text/event-stream), upon which open pages load again.
+"""Live updates: a stream of events (text/event-stream) on which open pages reload.
 
-An event has only a name. A change of this gateway is sent at once. The counts and heartbeats of
-other replicas are in the page only, so pages also load again with each `beat`. A page that receives
-no beat reports that the gateway does not respond.
+An event has only a name. A change of this gateway's state is sent at once. The counts and the
+heartbeats of other replicas do not cause an event, so pages also reload on each `beat`. A page that
+receives no `beat` reports that the gateway does not respond.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from gateway.admin.page.rendering import HEADERS
 from gateway.findings.operator import Operator
 
 MOST_STREAMS = 32
-"""The maximum number of streams; a page without one tries again after a while."""
-# The seconds between two checks for changes, and the number of checks between two beats.
+"""The maximum number of streams. A page without a stream tries again later."""
+# The seconds between checks for changes, and the number of checks between two `beat` events.
 _INTERVAL = 0.5
 _BEAT_EVERY = 10
 
@@ -31,7 +31,7 @@ class LiveUpdates:
         self._closing.set()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Answer a stream of events, until the page or the gateway is gone."""
+        """Send a stream of events until the page closes or the gateway stops."""
         headers = {**HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store"}
         response = web.StreamResponse(headers=headers)
         self._take_place(response, request.remote or "")
@@ -40,15 +40,16 @@ class LiveUpdates:
             async for name in self._events(response):
                 await response.write(_event(name))
         except ConnectionError:
-            pass  # the page is gone
+            pass  # the page was closed
         finally:
             self._addresses.pop(response, None)
         return response
 
     def _take_place(self, stream: object, address: str) -> None:
-        """Add a stream; at the bound, replace the oldest one of the address that has the most.
+        """Add a stream; at the bound, replace the oldest stream of the address with the most.
 
-        An address that already has as many as any other gets none, so nobody can displace others.
+        An address that already has as many streams as that address gets no further stream, so a
+        client cannot displace the streams of others.
         """
         if len(self._addresses) >= MOST_STREAMS:
             held = Counter(self._addresses.values())
@@ -61,7 +62,8 @@ class LiveUpdates:
     async def _events(self, stream: object) -> AsyncIterator[str]:
         """Yield `start`, then `changed` after a change, `beat` at intervals, and `full` at the end.
 
-        `full` is sent to a stream that has no place: a script cannot read the status of a stream.
+        `full` means that the stream was not admitted or has been replaced. It is an event because a
+        script cannot read the HTTP status of a stream.
         """
         state, looks = self._state(), 0
         if stream in self._addresses:

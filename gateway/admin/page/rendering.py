@@ -1,7 +1,7 @@
-"""Rendering: templates into answers, under a policy that lets nothing in from outside.
+"""Rendering: templates to responses, with a content security policy that blocks other origins.
 
-Every value is escaped (autoescape), and the policy allows neither inline scripts nor inline styles:
-whatever a client calls itself, it stays text.
+Every value is escaped (autoescape), and the policy allows neither inline scripts nor inline styles.
+A client name that contains markup is therefore shown as plain text.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-# jinja2: templates with automatic escaping; small and widely known.
+# jinja2 provides templates with automatic escaping. It is small and widely known.
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from gateway import __version__
@@ -35,7 +35,8 @@ from gateway.findings.formatting import (
 from gateway.http.cooperative import turns
 
 _HERE = Path(__file__).parent
-# Only content of this port is loaded; forms go back to it; no other page may frame it.
+# The page loads content only from this port and sends forms only to it. Other pages cannot embed
+# the page in a frame.
 _DIRECTIVES = (
     "default-src 'none'",
     "script-src 'self'",
@@ -50,7 +51,8 @@ HEADERS = {
     "Content-Security-Policy": "; ".join(_DIRECTIVES),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    # With `no-referrer`, browsers send forms with `Origin: null`, which `check_origin` refuses.
+    # With `no-referrer`, browsers would send forms with `Origin: null`, which the origin check
+    # refuses.
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
@@ -62,7 +64,7 @@ _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 @dataclass(frozen=True, slots=True)
 class _Asset:
-    """A file that the page loads: its content, its media type, and a hash of the content."""
+    """A static file of the page: its content, its media type, and a hash of the content."""
 
     content: bytes
     kind: str
@@ -79,7 +81,7 @@ def assets() -> Mapping[str, _Asset]:
 
 
 def asset_answer(name: str, tag: str) -> web.Response:
-    """Return the answer with a file; an address with the hash of its content can be kept."""
+    """Return the response with a static file; it is cacheable if `tag` is the content's hash."""
     asset = assets()[name]
     kept = "public, max-age=31536000, immutable" if tag == asset.tag else "no-cache"
     headers = {**HEADERS, "Cache-Control": kept}
@@ -89,7 +91,10 @@ def asset_answer(name: str, tag: str) -> web.Response:
 
 
 async def html(name: str, values: Mapping[str, object], status: int) -> web.Response:
-    """Return the answer with a template, filled in piece by piece."""
+    """Return the response with a rendered template.
+
+    Rendering is split into pieces, between which the event loop serves requests.
+    """
     pieces = batches((await _loaded(name)).generate(values), _BATCH)
     return web.Response(
         text="".join(["".join(batch) async for batch in turns(pieces)]),
@@ -100,12 +105,12 @@ async def html(name: str, values: Mapping[str, object], status: int) -> web.Resp
 
 
 _templates: dict[str, Template] = {}
-# The templates that all others use.
+# The templates that all other templates use.
 _SHARED = ("base.html", "parts.html")
 
 
 async def _loaded(name: str) -> Template:
-    """Return a template; compiled with its first view, in a thread, as that takes a while."""
+    """Return a template. It is compiled on first use, in a thread because that takes long."""
     if name not in _templates:
         _templates[name] = await asyncio.to_thread(_compiled, name)
     return _templates[name]
@@ -159,7 +164,7 @@ def _count(number: float) -> str:
 
 
 def _short(number: float) -> str:
-    """Return a number with three digits at most, such as 1.2k."""
+    """Return a number with at most three digits and a unit, such as 1.2k."""
     for unit in ("", "k", "M", "G"):
         if abs(number) < 999.5:
             return f"{number:.0f}{unit}" if unit == "" or number >= 99.5 else f"{number:.1f}{unit}"
@@ -178,7 +183,7 @@ def _ms(seconds: float | None) -> str:
 
 
 def _moments(text: str) -> str:
-    """Return a text for people, with times as they say them rather than as in RFC 3339."""
+    """Replace RFC 3339 times in a string with times in the format of the page."""
     return _STAMP.sub(lambda found: moment_text(_seconds(found[0])), text)
 
 
@@ -191,7 +196,7 @@ def _slug(text: str) -> str:
 
 
 def _ago(seconds: float, now: float) -> str:
-    """Return how long a moment is away, such as `3 days ago` or `in 2 hours`."""
+    """Return a time relative to now, such as `3 days ago` or `in 2 hours`."""
     away = seconds - now
     if abs(away) < 1:
         return "now"

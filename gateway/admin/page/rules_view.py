@@ -1,4 +1,8 @@
-"""The view Rules: those in force, what changed, mistakes on disk, a draft, a request."""
+"""The Rules view: the configuration, its latest change, mistakes, drafts and explanations.
+
+It shows the configuration in force, its difference from the previous one, and the mistakes of a
+file that was refused. It also checks a draft, and explains how a request would be handled.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,13 +20,13 @@ from gateway.routing.snapshot import Snapshot
 from gateway.rules.draft import MAX_BYTES, DraftReport, check_apart
 from gateway.rules.redaction import redacted
 
-# The maximum number of lines of a file or a comparison, and of issues of a draft.
+# The maximum number of lines shown of a file or a comparison, and of issues shown for a draft.
 _MOST_LINES = 2000
 _MOST_ISSUES = 100
 
 
 class _Mistaken(NamedTuple):
-    """An issue, and the line of the file where it is; empty if that cannot be shown."""
+    """An issue, and the file's line with the issue; `line` is empty if it cannot be shown."""
 
     issue: Issue
     line: str
@@ -30,13 +34,14 @@ class _Mistaken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request as it was typed.
+    """A request to explain, as typed into the form.
 
     Attributes:
-        request: such as `GET /loans?version=1`.
-        client: who asks; empty for whom the request names.
-        peer: the address of the client; empty for none.
-        at: the date; empty for now.
+        request: the request line, such as `GET /loans?version=1`.
+        headers: header lines.
+        client: the client's name; empty to derive the name from the request.
+        peer: the client's IP address; empty if unknown.
+        at: the time of the request; empty for now.
     """
 
     request: str = ""
@@ -47,7 +52,10 @@ class Asked:
 
 
 async def rules_page(operator: Operator) -> Mapping[str, Any]:
-    """Return what the view of the rules shows; made in a thread, as large ones take a while."""
+    """Return the values for the Rules view.
+
+    They are computed in a thread because a large configuration takes long.
+    """
     return await asyncio.to_thread(_rules_page, operator.reloader)
 
 
@@ -59,7 +67,7 @@ def _rules_page(rules: Rules) -> Mapping[str, Any]:
         "summary": rules.latest.summary,
         "since": rules.since,
         "loaded": rules.loaded,
-        # None if they cannot be shown without secrets.
+        # None if secrets in the configuration cannot be redacted.
         "text": None if text is None else [*enumerate(text[:_MOST_LINES], 1)],
         "more": max(len(text or ()) - _MOST_LINES, 0),
         "changes": None if rules.former is None else _changes(rules.former, rules.content),
@@ -99,7 +107,11 @@ def _with_lines(content: bytes, issues: list[Issue]) -> list[_Mistaken]:
 
 @dataclass(frozen=True, slots=True)
 class CheckedDraft:
-    """A draft: its text, what it has, and what is wrong with it or worth a look."""
+    """A draft of the configuration, with the result of its check.
+
+    Attributes:
+        summary: counts of what the draft configures.
+    """
 
     text: str = ""
     summary: str = ""
@@ -107,12 +119,12 @@ class CheckedDraft:
     warnings: list[_Mistaken] = field(default_factory=list)
 
 
-# One draft is checked at a time, since a check keeps a processor busy.
+# Drafts are checked one at a time because each check occupies a processor.
 _checking = asyncio.Lock()
 
 
 async def checked_draft(operator: Operator, text: str) -> CheckedDraft:
-    """Return what is wrong with a draft; the check ends if nobody waits for it any more."""
+    """Check a draft in a separate process. Cancelling the call also ends the check."""
     rules = operator.reloader
     content = text.replace("\r\n", "\n").encode("utf-8", "replace")[: MAX_BYTES + 1]
     async with _checking:
@@ -126,10 +138,10 @@ def _checked(text: str, content: bytes, report: DraftReport) -> CheckedDraft:
 
 
 def explained(operator: Operator, asked: Asked) -> list[Fact]:
-    """Return what the gateway would do with a request, step by step, by the rules in force.
+    """Return how the configuration in force would handle a request, step by step.
 
     Raises:
-        ValueError: something is not typed correctly; the message has the correct form.
+        ValueError: an input is invalid. The message shows a valid example.
     """
     lines = [line for line in asked.headers.splitlines() if line.strip()]
     head = parse_request(asked.request, lines, operator.rules)
@@ -145,7 +157,7 @@ def explained(operator: Operator, asked: Asked) -> list[Fact]:
 
 
 def example(rules: Snapshot) -> Asked:
-    """Return a request that the rules serve, as what could be typed; empty if they serve none."""
+    """Return an example request that the configuration serves; empty if it serves none."""
     request, headers = example_request(rules)
     return Asked(request, "\n".join(headers))
 

@@ -1,6 +1,6 @@
-"""The view of one version: callers, verdict, cutover, shadow and trend.
+"""The view of one version: clients, verdict, cutover, shadow and trend.
 
-Each part is a mapping that the template `version.html` renders.
+Each part of the view is a mapping of values for the template `version.html`.
 """
 
 import asyncio
@@ -45,34 +45,35 @@ from gateway.usage.totals import ClientUsage, TopClients, Totals
 
 Part = Mapping[str, Any]
 
-# How long a view waits for the OpenAPI document of a version; the next one has it.
+# The seconds that a view waits for the OpenAPI document of a version. A later view can use the
+# document when it has been loaded.
 _PATIENCE = 0.05
-# The number of callers on a page: fewer than in other tables, since more stands below them.
+# The number of clients on a page. It is lower than in other tables because more parts follow below.
 _ROWS = 25
-# Prefixes that spreadsheets read as a formula; some read full-width signs, too.
+# Prefixes that spreadsheets read as a formula. Some spreadsheets also accept full-width signs.
 _FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
 _HEAD = (
     *("client", "api", "version", "endpoint", "count", "at_least", "refused", "failed"),
     *("first", "last", "served"),
 )
-# The lines of a piece of CSV; it takes about a millisecond.
+# The maximum number of lines in a piece of CSV. Writing a piece takes about a millisecond.
 MOST_LINES = 100
-# The maximum number of fields of a shadow, and of samples of each.
+# The maximum number of differing fields shown for a shadow, and of samples shown for each field.
 _MOST_FIELDS, _MOST_SAMPLES = 50, 3
 HEIGHT = 28.0
-"""The height of the curve of a gate."""
+"""The height of a gate's curve."""
 _CHART_HEIGHT = 60.0
 DAY = Resolution.DAY.seconds
-# The days before and after today that a chart shows.
+# The numbers of days before and after today that a chart shows.
 _BEFORE, _AFTER = 365, 120
-# The length in minutes of the parts of the latest day.
+# The charts of the last 24 hours have one point for this number of minutes.
 _PART_MINUTES = 10
 
 
 async def version_page(
     operator: Operator, version: VersionSummary, query: Mapping[str, str]
 ) -> Part:
-    """Return what the view of a version shows.
+    """Return the values for the view of a version.
 
     Raises:
         ValueError: the parameter `within` is not a valid period.
@@ -83,7 +84,7 @@ async def version_page(
     in_force, within = operator.state.in_force, query.get("within") or WITHIN
     operations = await _documented(operator, key)
     missing = uncompared_operations(key, view.totals, operator.rules, operations)
-    await asyncio.sleep(0)  # requests have their turn, here and below
+    await asyncio.sleep(0)  # let the event loop serve requests, here and below
     shown = callers(view.totals, key, query)
     await asyncio.sleep(0)
     judged = None
@@ -113,7 +114,7 @@ async def version_page(
 
 
 async def _documented(operator: Operator, key: VersionKey) -> Collection[OperationName] | None:
-    """Return the operations of a version's OpenAPI document; None if it is not at hand yet."""
+    """Return the operations in a version's OpenAPI document; None if it is not loaded yet."""
     finding = asyncio.ensure_future(operator.documented.find(operator.rules, key))
     done, _ = await asyncio.wait([finding], timeout=_PATIENCE)
     return finding.result() if done else None
@@ -140,7 +141,11 @@ _COLUMNS: Mapping[str, Callable[[_Caller], object]] = {
 def callers(
     totals: Totals, key: VersionKey, query: Mapping[str, str], *, size: int = _ROWS
 ) -> Listing[_Caller]:
-    """Return one page of the clients of a version, by `find`, `sort` and `page` of the address."""
+    """Return one page of a version's clients.
+
+    Args:
+        query: the URL's query parameters: `find`, `sort`, `page`.
+    """
     text = query.get("find", "").casefold()
     rows = totals.clients.get(key, TopClients()).rows
     found = [_Caller(client, endpoint, usage) for (endpoint, client), usage in rows.items()]
@@ -152,7 +157,7 @@ def callers(
 
 
 def callers_csv(totals: Totals, key: VersionKey, query: Mapping[str, str]) -> Iterator[bytes]:
-    """Yield all clients of a version that fit the filter, as CSV (RFC 4180), in pieces."""
+    """Yield all clients of a version that match the filter, as CSV (RFC 4180), in pieces."""
     yield _lines([_HEAD])
     rows = totals.clients.get(key, TopClients()).rows
     found = callers(totals, key, {**query, "page": ""}, size=max(len(rows), 1)).rows
@@ -179,9 +184,9 @@ def _cells(each: _Caller, key: VersionKey) -> Iterator[str]:
 
 
 def cutover_part(operator: Operator, key: VersionKey, uncompared: list[str]) -> Part | None:
-    """Return what is shown of a cutover; None if the rules have none.
+    """Return the values for the view of a cutover; None if the version has no cutover.
 
-    A form sends `seen`, the state in a word, back: an action on another state is refused.
+    A form sends the revision in `seen` back. An action is refused if the revision has changed.
     """
     if key not in operator.rules.cutovers:
         return None
@@ -213,10 +218,11 @@ def _gate_row(
     rolled_back: bool,
 ) -> Part:
     points = list(known.get((gate.gate, gate.measure), ()))
-    if rolled_back:  # what made it go back came after the latest point
+    if rolled_back:  # the values that caused the rollback are newer than the latest point
         points.append(GatePoint(inf, gate.new, gate.old))
     new, old = [point.new for point in points], [point.old for point in points]
-    # The limit of a share is added to the old route's, that of a mean multiplies it.
+    # The limit for a share is added to the old route's share. The limit for a mean multiplies the
+    # old route's mean.
     allowed, limit = gate.limit, f"{gate.limit * 100:.3g}%"
     if gate.gate == "latency":
         allowed, limit = gate.limit * (gate.old or 0.0), f"{gate.limit:g} × old"
@@ -246,7 +252,7 @@ def _gate_value(kind: str, value: float | None, count: int, requests: int) -> st
 
 
 def _shadow_part(version: VersionSummary, totals: Totals, uncompared: list[str]) -> Part | None:
-    """Return what is shown of a shadow; None if there is none, and none has counted anything."""
+    """Return the values for the view of a shadow; None without a shadow and without its counts."""
     report = shadow_report(totals, version.key, uncompared)
     if version.shadow is None and not (report.compared or report.validated or report.shed):
         return None
@@ -272,18 +278,18 @@ def _differing(each: FieldReport, report: ShadowReport, version: VersionSummary)
 
 _PLAIN = re.compile(r"[A-Za-z_][\w.-]*\Z", re.ASCII)
 _REDACTED = re.compile(r"(missing|null|boolean|text|bytes|array|header|object|number)\b")
-# A field with more distinct words is free text, for which a map would be incomplete.
+# A field with more distinct words is probably free text, for which a map would be incomplete.
 _MOST_WORDS = 5
 # The types of samples that `type:` converts.
 _TYPES = ("text", "number", "boolean")
 
 
 class SuggestedFix(NamedTuple):
-    """The possible fixes of a difference, one of which is right; empty if there is none.
+    """The two possible fixes for a difference; an empty string where there is no suggestion.
 
     Attributes:
-        ignore: the line `ignore` for the shadow, if the difference is known and harmless.
-        change: the change between the two versions, if it is a difference between them.
+        ignore: the line `ignore` for the shadow. It is right if the difference is harmless.
+        change: a change between the two versions. It is right if the versions really differ.
     """
 
     ignore: str
@@ -293,13 +299,14 @@ class SuggestedFix(NamedTuple):
 def suggest_fix(
     field: str, samples: Iterable[DifferenceSample], shadow: VersionShadow | None, *, newer: bool
 ) -> SuggestedFix:
-    """Return the fixes of a difference in a field, to be copied into the configuration.
+    """Return possible fixes for a difference in a field, to copy into the configuration.
 
     Args:
-        field: a JSON Pointer with `*`, also of a request; or `status`, or `header` with a name, for
-            which there is nothing to copy.
-        shadow: its configuration; None if it was removed.
-        newer: whether the shadow uses the service of a newer version, from which changes lead.
+        field: a JSON Pointer with `*` for array items, with the prefix `request ` for a field of a
+            request. There is no fix for `status` and for `header` with a name.
+        shadow: the shadow's configuration; None if the shadow was removed.
+        newer: whether the shadow uses the service of a newer version. Only then a change can be
+            suggested.
     """
     place = field.removeprefix("request ")
     if not place.startswith("/"):
@@ -313,7 +320,7 @@ def suggest_fix(
 def _suggested_change(field: str, samples: Sequence[DifferenceSample]) -> str:
     path, sample = _path(field), samples[-1]
     old, new = _kind(sample.old), _kind(sample.new)
-    if new == "missing":  # the newer version has it no more
+    if new == "missing":  # the newer version no longer has the field
         return f"remove: {{ field: {path}, value: {_value(sample.old)} }}"
     if old == "missing":
         return f"default: {{ field: {path}, value: {_value(sample.new)} }}"
@@ -325,7 +332,10 @@ def _suggested_change(field: str, samples: Sequence[DifferenceSample]) -> str:
 
 
 def _map(path: str, samples: Sequence[DifferenceSample]) -> str:
-    """Return the map of the words that samples show; empty for texts that all differ."""
+    """Return a `map` change for the pairs of words in samples; empty if they look like free text.
+
+    It is also empty if a sample is truncated or redacted, or if the pairs are not one-to-one.
+    """
     words = {each.new: each.old for each in samples}
     pairs = {(each.new, each.old) for each in samples}
     whole = not any("…" in text or _REDACTED.match(text) for pair in pairs for text in pair)
@@ -336,7 +346,7 @@ def _map(path: str, samples: Sequence[DifferenceSample]) -> str:
 
 
 def _path(pointer: str) -> str:
-    """Return a JSON Pointer as changes name fields, in quotes where YAML needs them."""
+    """Convert a JSON Pointer to the field syntax of changes, quoted if YAML requires it."""
     steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
     path = ""
     for step in steps:
@@ -353,7 +363,7 @@ def _kind(sample: str) -> str:
 
 
 def _value(sample: str) -> str:
-    """Return a value to write in the rules: that of the sample if it shows a short one."""
+    """Return the sample's value for the configuration; `...` if it is hidden or not a scalar."""
     hidden = _REDACTED.match(sample) or "…" in sample or sample[:1] in "[{"
     return "..." if hidden else sample
 
@@ -364,7 +374,10 @@ async def _trend_part(
     minutes: Mapping[int, Interval],
     now: float,
 ) -> Part:
-    """Return the trend; `nobody` is the day at which it reaches nobody, None if it does not."""
+    """Return the values for the trend.
+
+    `nobody` is the day when the number of clients reaches 0, or None if it does not.
+    """
     today = Resolution.DAY.start(now)
     span = TimeLine(today - _BEFORE * DAY, today + _AFTER * DAY)
     counts = _by_day(days, today, lambda each: each.callers.count)
@@ -388,7 +401,10 @@ async def _trend_part(
 def _by_day(
     days: Mapping[int, Interval], today: int, value: Callable[[Interval], float]
 ) -> list[float | None]:
-    """Return a value of each day of the year and of those ahead; a day without requests has 0."""
+    """Return one value for each day that the chart shows, past and future.
+
+    A day without requests has 0. Days before the first request and future days have None.
+    """
     first = min(days, default=today)
     found: list[float | None] = []
     for at in range(today - _BEFORE * DAY, today + (_AFTER + 1) * DAY, DAY):
@@ -409,7 +425,16 @@ def _chart(
     second: str = "",
     ahead: str = "",
 ) -> Part:
-    """Return a chart: SVG paths of its line, the area under it, a second line, and its future."""
+    """Return the values for a chart.
+
+    Args:
+        latest: the text with the latest value.
+        top: the value at the upper edge.
+        path: the SVG path of the line.
+        area: the SVG path of the area under the line.
+        second: the SVG path of a second line.
+        ahead: the SVG path of the forecast.
+    """
     named = {"title": title, "latest": latest, "top": top, "path": path}
     return {**named, "area": area, "second": second, "ahead": ahead}
 
@@ -432,7 +457,7 @@ def _year(
 
 
 def _ahead(found: UsageTrend | None, top: float) -> str:
-    """Return the line from today to the day of zero, or to the edge of the chart."""
+    """Return the SVG path of the forecast, from today until it reaches 0 or the chart ends."""
     if found is None or not found.days:
         return ""
     days = min(found.days, float(_AFTER))
@@ -444,7 +469,7 @@ def _ahead(found: UsageTrend | None, top: float) -> str:
 
 
 async def _latest_day(minutes: Mapping[int, Interval], now: float) -> list[Part]:
-    """Return charts of the latest 24 hours, in parts of ten minutes."""
+    """Return the charts for the last 24 hours, with one point for ten minutes."""
     # The current minute is not over yet.
     end = Resolution.MINUTE.start(now) - Resolution.MINUTE.seconds
     count = 24 * 60 // _PART_MINUTES
@@ -478,7 +503,7 @@ async def _latest_day(minutes: Mapping[int, Interval], now: float) -> list[Part]
 def _requests(
     title: str, latest: str, requests: Sequence[float | None], errors: Sequence[float | None]
 ) -> Part:
-    """Return the chart of requests, with a second line of errors if there are any."""
+    """Return the chart of requests, with a second line for errors if there are errors."""
     top = top_of(requests)
     return _chart(
         title,
@@ -491,7 +516,10 @@ def _requests(
 
 
 def _weeks(days: Mapping[int, Interval]) -> list[Part]:
-    """Return the weeks with requests, the latest first: sums, and the most callers of a day."""
+    """Return the weeks with requests, latest first.
+
+    `requests` and `errors` are sums. `callers` is the highest number of clients on one day.
+    """
     found: dict[int, dict[str, int]] = {}
     for start, each in days.items():
         begin = start - (start // DAY + 3) % 7 * DAY  # the Monday; 1970 began on a Thursday

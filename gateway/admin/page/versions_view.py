@@ -1,4 +1,4 @@
-"""The view Versions: how all versions of all APIs are used, and when they end."""
+"""The Versions view: the usage and the lifecycle of all versions of all APIs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -14,14 +14,14 @@ from gateway.findings.summaries import UsageSummary, VersionSummary
 from gateway.http.cooperative import turns
 from gateway.rollout.cutover import percent_in_force
 
-# The days before and after now that the time line shows.
+# The numbers of days before and after now that the time line shows.
 _BEFORE, _AFTER = 90, 270
-# The height of the line of requests.
+# The height of the chart of requests in a row.
 _SPARK = 20.0
 
 
 def span_of(now: float) -> TimeLine:
-    """Return the part of time that is shown of versions."""
+    """Return the period that the time lines of versions show."""
     return TimeLine(now - _BEFORE * DAY, now + _AFTER * DAY)
 
 
@@ -29,7 +29,7 @@ PHASES = ("current", "deprecated", "ending", "ended")
 
 
 def phase(version: VersionSummary, now: float) -> str:
-    """Return where a version is in its life."""
+    """Return the phase of a version's lifecycle, one of PHASES."""
     terms = version.terms
     if terms is None:
         return "current"
@@ -47,7 +47,11 @@ async def versions_table(
     now: float,
     query: Mapping[str, str],
 ) -> Listing[Mapping[str, Any]]:
-    """Return one page of the versions, by `find`, `phase`, `sort` and `page` of the address."""
+    """Return one page of the table of versions.
+
+    Args:
+        query: the URL's query parameters: `find`, `phase`, `sort`, `page`.
+    """
     order = {key: index for index, key in enumerate(versions)}
     sums: dict[str, int] = {}
     for (api, _), summary in summaries.items():
@@ -106,13 +110,13 @@ _UNUSED = UsageSummary()
 
 
 def story(marks: Iterable[Mark]) -> str:
-    """Return the end of a version, or else its notice, as a few words."""
+    """Return a short text about a version's sunset, or else about its deprecation."""
     texts = {mark.kind: mark.text for mark in marks}
     return texts.get("over") or texts.get("notice") or "no end is announced"
 
 
 def time_line(version: VersionSummary, now: float, span: TimeLine) -> Iterator[Mark]:
-    """Yield the notice, the brownouts and the end of a version on a time line."""
+    """Yield the marks for a version's deprecation, brownouts and sunset."""
     terms = version.terms
     end = span.end if terms is None else min(terms.sunset, span.end)
     if terms is not None and terms.deprecated is not None and terms.deprecated < end:
