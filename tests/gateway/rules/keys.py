@@ -1,6 +1,7 @@
 """The keys of gateway.yaml, read from the JSON Schema of its models.
 
-That is the committed copy, which a test compares: making it takes a second of each worker's time.
+The committed copy is used, since its generation takes a second in each test worker. A test checks
+that the copy is current.
 """
 
 import json

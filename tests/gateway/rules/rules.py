@@ -1,4 +1,4 @@
-"""A gateway.yaml to make mistakes in, and what is reported of them."""
+"""A configuration for tests, and functions that edit it and return the reported mistakes."""
 
 from pathlib import Path
 
@@ -35,18 +35,18 @@ apis:
 
 
 def edited(old: str, new: str, text: str = RULES) -> str:
-    """Return the rules with one place of them written otherwise."""
+    """Return the configuration with one unique part replaced."""
     assert text.count(old) == 1, old
     return text.replace(old, new)
 
 
 def loaded(text: str, **environment: str) -> Snapshot:
-    """Return the snapshot that a text describes."""
+    """Return the Snapshot of a configuration."""
     return load(text.encode(), "gateway.yaml", environment)
 
 
 def report(text: str | bytes, **environment: str) -> list[str]:
-    """Return what is reported of a text, without the name of the file."""
+    """Return the lines of the mistakes in a configuration, without the name of the file."""
     content = text.encode() if isinstance(text, str) else text
     with pytest.raises(ConfigError) as caught:
         load(content, "gateway.yaml", environment, Path(__file__).parent)

@@ -1,4 +1,4 @@
-"""Building the Snapshot: the map of paths, and warnings about the configuration as a whole."""
+"""Building of the Snapshot: the router, and warnings about the whole configuration."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is not YAML is reported where it goes wrong, with what would be right."""
+"""Parsing of gateway.yaml: its values, positions, and mistakes in YAML."""
 
 from typing import Any
 
@@ -144,7 +144,7 @@ from tests.gateway.rules.rules import RULES, edited, loaded, report
         ),
     ],
 )
-def test_text_that_is_not_yaml_is_reported_with_a_remedy(text: str | bytes, line: str) -> None:
+def test_a_file_that_is_not_yaml_is_reported_with_a_remedy(text: str | bytes, line: str) -> None:
     assert report(text) == [line]
 
 
@@ -154,8 +154,8 @@ def test_an_empty_file_has_no_value(text: str) -> None:
     assert node is None or (isinstance(node, ScalarNode) and not node.text)
 
 
-def test_nodes_have_positions_and_aliases_share_them() -> None:
-    """Every node has its position, its tag if one is written, and aliases share nodes."""
+def test_nodes_have_positions_and_tags_and_aliases_share_nodes() -> None:
+    """The tag of a node is None if the file has no tag."""
     root = compose(b"a: &x [1, '1', !!str 1]\nb: *x\n")
     items = SequenceNode(
         (1, 4),
@@ -170,7 +170,7 @@ def test_nodes_have_positions_and_aliases_share_them() -> None:
     assert root == MappingNode((1, 1), None, [(keys[0], items), (keys[1], items)])
 
 
-def test_depth_up_to_the_bound() -> None:
+def test_nesting_up_to_the_maximum_depth_is_accepted() -> None:
     text = "[" * MAX_DEPTH + "]" * MAX_DEPTH
     assert isinstance(compose(text.encode()), SequenceNode)
 
@@ -199,7 +199,7 @@ def data(text: str, **environment: str) -> Any:
         (".5", 0.5),
         ("1e3", 1000.0),
         ("123456789012345678", 123456789012345678),
-        # texts that YAML 1.1 takes for something else
+        # strings that YAML 1.1 would read as other types
         ("no", "no"),
         ("on", "on"),
         ("2026-01-31", "2026-01-31"),
@@ -211,7 +211,7 @@ def data(text: str, **environment: str) -> Any:
         ("1_000", "1_000"),
         ("=", "="),
         ("\u0661", "\u0661"),
-        # quotes and tags make texts
+        # quotes and tags make strings
         ("'1'", "1"),
         ('"true"', "true"),
         ("!!str 1", "1"),
@@ -221,7 +221,7 @@ def data(text: str, **environment: str) -> Any:
         (r'"\t\u00e9"', "\té"),
     ],
 )
-def test_a_scalar_is_one_of_yaml_1_2(written: str, value: object) -> None:
+def test_scalars_have_the_types_of_yaml_1_2(written: str, value: object) -> None:
     found = data(f"key: {written}")
     assert found == {"key": value}
     assert type(found["key"]) is type(value)
@@ -243,25 +243,25 @@ def test_a_number_that_is_too_large_is_refused(number: str) -> None:
         ("${N}s", "5s"),
         ("${EMPTY}", None),
         ("${TRUE}", True),
-        # what a value holds is never structure
+        # the content of a value never becomes structure
         ("${YAML}", "{a: 1} # b"),
         ("['${YAML}', 1]", ["{a: 1} # b", 1]),
         ("$$5", "$5"),
     ],
 )
-def test_variables_are_put_in_after_parsing(written: str, value: object) -> None:
+def test_variables_are_replaced_after_parsing(written: str, value: object) -> None:
     found = data(f"key: {written}", N="5", EMPTY="", TRUE="true", YAML="{a: 1} # b")
     assert found == {"key": value}
 
 
-def test_variables_of_one_run_are_reported_together() -> None:
+def test_mistakes_in_several_variables_are_reported_together() -> None:
     one, two, three = report("a: ${ONE}\nb: [x, '${TWO', \"${THREE}\"]\n")
     assert one.startswith("1:4: a: the environment variable ONE is not set; set it, or give")
     assert two.startswith("2:8: b[1]: '${' begins no variable; write ${NAME}")
     assert three.startswith("2:17: b[2]: the environment variable THREE is not set")
 
 
-def test_each_unset_variable_is_reported() -> None:
+def test_each_unset_variable_of_a_string_is_reported() -> None:
     host, port, other = report("a: http://${HOST}:${PORT}\nb: ${HOST}\n")
     assert host.startswith("1:4: a: the environment variable HOST is not set")
     assert port.startswith("1:4: a: the environment variable PORT is not set")
@@ -271,7 +271,7 @@ def test_each_unset_variable_is_reported() -> None:
 @pytest.mark.parametrize(
     "text", [f"\ufeff{RULES}", RULES.replace("\n", "\r\n"), f"---\n{RULES}..."]
 )
-def test_files_of_common_editors_are_read(text: str) -> None:
+def test_byte_order_marks_and_windows_line_ends_are_accepted(text: str) -> None:
     assert loaded(text).summary == loaded(RULES).summary
 
 
@@ -303,11 +303,11 @@ def test_files_of_common_editors_are_read(text: str) -> None:
         pytest.param("a: {'<<': 1}", {"a": {"<<": 1}}, id="in quotes it is a key"),
     ],
 )
-def test_aliases_and_merges_have_the_values_they_name(text: str, value: object) -> None:
+def test_aliases_and_merges_are_expanded(text: str, value: object) -> None:
     assert data(text) == value
 
 
-def test_a_service_like_another() -> None:
+def test_a_service_may_merge_the_settings_of_another_service() -> None:
     text = edited(
         'old: { targets: ["http://127.0.0.1:8001"] }',
         'old: &old { targets: ["http://127.0.0.1:8001"], timeouts: { connect: 1 } }',
@@ -360,7 +360,7 @@ def test_a_service_like_another() -> None:
         ),
     ],
 )
-def test_alias_gone_wrong(text: str, lines: list[str]) -> None:
+def test_invalid_aliases_and_merges_are_reported(text: str, lines: list[str]) -> None:
     assert report(text)[-len(lines) :] == lines
 
 
@@ -383,11 +383,13 @@ def test_alias_gone_wrong(text: str, lines: list[str]) -> None:
         ("a: !!set [b]", ["1:4: a: the tag !!set is not supported; remove it"]),
     ],
 )
-def test_keys_and_tags(text: str, lines: list[str]) -> None:
+def test_repeated_keys_non_string_keys_and_unknown_tags_are_reported(
+    text: str, lines: list[str]
+) -> None:
     assert report(text) == lines
 
 
-def test_a_key_has_its_position_an_element_its_begin_and_a_missing_part_that_around_it() -> None:
+def test_a_missing_location_has_the_position_of_the_nearest_container() -> None:
     found = document("a:\n  - b: 1\n  -   [c, d]\n")
     positions = {
         (): (1, 1),
@@ -405,6 +407,6 @@ def test_a_key_has_its_position_an_element_its_begin_and_a_missing_part_that_aro
     assert (issue.line, issue.column, issue.place) == (2, 5, "a[0].x.y")
 
 
-def test_an_empty_file_has_a_position_too() -> None:
+def test_an_issue_in_an_empty_file_has_a_position() -> None:
     issue = document("").issue((), "is empty")
     assert (issue.line, issue.column, issue.place) == (1, 1, "")

@@ -1,4 +1,4 @@
-"""Draft: checked as a file is, without running what it names."""
+"""Drafts are checked like the configuration file, but run no new code."""
 
 import asyncio
 import signal
@@ -25,7 +25,7 @@ def test_a_valid_draft_has_a_summary_and_warnings(tmp_path: Path) -> None:
     assert "lossy" in report.warnings[0].text
 
 
-def test_mistakes_have_their_lines(tmp_path: Path) -> None:
+def test_a_mistake_in_a_draft_has_its_line(tmp_path: Path) -> None:
     draft = rules(2).replace("service: s }", "service: gone }")
     report = check_draft(draft.encode(), IN_FORCE, {}, tmp_path)
     mistake = report.mistakes[0]
@@ -38,8 +38,8 @@ def test_a_draft_that_is_not_yaml_has_one_mistake(tmp_path: Path) -> None:
     assert mistake.line == 1
 
 
-def test_a_draft_runs_no_code(tmp_path: Path) -> None:
-    """A function is named that the rules in force do not name: its module is not imported."""
+def test_a_draft_does_not_import_functions_that_are_not_in_force(tmp_path: Path) -> None:
+    """The configuration in force does not name the function, so its module is not imported."""
     (tmp_path / "told_by_a_draft.py").write_text("def up(value): return value\n")
     change = "- python: { field: a, up: 'told_by_a_draft:up', down: 'told_by_a_draft:up' }"
     draft = rules(1, changes=change, via=True).encode()
@@ -50,7 +50,7 @@ def test_a_draft_runs_no_code(tmp_path: Path) -> None:
     assert check_draft(draft, draft, {}, tmp_path).mistakes == []
 
 
-def test_a_report_contains_no_secrets(tmp_path: Path) -> None:
+def test_the_report_of_a_draft_contains_no_values_of_variables(tmp_path: Path) -> None:
     draft = rules(1).replace("service: s }", 'service: "${PASSWORD}" }')
     report = check_draft(draft.encode(), IN_FORCE, {"PASSWORD": "hunter2"}, tmp_path)
     assert report.mistakes
@@ -72,7 +72,7 @@ def test_a_draft_that_is_too_large_is_refused(tmp_path: Path) -> None:
     ],
     ids=["token_file", "tls", "key_file", "schema"],
 )
-def test_a_file_that_has_no_end_is_not_read(named: str, tmp_path: Path) -> None:
+def test_an_endless_file_that_a_draft_names_is_refused(named: str, tmp_path: Path) -> None:
     draft = f"{named}\n{rules(1)}"
     if not named:
         draft = draft.replace('"1": { service: s', '"1": { schema: /dev/zero, service: s')
@@ -85,12 +85,12 @@ PROCESS_RULES = rules(1).encode()
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give a check more than 10 s: a busy machine takes long to start its process."""
+    """Allow more than 10 s for a check, since a busy machine starts processes slowly."""
     monkeypatch.setattr(draft_module, "SECONDS", int(DEADLINE))
 
 
 def versions_at_endpoints(each: int) -> bytes:
-    """Return few bytes of rules that have as many routes as their square."""
+    """Return a small configuration whose number of routes is the square of `each`."""
     versions = ", ".join(f'"{number}": {{ service: s }}' for number in range(1, each + 1))
     endpoints = "\n".join(
         f'      - {{ path: "/{number}/v{{version}}", version: {{ in: path }} }}'
@@ -117,20 +117,24 @@ apis:
     ],
     ids=["warning", "mistake", "variable", "not YAML", "not UTF-8"],
 )
-async def test_the_report_is_that_of_the_check(draft: bytes, tmp_path: Path) -> None:
+async def test_the_child_process_returns_the_same_report_as_check_draft(
+    draft: bytes, tmp_path: Path
+) -> None:
     environment: Mapping[str, str] = {"NAME": "s"}
     report = await check_apart(draft, PROCESS_RULES, environment, tmp_path)
     assert report == check_draft(draft, PROCESS_RULES, environment, tmp_path)
 
 
-async def test_output_of_modules_does_not_change_the_report(tmp_path: Path) -> None:
+async def test_output_of_imported_modules_does_not_change_the_report(tmp_path: Path) -> None:
     (tmp_path / "chatty.py").write_text("print('hello')\ndef up(value): return value\n")
     change = "- python: { field: a, up: 'chatty:up', down: 'chatty:up' }"
     draft = rules(1, changes=change, via=True).encode()
     assert (await check_apart(draft, draft, {}, tmp_path)).mistakes == []
 
 
-async def test_a_slow_check_is_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_slow_check_is_stopped_and_its_process_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(draft_module, "SECONDS", 2)
     draft = versions_at_endpoints(3000)
     assert len(draft) < 256 * 1024
@@ -141,8 +145,8 @@ async def test_a_slow_check_is_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert not [each for each in running if draft_module.__name__ in each.cmdline()]
 
 
-def test_a_check_ends_after_its_gateway_was_killed(tmp_path: Path) -> None:
-    """A module that waits takes no processor time."""
+def test_the_process_of_a_check_ends_even_if_the_gateway_was_killed(tmp_path: Path) -> None:
+    """The module sleeps, so a limit on processor time would not end the process."""
     (tmp_path / "waiting.py").write_text("import time\ntime.sleep(3600)\n")
     change = "- python: { field: a, up: 'waiting:up', down: 'waiting:up' }"
     content = rules(1, changes=change, via=True).encode()
@@ -153,7 +157,7 @@ def test_a_check_ends_after_its_gateway_was_killed(tmp_path: Path) -> None:
     assert done.returncode == -signal.SIGALRM
 
 
-async def test_a_check_without_a_process_is_refused(
+async def test_a_draft_is_refused_if_no_process_can_be_started(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("sys.executable", str(tmp_path / "gone"))
@@ -161,7 +165,7 @@ async def test_a_check_without_a_process_is_refused(
     assert mistake.text == "cannot be checked now: no such file or directory"
 
 
-async def test_mistakes_of_a_draft_are_limited(tmp_path: Path) -> None:
+async def test_the_number_of_mistakes_in_a_report_is_limited(tmp_path: Path) -> None:
     draft = "services: {" + ", ".join(f"s{number}: 1" for number in range(500)) + "}"
     assert len(check_draft(draft.encode(), PROCESS_RULES, {}, tmp_path).mistakes) > 100
     assert len((await check_apart(draft.encode(), PROCESS_RULES, {}, tmp_path)).mistakes) == 100

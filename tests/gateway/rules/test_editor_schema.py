@@ -1,4 +1,4 @@
-"""The JSON Schema for editors: committed, true, and agreeing with what the gateway takes."""
+"""The JSON Schema for editors: it is current, and agrees with what the gateway accepts."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from tests.gateway.rules.keys import COMMITTED, KEYS, MODELS, SCHEMA
 from tests.gateway.rules.rules import RULES, edited, loaded, report
 
 SHIPPED = ROOT / "gateway.yaml"
-# The unit that the description of a key has to name.
+# By unit, the keys whose descriptions must name the unit.
 UNITS = {
     "percentage": ("percent", "steps"),
     "minutes": ("minutes",),
@@ -32,27 +32,27 @@ UNITS = {
 
 
 def accepts(data: Any) -> bool:
-    """Whether an editor would find nothing wrong."""
+    """Whether an editor would accept the data."""
     return jsonschema.Draft202012Validator(SCHEMA).is_valid(data)
 
 
-def test_the_committed_copy_is_true() -> None:
-    """If not: `python -m gateway schema > gateway.schema.json`."""
+def test_the_committed_schema_is_current() -> None:
+    """To update it, run `python -m gateway schema > gateway.schema.json`."""
     assert COMMITTED.read_text() == json.dumps(json_schema(), indent=2) + "\n"
 
 
-def test_the_schema_is_valid() -> None:
+def test_the_editor_schema_is_a_valid_json_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
-def test_the_first_line_points_editors_at_it() -> None:
+def test_the_first_line_of_the_shipped_file_refers_to_the_schema() -> None:
     first = SHIPPED.read_text().partition("\n")[0]
     assert first == "# yaml-language-server: $schema=gateway.schema.json"
     assert (SHIPPED.parent / first.partition("=")[2]).samefile(COMMITTED)
 
 
 @pytest.mark.parametrize("text", [SHIPPED.read_text(), RULES], ids=["shipped", "of the tests"])
-def test_rules_are_right_for_editors_and_after_variables(text: str) -> None:
+def test_valid_configurations_are_valid_before_and_after_variables_are_replaced(text: str) -> None:
     assert accepts(yaml.safe_load(text))
     assert accepts(read(text.encode(), "gateway.yaml", os.environ).data)
 
@@ -69,7 +69,7 @@ def test_rules_are_right_for_editors_and_after_variables(text: str) -> None:
         ("X-API-VERSION", '"${X:-X-API-VERSION}"'),
     ],
 )
-def test_a_variable_where_a_number_or_a_certain_text_is_wanted(old: str, new: str) -> None:
+def test_a_variable_is_accepted_in_place_of_a_number_or_a_pattern(old: str, new: str) -> None:
     text = edited(old, new)
     assert accepts(yaml.safe_load(text))
     assert loaded(text).summary == "2 services, 5 endpoints"
@@ -91,23 +91,23 @@ def test_a_variable_where_a_number_or_a_certain_text_is_wanted(old: str, new: st
         ("changes:", "statuses: [200]\n        changes:"),
     ],
 )
-def test_editors_find_what_the_gateway_refuses(old: str, new: str) -> None:
+def test_the_editor_schema_refuses_mistakes_that_the_gateway_refuses(old: str, new: str) -> None:
     text = edited(old, new)
     assert not accepts(yaml.safe_load(text))
     assert report(text)
 
 
 def is_sentence(text: str) -> bool:
-    """Whether a text is long enough to make sense alone, and begins and ends as a sentence."""
+    """Whether a string looks like a full sentence of at least five words."""
     return bool(re.match(r"[A-Z`]", text)) and text.endswith(".") and len(text.split()) >= 5
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.path)
-def test_a_description_makes_sense_alone(key: Key) -> None:
+def test_the_description_of_each_key_is_a_full_sentence(key: Key) -> None:
     assert is_sentence(key.description), key.description
 
 
-def test_every_section_has_a_description() -> None:
+def test_the_description_of_each_section_is_a_full_sentence() -> None:
     sections = {
         name: model["description"]
         for name, model in MODELS.items()
@@ -118,19 +118,21 @@ def test_every_section_has_a_description() -> None:
 
 
 @pytest.mark.parametrize("key", [key for key in KEYS if key.default], ids=lambda key: key.path)
-def test_a_description_gives_the_default(key: Key) -> None:
+def test_a_description_states_the_default_of_its_key(key: Key) -> None:
     assert re.search(rf"The default is {re.escape(key.default)}[.,]", key.description)
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_a_description_gives_the_unit(unit: str) -> None:
+def test_a_description_names_the_unit_of_its_key(unit: str) -> None:
     described = [key for key in KEYS if key.path.rpartition(".")[2] in UNITS[unit]]
-    described = [key for key in described if not key.path.endswith(".errors.body")]  # a template
+    described = [
+        key for key in described if not key.path.endswith(".errors.body")
+    ]  # a template of a body, not a number of bytes
     assert {key.path.rpartition(".")[2] for key in described} == {*UNITS[unit]}
     assert [key.path for key in described if unit not in key.description] == []
 
 
-def test_two_keys_share_no_description() -> None:
+def test_keys_with_different_names_have_different_descriptions() -> None:
     named: dict[str, set[str]] = {}
     for key in KEYS:
         named.setdefault(key.description, set()).add(key.path.rpartition(".")[2])

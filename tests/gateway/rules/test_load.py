@@ -1,4 +1,4 @@
-"""Loading: from a file to a Snapshot; whatever the file holds, nothing but a report is raised."""
+"""Loading of configuration files. For any content, only ConfigError is raised."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from tests.gateway.kit import ROOT
 from tests.gateway.rules.rules import RULES
 
 
-def test_the_shipped_file_loads() -> None:
+def test_the_shipped_configuration_can_be_loaded() -> None:
     assert load_file(ROOT / "gateway.yaml", {}).summary == "3 services, 6 endpoints"
 
 
@@ -29,14 +29,16 @@ def test_the_shipped_file_loads() -> None:
         ("x" * 300, "File name too long"),
     ],
 )
-def test_a_file_that_cannot_be_read(tmp_path: Path, name: str, reason: str) -> None:
+def test_a_file_that_cannot_be_read_is_reported_with_the_reason(
+    tmp_path: Path, name: str, reason: str
+) -> None:
     path = tmp_path / name
     with pytest.raises(ConfigError) as caught:
         load_file(path, {})
     assert str(caught.value) == f"{path}: cannot be read: {reason}; is the path right?"
 
 
-def test_the_report_names_the_file(tmp_path: Path) -> None:
+def test_a_mistake_is_reported_with_the_name_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "rules.yaml"
     path.write_text("services: {}\n")
     with pytest.raises(ConfigError) as caught:
@@ -45,7 +47,7 @@ def test_the_report_names_the_file(tmp_path: Path) -> None:
 
 
 def check(content: bytes) -> None:
-    """Load; what is reported has a line of the file, or the end of it, and says something."""
+    """Load a file, and check that each issue has a text and a position within the file."""
     printed = ""
     issues: tuple[Issue, ...] = ()
     try:
@@ -101,7 +103,9 @@ PIECES = st.sampled_from(
         st.tuples(st.integers(0, len(RULES)), st.integers(0, 12), PIECES), min_size=1, max_size=4
     )
 )
-def test_any_edit_of_the_rules_loads_or_is_reported(edits: list[tuple[int, int, str]]) -> None:
+def test_any_edited_configuration_loads_or_is_a_configuration_error(
+    edits: list[tuple[int, int, str]],
+) -> None:
     text = RULES
     for at, length, piece in edits:
         text = text[:at] + piece + text[at + length :]
@@ -128,7 +132,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 def places(data: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return every place in the data."""
+    """Return the paths of all values in the data."""
     inner = data.items() if isinstance(data, dict) else enumerate(data)
     found = [at]
     for key, value in inner if isinstance(data, dict | list) else ():
@@ -140,7 +144,9 @@ PLACES = places(yaml.safe_load(RULES))
 
 
 @given(st.lists(st.tuples(st.sampled_from(PLACES[1:]), VALUES), min_size=1, max_size=3))
-def test_rules_of_another_shape(changes: list[tuple[tuple[Any, ...], Any]]) -> None:
+def test_any_change_of_values_loads_or_is_a_configuration_error(
+    changes: list[tuple[tuple[Any, ...], Any]],
+) -> None:
     data = yaml.safe_load(RULES)
     for (*way, last), value in changes:
         part = data
@@ -149,7 +155,7 @@ def test_rules_of_another_shape(changes: list[tuple[tuple[Any, ...], Any]]) -> N
                 part = part[step]
             part[last] = value
         except (TypeError, KeyError, IndexError):
-            continue  # another change has taken the place away
+            continue  # another change has removed the location
     check(json.dumps(data, ensure_ascii=False).encode())
 
 
@@ -163,5 +169,5 @@ def test_rules_of_another_shape(changes: list[tuple[tuple[Any, ...], Any]]) -> N
     ],
 )
 def test_a_summary_of_mistakes_is_one_short_line(issues: list[Issue], expected: str) -> None:
-    """It is one line of bounded length, which other replicas can show."""
+    """Other replicas show the summary, so its length is limited."""
     assert RefusedRules(b"", tuple(issues), 1.0).summary == expected

@@ -1,4 +1,4 @@
-"""The report of every mistake that an operator can make in gateway.yaml."""
+"""The reports of the mistakes in gateway.yaml that `mistakes.txt` lists."""
 
 from collections.abc import Iterator
 from itertools import groupby, takewhile
@@ -12,7 +12,7 @@ TABLE = Path(__file__).with_name("mistakes.txt").read_text()
 
 
 def mistakes() -> Iterator[object]:
-    """Read the table: the configuration with a mistake in it, and the report."""
+    """Yield each entry of the table: a configuration with a mistake, and the expected report."""
     chapter, place = "", list[str]()
     for block in TABLE.strip().split("\n\n"):
         title, *lines = block.splitlines()
@@ -26,7 +26,7 @@ def mistakes() -> Iterator[object]:
 
 
 def mistake(lines: list[str]) -> tuple[str, list[str]]:
-    """Return the configuration after the edits of a block, and the report."""
+    """Return the configuration after the edits of a block, and the expected report."""
     *edits, expected = [list(run) for _, run in groupby(lines, sign)]
     text = RULES
     for old, new in zip(edits[::2], edits[1::2], strict=True):
@@ -43,7 +43,7 @@ def sign(line: str) -> str:
     return line[0] if line[0] in "-+" else ""
 
 
-def test_the_example_has_no_mistakes() -> None:
+def test_the_unedited_configuration_has_no_mistakes() -> None:
     assert loaded(RULES).summary == "2 services, 5 endpoints"
 
 

@@ -1,4 +1,4 @@
-"""Redaction: what is a secret is hidden, all else stays as it is written."""
+"""Redaction hides secrets in the configuration and leaves everything else unchanged."""
 
 import pytest
 
@@ -107,11 +107,11 @@ CASES = {
 
 
 @pytest.mark.parametrize(("written", "shown"), CASES.values(), ids=CASES)
-def test_a_written_secret_is_hidden_and_all_else_stays(written: str, shown: str) -> None:
+def test_literal_secrets_are_hidden_and_all_else_is_unchanged(written: str, shown: str) -> None:
     assert redacted(written.encode()) == shown
 
 
-def test_a_file_that_is_not_yaml_is_not_shown() -> None:
+def test_a_file_that_is_not_yaml_is_not_returned() -> None:
     assert redacted(b"keys: { acme: s3cret") is None
 
 
@@ -125,8 +125,8 @@ def test_a_file_that_is_not_yaml_is_not_shown() -> None:
     ],
     ids=["itself, twice", "each twice the one before", "signs of comments", "databases"],
 )
-def test_a_text_made_to_take_long_does_not(text: str) -> None:
-    """Whoever may read can have a draft checked, of 256 KiB; these would take years."""
+def test_redaction_of_a_malicious_file_is_fast(text: str) -> None:
+    """Any reader can send a draft of 256 KiB, and a naive search would take years for these."""
     assert redacted(text.encode()) == text
 
 
@@ -178,7 +178,7 @@ SCHEMA = Config.model_json_schema()
 
 @pytest.mark.parametrize("text", WRITTEN.values(), ids=WRITTEN)
 @pytest.mark.parametrize("unset", [(), ("SALT", "PASS")], ids=["set", "unset"])
-def test_literal_secrets_are_found(text: str, unset: tuple[str, ...]) -> None:
+def test_the_lines_with_literal_secrets_are_found(text: str, unset: tuple[str, ...]) -> None:
     environment = {name: value for name, value in SET.items() if name not in unset}
     text = text.replace("${SALT}", "${V}")
     line = 4 if "BEGIN" in text else 1
@@ -186,17 +186,17 @@ def test_literal_secrets_are_found(text: str, unset: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("text", CLEAN.values(), ids=CLEAN)
-def test_variables_and_public_values_are_no_secrets(text: str) -> None:
+def test_variables_and_public_values_are_not_secrets(text: str) -> None:
     assert secret_lines(read(text.encode(), "rules", SET), SCHEMA) == []
 
 
-def test_each_line_is_listed_once() -> None:
+def test_a_line_with_several_secrets_is_listed_once() -> None:
     text = "clients:\n  hash: abcd\n  by: [ { api_key: { keys: { a: a, b: b } } } ]\n"
     assert secret_lines(read(text.encode(), "rules", SET), SCHEMA) == [2, 3]
 
 
-def test_comments_that_may_hold_secrets() -> None:
-    """Nobody can tell; what is a word in a sentence is left out."""
+def test_comments_that_may_contain_secrets_are_listed() -> None:
+    """A secret word within a sentence does not count."""
     lines = [
         "# token: s3cret",
         "a: b # the key that",

@@ -1,4 +1,4 @@
-"""Environment variables in texts: what each form becomes, and what reports show of it."""
+"""Environment variables in strings: their replacement, and how messages hide their values."""
 
 import re
 
@@ -38,9 +38,9 @@ SET = {"NAME": "value", "EMPTY": "", "DOLLAR": "${NAME}$$", "BYTES": "\udcff"}
         ("${UNSET:-}", ""),
         ("${UNSET:- }", " "),
         ("${UNSET:-a:-b}", "a:-b"),
-        # a value is taken as it is
+        # variables in a value are not replaced
         ("${DOLLAR}", "${NAME}$$"),
-        # a default may hold variables and pairs of braces
+        # a default may contain variables and pairs of braces
         ("${UNSET:-${NAME}}", "value"),
         ("${UNSET:-<${OTHER:-${NAME}}>}", "<value>"),
         ("${UNSET:-/v{version}}/person", "/v{version}/person"),
@@ -91,7 +91,7 @@ UNSET = "the environment variable UNSET is not set; set it, or give a default: $
         ("${BYTES}", "the environment variable BYTES is not UTF-8; set it to a text"),
     ],
 )
-def test_an_unset_variable_is_refused(written: str, right: str) -> None:
+def test_an_unset_or_undecodable_variable_is_refused(written: str, right: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(right)}$"):
         fill(written, SET)
 
@@ -147,8 +147,8 @@ AROUND = st.text("/'\"{}[]:.,?*&$\\ \té\n", max_size=4)
 
 
 @given(st.sampled_from(SECRETS), AROUND, AROUND)
-@example(("127.0.0.1:8001", "${SECRET}"), "", "/:")  # a target with a path
-def test_reports_show_no_values_of_variables(
+@example(("127.0.0.1:8001", "${SECRET}"), "", "/:")  # a target that has a path
+def test_mistakes_never_show_values_of_variables(
     place: tuple[str, str], before: str, behind: str
 ) -> None:
     shown = ""
@@ -159,7 +159,7 @@ def test_reports_show_no_values_of_variables(
     assert "hush" not in shown
 
 
-def test_values_are_hidden_in_messages_about_other_texts() -> None:
+def test_values_are_hidden_in_messages_about_other_locations() -> None:
     environment = {"PASSWORD": "hunter2", "LONG": "hunter2-long", "SHORT": "abc", "OTHER": "known"}
     values = secrets(["${PASSWORD}", "x${LONG:-}", "${NONE:-${SHORT}}"], environment)
     message = "no service is called 'x'; known: hunter2, hunter2-long, abc"
@@ -168,7 +168,7 @@ def test_values_are_hidden_in_messages_about_other_texts() -> None:
     assert hide_values("nothing", values) == "nothing"
 
 
-def test_the_names_of_variables_and_which_may_be_unset() -> None:
+def test_names_returns_each_variable_and_whether_it_may_be_unset() -> None:
     texts = ["${ONE}:${TWO:-${THREE}}", "$${FOUR} ${TWO}", "${FIVE-}${ONE:-1}"]
     assert names(texts) == {"ONE": False, "TWO": False, "THREE": True, "FIVE": True}
 
@@ -181,7 +181,7 @@ def test_the_names_of_variables_and_which_may_be_unset() -> None:
         ("export NAME=value", "value"),
         ("NAME=", ""),
         ("NAME=a=b", "a=b"),
-        # without quotes, nothing but the space around it has a meaning
+        # without quotes, only the surrounding white space has a meaning
         ("NAME=${OTHER} # $5 \\n", "${OTHER} # $5 \\n"),
         ("NAME=it's", "it's"),
         ("NAME=' a # b \\n '", " a # b \\n "),
@@ -192,11 +192,11 @@ def test_the_names_of_variables_and_which_may_be_unset() -> None:
         ("NAME=\N{SNOWMAN}", "\N{SNOWMAN}"),
     ],
 )
-def test_a_line_has_a_value_plain_or_in_quotes(line: str, value: str) -> None:
+def test_the_value_of_an_environment_file_line_may_be_quoted(line: str, value: str) -> None:
     assert parse_environment(line.encode(), "f") == {"NAME": value}
 
 
-def test_a_file() -> None:
+def test_an_environment_file_may_have_comments_and_repeated_names() -> None:
     text = "\ufeffA=1\r\n\r\n  # a comment\r\n_b2=2\r\nA=3"
     assert parse_environment(text.encode(), "f") == {"A": "3", "_b2": "2"}
     assert parse_environment(b"", "f") == {}
@@ -216,7 +216,9 @@ def test_a_file() -> None:
         (b"A=hush\0", "f:1: has a null character, which is invalid in a variable; remove it"),
     ],
 )
-def test_mistakes_have_their_line_and_show_no_value(content: bytes, said: str) -> None:
+def test_a_mistake_in_an_environment_file_has_its_line_but_no_value(
+    content: bytes, said: str
+) -> None:
     with pytest.raises(EnvironmentFileError) as caught:
         parse_environment(content, "f")
     assert str(caught.value).startswith(said)
@@ -224,5 +226,5 @@ def test_mistakes_have_their_line_and_show_no_value(content: bytes, said: str) -
 
 
 @given(st.text(st.characters(exclude_characters="'\n\0", codec="utf-8")))
-def test_any_text_without_a_single_quote_can_be_quoted(value: str) -> None:
+def test_any_value_without_a_single_quote_can_be_written_in_single_quotes(value: str) -> None:
     assert parse_environment(f"A='{value}'".encode(), "f") == {"A": value}

@@ -1,4 +1,4 @@
-"""What pydantic finds is told where it stands in the file, once, in the operator's words."""
+"""Mistakes found by pydantic are reported once, with their position and a remedy."""
 
 import pytest
 
@@ -54,7 +54,7 @@ from tests.gateway.rules.rules import edited, report
         ),
     ],
 )
-def test_a_wrong_value_is_reported_with_what_is_right_there(
+def test_a_wrong_value_is_reported_with_the_expected_values(
     old: str, new: str, lines: list[str]
 ) -> None:
     assert report(edited(old, new)) == lines
@@ -73,7 +73,7 @@ def test_an_empty_configuration_is_refused(text: str, line: str) -> None:
     assert report(text) == [line]
 
 
-def test_the_first_of_very_many_mistakes_are_explained() -> None:
+def test_only_the_first_thousand_mistakes_are_explained() -> None:
     lines = report("services:\n" + "".join(f"  s{number}: 1\n" for number in range(1500)))
     assert lines[0].strip() == "1501 values are wrong; the first 1000 are explained"
     assert lines[-1].endswith("and 901 more")

@@ -1,4 +1,4 @@
-"""A report crosses from process to process as it is."""
+"""Deltas: their encoding between processes, and the histograms of durations."""
 
 from collections import Counter
 
@@ -48,11 +48,11 @@ SECONDS = st.floats(0, 1e9)
         st.lists(st.builds(SampleDelta, TEXT, TEXT, TEXT, st.dictionaries(TEXT, TEXT)), max_size=2),
     )
 )
-def test_an_encoded_value_is_decoded_equal(delta: Delta) -> None:
+def test_an_encoded_delta_is_decoded_to_an_equal_delta(delta: Delta) -> None:
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(delta), type=Delta) == delta
 
 
-def test_bounds_of_buckets_rise() -> None:
+def test_the_bounds_of_duration_buckets_are_ascending_and_distinct() -> None:
     assert list(BOUNDS) == sorted(set(BOUNDS))
 
 
@@ -60,7 +60,9 @@ TIMES = st.lists(st.floats(0.0002, 100.0), min_size=1)
 
 
 @given(TIMES, st.sampled_from([0.5, 0.95, 0.99, 1.0]))
-def test_a_quantile_is_at_most_five_percent_off(times: list[float], share: float) -> None:
+def test_the_error_of_a_latency_quantile_is_at_most_five_percent(
+    times: list[float], share: float
+) -> None:
     exact = sorted(times)[max(0, -int(-share * len(times) // 1) - 1)]
     assert latency_quantile(Counter(map(latency_bucket, times)), share) == pytest.approx(
         exact, rel=0.05
@@ -68,12 +70,14 @@ def test_a_quantile_is_at_most_five_percent_off(times: list[float], share: float
 
 
 @given(TIMES, TIMES)
-def test_histograms_add_up(some: list[float], others: list[float]) -> None:
+def test_the_sum_of_two_histograms_is_the_histogram_of_all_times(
+    some: list[float], others: list[float]
+) -> None:
     added = Counter(map(latency_bucket, some)) + Counter(map(latency_bucket, others))
     assert added == Counter(map(latency_bucket, some + others))
 
 
-def test_times_beyond_the_buckets_count_in_the_first_and_last() -> None:
+def test_times_beyond_the_bounds_count_in_the_first_or_last_bucket() -> None:
     assert latency_quantile({}, 0.5) == 0
     assert latency_bucket(0) == latency_bucket(-1.0) == latency_bucket(0.0001) == 0
     assert latency_quantile({0: 3}, 0.99) == 0.0001

@@ -1,4 +1,4 @@
-"""The history: intervals, sketches of callers, and sums in whatever order counts come in."""
+"""The usage history: intervals, sketches of callers, and trends."""
 
 from array import array
 from itertools import permutations
@@ -28,7 +28,7 @@ NONE = [0] * (len(BOUNDS) + 1)
 
 
 def delta(at: float, *clients: str, version: str = "1", api: str = "person") -> Delta:
-    """Return one request of each client, of which one failed and one was refused."""
+    """Return one request of each client, and two more of the first: one failed, one was refused."""
     usages = [UsageDelta(api, version, "/p", client, 1, 0, 0, 1) for client in clients]
     usages.append(UsageDelta(api, version, "/q", clients[0], 2, 1, 1, 1))
     count = len(clients) + 2
@@ -40,7 +40,7 @@ def delta(at: float, *clients: str, version: str = "1", api: str = "person") -> 
 
 
 def told(view: HistoryView) -> dict[tuple[str, str, int], tuple[int, ...]]:
-    """Return the numbers of each interval."""
+    """Return the counts of each interval."""
     return {
         (*key, start): (
             *(each.requests, each.errors, each.refused, each.callers.count),
@@ -74,7 +74,7 @@ DAYS = {
 }
 
 
-def test_counts_of_several_processes_add_up_in_any_order() -> None:
+def test_the_order_of_deltas_does_not_change_the_history() -> None:
     for order in permutations(DELTAS):
         first, second = History(), History()
         for place, one in enumerate(order):
@@ -86,7 +86,7 @@ def test_counts_of_several_processes_add_up_in_any_order() -> None:
         assert first.rows() == []
 
 
-def test_a_query_restricts_the_history() -> None:
+def test_a_query_restricts_the_api_and_the_time_span() -> None:
     found = History()
     for one in (*DELTAS, delta(NOON, "acme", api="users", version="")):
         found.absorb(one)
@@ -101,7 +101,7 @@ def test_a_query_restricts_the_history() -> None:
     assert len(asked(found, DAY, NOON + 399 * 86_400)) == 3
 
 
-def test_the_first_interval_comes_first() -> None:
+def test_intervals_are_returned_in_ascending_order() -> None:
     found = History()
     for one in reversed(DELTAS):
         found.absorb(one)
@@ -109,7 +109,7 @@ def test_the_first_interval_comes_first() -> None:
     assert [*view.series["person", "1"]] == [int(NOON), int(NOON) + 60]
 
 
-def test_the_latest_intervals_are_kept_after_the_clock_was_set() -> None:
+def test_setting_the_clock_does_not_delete_the_latest_intervals() -> None:
     found = History()
     for minute in range(1441):
         found.absorb(delta(NOON + 60 * minute, "acme"))
@@ -122,7 +122,9 @@ def test_the_latest_intervals_are_kept_after_the_clock_was_set() -> None:
     assert len(days) == 3
 
 
-def test_many_versions_share_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_versions_share_the_maximum_number_of_intervals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(history, "_MAX_INTERVALS", {MINUTE: 100, DAY: 100})
     found = History()
     for minute in range(20):
@@ -141,7 +143,7 @@ def test_many_versions_share_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
         (Resolution.DAY, 86_400.0, 86_400),
     ],
 )
-def test_intervals_begin_at_full_minutes_and_utc_days(
+def test_intervals_start_at_full_minutes_and_utc_days(
     by: Resolution, at: float, start: int
 ) -> None:
     assert by.start(at) == start
@@ -159,8 +161,8 @@ def test_an_interval_is_restored_from_its_row() -> None:
     assert twice.callers.count == 2
 
 
-def test_durations_of_another_release_are_left_out() -> None:
-    """It may have other bounds."""
+def test_durations_stored_with_other_bounds_are_ignored() -> None:
+    """Another release may have other bounds."""
     interval = Interval(Resolution.DAY, 5, 0, 0, 0.5, bytes(8 * 5), b"")
     assert list(interval.buckets) == NONE
     assert interval.quantile(0.5) is None
@@ -168,8 +170,7 @@ def test_durations_of_another_release_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("parts", [0, 1, 3])
-def test_a_total_has_no_callers(parts: int) -> None:
-    """It equals adding all intervals, except for the callers."""
+def test_a_total_is_the_sum_of_intervals_without_callers(parts: int) -> None:
     some, expected = [], Interval(Resolution.DAY)
     for part in range(parts):
         one = Interval(Resolution.MINUTE)
@@ -210,7 +211,9 @@ def seen(hashes: list[int], kept: int = 8) -> DistinctSketch:
 
 @LAW
 @given(HASHES, HASHES)
-def test_sketches_merge_in_any_order(first: list[int], second: list[int]) -> None:
+def test_the_order_of_merging_sketches_does_not_change_the_result(
+    first: list[int], second: list[int]
+) -> None:
     merged = seen(first)
     merged.merge(seen(second))
     assert merged.content == seen(second + first).content
@@ -218,7 +221,7 @@ def test_sketches_merge_in_any_order(first: list[int], second: list[int]) -> Non
     assert DistinctSketch(8, merged.content).count == merged.count
 
 
-def test_few_names_are_counted_and_many_estimated() -> None:
+def test_a_sketch_counts_few_names_exactly_and_estimates_many() -> None:
     for number in (0, 1, 255):
         assert seen([name_hash(str(n)) for n in range(number)] * 2, 256).count == number
     for number in (256, 10_000, 100_000):
@@ -227,7 +230,7 @@ def test_few_names_are_counted_and_many_estimated() -> None:
         assert len(found.content) == 2048
 
 
-def test_a_hash_is_the_same_in_every_process() -> None:
+def test_the_hash_of_a_name_is_the_same_in_every_process() -> None:
     assert name_hash("acme") == 0x3026_57B3_3C4D_A281
     assert name_hash("\udcff") != name_hash("")
     assert seen([1]).content == b"\1" + bytes(7)
@@ -248,14 +251,16 @@ CASES = {
 
 
 @pytest.mark.parametrize(("callers", "found"), CASES.values(), ids=CASES)
-def test_the_trend_is_the_median_slope_of_28_days(
+def test_the_trend_of_callers_is_the_median_slope_of_28_days(
     callers: list[float], found: UsageTrend | None
 ) -> None:
     assert usage_trend(callers) == (found if found is None else pytest.approx(found))
 
 
 @given(st.lists(st.integers(0, 1000).map(float), min_size=7, max_size=60))
-def test_a_day_without_callers_is_predicted_only_from_a_decrease(callers: list[float]) -> None:
+def test_a_day_without_callers_is_only_predicted_if_their_number_decreases(
+    callers: list[float],
+) -> None:
     found = usage_trend(callers)
     assert found is not None
     assert found.level >= 0

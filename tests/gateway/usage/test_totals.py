@@ -1,4 +1,4 @@
-"""Totals add up what processes report, in any order, and bound what has many names."""
+"""Totals: sums of deltas in any order, in bounded memory."""
 
 from collections import Counter
 from itertools import permutations
@@ -44,7 +44,7 @@ def counted(at: float, kind: str, *labels: str, times: int = 1) -> Delta:
     return Delta(at, [], [], [CounterDelta(kind, labels, times)], [], [])
 
 
-def test_the_order_of_reports_does_not_matter() -> None:
+def test_the_order_of_deltas_does_not_change_the_totals() -> None:
     traffic = TrafficDelta(*KEY, "/p", "GET", 200, "", [2, *NOTHING[1:]], 0.5, 1)
     asked = UpstreamDelta(*KEY, "h:1", "GET", 200, "", [2, *NOTHING[1:]], 0.25)
     reports = [
@@ -66,8 +66,8 @@ def test_the_order_of_reports_does_not_matter() -> None:
     assert all(result == (expected, 2, 3, 2.0) for result in results)
 
 
-def test_further_endings_are_added_up() -> None:
-    """Whatever methods clients send, and whatever statuses result."""
+def test_statuses_beyond_the_maximum_are_counted_together() -> None:
+    """Clients can invent methods, and services can invent statuses."""
     totals = Totals()
     for status in range(200, 500):
         traffic = TrafficDelta(*KEY, "/p", "GET", status, "", [1, *NOTHING[1:]], 0.5, 0)
@@ -78,19 +78,19 @@ def test_further_endings_are_added_up() -> None:
     assert total.endings[OVERFLOW] == Durations([400, *NOTHING[1:]], 200.0)
 
 
-def test_further_names_are_counted_together() -> None:
+def test_names_beyond_the_maximum_are_counted_together() -> None:
     totals = Totals()
     for number in range(300):
         totals.absorb(counted(1.0, "differences", *KEY, f"/field{number}"))
     names = [labels[-1] for labels, _ in totals.counted("differences", *KEY)]
     assert len(names) == 257
     assert totals.counts["differences", (*KEY, OTHERS)].count == 44
-    # Known names are still counted; another version has its own bound.
+    # Known names are still counted separately. Another version has its own maximum.
     totals.absorb(counted(2.0, "differences", *KEY, "/field0"))
     totals.absorb(counted(2.0, "differences", "person", "2", "/field299"))
     assert totals.counts["differences", (*KEY, "/field0")] == Occurrences(2, 1.0, 2.0)
     assert ("differences", ("person", "2", "/field299")) in totals.counts
-    # Names from a store count as well, until they are deleted.
+    # Names from a store count towards the maximum until they are deleted.
     stored = Totals(totals.changes())
     stored.absorb(counted(3.0, "differences", *KEY, "/field299"))
     assert stored.counts["differences", (*KEY, OTHERS)].count == 45
@@ -102,7 +102,7 @@ def test_further_names_are_counted_together() -> None:
 @pytest.mark.parametrize(
     ("labels", "expected"), [((), 3), (("person",), 2), (KEY, 1), (("users",), 0)]
 )
-def test_counts_by_their_first_labels(labels: tuple[str, ...], expected: int) -> None:
+def test_counters_are_found_by_their_first_labels(labels: tuple[str, ...], expected: int) -> None:
     totals = Totals()
     for api, version in (KEY, ("person", "2"), ("things", "1")):
         totals.absorb(counted(1.0, "compared", api, version))
@@ -110,7 +110,7 @@ def test_counts_by_their_first_labels(labels: tuple[str, ...], expected: int) ->
     assert len(list(totals.counted("compared", *labels))) == expected
 
 
-def test_a_field_that_differs_often_leaves_room_for_others() -> None:
+def test_samples_of_a_frequent_field_do_not_displace_samples_of_rare_fields() -> None:
     totals = Totals()
     fields = ["status", *["/title"] * 30, "/pages", *["/title"] * 30]
     for number, field in enumerate(fields):
@@ -121,7 +121,7 @@ def test_a_field_that_differs_often_leaves_room_for_others() -> None:
     assert (kept.count("status"), kept.count("/pages"), kept.count("/title")) == (1, 1, 18)
 
 
-def test_the_latest_samples_are_kept_and_none_twice() -> None:
+def test_only_the_latest_samples_are_kept_without_duplicates() -> None:
     totals = Totals()
     for index, number in enumerate([*range(25), 10]):
         sample = SampleDelta("differences", *KEY, {"n": number}, {"request_id": f"r{index}"})
@@ -133,8 +133,8 @@ def test_the_latest_samples_are_kept_and_none_twice() -> None:
     assert kept[-1].request == {"request_id": "r25"}
 
 
-def test_configured_operations_are_not_bounded() -> None:
-    """The configuration bounds them already."""
+def test_the_number_of_counted_operations_is_not_limited() -> None:
+    """The configuration already limits the number of operations."""
     totals = Totals()
     for number in range(300):
         totals.absorb(counted(1.0, "operations", *KEY, "GET", f"/{number}"))
@@ -143,7 +143,7 @@ def test_configured_operations_are_not_bounded() -> None:
     assert len(list(totals.counted("differences", *KEY))) == 257
 
 
-def test_latencies_add_up_until_the_shadow_is_reset() -> None:
+def test_latencies_of_a_shadow_are_added_up_until_it_is_reset() -> None:
     totals = Totals()
     for key in (KEY, ("person", "2")):
         for buckets in ({3: 1, 7: 2}, {7: 1}):
@@ -166,12 +166,14 @@ def test_the_counts_of_a_reset_shadow_are_deleted() -> None:
 
 
 @pytest.mark.parametrize(("kept", "since"), [(7, 7.0), (7.5, 7.5), ("x", None), (None, None)])
-def test_the_begin_of_counting_is_kept(kept: object, since: float | None) -> None:
+def test_the_stored_start_of_counting_is_used_if_it_is_a_number(
+    kept: object, since: float | None
+) -> None:
     found = Totals(StateRows(documents={"since": kept})).since
     assert found == since or (since is None and found > 1_000_000_000)
 
 
-def test_totals_of_several_replicas_are_merged_in_any_order() -> None:
+def test_the_order_of_merging_totals_does_not_change_the_result() -> None:
     parts = []
     for number in range(4):
         part = Totals()
@@ -194,8 +196,8 @@ def test_totals_of_several_replicas_are_merged_in_any_order() -> None:
     assert "count=6" in results[0][0]
 
 
-def test_further_operations_of_a_cutover_are_added_up() -> None:
-    """In any order; a former release counts no operations."""
+def test_operations_of_a_cutover_beyond_the_maximum_are_counted_together() -> None:
+    """The deltas may come in any order. An earlier release does not count operations."""
     ends = [0] * len(OUTCOMES)
     bare = CutoverDelta(*KEY, "new", 4, 2, 0, [2, *ends[1:]], 0.0, 0.0, [], 0.0)
     asked = OperationDelta(2, 1, [1, *ends[1:]], 2, 1)
@@ -222,21 +224,21 @@ def add(to: TopClients, client: str, count: int = 1, at: float = 1.0, endpoint: 
     to.add(UsageDelta("a", "1", endpoint, client, count, 0, 0, count), at)
 
 
-def test_a_row_has_counts_and_times() -> None:
+def test_the_row_of_a_client_has_its_counts_and_times() -> None:
     rows = TopClients()
     rows.add(UsageDelta("a", "1", "/p", "acme", 3, 1, 0, 2), 10.0)
     rows.add(UsageDelta("a", "1", "/p", "acme", 2, 2, 0, 0), 20.0)
     rows.add(
         UsageDelta("a", "1", "/p", "acme", 1, 0, 1, 1), 15.0
-    )  # reports may overtake each other
+    )  # deltas may arrive in a different order
     assert rows.rows == {("/p", "acme"): ClientUsage(6, 3, 1, 0, 10.0, 20.0, 15.0)}
     assert rows.changed == {("/p", "acme")}
 
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=120))
-def test_the_guarantees_hold(calls: list[tuple[int, int]]) -> None:
-    """In any order of requests."""
+def test_each_client_is_counted_within_the_guaranteed_error(calls: list[tuple[int, int]]) -> None:
+    """The guarantees hold for any order of requests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(totals, "ROWS_AFTER_CUT", FEW)
         rows, truth = TopClients(), Counter[str]()
@@ -256,7 +258,7 @@ def test_the_guarantees_hold(calls: list[tuple[int, int]]) -> None:
             assert row.count <= count <= row.count + row.slack
 
 
-def test_a_flood_of_names_takes_bounded_memory_and_hides_no_busy_client() -> None:
+def test_a_flood_of_client_names_does_not_displace_a_busy_client() -> None:
     rows = TopClients()
     for number in range(100_000):
         add(rows, f"random-{number}")
@@ -269,7 +271,7 @@ def test_a_flood_of_names_takes_bounded_memory_and_hides_no_busy_client() -> Non
     assert sum(row.count for row in rows.rows.values()) == 105_000
 
 
-def test_other_clients_are_summed_by_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_without_a_row_are_summed_by_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(totals, "ROWS_AFTER_CUT", FEW)
     rows = TopClients()
     for number in range(20):
@@ -282,10 +284,10 @@ def test_other_clients_are_summed_by_endpoint(monkeypatch: pytest.MonkeyPatch) -
     st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9), st.integers(0, 3)), max_size=120),
     st.permutations(range(4)),
 )
-def test_summaries_of_several_replicas_keep_the_guarantees(
+def test_merged_clients_of_replicas_are_counted_within_the_guaranteed_error(
     calls: list[tuple[int, int, int]], order: list[int]
 ) -> None:
-    """In any order of merging."""
+    """The guarantees hold for any order of merging."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(totals, "ROWS_AFTER_CUT", FEW)
         parts, truth = [TopClients() for _ in order], Counter[str]()

@@ -1,4 +1,4 @@
-"""Examples of conversions are converted as live bodies are, and compared."""
+"""Configured examples are converted like live bodies, and compared with the expected result."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ UNFIT = "it does not fit: {}expected {}, found a number"
 
 
 def reported(folder: Path, example: str) -> list[str]:
-    """Return what is reported of an example, without its place."""
+    """Return the messages about an example, without their locations."""
     path = folder / "gateway.yaml"
     path.write_text(RULES.replace("EXAMPLE", example))
     try:
@@ -53,12 +53,12 @@ def reported(folder: Path, example: str) -> list[str]:
         '{ older: { amount: "12.50", x: 1.10 }, newer: { total: 1250, x: 1.1 } }',
         f'{{ {ORDER}, operation: "GET /v{{version}}/orders/{{id}}" }}',
         f'{{ {ORDER}, operation: "GET /v{{version}}/orders/{{id}}", status: 201 }}',
-        # The other conversion of PUT applies too, in requests and in answers.
+        # The other conversion, for PUT, applies as well, in requests and responses.
         f"{{ {PUT} }}",
         f"{{ {PUT}, status: 200 }}",
     ],
 )
-def test_an_example_that_is_converted_to_its_counterpart_holds(
+def test_an_example_that_is_converted_to_its_counterpart_has_no_report(
     tmp_path: Path, example: str
 ) -> None:
     assert reported(tmp_path, example) == []
@@ -140,7 +140,7 @@ BESIDE = (
 
 
 def beside(example: str, tmp_path: Path) -> list[str]:
-    """Return what is reported of an example of an operation."""
+    """Return the messages about an example of an operation."""
     path = tmp_path / "gateway.yaml"
     path.write_text(OPERATIONS.replace("EXAMPLE", example))
     try:
@@ -160,7 +160,9 @@ def beside(example: str, tmp_path: Path) -> list[str]:
         f'{{ {BESIDE}, operation: "POST /v{{version}}/pay" }}',
     ],
 )
-def test_an_example_of_a_mapped_operation_is_converted(tmp_path: Path, example: str) -> None:
+def test_an_example_of_a_mapped_operation_is_converted_without_a_report(
+    tmp_path: Path, example: str
+) -> None:
     assert beside(example, tmp_path) == []
 
 
@@ -191,7 +193,7 @@ def test_a_wrong_example_of_an_operation_is_reported(
     assert beside(example, tmp_path) == expected
 
 
-def test_a_slow_function_fails_its_example(tmp_path: Path) -> None:
+def test_an_example_fails_if_a_python_function_is_too_slow(tmp_path: Path) -> None:
     path = tmp_path / "gateway.yaml"
     slow = 'python: { field: a, up: "time:sleep", down: "copy:copy", timeout: 0.05 }'
     example = "{ older: { a: 2 }, newer: { a: null }, direction: up }"

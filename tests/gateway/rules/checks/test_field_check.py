@@ -1,4 +1,4 @@
-"""Fields that changes name are looked up in the documents, as the changes before leave them."""
+"""The check that fields and parameters named by changes exist in the documents."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ TEXT = {"type": "string"}
 
 
 def loan(name: str = "books", title: str = "title", **book: object) -> dict[str, object]:
-    """Return the schema of a loan, closed; `book` says more of what is in the array."""
+    """Return the closed schema of a loan; `book` adds keywords to the elements of its array."""
     inner = {"type": "object", "properties": {title: TEXT}, "additionalProperties": False, **book}
     return {
         "type": "object",
@@ -34,7 +34,7 @@ NODE = {"type": "object", "properties": {**KIDS, "title": TEXT}, "additionalProp
 
 
 def cards(**fields: tuple[str, ...]) -> dict[str, object]:
-    """Return the schema of objects with these fields, all of them closed."""
+    """Return the schema of closed objects with these fields."""
     closed = {"type": "object", "additionalProperties": False}
     inner = {
         name: {**closed, "properties": dict.fromkeys(given, TEXT)} for name, given in fields.items()
@@ -43,7 +43,7 @@ def cards(**fields: tuple[str, ...]) -> dict[str, object]:
 
 
 def said(folder: Path, older: object, newer: object, *changes: str) -> list[str]:
-    """Return what is said of changes, the place left out; `!` marks a mistake."""
+    """Return the messages about changes, without their locations; `!` marks a mistake."""
     listed = ", ".join(f"{{ {change} }}" for change in changes)
     documents = document(older, loans="get"), document(newer, lendings="get")
     path, snapshot = written(folder, *documents, listed)
@@ -54,14 +54,14 @@ def said(folder: Path, older: object, newer: object, *changes: str) -> list[str]
 
 
 def lines(*fields: str) -> dict[str, Any]:
-    """Return the schema of an object with lines that have some fields, all of it closed."""
+    """Return the closed schema of an object with an array `lines` of objects with these fields."""
     closed = {"type": "object", "additionalProperties": False}
     line = {**closed, "properties": dict.fromkeys(fields, TEXT)}
     return {**closed, "properties": {"lines": {"type": "array", "items": line}}}
 
 
 def closed(**fields: object) -> dict[str, object]:
-    """Return the schema of an object with some fields alone."""
+    """Return the schema of an object with only these fields."""
     return {"type": "object", "properties": fields, "additionalProperties": False}
 
 
@@ -103,9 +103,9 @@ TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
         (loan(), loan(), ["map: { field: id, values: { a: b } }"]),
         (loan(title="name"), loan(), [TITLED]),
         (loan(), loan(), ['map: { field: "books[]", values: { a: b } }']),
-        # What was renamed is found by its new name, with all that is in it.
+        # A renamed field is found by its new name, with its nested fields.
         (loan("items", "name"), loan(), [RENAMED, TITLED]),
-        # Where the document does not describe what is inside, any field may be.
+        # If the document does not describe an object, it may have any field.
         (loan(), loan(), ["type: { field: id, newer: text, older: number }"]),
         ({"type": "object"}, {}, ["rename: { field: a.b, to: c }"]),
         (
@@ -113,7 +113,7 @@ TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
             loan(additionalProperties=True),
             ['rename: { field: "books[].anything.x", to: "books[].else.x" }'],
         ),
-        # What an envelope holds is what the older version has bare, and the other way round.
+        # The content of an envelope is the bare body of the other version.
         (
             {"type": "array", "items": loan(title="name")},
             {"properties": {"data": {"type": "array", "items": loan()}}},
@@ -136,7 +136,7 @@ TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
                 "type: { field: customer.id, newer: number, older: text }",
             ],
         ),
-        # A group that uses itself is followed once; what is deeper may be anything.
+        # A group that uses itself is followed once. Deeper objects may have any field.
         (
             {"properties": {"tree": NODE}},
             {"properties": {"tree": {**NODE, "properties": {**KIDS, "label": TEXT}}}},
@@ -150,15 +150,15 @@ TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
             {"properties": {"trees": {"additionalProperties": {"properties": {"label": TEXT}}}}},
             ["use: { group: copied, at: ['trees.*'] }"],
         ),
-        # A group is of whole objects, of which a request may have a part.
+        # A group describes whole objects, and a request may have only some of their fields.
         (
             cards(all=("title", "note"), some=("note",)),
             cards(all=("label", "text"), some=("text",)),
             ["use: { group: card, at: [all, some] }"],
         ),
-        # The whole body may be anything after a function.
+        # After a Python function, the whole body may have any fields.
         (loan(), loan(), ["python: { up: 'copy:copy', down: 'copy:copy' }"]),
-        # A list holds what the other version has alone; one that may hold several may be anything.
+        # A single value of one version is the element of a list in the other version.
         (
             {"properties": {"owner": {"properties": {"name": TEXT}}}},
             {"properties": {"owner": {"type": "array", "items": {"properties": {"nick": TEXT}}}}},
@@ -178,7 +178,7 @@ TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
             ["wrap: { field: a.* }", "wrap: { field: b, many: keep, empty: list }"],
         ),
         (loan(title="name"), {"type": "array", "items": loan()}, ["unwrap: {}", TITLED]),
-        # The members of an object are known beside it, and those beside it in the object.
+        # Members that move out of an object, or into an object, are known there.
         (FLAT, DEEP, [FLATTEN, "map: { field: look.color, values: { a: b } }"]),
         (DEEP, FLAT, ["map: { field: look.color, values: { a: b } }", NEST]),
         (DEEP, FLAT, [NEST, "map: { field: l_size, values: { a: b } }"]),
@@ -187,7 +187,7 @@ TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
             {"properties": {"item": DEEP}},
             ["use: { group: flat, at: [item] }"],
         ),
-        # Where keys are free, those with the prefix are as well.
+        # If an object allows undeclared keys, it also allows keys with the prefix.
         (
             {"properties": {"id": TEXT, "no": TEXT}, "additionalProperties": TEXT},
             {"properties": {"nr": TEXT, "look": {"additionalProperties": TEXT}}},
@@ -197,7 +197,7 @@ TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
                 "map: { field: look.any, values: { a: b } }",
             ],
         ),
-        # A value in elements, and beside them.
+        # A value that moves between an object and the elements of its array.
         (
             lines("currency", "price"),
             {**lines("sum"), "properties": {**lines("sum")["properties"], "currency": TEXT}},
@@ -215,7 +215,7 @@ TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
                 'collect: { field: "lines[].currency", into: currency, keep: false }',
             ],
         ),
-        # A list by keys, and the map of it.
+        # A list that becomes a map, and a map that becomes a list.
         (
             closed(days=LIST),
             closed(days=MAP),
@@ -236,7 +236,7 @@ TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
                 'map: { field: "fees[].name", values: { a: a } }',
             ],
         ),
-        # All keys in another case, but those that are data.
+        # All keys change their case, except keys that are data.
         (
             SNAKE,
             CAMEL,
@@ -293,7 +293,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
                 f"! no body of version 2 has 'books[].titel' {DOWN}; did you mean 'books[].title'?",
             ],
         ),
-        # Each version has the name that is said of the other.
+        # Each version has the name that is declared for the other version.
         (
             loan("items"),
             loan(),
@@ -309,14 +309,14 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
                 ),
             ],
         ),
-        # What the other version lacks as well is a mistake of another kind.
+        # If the other version lacks the field too, the fields are not swapped.
         (
             loan("items"),
             loan("items"),
             ["rename: { field: items, to: itens }"],
             [f"! no body of version 1 has 'itens' {UP}; did you mean 'items'?"],
         ),
-        # A text has no elements.
+        # A string has no elements.
         (
             loan(),
             loan(),
@@ -326,7 +326,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
                 f"! no body of version 2 has 'id[]' {DOWN}; did you mean 'id'?",
             ],
         ),
-        # Further fields are neither declared nor forbidden: a warning.
+        # Undeclared fields are allowed here, so there is only a warning.
         (
             {"properties": {"size": TEXT}},
             {"properties": {"size": TEXT}},
@@ -352,7 +352,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
             ['map: { field: "p.*.y", values: { a: b } }'],
             [f"warning: no body of version 1 has 'p.*.y' {UP}; did you mean 'p.*.x'?"],
         ),
-        # What an envelope holds, and what holds it, is known too.
+        # The content of an envelope and its container are known.
         (
             {"type": "array", "items": loan()},
             {"properties": {"data": {"type": "array", "items": loan()}}},
@@ -368,7 +368,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
             ["extract: { key: dta }"],
             [f"warning: no body of version 2 has 'dta' {DOWN}; did you mean 'data'?"],
         ),
-        # A body that is put into an envelope has no other fields.
+        # An envelope around the whole body has no other fields.
         (
             loan(),
             closed(data=loan(), n=TEXT),
@@ -396,7 +396,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
                 f"! no body of version 2 has 'idd' {DOWN}; did you mean 'id'?",
             ],
         ),
-        # What a list holds in the place of a single value.
+        # A list in place of a single value.
         (
             closed(owner=closed(name=TEXT)),
             closed(owner={"type": "array", "items": closed(name=TEXT)}),
@@ -418,7 +418,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
                 ),
             ],
         ),
-        # The members of an object, in it and beside it.
+        # The members of an object, within the object and outside it.
         (
             FLAT,
             DEEP,
@@ -452,7 +452,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
                 f"! no body of version 2 has 'item.l_*' {DOWN}; did you mean 'item'?",
             ],
         ),
-        # A value in elements, and beside them.
+        # A value that moves between an object and the elements of its array.
         (
             lines("currency"),
             closed(currency=TEXT, **lines("n")["properties"]),
@@ -481,7 +481,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
                 f"! no body of version 2 has 'lines[].m' {DOWN}; did you mean 'lines[].n'?",
             ],
         ),
-        # A list by keys, and the map of it.
+        # A list that becomes a map, and a map that becomes a list.
         (
             closed(days=LIST),
             closed(days=MAP),
@@ -501,7 +501,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
             ["index: { field: fees, key: name, value: amount }"],
             [f"! no body of version 2 has 'fees[].amount' {DOWN}; did you mean 'fees[].name'?"],
         ),
-        # All keys in another case, but those that are data.
+        # All keys change their case, except keys that are data.
         (
             SNAKE,
             CAMEL,
@@ -526,7 +526,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
                 ),
             ],
         ),
-        # Of the parts of an object, the one that has its name in the other version stands apart.
+        # One member of an object gets the object's name, so the other members would be lost.
         (
             FINES,
             FINE,
@@ -546,7 +546,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
             [BACK["amount"], BACK["currency"]],
             [f"! no body of version 1 has 'fine.currency' {UP}; {BEFORE}"],
         ),
-        # A name that another field has already.
+        # The new name already belongs to another field.
         (
             closed(all=closed(a=TEXT)),
             closed(all=closed(a=TEXT, b=TEXT)),
@@ -559,21 +559,21 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
                 )
             ],
         ),
-        # Alternatives are not had together.
+        # Two alternatives never occur in the same body.
         (
             closed(a=TEXT),
             {"oneOf": [closed(a=TEXT), closed(b=TEXT)]},
             ["rename: { field: b, to: a }"],
             [],
         ),
-        # Only the newer version has it, and its document does not.
+        # Only the newer version can have the field, but its document lacks it.
         (
             loan(),
             loan(),
             ["default: { field: gift, value: true }"],
             [f"! no body of version 2 has 'gift' {DOWN}; known: books, id"],
         ),
-        # Where an object has nothing of its group, another one is meant.
+        # An object has no field of its group, so its path must be wrong.
         (
             cards(all=("title", "note")),
             cards(all=("label", "text")),
@@ -583,7 +583,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
                 f"! no body of version 2 has 'al.text' {DOWN}; did you mean 'all.text'?{USED}",
             ],
         ),
-        # The name that the change before gave it is not looked for in vain.
+        # The old name was given away by the previous change, so the configuration is refused.
         (
             loan(title="name"),
             loan(),
@@ -614,7 +614,7 @@ def test_a_document_too_large_for_validation_causes_a_warning(
     tmp_path: Path,
 ) -> None:
     path, _ = written(tmp_path, document(loans="get"), document(loans="get"))
-    for name in ("v1.json", "v2.json"):  # the second version validates nothing
+    for name in ("v1.json", "v2.json"):  # nothing is validated by the second document
         (tmp_path / name).write_text((tmp_path / name).read_text() + " " * 2**20)
     rules = path.read_text()
     checked = rules.replace("schema: v1.json", "schema: v1.json, check: { percent: 1 }", 1)
@@ -626,7 +626,7 @@ def test_a_document_too_large_for_validation_causes_a_warning(
     assert issue.text.startswith("warning: v1.json: more than 1,024 KiB, which is too large for")
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command_check_reports_an_undeclared_field_with_its_position(tmp_path: Path) -> None:
     change = "{ default: { field: x, value: 1 } }"
     written(tmp_path, document(loans="get"), document(lendings="get"), change)
     command = [fork_server().python, "-m", "gateway", "check", str(tmp_path / "gateway.yaml")]
@@ -636,7 +636,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "no body of version 2 has 'x' when a downgrade comes here" in done.stderr
 
 
-def test_a_serving_gateway_does_not_load_the_checks() -> None:
+def test_a_gateway_that_serves_does_not_import_the_openapi_code() -> None:
     code = "import gateway.app, sys; print(*(n for n in sys.modules if 'verify.openapi' in n))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
@@ -647,7 +647,7 @@ def test_a_serving_gateway_does_not_load_the_checks() -> None:
 def checked(
     folder: Path, older: Mapping[str, object], newer: Mapping[str, object], rules: str
 ) -> list[str]:
-    """Return what is reported of rules, the place left out."""
+    """Return the messages about a configuration, without their locations."""
     (folder / "v1.json").write_text(json.dumps({"openapi": "3.1.0", "paths": older}))
     (folder / "v2.json").write_text(json.dumps({"openapi": "3.1.0", "paths": newer}))
     path = folder / "gateway.yaml"
@@ -658,7 +658,7 @@ def checked(
 def written_operation(
     place: str = "query", body: object = None, **parameters: object
 ) -> dict[str, object]:
-    """Return an operation with parameters, and a body that is answered as well."""
+    """Return an operation with parameters, whose request and response have the same body."""
     content = {"content": {"application/json": {"schema": body or {}}}}
     listed = [{"name": name, "in": place, "schema": {}} for name in parameters]
     return {"parameters": listed, "requestBody": content, "responses": {"200": content}}
@@ -683,7 +683,7 @@ apis:
 CLOSED = {"type": "object", "properties": {"sum": TEXT}, "additionalProperties": False}
 
 
-def test_an_operation_that_differs(tmp_path: Path) -> None:
+def test_fields_of_a_mapped_operation_are_checked_in_its_own_document(tmp_path: Path) -> None:
     older = {"/pay": {"post": written_operation(body=CLOSED, skip=1, most=1)}}
     fields = {**CLOSED, "properties": {"totals": TEXT}}
     newer = {"/payments": {"post": written_operation(body=fields, offset=1)}}
@@ -694,7 +694,7 @@ def test_an_operation_that_differs(tmp_path: Path) -> None:
     ]
 
 
-def test_a_parameter_that_no_message_has_is_reported(tmp_path: Path) -> None:
+def test_an_undeclared_parameter_or_header_field_is_reported(tmp_path: Path) -> None:
     older = {"/pay": {"post": written_operation(skipped=1, most=1)}}
     newer = {"/payments": {"post": written_operation("header", **{"X-Kee": 1})}}
     assert checked(tmp_path, older, newer, PAYMENTS) == [
@@ -703,7 +703,7 @@ def test_a_parameter_that_no_message_has_is_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_renamed_parameters_are_reported_with_both_names(tmp_path: Path) -> None:
+def test_a_renamed_parameter_with_swapped_names_is_reported(tmp_path: Path) -> None:
     older = {"/pay": {"post": written_operation(offset=1, most=1)}}
     newer = {"/payments": {"post": written_operation(skip=1, max=1)}}
     assert checked(tmp_path, older, newer, PAYMENTS) == [
@@ -726,7 +726,7 @@ def test_operations_without_an_endpoint_are_reported(tmp_path: Path) -> None:
     assert found == f"warning: no endpoint leads to {listed} and 1 more of this document"
 
 
-def test_operations_that_differ_only_in_parameter_names_are_one(tmp_path: Path) -> None:
+def test_the_second_of_two_paths_with_other_parameter_names_is_reported(tmp_path: Path) -> None:
     operation: dict[str, object] = {"get": {"responses": {}}}
     older: dict[str, object] = {"/pay/{id}": operation, "/pay/{number}": operation}
     (found, _) = checked(tmp_path, older, {"/payments": {"post": {"responses": {}}}}, PAYMENTS)
@@ -761,7 +761,7 @@ apis:
 
 
 def answered(*fields: str) -> dict[str, object]:
-    """Return a path whose requests have one field, and whose answers have some."""
+    """Return a path whose requests have one header field, and whose responses have `fields`."""
     named = {"name": "X-Reason", "in": "header", "schema": {}}
     query = {"name": "dryRun", "in": "query", "schema": {}}
     fields_of: dict[str, object] = {"headers": {name: {} for name in fields}}
@@ -769,7 +769,7 @@ def answered(*fields: str) -> dict[str, object]:
 
 
 def test_header_fields_of_responses_are_checked(tmp_path: Path) -> None:
-    """Changes of bodies name them as the newer version does, behind those of header fields."""
+    """Changes of bodies name header fields as the newer version does."""
     older, newer = answered("X-Total", "X-After"), answered("X-Key", "X-Next")
     assert checked(tmp_path, older, newer, LISTS) == [
         "warning: no request of version 1 has the query parameter 'dry'; did you mean 'dryRun'?",

@@ -1,4 +1,4 @@
-"""Operations that moved without others at their path are warned of, with what would be right."""
+"""Warnings about undeclared operations at paths whose other operations have moved."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ OLD_ALONE = '"1": { service: old }, "2": { via: "1", schema: v2.json }'
 
 
 def described(operations: str) -> dict[str, object]:
-    """Return a document of operations, such as `GET /pay, POST /pay`."""
+    """Return a document with operations, which are given as `GET /pay, POST /pay`."""
     paths: dict[str, dict[str, object]] = {}
     for operation in operations.split(", "):
         method, path = operation.split()
@@ -37,7 +37,7 @@ def described(operations: str) -> dict[str, object]:
 
 
 def said(folder: Path, versions: str, **documents: str) -> list[str]:
-    """Return what `check` says, the place left out."""
+    """Return the warnings of `check`, with their locations."""
     for name, operations in documents.items():
         (folder / f"{name}.json").write_text(json.dumps(described(operations)))
     path = folder / "gateway.yaml"
@@ -54,7 +54,7 @@ TO_2 = "which is not among these: version 2 gets requests for it at the same pat
     ("older", "newer", "found"),
     [
         ("POST /pay, GET /pay/{no}", "POST /payments, GET /payments/{id}", []),
-        # The same path in the newer version, another method there, and what is refused.
+        # An unchanged path, another method at the same path, and a refused operation.
         ("POST /pay, GET /pay", "POST /payments, GET /pay", []),
         ("PUT /notes/{id}, GET /notes/{id}", "PATCH /notes/{id}, GET /notes/{id}", []),
         ("DELETE /fax, POST /pay", "POST /payments", []),
@@ -87,7 +87,7 @@ def test_an_undeclared_moved_operation_is_reported(
     assert said(tmp_path, versions, v1=older, v2=newer) == found
 
 
-def test_without_the_other_document_both_remedies_are_named(tmp_path: Path) -> None:
+def test_the_warning_names_both_remedies_without_the_other_document(tmp_path: Path) -> None:
     versions = NEW_ALONE.replace(", SCHEMA", "")
     (found,) = said(tmp_path, versions, v1="POST /pay, GET /pay")
     assert found.endswith(
@@ -96,7 +96,7 @@ def test_without_the_other_document_both_remedies_are_named(tmp_path: Path) -> N
     )
 
 
-def test_a_newer_version_served_by_an_older_one_is_checked(tmp_path: Path) -> None:
+def test_operations_of_a_newer_version_served_by_an_older_one_are_checked(tmp_path: Path) -> None:
     (found,) = said(tmp_path, OLD_ALONE, v2="POST /payments, PUT /payments")
     assert found.endswith(
         "declare { newer: PUT /payments, older: PUT /pay }, or { newer: PUT /payments, refuse: {} }"

@@ -1,4 +1,4 @@
-"""Endpoints where a client overwrites what its version does not have are warned of."""
+"""Warnings about endpoints where a client overwrites data that its version does not have."""
 
 import json
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ def warning(methods: str, *lost: str, old: int = 1, new: int = 2, path: str = OR
         (f"{DEFAULT}, default: {{ field: x, value: 1 }}", None),
     ],
 )
-def test_lost_data_of_each_change_is_reported(
+def test_the_data_that_each_change_loses_is_reported(
     tmp_path: Path, change: str, expected: list[tuple[str, str]] | None
 ) -> None:
     if expected is None:
@@ -116,7 +116,7 @@ def test_the_warning_depends_on_the_version_of_the_service(
         ("", f'operations: [ {{ newer: "PATCH {ORDERS}", older: "PUT {ORDERS}" }} ]', []),
     ],
 )
-def test_the_warning_depends_on_the_methods(
+def test_the_warning_depends_on_the_methods_of_endpoint_and_conversion(
     tmp_path: Path, endpoint: str, conversion: str, expected: list[str]
 ) -> None:
     keys = f"{conversion}\n        " if conversion else ""
@@ -125,7 +125,7 @@ def test_the_warning_depends_on_the_methods(
 
 
 def described(**methods: list[str]) -> dict[str, object]:
-    """Return a document with operations of `/orders/{id}`, by the fields of their bodies."""
+    """Return a document with operations at `/orders/{id}`, given as method and body fields."""
 
     def operation(fields: list[str]) -> dict[str, object]:
         schema = {"type": "object", "properties": {key: {"type": "string"} for key in fields}}
@@ -162,7 +162,7 @@ def test_documents_limit_the_warnings_to_operations_with_the_field(
     assert warned(tmp_path, f"changes: [ {DEFAULT} ]", versions) == expected
 
 
-def test_an_endpoint_of_many_operations_names_each(tmp_path: Path) -> None:
+def test_the_warning_about_a_tail_capture_names_each_path(tmp_path: Path) -> None:
     (tmp_path / "v2.json").write_text(json.dumps(described(put=["id", "channel"])))
     versions = OLD.replace('"2": {', '"2": { schema: v2.json,')
     rules = RULES.format(endpoint="", versions=versions, conversion=f"changes: [ {DEFAULT} ]")

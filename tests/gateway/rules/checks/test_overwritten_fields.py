@@ -1,4 +1,4 @@
-"""`check` warns of a change if and only if reading a document and writing it back loses a value."""
+"""`check` warns about a change exactly if reading a resource and writing it back loses a value."""
 
 import json
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ NEWER = '{ "1": { via: "2" }, "2": { service: orders } }'
 OLDER = '{ "1": { service: orders }, "2": { via: "1" } }'
 GROUPS = {"item": (rename((), ("name",), ("title",)),)}
 
-# A change, documents of a service of the newer version, and of one of the older version.
+# For each change: resources of a service of the newer version, and of the older version.
 TABLE: list[tuple[str, list[Any], list[Any]]] = [
     ("rename: { field: p, to: t }", [{"p": 1}, {}], [{"t": 1}, {}]),
     ('rename: { field: p, to: t, default: "" }', [{"p": 1}, {}], [{"t": 1}, {}]),
@@ -172,7 +172,7 @@ TABLE: list[tuple[str, list[Any], list[Any]]] = [
 
 @pytest.mark.parametrize("service_is_newer", [True, False], ids=["newer", "older"])
 @pytest.mark.parametrize(("written", "newer", "older"), TABLE, ids=[row[0] for row in TABLE])
-def test_check_names_the_fields_that_writing_back_loses(
+def test_check_warns_exactly_about_the_fields_that_writing_back_loses(
     tmp_path: Path, written: str, newer: list[Any], older: list[Any], *, service_is_newer: bool
 ) -> None:
     path = tmp_path / "gateway.yaml"
@@ -191,12 +191,12 @@ def test_check_names_the_fields_that_writing_back_loses(
         }
         texts = [text for text in warnings if method in text.partition(" to ")[0]]
         assert bool(texts) == bool(lost), (method, texts, lost)
-        if not written.startswith("key_case"):  # it does not know the keys
+        if not written.startswith("key_case"):  # the change does not know the keys
             assert all(f"'{name}" in texts[0] for name in lost), (method, texts, lost)
 
 
 def written_back(section: BodySection, document: Any, method: str, service_is_newer: bool) -> Any:
-    """Return what the service has after a client has written back what it has read."""
+    """Return the service's data after a client has read it and written it back."""
     mistakes = Mistakes()
     change = section.body_change(
         BuildContext((), mistakes, GROUPS, between=(Version(1), Version(2)))
@@ -234,7 +234,7 @@ def merged(document: Any, patch: Any) -> Any:
 
 
 def destroyed(before: Any, after: Any) -> Iterator[str]:
-    """Yield the fields of an object that lose a value, by their names at the top."""
+    """Yield the top-level names of the fields of an object that lose a value."""
     for name, value in before.items():
         if loses(value, after.get(name)):
             yield name

@@ -1,4 +1,4 @@
-"""A live message is validated by the schemas of its operation."""
+"""Validation of live messages by the schemas of their operations."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ def violations(
     *fields: tuple[bytes, bytes],
     status: int = 200,
 ) -> list[tuple[str, str]] | None:
-    """Return what is found in a response to a client of version 1, whose ids are texts."""
+    """Return the violations of a response to a client of version 1, whose ids are strings."""
     older = document(lendings="get", lendings_ID="get", lendings_late="post")
     older["paths"]["/lendings/late"]["get"] = {"responses": {"default": {}}}
     _, snapshot = written(folder, older, document(lendings="get"))
@@ -44,11 +44,13 @@ def violations(
     ("endpoint", "target"),
     [
         ("/v{version}/loans", "/lendings"),
-        # Of two operations at one endpoint, the path that was asked for decides.
+        # The requested path decides between two operations at one endpoint.
         ("/v{version}/loans/{id}", "/lendings/7?full=1"),
     ],
 )
-def test_violations_are_found_at_every_endpoint(tmp_path: Path, endpoint: str, target: str) -> None:
+def test_a_violation_is_found_by_the_operation_of_the_request(
+    tmp_path: Path, endpoint: str, target: str
+) -> None:
     assert violations(tmp_path, endpoint, target) == [("/id", "type")]
 
 
@@ -59,7 +61,7 @@ def test_violations_are_found_at_every_endpoint(tmp_path: Path, endpoint: str, t
         ("/v{version}/loans/overdue", "/lendings/late", 200),
     ],
 )
-def test_undeclared_responses_are_not_validated(
+def test_responses_without_a_declared_schema_are_not_validated(
     tmp_path: Path, endpoint: str, target: str, status: int
 ) -> None:
     assert violations(tmp_path, endpoint, target, status=status) is None
@@ -78,7 +80,7 @@ def test_undeclared_responses_are_not_validated(
         (LOAN, (JSON, (b"Content-Encoding", b"unheard-of")), None),
     ],
 )
-def test_a_body_of_another_media_type_is_a_violation_if_undeclared(
+def test_a_body_that_is_not_json_or_has_an_undeclared_type_is_a_violation(
     tmp_path: Path,
     body: bytes,
     fields: tuple[tuple[bytes, bytes], ...],
@@ -87,7 +89,7 @@ def test_a_body_of_another_media_type_is_a_violation_if_undeclared(
     assert violations(tmp_path, "/v{version}/loans", "/lendings", body, *fields) == found
 
 
-def test_an_undeclared_status_of_success_is_a_violation(tmp_path: Path) -> None:
+def test_an_undeclared_success_status_is_a_violation(tmp_path: Path) -> None:
     found = violations(tmp_path, "/v{version}/loans", "/lendings", b"", status=204)
     assert found == [("status 204", "status")]
 
@@ -110,10 +112,10 @@ def test_an_invalid_schema_is_reported_once(tmp_path: Path) -> None:
     assert contract.violations(sample) is None
 
 
-def test_a_valid_body_has_no_violation(tmp_path: Path) -> None:
+def test_a_valid_response_body_has_no_violations(tmp_path: Path) -> None:
     body = json.dumps({"id": "7", "books": [{"title": "B", "weight": 3}]}).encode()
     assert violations(tmp_path, "/v{version}/loans", "/lendings", body) == []
-    half = rb'{"id": "\ud800"}'  # half of a pair of surrogates, which no parser need take
+    half = rb'{"id": "\ud800"}'  # an unpaired surrogate, which parsers may refuse
     assert violations(tmp_path, "/v{version}/loans", "/lendings", half) == []
 
 
@@ -148,7 +150,7 @@ def refusals(
     query: str = "?notify=true",
     method: str = "POST",
 ) -> list[tuple[str, str]]:
-    """Return what version 2 would refuse of a request to make a loan, and by which rule."""
+    """Return the fields of a request that version 2 would refuse, with the violated rules."""
     newer = document(lendings="get")
     formed = {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": BODY}}}
     newer["paths"]["/lendings"] |= {
@@ -213,7 +215,7 @@ def test_wrong_query_parameters_are_refused(
     assert refusals(tmp_path, query=query) == found
 
 
-def test_wrong_header_fields_and_codings_are_refused(tmp_path: Path) -> None:
+def test_wrong_header_fields_and_invalid_content_codings_are_refused(tmp_path: Path) -> None:
     assert refusals(tmp_path, TITLE, (b"X-Mode", b"odd")) == [("header x-mode", "enum")]
     coded = (b"Content-Encoding", b"gzip")
     assert refusals(tmp_path, b"no gzip", coded) == [("body", "json")]
@@ -226,8 +228,8 @@ def test_wrong_header_fields_and_codings_are_refused(tmp_path: Path) -> None:
         ("PUT", b"tags=5&state=lost", [("/state", "enum"), ("/title", "required")]),
         ("PUT", b"title=\xff", [("body", "form")]),
         ("PUT", b"", [("body", "required")]),
-        ("POST", b"title=B", [("body", "form")]),  # it takes JSON alone
-        ("DELETE", b"title=B", []),  # its body is not described
+        ("POST", b"title=B", [("body", "form")]),  # the operation accepts only JSON
+        ("DELETE", b"title=B", []),  # the document does not describe the body
     ],
 )
 def test_wrong_forms_are_refused(
@@ -241,8 +243,8 @@ def test_an_undocumented_operation_is_refused(tmp_path: Path) -> None:
     assert refusals(tmp_path, method="PATCH") == [("operation", "operation")]
 
 
-def test_the_path_selects_the_operation_of_a_tail_capture(tmp_path: Path) -> None:
-    """Its one operation with a method is not that of every path."""
+def test_an_operation_at_a_tail_capture_applies_only_to_its_own_path(tmp_path: Path) -> None:
+    """The only operation with the method must not be used for every path."""
     newer = document(lendings="get")
     newer["paths"]["/lendings"]["post"] = WRITE
     _, snapshot = written(tmp_path, document(lendings="get"), newer)

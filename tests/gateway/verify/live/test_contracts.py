@@ -1,4 +1,4 @@
-"""Documents are loaded once, when they are needed; one that cannot be had is asked for later."""
+"""Loading and caching of the documents that validate live messages."""
 
 import asyncio
 from pathlib import Path
@@ -17,7 +17,7 @@ def request(folder: Path) -> TrialRequest:
     return TrialRequest("v2.json", endpoint, Version(2), "PUT", "/lendings", [], None)
 
 
-async def test_a_document_is_loaded_once(tmp_path: Path) -> None:
+async def test_a_document_is_loaded_once_until_a_reload(tmp_path: Path) -> None:
     contracts, trial = Contracts(tmp_path), request(tmp_path)
     found = await contracts.validate(trial)
     assert found is not None
@@ -28,7 +28,7 @@ async def test_a_document_is_loaded_once(tmp_path: Path) -> None:
     assert await contracts.validate(trial) is None
 
 
-async def test_a_document_that_cannot_be_loaded_is_logged_once(
+async def test_an_unusable_document_is_logged_once_and_loaded_again_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
     contracts, trial = Contracts(tmp_path), request(tmp_path)

@@ -1,4 +1,4 @@
-"""The operations of a version's document, at the endpoints that lead to them."""
+"""The operations of a version's document, at the endpoints that route to them."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from tests.gateway.verify.loans import document, written
 KEY = ("loans", "1")
 
 
-async def test_operations_are_found_by_endpoint(tmp_path: Path) -> None:
+async def test_documented_operations_are_returned_with_their_endpoints(tmp_path: Path) -> None:
     older = document(lendings="get post", lendings_ID="get put delete", elsewhere="get")
     path, rules = written(tmp_path, older, document())
     operations = DocumentedOperations(tmp_path)
@@ -21,19 +21,19 @@ async def test_operations_are_found_by_endpoint(tmp_path: Path) -> None:
         ("GET", "/v{version}/loans"),
         ("POST", "/v{version}/loans"),
         ("GET", "/v{version}/loans/{id}"),
-        ("PUT", "/v{version}/loans/{id}"),  # the endpoint takes no DELETE
+        ("PUT", "/v{version}/loans/{id}"),  # the endpoint does not accept DELETE
     }
     (tmp_path / "v1.json").unlink()
     assert await operations.find(rules, KEY) is found
-    # Other rules may name other documents.
+    # A new configuration may name other documents.
     other = load(path.read_bytes(), str(path), {})
     assert await operations.find(other, KEY) is None
     assert await operations.find(rules, ("loans", "3")) is None
     assert await operations.find(rules, ("books", "1")) is None
 
 
-async def test_a_hanging_service_delays_no_later_call(tmp_path: Path) -> None:
-    """Its document is waited for once, and there when it has come."""
+async def test_a_hanging_document_server_delays_each_call_only_briefly(tmp_path: Path) -> None:
+    """The document is requested once, and available as soon as it has arrived."""
     asked, go_on = asyncio.Event(), asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

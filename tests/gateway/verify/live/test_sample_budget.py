@@ -1,9 +1,9 @@
-"""A budget fills up with the time, and holds what comes in a second."""
+"""The token bucket of a sample budget."""
 
 from gateway.verify.live.sample_budget import SampleBudget
 
 
-def test_the_bucket_holds_the_tokens_of_one_second() -> None:
+def test_the_bucket_holds_at_most_the_tokens_of_one_second() -> None:
     budget = SampleBudget(3)
     for left in (True, True, True, False):
         assert budget.has(1, 10.0) is left

@@ -1,4 +1,4 @@
-"""What is sampled waits in a bounded queue; what finds no room is shed."""
+"""Sampling of live responses: selection, the bounded queue, and the counted violations."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ DOCUMENT = {
 
 
 class Tally(Recorder):
-    """Notes the violations that it is told, and how many answers were checked."""
+    """Records the violations, and the numbers of checked and unchecked responses."""
 
     def __init__(self) -> None:
         self.violations: list[tuple[str, ...]] = []
@@ -61,7 +61,7 @@ class Tally(Recorder):
 
 
 def answered(body: bytes) -> Exchange:
-    """Return the exchange of a request for version 1 that got this body."""
+    """Return the exchange of a request for version 1 whose response has this body."""
     chosen = plan(load(RULES.encode(), "gateway.yaml", {}), head("/v1/person"))
     assert isinstance(chosen, Plan)
     exchange = wires.exchange()
@@ -76,7 +76,7 @@ def sampling(folder: Path, tally: Tally, draw: float = 0.0) -> Sampling:
 
 
 async def counted(samples: Sampling, tally: Tally, many: int) -> None:
-    """Let the samples be validated until so many violations are counted."""
+    """Validate the samples until `many` violations are counted."""
     running = asyncio.create_task(samples.run())
     await soon(lambda: len(tally.violations) >= many)
     running.cancel()
@@ -92,7 +92,7 @@ async def test_violations_are_counted_by_field(tmp_path: Path) -> None:
     assert tally.checked == 4
 
 
-async def test_a_response_is_sampled_by_its_draw(tmp_path: Path) -> None:
+async def test_the_draw_decides_whether_a_response_is_sampled(tmp_path: Path) -> None:
     tally = Tally()
     samples = sampling(tmp_path, tally)
     drawn = iter((0.5, 0.99, 0.49))
@@ -110,20 +110,20 @@ GATED = RULES.replace(
 
 
 def moving(route: CutoverRoute, method: str = "GET", body: bytes = b'{"a":1}') -> Exchange:
-    """Return the exchange of a request of a cutover that got this body, unconverted."""
+    """Return the exchange of a request in a cutover whose unconverted response has this body."""
     snapshot = load(GATED.encode(), "gateway.yaml", {})
     chosen = plan(snapshot, head("/v1/person"))
     assert isinstance(chosen, Plan)
     exchange = wires.exchange()
     exchange.snapshot, exchange.plan, exchange.endpoint = snapshot, chosen, chosen.endpoint
     exchange.version, exchange.cutover_route = chosen.route.version, route
-    exchange.method, exchange.client = method, "a"  # in the bucket 3414
+    exchange.method, exchange.client = method, "a"  # this client is in the bucket 3414
     exchange.copy = ResponseCopy([(b"Content-Type", b"application/json")], body, converted=False)
     return exchange
 
 
-async def test_gates_get_samples_of_both_routes(tmp_path: Path) -> None:
-    """What violates the document is logged of the new route alone."""
+async def test_gates_get_validated_samples_of_both_routes(tmp_path: Path) -> None:
+    """Violations are only logged for the new route."""
     tally = Tally()
     samples = sampling(tmp_path, tally)
     for route in CutoverRoute:
@@ -141,8 +141,8 @@ async def test_gates_get_samples_of_both_routes(tmp_path: Path) -> None:
     assert list(samples._seen.values()) == [1]
 
 
-async def test_both_routes_share_a_budget(tmp_path: Path) -> None:
-    """Writes have their own, and go first; large bodies use up the bytes."""
+async def test_both_routes_of_a_cutover_share_a_budget(tmp_path: Path) -> None:
+    """Writes have their own budget and are validated first. Large bodies use up the bytes."""
     samples, now = sampling(tmp_path, Tally()), [10.0]
     samples.clock = lambda: now[0]
 
@@ -179,7 +179,7 @@ async def test_a_request_without_a_cutover_route_is_not_sampled(tmp_path: Path) 
     assert not samples._waiting
 
 
-async def test_responses_beyond_the_queue_are_shed(tmp_path: Path) -> None:
+async def test_samples_that_do_not_fit_in_the_queue_are_dropped(tmp_path: Path) -> None:
     tally = Tally()
     samples = sampling(tmp_path, tally)
     for _ in range(100):
@@ -190,7 +190,7 @@ async def test_responses_beyond_the_queue_are_shed(tmp_path: Path) -> None:
     assert samples.shed == 36
 
 
-async def test_responses_beyond_the_bytes_are_shed(tmp_path: Path) -> None:
+async def test_samples_beyond_the_maximum_bytes_are_dropped(tmp_path: Path) -> None:
     tally = Tally()
     samples = sampling(tmp_path, tally)
     samples.record(answered(b" " * (256 * 1024 + 1)))

@@ -1,4 +1,4 @@
-"""Which fields bodies may have, by their schema and after changes have taken and made some."""
+"""The fields that bodies may have, by their schema and after changes."""
 
 import pytest
 
@@ -47,7 +47,7 @@ TREE: Schema = {
         ({"properties": {}, "additionalProperties": False}, "*.b", F),
         ({"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}, "b", D),
         ({"oneOf": [{"properties": {"a": {}}}, {"type": "null"}]}, "a", D),
-        # One of the two is open: the field is not forbidden.
+        # One of the two alternatives is open, so the field is not forbidden.
         (
             {
                 "anyOf": [
@@ -63,12 +63,12 @@ TREE: Schema = {
         (TREE, "children[].children[].children[].name", D),
         (TREE, "children[].children[].nam", F),
         (TREE, "children.name", F),
-        # One alternative does not describe its fields, so that it may have any.
+        # One alternative does not describe its fields, so it may have any field.
         ({"anyOf": [{"properties": {"a": {}}, "additionalProperties": False}, {}]}, "c", D),
         ({"oneOf": [{"type": "string"}, {"type": "object"}]}, "c.d", D),
         ({"oneOf": [{"type": "string"}, True]}, "c[].d", D),
         ({"oneOf": [{"type": "string"}, {"type": "object"}]}, "c.*.d", D),
-        # An alternative of a described object is about the fields that it has.
+        # The alternative adds a condition about a declared field, but no further fields.
         ({"properties": {"a": {}}, "anyOf": [{"required": ["a"]}]}, "c", U),
         ({"$dynamicRef": "#node", "properties": {"a": {}}}, "c", D),
         ({"type": "object", "properties": {}}, "c", D),
@@ -83,7 +83,7 @@ def test_the_presence_of_a_field_follows_from_the_schema(
     assert BodyFields(schema).look_up(parse_path(path)) is expected
 
 
-def test_an_array_of_itself_ends() -> None:
+def test_a_recursive_array_has_no_names() -> None:
     schema: Schema = {
         "$ref": "#/components/schemas/A",
         "components": {
@@ -93,7 +93,7 @@ def test_an_array_of_itself_ends() -> None:
     assert list(BodyFields(schema).names()) == []
 
 
-def test_a_moved_field_has_all_that_is_in_it() -> None:
+def test_a_renamed_field_keeps_its_nested_fields() -> None:
     fields = BodyFields(TREE)
     fields.apply(rename((), ("inner", "kids"), ("children",)), "", upwards=True)
     for path, expected in (
@@ -108,15 +108,15 @@ def test_a_moved_field_has_all_that_is_in_it() -> None:
     assert fields.look_up(parse_path("children[].anything")) is D
 
 
-def test_a_place_without_a_schema_may_have_any_field() -> None:
+def test_a_location_that_becomes_unknown_may_have_any_field() -> None:
     fields = BodyFields(TREE)
     fields.apply(None, "children[]", upwards=True)
     assert fields.look_up(parse_path("children[].other")) is D
     assert fields.look_up(parse_path("other")) is F
 
 
-def test_the_outermost_of_very_many_names_are_listed() -> None:
-    """Forty fields that hold the schema again would be forty times as many at each level."""
+def test_only_the_outermost_names_of_a_huge_schema_are_listed() -> None:
+    """Forty recursive fields have forty times as many names at each level."""
     place = "#/components/schemas/Node"
     node = {"properties": {f"k{number}": {"$ref": place} for number in range(40)}}
     schema: Schema = {"$ref": place, "components": {"schemas": {"Node": node}}}
@@ -125,7 +125,7 @@ def test_the_outermost_of_very_many_names_are_listed() -> None:
     assert {"k39", "k39.k39"} <= set(names)
 
 
-def test_names_are_as_changes_spell_them() -> None:
+def test_names_have_the_form_of_field_paths_in_changes() -> None:
     schema: Schema = {
         "properties": {
             "a.b": {"properties": {"c": {}}},
@@ -159,5 +159,7 @@ PRICES: Schema = {
         ((), ""),
     ],
 )
-def test_free_keys_and_indices_are_generalized(path: tuple[str | int, ...], expected: str) -> None:
+def test_undeclared_keys_and_indexes_are_replaced_by_an_asterisk(
+    path: tuple[str | int, ...], expected: str
+) -> None:
     assert generalized(path, PRICES, {}) == expected

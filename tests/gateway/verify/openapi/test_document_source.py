@@ -1,4 +1,4 @@
-"""Documents come from files and URLs, in JSON or YAML; what cannot be had is said in one line."""
+"""Loading of OpenAPI documents in JSON and YAML, from files and URLs."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from gateway.verify.openapi.openapi import DocumentError, TooLargeError
 
 TAB = "found character that cannot start any token"
 MANY = "v1: its aliases (*name) make more than 1,000,000 values of it; is it right?"
-# Each line has the one before it twice.
+# Each line contains the previous line twice.
 BOMB = "a0: &a0 [1, 2]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 30))
 MERGES = "a0: &a0 { k: 1 }\n" + "".join(
     f"a{n}: &a{n} {{ <<: [*a{n - 1}, *a{n - 1}] }}\n" for n in range(1, 30)
@@ -57,7 +57,7 @@ BOUND = SERVING._replace(schemas=600)
     ],
     ids=["json", "yaml", "schemas"],
 )
-async def test_a_process_that_serves_loads_no_large_document(
+async def test_a_process_that_serves_requests_refuses_large_documents(
     text: bytes, said: str, tmp_path: Path
 ) -> None:
     (tmp_path / "v1").write_bytes(text)
@@ -70,7 +70,7 @@ async def test_a_process_that_serves_loads_no_large_document(
     )
 
 
-async def test_a_process_that_serves_reads_no_large_document_from_a_url() -> None:
+async def test_a_process_that_serves_requests_refuses_large_documents_at_urls() -> None:
     async def publish(_: web.Request) -> web.Response:
         return web.Response(body=JSON + b" " * 2**20)
 
@@ -84,19 +84,21 @@ async def test_a_process_that_serves_reads_no_large_document_from_a_url() -> Non
 
 
 @pytest.mark.parametrize("text", [JSON, YAML, expanded(3)], ids=["json", "yaml", "schemas"])
-async def test_a_process_that_serves_loads_other_documents(text: bytes, tmp_path: Path) -> None:
+async def test_a_process_that_serves_requests_loads_smaller_documents(
+    text: bytes, tmp_path: Path
+) -> None:
     (tmp_path / "v1").write_bytes(text)
     assert (await fetch(["v1"], tmp_path, BOUND))["v1"].operations
 
 
 @pytest.mark.parametrize("text", [JSON, YAML])
-def test_json_and_yaml_are_read_alike(text: bytes) -> None:
+def test_json_and_yaml_give_the_same_operations(text: bytes) -> None:
     description = read(text, "v1")
     assert [operation.path for operation in description.operations] == ["/a"]
 
 
-def test_words_of_yaml_1_1_are_texts() -> None:
-    """YAML 1.2, which OpenAPI documents are, has no other booleans than true and false."""
+def test_booleans_of_yaml_1_1_such_as_no_and_on_are_strings() -> None:
+    """OpenAPI documents are YAML 1.2, whose only booleans are true and false."""
     properties = b"{ no: { enum: [on, true] }, 1: { type: string } }"
     schema = b"{ schema: { type: object, properties: " + properties + b" } }"
     get = b"get: { responses: { 200: { content: { application/json: " + schema + b" } } } }"
@@ -107,8 +109,8 @@ def test_words_of_yaml_1_1_are_texts() -> None:
     }
 
 
-def test_a_merged_key_may_be_overruled() -> None:
-    """It does not stand twice, although YAML merges by `<<`."""
+def test_a_mapping_may_override_a_merged_key() -> None:
+    """An overridden key is not a repeated key."""
     inner = "x-c: { deep: { one: &b { <<: *a, k: 2 } } }\nx-d: { <<: *b, k: 3 }\n"
     document = f"openapi: 3.1.0\nx-a: &a {{ k: 1 }}\n{inner}paths: {{ /a: {{ get: {{}} }} }}\n"
     assert len(read(document.encode(), "v1").operations) == 1
@@ -124,7 +126,7 @@ def test_a_merged_key_may_be_overruled() -> None:
         (b"x: [" + b"1," * 1_000_000 + b"]", f"v1: {LARGE}"),
         (b'{"x": [' + b"[]," * 500_000 + b'1], "y": ["\\",[["]}', f"v1: {LARGE}"),
         (b"x: [" * 501, DEEP),
-        # A thread with this ended the whole process.
+        # This crashed the whole process when a thread parsed it.
         (b"- " * 100_000, DEEP),
         (b"x: " + b"[" * 100_000, DEEP),
         *(
@@ -147,13 +149,13 @@ def test_a_merged_key_may_be_overruled() -> None:
         (b"openapi: 4.0.0", "v1: OpenAPI 4.0.0; versions 3.0 and 3.1 are read"),
     ],
 )
-def test_a_text_that_is_no_document_is_refused(text: bytes, said: str) -> None:
+def test_an_invalid_document_is_refused_with_its_mistake(text: bytes, said: str) -> None:
     with pytest.raises(DocumentError) as caught:
         read(text, "v1")
     assert str(caught.value) == said
 
 
-async def test_each_location_is_fetched_once(tmp_path: Path) -> None:
+async def test_each_location_is_fetched_only_once_and_failures_are_reported(tmp_path: Path) -> None:
     asked: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -176,7 +178,7 @@ async def test_each_location_is_fetched_once(tmp_path: Path) -> None:
         await fetch(["v2.yaml"], tmp_path)
 
 
-def test_a_document_nested_too_deeply_is_refused() -> None:
+def test_a_json_document_that_is_nested_too_deeply_is_refused() -> None:
     text = b'{"openapi":"3.1.0","paths":' + b'{"a":' * 3000 + b"1" + b"}" * 3001
     with pytest.raises(DocumentError, match="nested too deep"):
         read(text, "deep.json")
@@ -189,12 +191,12 @@ def test_a_document_nested_too_deeply_is_refused() -> None:
         b"openapi: 3.1.0\nx: " + b"[" * 400 + b"]" * 400,
     ],
 )
-def test_strings_with_brackets_do_not_count_as_nesting(text: bytes) -> None:
+def test_brackets_in_strings_do_not_count_as_nesting(text: bytes) -> None:
     assert not read(text, "v1").operations
 
 
 async def test_endless_documents_are_refused(tmp_path: Path) -> None:
-    """Neither a pipe without a writer, nor a service that goes on sending, whatever the coding."""
+    """One is a pipe without a writer, the other a service that never stops sending."""
     os.mkfifo(tmp_path / "pipe")
 
     async def endless(request: web.Request) -> web.StreamResponse:

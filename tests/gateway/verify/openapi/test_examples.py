@@ -1,4 +1,4 @@
-"""Examples fit their schema, and are the same ones for the same seed."""
+"""Generated examples conform to their schema, and depend only on the seed."""
 
 import time
 from typing import Any
@@ -36,19 +36,19 @@ def test_equal_seeds_give_equal_examples() -> None:
     assert Examples(10, 1).of(SCHEMA) != Examples(10, 2).of(SCHEMA)
 
 
-def test_objects_have_only_declared_fields() -> None:
+def test_objects_in_examples_have_only_declared_fields() -> None:
     keys = {key for example in Examples(30, 0).of(SCHEMA) for key in _object(example)}
     assert keys == {"id", "size", "next"}
 
 
-def test_whole_numbers_have_no_fraction() -> None:
+def test_whole_numbers_in_examples_are_integers() -> None:
     examples = Examples(40, 0).of({"type": "array", "items": {"type": "number"}})
     numbers = [number for example in examples for number in _array(example)]
     assert numbers
     assert not [one for one in numbers if isinstance(one, float) and one.is_integer()]
 
 
-def test_the_examples_of_a_schema_are_generated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_of_equal_schemas_are_generated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     real = examples_module._strategy
 
@@ -62,8 +62,8 @@ def test_the_examples_of_a_schema_are_generated_once(monkeypatch: pytest.MonkeyP
     assert len(made) == 1
 
 
-def test_lists_in_lists_are_short() -> None:
-    """Lists of some five elements in three lists are what made examples of 35 kB."""
+def test_nested_arrays_in_examples_are_short() -> None:
+    """Five elements at each of several levels led to examples of 35 kB."""
     schema: Schema = {"type": "string", "maxLength": 4}
     for _ in range(5):
         schema = {"type": "array", "items": schema}
@@ -77,7 +77,7 @@ def test_lists_in_lists_are_short() -> None:
 @pytest.mark.parametrize(
     "schema",
     [
-        # Members that apply beside other properties, or in a part of an object, stay open.
+        # Schemas that describe only a part of an object stay open.
         {
             "properties": {"a": {"type": "string"}},
             "required": ["a"],
@@ -108,20 +108,20 @@ def test_lists_in_lists_are_short() -> None:
         {"type": "string", "format": "binary"},
     ],
 )
-def test_schemas_of_parts_are_generated(schema: Schema) -> None:
+def test_examples_conform_to_schemas_that_combine_partial_schemas(schema: Schema) -> None:
     found = Examples(5, 0).of(schema)
     assert found
     assert all(Validator(schema).allows(example) for example in found)
     assert msgspec.json.encode(found)
 
 
-def test_generation_ends_with_the_time() -> None:
+def test_generation_stops_at_the_end_of_the_time_limit() -> None:
     examples = Examples(5, 0, time.monotonic() - 1)
     with pytest.raises(OutOfTimeError):
         examples.of(SCHEMA)
 
 
-def test_a_schema_that_contradicts_itself() -> None:
+def test_a_contradictory_schema_has_no_examples() -> None:
     with pytest.raises(NoExamplesError):
         Examples(5, 0).of({"type": "string", "minLength": 3, "maxLength": 2})
 

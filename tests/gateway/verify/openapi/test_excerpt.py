@@ -1,4 +1,4 @@
-"""A long example is cut so that the value that fails stays in it."""
+"""Excerpts of long examples that still show the failing value."""
 
 import json
 
@@ -9,7 +9,7 @@ from gateway.verify.openapi.excerpt import excerpt, values_at
 LONG = {"id": "x" * 90, "lines": [{"sku": "A", "price": 7}, {"sku": "B", "price": 1.5}], "n": 1}
 
 
-def test_a_short_body_is_not_reduced() -> None:
+def test_a_short_body_is_not_shortened() -> None:
     assert excerpt(b'{"a":1}', "/b", []) == '{"a":1}'
 
 
@@ -22,19 +22,20 @@ def test_a_short_body_is_not_reduced() -> None:
             [],
             '{"lines":[{"price":7,"...":"..."},{"price":1.5,"...":"..."}],"...":"..."}',
         ),
-        # Where a change moved it, the value is found by what it is; `1` is not `true` or `1.0`.
+        # If a change has moved the value, it is found by equality and type: `1` differs from
+        # `true`.
         ("/cost", [1.5], '{"lines":["...",{"price":1.5,"...":"..."}],"...":"..."}'),
         ("/cost", [True], f"{json.dumps(LONG, separators=(',', ':'))[:93]}..."),
         ("/lines", [], '{"lines":"...","...":"..."}'),
     ],
 )
-def test_a_long_body_is_reduced_to_the_field_and_values(
+def test_a_long_body_is_shortened_to_the_field_and_the_values(
     field: str, values: list[object], expected: str
 ) -> None:
     assert excerpt(json.dumps(LONG, separators=(",", ":")).encode(), field, values) == expected
 
 
-def test_listed_places_stay_in_an_excerpt() -> None:
+def test_an_excerpt_contains_the_listed_pointers() -> None:
     text = json.dumps(LONG, separators=(",", ":")).encode()
     assert excerpt(text, "/other", [], ["/lines/1/sku"]) == (
         '{"lines":["...",{"sku":"B","...":"..."}],"...":"..."}'
@@ -53,5 +54,5 @@ def test_listed_places_stay_in_an_excerpt() -> None:
         ("/none", []),
     ],
 )
-def test_the_values_of_a_field_are_returned(field: str, expected: list[object]) -> None:
+def test_the_scalar_values_of_a_field_are_returned(field: str, expected: list[object]) -> None:
     assert values_at(json.dumps(LONG).encode(), field) == expected

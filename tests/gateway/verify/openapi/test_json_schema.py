@@ -1,4 +1,4 @@
-"""Schemas of documents, made to stand for themselves."""
+"""Bundled JSON Schemas of OpenAPI documents, and their narrowed form for examples."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from gateway.verify.openapi.json_schema import SchemaBundler, Use, longest_list,
 def read(
     schema: object, use: Use = Use.RESPONSE, *, nullable: bool = False, **named: object
 ) -> object:
-    """Return a schema read out of a document with these components."""
+    """Return the bundle of a schema in a document with these components."""
     known = {f"#/components/schemas/{name}": part for name, part in named.items()}
     return SchemaBundler(lambda one, _: known[one], use, nullable=nullable).read(schema)
 
@@ -30,7 +30,9 @@ def read(
         ({"nullable": True, "type": "string"}, {"nullable": True, "type": "string"}),
     ],
 )
-def test_keywords_are_read(schema: object, expected: object) -> None:
+def test_annotations_are_removed_and_other_keywords_remain(
+    schema: object, expected: object
+) -> None:
     assert read(schema) == expected
 
 
@@ -53,7 +55,7 @@ def test_keywords_of_openapi_3_0_are_translated(
     assert got == {**expected, **known}
 
 
-def test_a_schema_that_holds_itself() -> None:
+def test_a_recursive_schema_is_bundled_with_itself() -> None:
     node = {"properties": {"next": {"$ref": "#/components/schemas/Node"}}}
     got = read({"$ref": "#/components/schemas/Node"}, Node=node)
     assert got == {"$ref": "#/components/schemas/Node", "components": {"schemas": {"Node": node}}}
@@ -79,7 +81,9 @@ def test_read_only_and_write_only_properties_are_left_out(use: Use, left: str) -
         ({"type": "object"}, False),
     ],
 )
-def test_objects_are_closed(schema: dict[str, object], is_closed: bool) -> None:
+def test_objects_are_closed_unless_they_declare_further_properties(
+    schema: dict[str, object], is_closed: bool
+) -> None:
     assert (narrowed(schema, 3).get("additionalProperties") is False) == is_closed
 
 
@@ -95,11 +99,13 @@ def test_objects_are_closed(schema: dict[str, object], is_closed: bool) -> None:
         ({"anyOf": [{"minItems": 5}]}, None),
     ],
 )
-def test_lists_are_short(schema: dict[str, object], most: int | None) -> None:
+def test_arrays_are_limited_unless_the_schema_requires_more_elements(
+    schema: dict[str, object], most: int | None
+) -> None:
     assert narrowed({"items": {}, **schema}, 3).get("maxItems") == most
 
 
-def test_lists_are_long_enough_to_break_a_limit() -> None:
+def test_the_longest_list_exceeds_each_low_max_items() -> None:
     limited = {"properties": {"a": {"items": {"maxItems": 7}}, "maxItems": {}}}
     assert longest_list({"anyOf": [limited, {"maxItems": 5}, True]}) == 8
     assert longest_list({"maxItems": 1000, "items": {"minItems": 9}}) == 3
@@ -123,7 +129,7 @@ def test_members_of_all_of_stay_open() -> None:
     }
 
 
-def test_a_schema_that_several_bodies_refer_to_is_read_once_and_counts_in_each() -> None:
+def test_a_shared_schema_is_read_once_and_counts_in_each_bundle() -> None:
     parts: dict[str, object] = {
         "#/components/schemas/A": {"properties": {"b": {"$ref": "#/components/schemas/B"}}},
         "#/components/schemas/B": {"type": "string"},

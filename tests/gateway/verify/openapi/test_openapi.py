@@ -1,4 +1,4 @@
-"""OpenAPI documents, good and bad."""
+"""Parsing of valid and invalid OpenAPI documents."""
 
 import json
 import re
@@ -69,7 +69,7 @@ def test_references_are_resolved() -> None:
     assert found.response(200) == schema
 
 
-def test_parameters_of_the_operation_win() -> None:
+def test_parameters_of_an_operation_override_those_of_its_path() -> None:
     path = {
         "parameters": [{"name": "a", "in": "query"}, {"name": "b", "in": "query"}],
         "get": {"parameters": [{"name": "a", "in": "query", "required": True, "schema": TEXT}]},
@@ -85,7 +85,7 @@ def test_the_path_of_the_first_server_is_prepended() -> None:
     assert only({}, servers=[{"url": "https://a.example/base/"}]).path == "/base/a/{id}"
 
 
-def test_the_variables_of_a_server_have_defaults() -> None:
+def test_variables_in_a_server_url_are_replaced_by_their_defaults() -> None:
     variables = {"stage": {"default": "live"}}
     server = {"url": "https://a.example/{stage}/{other}", "variables": variables}
     found = only({}, servers=[server])
@@ -96,7 +96,7 @@ def test_the_variables_of_a_server_have_defaults() -> None:
 @pytest.mark.parametrize(
     ("path", "taken"), [("/a/1", True), ("/a/", False), ("/a/1/b", False), ("/b/1", False)]
 )
-def test_paths_match_after_any_server_path(path: str, taken: bool) -> None:
+def test_a_path_matches_the_operation_only_as_a_whole(path: str, taken: bool) -> None:
     assert only({}).takes(path) == taken
 
 
@@ -113,7 +113,7 @@ def test_paths_match_after_any_server_path(path: str, taken: bool) -> None:
         ),
     ],
 )
-def test_a_value_that_is_no_document_is_refused(data: object, report: str) -> None:
+def test_a_value_that_is_not_an_openapi_3_document_is_refused(data: object, report: str) -> None:
     with pytest.raises(DocumentError) as caught:
         Description(data, "doc")
     assert str(caught.value) == f"doc: {report}"
@@ -152,12 +152,12 @@ def test_an_invalid_operation_is_refused(operation: Any, report: str) -> None:
 
 
 @pytest.mark.parametrize("text", [b'{"openapi": "3.1.0"}', b"openapi: 3.1.0", b"openapi: '3.1.0'"])
-def test_json_and_yaml_documents_are_read(text: bytes) -> None:
+def test_an_empty_document_in_json_or_yaml_has_no_operations(text: bytes) -> None:
     assert read(text, "doc").operations == ()
 
 
 @pytest.mark.parametrize("text", [b"{", b"\xff", b"a: *b"])
-def test_neither_json_nor_yaml(text: bytes) -> None:
+def test_a_file_that_is_neither_json_nor_yaml_is_refused(text: bytes) -> None:
     with pytest.raises(DocumentError, match=r"doc: neither JSON nor YAML.*; is it the right place"):
         read(text, "doc")
 
@@ -190,7 +190,7 @@ def test_extensions_and_keywords_without_effect_are_ignored() -> None:
     assert operation.request == {"type": "integer"}
 
 
-def test_a_name_with_any_character_is_found_again() -> None:
+def test_references_to_names_with_special_characters_are_resolved() -> None:
     schemas = {"A B/c": {"type": "object", "properties": {"a": TEXT}, "required": ["a"]}}
     reference = {"$ref": "#/components/schemas/A%20B~1c"}
     found = only({"requestBody": body(reference)}, components={"schemas": schemas}).request
@@ -208,7 +208,7 @@ def _read_schema(schema: object, **named: object) -> object:
 
 
 def test_references_in_a_schema_with_an_id_are_resolved_in_it() -> None:
-    """JSON Schema Core, section 8.2.1; what leads nowhere there is of the document."""
+    """JSON Schema Core, section 8.2.1. Other references are resolved in the document."""
     tree = {
         "$id": "https://example.com/tree",
         "type": "object",
@@ -242,7 +242,7 @@ def test_references_in_a_schema_with_an_id_are_resolved_in_it() -> None:
     }
 
 
-def test_an_unknown_type_is_refused() -> None:
+def test_an_unknown_type_in_a_schema_is_refused() -> None:
     for given in ("text", ["string", "text"]):
         with pytest.raises(DocumentError) as caught:
             _read_schema({"properties": {"a": {"type": given}}})

@@ -1,4 +1,4 @@
-"""The fields of documents and of schemas."""
+"""The fields of documents and schemas."""
 
 import pytest
 
@@ -23,7 +23,7 @@ NODE: Schema = {
         ([{"a": 1}, {"b": []}], {"", "/*", "/*/a", "/*/b"}),
     ],
 )
-def test_a_document_has_these_fields(document: object, fields: set[str]) -> None:
+def test_all_fields_of_a_document_are_returned(document: object, fields: set[str]) -> None:
     assert fields_of(document) == fields
 
 
@@ -35,27 +35,27 @@ def test_a_document_has_these_fields(document: object, fields: set[str]) -> None
         ({"items": {"properties": {"a": {}}}}, {"", "/*", "/*/a"}, {"/*"}),
         ({"prefixItems": [{"properties": {"a": {}}}]}, {"", "/*", "/*/a"}, {"/*"}),
         ({"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}, {"", "/a", "/b"}, {""}),
-        # What may have further fields says nothing of one that it does not declare.
+        # An object with undeclared keys is not in `objects`, since its declared fields are not all.
         ({"properties": {"a": {}}, "additionalProperties": {}}, {"", "/a"}, set()),
         ({"properties": {"a": {}}, "additionalProperties": False}, {"", "/a"}, {""}),
         ({"properties": {"a": {}}, "patternProperties": {"x": {}}}, {"", "/a"}, set()),
     ],
 )
-def test_a_schema_declares_these_fields(
+def test_all_declared_fields_of_a_schema_are_returned(
     schema: Schema, fields: set[str], objects: set[str]
 ) -> None:
     found = declared(schema)
     assert (found.fields, found.objects) == (fields, objects)
 
 
-def test_a_schema_that_holds_itself_ends() -> None:
+def test_a_recursive_schema_is_followed_to_a_limited_depth() -> None:
     found = declared(NODE).fields
     assert "/next/next/v" in found
     assert len(found) < 20
 
 
-def test_a_schema_that_holds_itself_in_many_fields_ends_soon() -> None:
-    """Level by level, so that what is left out is left out everywhere."""
+def test_a_recursive_schema_with_many_fields_is_followed_less_deep() -> None:
+    """The schema is followed level by level, so each level is either complete or left out."""
     place = {"$ref": "#/components/schemas/Node"}
     node: Schema = {"properties": {f"f{number}": place for number in range(30)}}
     found = declared({**place, "components": {"schemas": {"Node": node}}})

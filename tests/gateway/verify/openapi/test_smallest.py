@@ -1,4 +1,4 @@
-"""The smallest document of which something is still true."""
+"""Shrinking of failing examples, and the values that a failure depends on."""
 
 from collections.abc import Callable
 
@@ -49,7 +49,7 @@ ANY = st.recursive(
 
 @settings(derandomize=True, max_examples=60)
 @given(ANY)
-def test_the_smallest_document_of_a_type_is_empty(document: object) -> None:
+def test_a_document_shrinks_to_the_empty_value_of_its_type(document: object) -> None:
     found = smallest(document, lambda other: kind(other) == kind(document))
     assert not found
 
@@ -64,7 +64,7 @@ def test_the_smallest_document_of_a_type_is_empty(document: object) -> None:
         (7, lambda d: d is None, ("",)),
     ],
 )
-def test_the_values_of_a_failure_are_found(
+def test_the_values_that_a_failure_depends_on_are_found(
     document: object, mended: Callable[[object], bool], expected: tuple[str, ...]
 ) -> None:
     assert decisive(document, mended) == expected

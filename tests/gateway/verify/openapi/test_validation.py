@@ -1,4 +1,4 @@
-"""What a schema does not allow, and where."""
+"""The violations of a schema: their fields, keywords and reasons."""
 
 import pytest
 
@@ -49,17 +49,17 @@ def test_violations_have_a_field_a_keyword_and_a_reason(
     assert validator.allows(document) == (not expected)
 
 
-def test_the_place_has_the_index() -> None:
+def test_the_path_of_a_violation_has_the_index_of_an_array_element() -> None:
     (found,) = Validator(OBJECT).violations({"a": "", "b": ["x", "z"]})
     assert found.path == ("b", 1)
 
 
-def test_fields_of_a_document() -> None:
+def test_the_fields_of_a_document_have_escaped_names() -> None:
     found = fields_of({"a": [{"b": 1}, {"c/": [[2]]}]})
     assert found == {"", "/a", "/a/*", "/a/*/b", "/a/*/c~1", "/a/*/c~1/*", "/a/*/c~1/*/*"}
 
 
-def test_fields_of_a_schema() -> None:
+def test_an_object_that_allows_undeclared_keys_is_not_complete() -> None:
     schema: Schema = {
         "allOf": [{"$ref": "#/components/schemas/N"}, {"properties": {"a": {"type": "string"}}}],
         "components": {
@@ -79,8 +79,8 @@ def test_fields_of_a_schema() -> None:
     assert "/map" not in found.objects
 
 
-def test_an_invalid_schema_is_refused() -> None:
-    """One line says where, whatever the library has to say."""
+def test_an_invalid_schema_is_refused_with_the_location_of_its_mistake() -> None:
+    """The message is a single line, although the library reports several."""
     with pytest.raises(ValueError, match=r"^no valid schema: /properties/a/pattern: .*$") as caught:
         Validator({"properties": {"a": {"pattern": "(["}}})
     assert "\n" not in str(caught.value)
