@@ -1,4 +1,4 @@
-"""Capture: copies the bodies of an exchange while they are forwarded, within a memory budget."""
+"""Copies the bodies of an exchange while they are forwarded, within a memory budget."""
 
 from collections.abc import AsyncIterator, Callable
 from io import BytesIO
@@ -8,20 +8,20 @@ from gateway.http.upstream.upstream import UpstreamResponse
 
 
 class CaptureBudget:
-    """The number of bytes that all exchanges together may keep at a time."""
+    """The number of bytes that the copies of all exchanges may use together."""
 
     def __init__(self, most: int) -> None:
         self._left = most
 
     def take(self, size: int) -> bool:
-        """Take `size` bytes from the budget; return whether they were left."""
+        """Reserve `size` bytes if the budget has them; return whether it does."""
         if size > self._left:
             return False
         self._left -= size
         return True
 
     def give_back(self, size: int) -> None:
-        """Put `size` bytes back into the budget."""
+        """Return `size` bytes to the budget."""
         self._left += size
 
 
@@ -29,7 +29,7 @@ class CapturedBody:
     """A copy of a body, collected while the body is forwarded.
 
     Attributes:
-        lost: one word for why the copy is incomplete; None as long as it may become complete.
+        lost: the reason why the copy is incomplete, one word; None while it may become complete.
     """
 
     __slots__ = ("_budget", "_copy", "_most", "_size", "lost")
@@ -37,12 +37,12 @@ class CapturedBody:
     def __init__(self, budget: CaptureBudget, most: int) -> None:
         self._budget = budget
         self._most = most
-        self._copy = BytesIO()  # small pieces themselves would take many times their bytes
+        self._copy = BytesIO()  # a list of small pieces would use many times their size
         self._size = 0
         self.lost: str | None = None
 
     def keep(self, piece: bytes) -> None:
-        """Add a piece; the first one beyond the bounds discards the whole copy."""
+        """Add a piece. If it exceeds a limit, the whole copy is discarded."""
         if self.lost is not None:
             return
         if self._size + len(piece) > self._most:
@@ -58,7 +58,7 @@ class CapturedBody:
         return self._copy.getvalue()
 
     def drop(self, why: str) -> None:
-        """Discard the copy for a reason, and keep no further pieces."""
+        """Discard the copy for a reason, and ignore all later pieces."""
         self.lost = self.lost or why
         self._budget.give_back(self._size)
         self._copy, self._size = BytesIO(), 0
@@ -75,8 +75,8 @@ class CapturingResponse:
 
     Args:
         response: the response to read.
-        copy: the copy of its body; None copies nothing.
-        over: a function that is called at the end, with whether all of the body was read.
+        copy: collects the copy of its body; None does not copy it.
+        over: a function that is called at the end. Its argument is whether the whole body was read.
     """
 
     __slots__ = (
@@ -115,7 +115,7 @@ class CapturingResponse:
 
     @property
     def complete(self) -> bool:
-        """Whether all of the body has arrived."""
+        """Whether the whole body has arrived."""
         return self._response.complete
 
     @property
@@ -129,12 +129,13 @@ class CapturingResponse:
         if self._copy is not None:
             self._copy.keep(piece[self._unread :])
             self._unread = 0
-        # A read returns all bytes that have arrived, so a read after the last arrival is the last.
+        # A read returns all bytes that have arrived. So if the body is complete now, this read was
+        # the last.
         self._whole = self._response.complete
         return piece
 
     def unread(self, data: bytes) -> None:
-        """Give back the bytes that were read, which are copied already."""
+        """Give back bytes that were read. They are already copied."""
         self._response.unread(data)
         self._unread += len(data)
 

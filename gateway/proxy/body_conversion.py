@@ -1,4 +1,4 @@
-"""Conversion of bodies between versions; failures become FaultErrors."""
+"""Conversion of bodies between versions. Failures are raised as FaultError."""
 
 import asyncio
 import re
@@ -40,30 +40,34 @@ from gateway.http.upstream.upstream import RequestBody, UpstreamHead
 from gateway.proxy import conversion_threads
 from gateway.proxy.conversion_budget import AT_ONCE, PATIENCE, ConversionShare, overloaded
 
-_JSON = BodyFormat.JSON  # ten times as fast as to read it from its class
-# A light body does not wait for heavy ones: the maximum of its bytes and elements, and of the bytes
-# of a piece of a stream with those held back before it.
+_JSON = BodyFormat.JSON  # reading the member from its class is ten times slower
+# Light bodies do not wait for heavy bodies. The limits of a light body are _LIGHT bytes and _FEW
+# elements. A light piece of a stream has at most _LIGHT_PIECE bytes, including bytes that were held
+# back before it.
 _LIGHT, _FEW, _LIGHT_PIECE = 16 * AT_ONCE, 50_000, 4 * AT_ONCE
-# Forms and patches cost several times as much as JSON of as many bytes, so that fewer are converted
-# on the event loop.
+# Forms and patches cost several times as much as JSON of the same size, so the limit for converting
+# them on the event loop is lower.
 _AT_ONCE_BESIDE_JSON = AT_ONCE // 4
 # Even a short line of a stream costs some microseconds.
 _LINES_AT_ONCE = 500
-# A body of fewer bytes takes a third of a millisecond at most. Others have turns, since one of as
-# many elements as bytes takes 20 ms, and a few hundred bytes of a coded body can be such a one.
+# A body of at most this number of bytes takes at most a third of a millisecond, and is converted at
+# once. Larger bodies take turns: AT_ONCE bytes with as many elements take 20 ms, and a few hundred
+# bytes of a compressed body can decode to them.
 _NO_TURN = 1024
-# The seconds after which a first document with a line feed and no end of the body begins a series.
+# If a first document ends with a line feed and the body pauses for this number of seconds, the body
+# is treated as a series of documents.
 _MOMENT = 0.05
-# The seconds after which a body of unknown length that has not begun is sent as a stream.
+# If a body of unknown length does not begin within this number of seconds, it is sent as a stream.
 _SILENCE = 1.0
 _turns = CooperativeRunner(PATIENCE, overloaded)
 
-# The bytes that begin an object or an array, or a JSON text in UTF-16 or UTF-32.
+# Matches the beginning of a JSON object or array, or of JSON in UTF-16 or UTF-32.
 _MAY_HAVE_FIELDS = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:[\[{\0]|\xff\xfe|\xfe\xff|[^\0]\0)")
 NOT_JSON = "This version takes JSON bodies: application/json."
-# For how many bytes other threads wait at a time.
+# The number of bytes of a stream that are converted between two checks for other threads.
 _STEP = 64 * 1024
-_NEVER_SLOW = 16 * 1024  # bytes, though each may be half of a surrogate pair
+# A body of at most this number of bytes is fast even if it consists of surrogate pairs.
+_NEVER_SLOW = 16 * 1024
 _CONTAINERS = (b"{", b"[")
 _CODING = frozenset({b"content-encoding"})
 
@@ -75,17 +79,19 @@ async def convert_request_body(
     room: ConversionShare,
     message: Message | None = None,
 ) -> bytes | None:
-    """Return a request body converted to the service's version: the same one if nothing alters it.
-
-    None is returned for a body that stays as it is, since it is none that a change can name.
+    """Return a request body converted to the service's version.
 
     Args:
-        kind: its format, and the values of Content-Encoding; see `described`.
-        message: the message, which is converted as well where the conversion needs it; else None.
+        kind: the format, Content-Encoding and encoding of the body; see `described`.
+        message: the message to convert together with the body, if the conversion needs it.
+
+    Returns:
+        The same object if the conversion does not alter the body. None if the body is forwarded
+        unchanged, since its format is not converted.
 
     Raises:
         FaultError: the body is not JSON, is too large or does not fit the client's version, which
-            is the client's fault; or there is no room to convert it.
+            is the client's fault. Or there is no room to convert it.
     """
     if not body:
         return body  # no content is the same in every version
@@ -123,7 +129,7 @@ async def _converted_body(
     room: ConversionShare,
     message: Message | None,
 ) -> bytes:
-    """Return the converted body, which the room holds if it is large."""
+    """Return the converted body. If it is large, `room` reserves its size."""
     body_format, codings, _ = kind
     if len(body) <= _NO_TURN and not codings and conversion.timeout is None:
         converted = convert(body, conversion, message, no_step)
@@ -144,20 +150,20 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
     *,
     begun: bool = False,
 ) -> tuple[bytes | AsyncIterator[bytes] | None, bool]:
-    """Return the body of a response converted to the client's version; see `convert_request_body`.
+    """Return the body of a response converted to the client's version, and whether it is altered.
 
-    The second value is False if the body is unaltered and still has its content coding. Several
-    documents are returned as an iterator that converts each document when it arrives, and raises
-    FaultError for one that cannot be converted. None is returned for a body that is not read and
-    passes. A body without an object or an array passes, as no change names any of it.
+    A stream of documents is returned as an iterator. It converts each document when it arrives, and
+    raises FaultError for a document that cannot be converted. None is returned for a body that is
+    forwarded unchanged, such as a body without an object or an array. An unaltered body still has
+    its content coding.
 
     Args:
-        message: the message, which is converted as well where the conversion needs it; else None.
-        media_types: how media types are read; see `Endpoint.media_types`.
-        begun: whether the client has the head of the response.
+        message: the message to convert together with the body, if the conversion needs it.
+        media_types: the formats of bodies by media type; see `Endpoint.media_types`.
+        begun: whether the client has already received the head of the response.
 
     Raises:
-        FaultError: the body cannot be converted completely, or there is no room to convert it; no
+        FaultError: the body cannot be converted completely, or there is no room to convert it. No
             part of it may be sent.
     """
     found = _kind_of(response, media_types)
@@ -220,10 +226,11 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
 def _kind_of(
     response: UpstreamHead, media_types: Mapping[str, str]
 ) -> tuple[BodyKind, list[str], bool, str] | None:
-    """Return what the fields of a response state of its body; None if it passes as it is.
+    """Return what the header fields of a response state about its body.
 
-    That is its kind, its content codings, whether they are known, and why a body of the response
-    cannot be converted; empty if it can.
+    Returns:
+        The kind of the body, its content codings, whether all codings are known, and the reason why
+        the body cannot be converted (empty if it can). None if the body is forwarded unchanged.
     """
     kind = described(response.fields, media_types)
     body_format, codings, encoding = kind
@@ -240,8 +247,9 @@ def _kind_of(
     if content_coding.known(applied):
         return kind, applied, True, unfit
     if not (body_format is _JSON or unfit) and (maybe or body_format in STREAMS):
-        return None  # it is unknown whether a change names any of it
-    return (body_format, [], encoding), [], False, unfit  # a name like UTF-8 is no coding
+        return None  # without decoding, it is unknown whether a change applies to the body
+    # An unknown coding such as `UTF-8` is a mistake of the service: the body is not encoded.
+    return (body_format, [], encoding), [], False, unfit
 
 
 async def _converted_whole(
@@ -254,13 +262,14 @@ async def _converted_whole(
     *,
     known: bool,
 ) -> bytes | AsyncIterator[bytes] | None:
-    """Return the body of a response converted: the same object if nothing alters it.
-
-    JSON of several documents is returned as an iterator. None is returned for a text that no change
-    names, as it is not JSON.
+    """Convert the complete body of a response.
 
     Args:
         known: whether the content codings of the body are known.
+
+    Returns:
+        The same object if the conversion does not alter the body. An iterator for several JSON
+        documents. None for a body that is not JSON and that changes do not apply to.
 
     Raises:
         FaultError: the body cannot be converted completely.
@@ -270,7 +279,7 @@ async def _converted_whole(
         return _converted_nothing(response, conversion, message) or body
     is_json = body_format is _JSON
     convert = json_body.convert if is_json else _converter(body_format, room)
-    assert convert is not None  # as it is of no other format
+    assert convert is not None  # bodies of other formats are not converted
     if encoding is not None:
         convert = in_encoding(encoding, convert)
     try:
@@ -302,7 +311,7 @@ def _give_back(response: UpstreamHead, body: bytes, room: ConversionShare) -> No
 
 
 def _is_larger(response: UpstreamHead, begun: bytes, room: ConversionShare) -> bool:
-    """Return whether a body has, or is to have, more bytes than may be converted."""
+    """Return whether a body is larger than the limit for conversion, by its length or so far."""
     lengths = [value for name, value in response.fields if name.lower() == b"content-length"]
     return len(begun) > room.limit or any(int(value) > room.limit for value in lengths)
 
@@ -317,9 +326,9 @@ def _search(
     encoding: TextEncoding | None,
     conversion: BodyConversion,
 ) -> SeriesSearch | TextSearch | None:
-    """Return the search for a stream in a body that is still arriving; None for no search."""
-    # A document of a series is converted otherwise than the same one alone where a change needs the
-    # message or the whole body. Then a second document decides, and no pause.
+    """Return the detector for a stream in a body that is still arriving; None without one."""
+    # If a change needs the message or the whole body, a document in a series is converted
+    # differently than a single document. Then a second document decides, not a pause.
     alike = not conversion.needs_message and conversion.of_documents is conversion
     if body_format is _JSON:
         if _is_sized(response) or encoding is not None:
@@ -339,7 +348,7 @@ async def _late(
 ) -> AsyncIterator[bytes]:
     """Yield the converted body of a response whose head was sent before the body began."""
     if isinstance(response, _DecodedResponse):
-        response.raw = None  # it is sent without its content coding
+        response.raw = None  # the body is sent without its content coding
     given = response, conversion, room, message, media_types
     body, _ = await convert_response_body(*given, begun=True)
     if body is None:
@@ -368,18 +377,18 @@ async def _series(
     *,
     more: bool,
 ) -> AsyncIterator[bytes]:
-    """Return JSON of several documents, such as the changes that Kubernetes sends to a watch.
+    """Convert a body of several JSON documents, such as the events of a Kubernetes watch.
 
     Args:
         response: the response.
-        begun: what has come of its body.
+        begun: the part of its body that has arrived.
         conversion: the conversion of each document.
         room: the room for the body.
-        message: the message; None where nothing of it is known.
-        more: whether more may come.
+        message: the message; None if it is unknown.
+        more: whether the body may continue.
 
     Raises:
-        FaultError: what has come cannot be converted.
+        FaultError: the part that has arrived cannot be converted.
     """
     sequence = BodyFormat.JSON_SEQUENCE
     stream = _converted_stream(sequence, conversion, room, message, strict=True)
@@ -397,19 +406,19 @@ async def _series(
 def _converted_nothing(
     response: UpstreamHead, conversion: BodyConversion, message: Message | None
 ) -> bytes:
-    """Return what an empty body becomes, which is the same in every version whatever its type."""
+    """Convert an empty body. It stays empty unless changes move a value into it."""
     if message is None or not conversion.needs_message:
         return b""
     if convert_made(response, conversion.carrying, message) == b"{}":
         return b""
-    message.restore()  # a value comes into the body, and with it all that changes make
+    message.restore()  # a value moves into the body, so all changes of the body apply
     return convert_made(response, conversion, message)
 
 
 def convert_made(
     response: UpstreamHead, conversion: BodyConversion, message: Message | None
 ) -> bytes:
-    """Return the body that changes make of an empty object, for a response without a body."""
+    """Convert an empty object, for a response whose service sent no body."""
     try:
         return json_body.convert(b"{}", conversion, message)
     except ConversionError as error:
@@ -417,7 +426,11 @@ def convert_made(
 
 
 def _length(response: UpstreamHead, room: ConversionShare) -> int:
-    """Return the declared length of the body of a response, or 0; raises FaultError."""
+    """Return the declared length of the body of a response, or 0 without one.
+
+    Raises:
+        FaultError: the length exceeds the limit.
+    """
     for name, value in response.fields:
         if name.lower() == b"content-length":
             if int(value) > room.limit:
@@ -437,10 +450,14 @@ async def _collected(
     room: ConversionShare,
     search: SeriesSearch | TextSearch | None = None,
 ) -> AsyncIterator[bytes]:
-    """Yield a body that begins with a piece, perhaps its last, until `search` finds a stream.
+    """Yield the pieces of a body until its end, or until `search` finds a stream.
+
+    Args:
+        piece: the first piece.
+        last: whether the first piece is also the last.
 
     Raises:
-        FaultError: the body is large.
+        FaultError: the body is too large.
     """
     size = 0
     while piece:
@@ -472,7 +489,7 @@ async def _pieces(
     room: ConversionShare,
     begun: bytes = b"",
 ) -> AsyncIterator[bytes]:
-    """Yield the converted beginning, and the rest as the stream converts it."""
+    """Yield the converted beginning, and then the rest of the response, converted as a stream."""
     if begun:
         yield begun
     if stream is None:
@@ -480,7 +497,7 @@ async def _pieces(
     try:
         last = False
         while not last and (piece := await response.read()):
-            last = response.complete  # while a piece is taken, more may arrive, and the end
+            last = response.complete  # the end may arrive while the client takes this piece
             if converted := await _converted(stream, piece, conversion, room):
                 yield converted
         if rest := await _converted(stream, None, conversion, room):
@@ -498,7 +515,11 @@ async def convert_request_stream(
     room: ConversionShare,
     message: Message | None,
 ) -> AsyncIterator[bytes]:
-    """Yield the converted documents of a request; raises FaultError for one that does not fit."""
+    """Yield the converted documents of a request.
+
+    Raises:
+        FaultError: a document does not fit the client's version.
+    """
     stream = _converted_stream(body_format, conversion, room, message)
     try:
         if isinstance(body, AsyncIterator):
@@ -565,14 +586,19 @@ async def _convert(
 
 
 def _check_elements(made: bytes, body_format: BodyFormat, room: ConversionShare) -> None:
-    """Raise DecodedTooLargeError for more elements than a body may have that arrives."""
+    """Raise DecodedTooLargeError if a converted body has more elements than a body may have."""
     if len(made) > AT_ONCE and ElementCount(room.elements, body_format).exceeds(made):
         what = f"the converted body has more than {room.elements} elements"
         raise content_coding.DecodedTooLargeError(what)
 
 
 async def _hold_made(made: bytes, room: ConversionShare) -> None:
-    """Hold a converted body; raises DecodedTooLargeError or FaultError."""
+    """Reserve room for a converted body.
+
+    Raises:
+        DecodedTooLargeError: the body is too large.
+        FaultError: there is no room in time.
+    """
     if len(made) > room.limit:
         what = f"the converted body has more than {room.limit} bytes"
         raise content_coding.DecodedTooLargeError(what)
@@ -581,7 +607,7 @@ async def _hold_made(made: bytes, room: ConversionShare) -> None:
 
 
 async def _in_turn(convert: Callable[[], bytes], room: ConversionShare) -> bytes:
-    """Call a function on the event loop, in turn with others."""
+    """Call a function on the event loop; conversions take turns by the client's network."""
     return await _turns.run(convert, lambda: room.network)
 
 
@@ -592,7 +618,7 @@ async def _beside(
     *,
     light: bool = False,
 ) -> bytes:
-    """Call a function in a thread or a process."""
+    """Call a function in a thread beside the event loop."""
     if conversion.timeout is None:
         return await conversion_threads.run(convert, room.network, light=light)
     from gateway.proxy import timed_conversion
@@ -606,7 +632,7 @@ async def _converted(
     conversion: BodyConversion,
     room: ConversionShare,
 ) -> bytes:
-    """Return the output of a stream for the data, or for its end if data is None."""
+    """Feed data to a stream, or end the stream if data is None; return its output."""
 
     def advance(step: Step = no_step) -> bytes:
         made = stream.finish(step) if data is None else stream.feed(data, step)
@@ -628,12 +654,12 @@ def _refused(error: content_coding.DecodedTooLargeError) -> FaultError:
 
 
 def failed(response: UpstreamHead, what: object, cause: str = "") -> FaultError:
-    """Return the error of a response that cannot be converted.
+    """Return the error for a response that cannot be converted.
 
     Args:
         response: the response.
-        what: what is wrong with it, for its client.
-        cause: the same for the log, if it has more details.
+        what: the reason for the client.
+        cause: the reason for the log, if it has more details.
     """
     return FaultError(conversion_failed(what), f"{response.target}: {cause or what}")
 
@@ -652,8 +678,9 @@ def _converted_stream(
         body_format: the format of the stream.
         conversion: the conversion of each document.
         room: the bounds of each document.
-        message: the message that has the stream; None where nothing of it is known.
-        strict: whether text that is not JSON is refused; else it passes, as `[DONE]` does.
+        message: the message that contains the stream; None if it is unknown.
+        strict: whether a document that is not JSON is an error. Otherwise it is forwarded
+            unchanged, such as `[DONE]`.
     """
     conversion = conversion.of_documents
 
@@ -662,7 +689,7 @@ def _converted_stream(
             return document
         if len(document) > AT_ONCE and ElementCount(room.elements).exceeds(document):
             raise DecodedTooLargeError(f"a document of more than {room.elements} elements")
-        # The head of the message is sent before its documents, which cannot change it.
+        # The head of the message is already sent, so its documents cannot change it.
         copy = None if message is None else message.copied()
         try:
             return json_body.convert(document, conversion, copy, step)
@@ -683,7 +710,7 @@ def _converter(body_format: BodyFormat, room: ConversionShare) -> WholeConversio
 
     Args:
         body_format: the format.
-        room: the bounds of each document of a stream.
+        room: the bounds of each document in a stream.
     """
     if body_format in STREAMS:
         return partial(_convert_documents, body_format, room)
@@ -700,7 +727,7 @@ def _convert_documents(
 ) -> bytes:
     stream = _converted_stream(body_format, conversion, room, message)
     converted = BytesIO()
-    for begin in range(0, len(body), _STEP):  # a long event is searched for its end
+    for begin in range(0, len(body), _STEP):  # in steps: the search in a long event takes time
         step()
         converted.write(stream.feed(body[begin : begin + _STEP], step))
     converted.write(stream.finish(step))
@@ -708,7 +735,7 @@ def _convert_documents(
 
 
 def _decoded_small(body: bytes, codings: Sequence[str], limit: int, most: int) -> bytes | None:
-    """Return the decoded body if it is fast enough to be converted at once, else None."""
+    """Return the decoded body if it is small enough to be converted at once, else None."""
     size = len(body)
     if size > most:
         return None
@@ -729,11 +756,12 @@ class _DecodedResponse:
     Args:
         response: the response.
         applied: its codings, in the order in which they were applied.
-        failed: returns the error of a body that cannot be decoded.
-        most: the maximum number of bytes that are kept as they came; None keeps none.
+        failed: returns the error for a body that cannot be decoded.
+        most: the maximum number of received bytes that are kept for `unread`; None keeps none.
 
     Attributes:
-        raw: the bytes that have come, which `unread` gives back; None if none are kept.
+        raw: the received bytes before decoding, which `unread` gives back; None if they are not
+            kept.
 
     Raises:
         ContentCodingError: a coding is unknown, or there are too many.
@@ -758,13 +786,17 @@ class _DecodedResponse:
         self.complete = self._ended = False
 
     async def read(self) -> bytes:
-        """Return the next bytes of the decoded body, empty at its end; raises FaultError."""
+        """Return the next bytes of the decoded body; empty at its end.
+
+        Raises:
+            FaultError: the body cannot be decoded, or is too large.
+        """
         try:
             while True:
                 for piece in self._pieces:
                     if piece:
                         return piece
-                    await asyncio.sleep(0)  # others have a turn while tiny members follow
+                    await asyncio.sleep(0)  # many empty pieces must not block the event loop
                 # A complete response may return its body at each read.
                 data = b"" if self._ended else await self._response.read()
                 self._ended = self._response.complete
@@ -781,7 +813,7 @@ class _DecodedResponse:
             raise self._failed(error) from None
 
     def unread(self, data: bytes) -> None:
-        """Give back the decoded bytes that were read; or all that came, if it is kept, coded."""
+        """Give back the decoded bytes that were read. If `raw` is kept, give back `raw` instead."""
         if self.raw is None:
             self._pieces = chain((data,), self._pieces)
         else:

@@ -1,4 +1,4 @@
-"""Compression of converted responses, which the service was asked to send without a coding."""
+"""Compression of converted responses. The gateway requests them from services uncompressed."""
 
 import asyncio
 import sys
@@ -6,7 +6,7 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import NamedTuple
 
-# brotli and zstd: the same libraries that decode; see `content_coding`.
+# brotli and zstd: the libraries that `content_coding` decodes with.
 import brotli
 
 from gateway.base.headers import DIGESTS, HeaderFields
@@ -17,13 +17,15 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-# A smaller body gains less than its coding costs: with its head, it fits into one packet.
+# The minimum size of a compressed body in bytes. A smaller body fits into one packet with its head,
+# so compression costs more than it saves.
 LEAST = 1024
-# A larger one is compressed in a thread, so that other requests do not wait for it.
+# A body of more bytes is compressed in a thread, so that other requests do not wait for it.
 _AT_ONCE = 16 * 1024
 _LENGTH = b"Content-Length"
-# Proxies that buffer what is compressed would keep events from the client.
 _OF_BYTES = DIGESTS | {b"content-encoding"}
+# These formats are not compressed. Some proxies buffer compressed responses, and would delay the
+# events of an event stream.
 _AS_THEY_ARE = (
     BodyFormat.EVENT_STREAM,
     BodyFormat.UNTYPED,
@@ -33,14 +35,14 @@ _AS_THEY_ARE = (
 
 
 def takes(method: str, fields: HeaderFields, body: object) -> bool:
-    """Return whether a stream may be compressed, or the body of a response whose head HEAD gets.
+    """Return whether a response may be compressed, by its body and media type.
 
-    The fields of a response to HEAD show the body of a response to GET: none without a type.
+    A response to HEAD is treated like a response to GET: without a Content-Type, it has no body.
 
     Args:
         method: the method of the request.
         fields: the header fields of the response.
-        body: the stream; None for no body.
+        body: the stream; None without a body.
     """
     return (body is not None or method == "HEAD") and format_of(fields) not in _AS_THEY_ARE
 
@@ -48,10 +50,10 @@ def takes(method: str, fields: HeaderFields, body: object) -> bool:
 async def compressed(
     fields: HeaderFields, body: bytes, coding: str
 ) -> tuple[HeaderFields, bytes] | None:
-    """Return the fields and the body of a response in a coding; None where it has to stay as it is.
+    """Return the fields and the body of a response in a coding; None if it stays uncompressed.
 
     Args:
-        fields: the header fields, among them Content-Length.
+        fields: the header fields, including Content-Length.
         body: the body without a coding.
         coding: the name of the coding.
     """
@@ -69,13 +71,13 @@ async def compressed(
 def compressed_stream(
     fields: HeaderFields, pieces: AsyncIterator[bytes], coding: str
 ) -> tuple[HeaderFields, AsyncIterator[bytes]]:
-    """Return the fields and the body of a streamed response, in a coding if it may have one.
+    """Return the fields and the body of a streamed response, compressed if that is allowed.
 
-    What is read of each piece comes at once. An event stream stays as it is.
+    Each piece is flushed, so the client can read it immediately. An event stream is not compressed.
 
     Args:
         fields: the header fields.
-        pieces: the body without a coding, as it comes.
+        pieces: the body without a coding, piece by piece.
         coding: the name of the coding.
     """
     if format_of(fields) in _AS_THEY_ARE or _must_stay(fields):
@@ -84,7 +86,12 @@ def compressed_stream(
 
 
 class _Coder(NamedTuple):
-    """A coding of one stream: what adds a piece, of which all can be read, and what ends it."""
+    """The encoder of one stream.
+
+    Attributes:
+        add: Encodes a piece, and flushes it so that the receiver can decode all of it.
+        end: Returns the end of the encoded stream.
+    """
 
     add: Callable[[bytes], bytes]
     end: Callable[[], bytes]
@@ -122,9 +129,9 @@ _CODERS: Mapping[str, Callable[[], _Coder]] = {
 
 
 def _must_stay(fields: HeaderFields) -> bool:
-    """Return whether a body must not be coded (RFC 9111, section 5.2.2.6), or is already.
+    """Return whether a body must not be compressed (RFC 9111, section 5.2.2.6), or already is.
 
-    A body that no conversion has altered may have digests, which a coding would make wrong.
+    An unaltered body may have digests, which compression would invalidate.
     """
     return any(
         (lower := name.lower()) in _OF_BYTES
@@ -134,7 +141,7 @@ def _must_stay(fields: HeaderFields) -> bool:
 
 
 def _gzip(body: bytes) -> bytes:
-    # Without a time of modification, so that equal bodies are coded as equal bytes.
+    # The gzip header has no modification time, so equal bodies give equal bytes.
     coder = zlib.compressobj(5, zlib.DEFLATED, 31)
     return coder.compress(body) + coder.flush()
 

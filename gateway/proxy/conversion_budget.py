@@ -1,10 +1,11 @@
 """The byte budget of conversions.
 
-A body that is converted is held whole, from its first byte until its receiver has taken it. All of
-them share one budget of bytes. A network of clients that holds much leaves the rest to others, so
-one client that sends large bodies as fast as it can keeps no other client waiting for longer than
-its bodies take. The elements of large bodies, which take many times the memory of their bytes,
-exist only during the conversion itself, of one heavy body at a time (`conversion_threads`).
+A body that is converted stays in memory as a whole, from its first byte until its receiver has
+taken it. All these bodies share one budget of bytes. Networks of clients that hold fewer bytes have
+priority. So if one client sends large bodies as fast as it can, other clients do not wait longer
+than its current bodies take. The parsed elements of a large body need many times the memory of its
+bytes. They exist only during the conversion, and only one heavy body is converted at a time
+(`conversion_threads`).
 """
 
 import asyncio
@@ -19,25 +20,28 @@ from gateway.http.bounds import SlowBody, SlowClients
 from gateway.http.client.message import ClientExchange
 
 AT_ONCE = 64 * 1024
-"""A body of more bytes is large: it is converted in a thread, so that others do not wait for it."""
-# The budget of all bodies, and what is beside it: for large bodies of clients that hold little, so
-# that those that hold much do not keep them out, and for small bodies. A single body is bounded by
-# `limits.convert`, which may be larger.
+"""A body of more bytes is large: it is converted in a thread, so that other requests do not wait
+for it."""
+# The budget in bytes. All bodies share _ALL. Large bodies of networks that hold at most _LITTLE may
+# also use _SPARE, so that other networks cannot lock them out. Small bodies may also use _SPARE and
+# _SMALL. A single body is limited by `limits.convert`, which may be larger than _ALL.
 _ALL = 64 * 1024 * 1024
 _SPARE = 16 * 1024 * 1024
 _LITTLE = 8 * 1024 * 1024
 _SMALL = 16 * 1024 * 1024
 PATIENCE = 5.0
-"""For how many seconds a body waits for others: to make room, or, if light, to be converted."""
+"""The maximum number of seconds for which a body waits for room in the budget. A light body also
+waits at most this long for its conversion."""
 
 
 class Holder(Protocol):
-    """Who holds bytes of the budget; an exchange.
+    """An exchange that holds bytes of the budget.
 
     Attributes:
-        limit: the maximum size in bytes of one body.
-        held: the number of bytes that are held, which the budget changes.
-        network: the network of the client's address; those of one network share what they hold.
+        limit: the maximum size of one body in bytes.
+        held: the number of bytes that the exchange holds. Only the budget changes it.
+        network: the network of the client's address. The bytes of all clients in a network are
+            added up.
     """
 
     limit: int
@@ -57,19 +61,19 @@ class ConversionBudget:
     """The bytes that this process holds for conversions.
 
     Attributes:
-        slow: those who hold them for slow clients or services.
+        slow: the exchanges that hold bytes for slow clients or services.
     """
 
     def __init__(self) -> None:
         self._held = 0
-        self._shares: dict[str, int] = {}  # of large bodies, by network
+        self._shares: dict[str, int] = {}  # the bytes of large bodies, by network
         self._waiting: list[_Waiting] = []
         self.slow = SlowClients(0, lambda: self._waiting)
 
     def take(self, holder: Holder, more: int) -> bool:
-        """Reserve more bytes if they fit; return whether they do.
+        """Reserve more bytes if the budget has room; return whether they are reserved.
 
-        There is none for a large body while another client waits that holds less.
+        A large body gets no bytes while an exchange of a network that holds less is waiting.
         """
         if not self._fits(holder, more):
             return False
@@ -81,10 +85,10 @@ class ConversionBudget:
         return True
 
     async def wait(self, holder: Holder, more: int) -> None:
-        """Reserve more bytes, as soon as they fit.
+        """Wait until the budget has room, and reserve more bytes.
 
         Raises:
-            FaultError: there is none in time.
+            FaultError: there is no room in time.
         """
         change = asyncio.get_running_loop().create_future()
         waiting = _Waiting(holder, more, change)
@@ -102,7 +106,7 @@ class ConversionBudget:
                 self._grant()
 
     def give_back(self, holder: Holder) -> None:
-        """Take back all that is held, and let those have it that wait."""
+        """Release all bytes of a holder, and grant them to waiting holders."""
         if holder.held > AT_ONCE:
             network = holder.network
             self._shares[network] -= holder.held
@@ -113,7 +117,7 @@ class ConversionBudget:
         self._grant()
 
     def _grant(self) -> None:
-        """Grant what is free: to large bodies in the order of what their clients hold."""
+        """Grant free bytes to waiting holders. Networks that hold less come first."""
         kept_free = False
         for each in sorted(self._waiting, key=lambda each: self._share(each.holder)):
             small = each.holder.held + each.more <= AT_ONCE
@@ -126,7 +130,7 @@ class ConversionBudget:
         self.slow.make_way()
 
     def _end_deadlock(self) -> None:
-        """Have one give up if bodies that wait hold so much that none of them can become whole."""
+        """Fail one waiting holder if the waiting bodies hold so much that none can be completed."""
         held = sum(each.holder.held for each in self._waiting)
         if any(held + each.more <= max(_ALL, each.holder.limit) for each in self._waiting):
             return
@@ -156,7 +160,7 @@ class ConversionBudget:
 
 
 def overloaded() -> FaultError:
-    """Return the fault for a body that finds no room, or no time, to be converted."""
+    """Return the error for a body that cannot be converted because of too many other bodies."""
     detail = "As many bodies as possible are being converted; try again."
     again = ((b"Retry-After", b"1"),)
     return FaultError(Fault(FaultCode.OVERLOADED, detail, fields=again))
@@ -169,10 +173,10 @@ class ConversionShare(msgspec.Struct):
     """The share of one exchange in the budget.
 
     Attributes:
-        limit: the maximum size in bytes of one body, both coded and decoded.
-        elements: the maximum number of elements of one body.
-        sender: the client; None for what no client waits for.
-        held: the number of bytes that are held; to be released at the end of the exchange.
+        limit: the maximum size of one body in bytes, both before and after decoding.
+        elements: the maximum number of elements in one body.
+        sender: the client's exchange; None if no client is waiting, as in a shadow.
+        held: the number of bytes that the exchange holds, to be released at its end.
     """
 
     limit: int
@@ -183,26 +187,27 @@ class ConversionShare(msgspec.Struct):
 
     @property
     def network(self) -> str:
-        """The network of the client's address; those of one network share what they hold."""
+        """The network of the client's address; empty without a client."""
         if self._network is None:
             self._network = "" if self.sender is None else self.sender.network()
         return self._network
 
     @property
     def holders(self) -> SlowClients:
-        """Those who hold bytes of the budget for slow clients."""
+        """The exchanges that hold bytes of the budget for slow clients or services."""
         return _budget.slow
 
     async def gather(self, pieces: AsyncIterator[bytes], length: int = 0) -> bytes:
-        """Return a whole body, which is held piece by piece as it comes.
+        """Collect a whole body, and reserve bytes for each piece when it arrives.
 
         Args:
             pieces: the body.
-            length: its declared length in bytes; that of a large body is held at once, so that it
-                does not wait for its end while others wait for theirs.
+            length: its declared length in bytes. For a large body, this number of bytes is reserved
+                at once. Otherwise, several incomplete bodies could wait for each other.
 
         Raises:
-            FaultError: there is no room for it in time, or it came slowly and had to make room.
+            FaultError: there is no room for the body in time, or it arrived slowly and had to make
+                room for other bodies.
         """
         if length > AT_ONCE:
             await self._hold(length)
@@ -218,7 +223,7 @@ class ConversionShare(msgspec.Struct):
         return body.bytes.getvalue()
 
     async def _gather_rest(self, pieces: AsyncIterator[bytes], body: "_Gathered") -> None:
-        """Gather what is still to come of a large body, as long as it need not make room."""
+        """Collect the rest of a large body, unless it has to make room for other bodies."""
         async for piece in SlowBody(pieces, _budget.slow, overloaded):
             if more := body.add(piece, self.held):
                 await self._hold(more)
@@ -228,29 +233,33 @@ class ConversionShare(msgspec.Struct):
             await _budget.wait(self, more)
 
     async def grow(self, size: int) -> None:
-        """Reserve this number of bytes in all, as soon as they fit; raises FaultError."""
+        """Reserve bytes until `size` bytes are reserved in total, waiting for room if necessary.
+
+        Raises:
+            FaultError: there is no room in time.
+        """
         more = size - self.held
         if more > 0:
             await self._hold(more)
 
     def release(self) -> None:
-        """Give back all that is held."""
+        """Release all reserved bytes."""
         _budget.give_back(self)
 
 
 class _Gathered:
-    """What has come of a body.
+    """The part of a body that has arrived.
 
     Args:
-        before: the number of bytes that were held before it.
+        before: the number of bytes that were reserved before the body.
     """
 
     def __init__(self, before: int) -> None:
-        self.bytes = BytesIO()  # grows without copying what it has
+        self.bytes = BytesIO()  # grows without copying its content
         self._size = before
 
     def add(self, piece: bytes, held: int) -> int:
-        """Add a piece; return how many bytes more have to be held for it."""
+        """Add a piece; return how many more bytes must be reserved for it."""
         self.bytes.write(piece)
         self._size += len(piece)
         return max(0, self._size - held)

@@ -1,12 +1,12 @@
 """The threads for conversions: large bodies are converted beside the event loop.
 
-One thread is for light bodies, so that none of them waits for a heavy one, which takes seconds
-beside a busy loop; one is for heavy ones. Clients have turns at each, so that one that sends many
-keeps no other waiting for more than one of them. And the event loop has its turns meanwhile (see
-`GilThrottle`).
+There is one thread for light bodies and one for heavy bodies. A heavy body can take seconds beside
+a busy event loop, and light bodies do not wait for it. Networks of clients take turns at each
+thread. So if one client sends many bodies, another client waits for only one of them. During a
+conversion, the event loop continues to run (see `GilThrottle`).
 
-They would gain nothing from more threads, since Python runs one thread at a time; and each would
-hold the elements of its body in memory.
+More threads would not be faster, since Python runs one thread at a time. Each would also hold the
+elements of its body in memory.
 """
 
 import asyncio
@@ -21,22 +21,23 @@ from gateway.http.bounds import FairLock
 from gateway.http.cooperative import GilThrottle, Step
 from gateway.proxy.conversion_budget import PATIENCE, overloaded
 
-# What mallopt(3) calls the size from which memory is returned, and the size at a start, in bytes.
+# The parameter of mallopt(3) for the size from which freed memory is returned to the system, and
+# the initial value of this size in bytes.
 _M_MMAP_THRESHOLD = -3
 _LARGE = 128 * 1024
-# For how many seconds a heavy body waits: for longer than the one before it takes.
+# The maximum seconds for which a heavy body waits: longer than the conversion before it takes.
 _HEAVY_PATIENCE = 4 * PATIENCE
 _light_turns, _heavy_turns = FairLock(), FairLock()
 _T = TypeVar("_T")
 
 
 async def run(convert: Callable[[Step], _T], network: str = "", *, light: bool = False) -> _T:
-    """Return what a function returns that is called in a thread; it stops if this is cancelled.
+    """Call a function in a thread, and return its result. Cancellation stops the function.
 
     Args:
-        convert: the function; it calls its argument between its steps.
+        convert: the function. It calls its argument between its steps.
         network: the network of the client.
-        light: whether it takes little time and memory.
+        light: whether the function takes little time and memory.
 
     Raises:
         FaultError: the conversions before this one took too long.
@@ -58,14 +59,14 @@ async def run(convert: Callable[[Step], _T], network: str = "", *, light: bool =
         raise
     finally:
         turns.end()
-        # An error of the future has this frame in its traceback. Together they would hold the body
-        # until the garbage collector comes by.
+        # The traceback of an error of the future refers to this frame. This reference cycle would
+        # keep the body in memory until the next garbage collection.
         del future
 
 
 def _paced(convert: Callable[[Step], _T], step: Step) -> _T:
     converted = convert(step)
-    step()  # the only one of some functions
+    step()  # some functions have no step of their own
     return converted
 
 
@@ -76,14 +77,14 @@ def _thread(light: bool) -> ThreadPoolExecutor:
 
 
 def _give_memory_back() -> None:
-    """Have the C library return the memory of each large body to the system when it is freed.
+    """Make the C library return the memory of each freed large body to the system.
 
-    The GNU C library raises the size from which it does so to that of what was freed last
-    (mallopt(3), M_MMAP_THRESHOLD). Then small objects hold on to the memory of large bodies: the
-    siege found 212 to 284 MB in a worker, and 137 to 224 MB with the size kept. Other C libraries
-    lack both the function and the fault.
+    Above a threshold, the GNU C library returns freed memory to the system. It raises the threshold
+    to the size of freed blocks (mallopt(3), M_MMAP_THRESHOLD). Then small objects keep the memory
+    of large bodies allocated: the siege measured 212 to 284 MB in a worker, and 137 to 224 MB with
+    a fixed threshold. Other C libraries have neither the function nor the problem.
     """
-    import ctypes  # 0.1 MB in each worker, which only large bodies need
+    import ctypes  # takes 0.1 MB in each worker, so it is imported only for large bodies
 
     with suppress(AttributeError):
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE)

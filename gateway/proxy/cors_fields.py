@@ -1,7 +1,8 @@
-"""The fields of CORS between a client and a service whose versions differ (Fetch, section 3.2).
+"""Converts CORS header fields if client and service use different versions (Fetch, section 3.2).
 
-A preflight asks for the methods and the header fields of the client's version, and the service
-answers with those of its own. The names are mapped as the request that it asks about is converted.
+A preflight names a method and header fields of the client's version. The service responds with
+methods and header fields of its own version. The names are mapped like the request that follows the
+preflight.
 """
 
 from gateway.base.errors import Fault, FaultCode, FaultError
@@ -20,10 +21,10 @@ _ALLOWED, _EXPOSED = b"Access-Control-Allow-Headers", b"Access-Control-Expose-He
 
 
 def for_service(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
-    """Return the fields of an OPTIONS request with what a preflight asks the service about.
+    """Convert the method and header names in a preflight to the service's version.
 
     Raises:
-        FaultError: The preflight asks about more header fields than a request may have.
+        FaultError: The preflight names more header fields than a request may have.
     """
     operation_path, pairs = plan.operation_path, _asked_about(exchange, plan)
     if pairs:
@@ -35,14 +36,14 @@ def for_service(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderF
             value = operation_path.meant.encode()
         elif lower == _HEADERS and pairs:
             value = ",".join(requested(_listed([value]), pairs)).encode("latin-1")
-            if not value:  # all of them are the gateway's
+            if not value:  # none of the fields is forwarded to the service
                 continue
         mapped.append((name, value))
     return mapped
 
 
 def for_preflight(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
-    """Return the fields of a response to OPTIONS with the header fields that a client may send."""
+    """Convert the header names that a service allows in its response to a preflight."""
     pairs = _asked_about(exchange, plan)
     if not pairs or not _is_allowed(fields):
         return fields
@@ -51,7 +52,7 @@ def for_preflight(exchange: Exchange, plan: Plan, fields: HeaderFields) -> Heade
 
 
 def for_script(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
-    """Return the converted fields of a response with the names of those that a script may read."""
+    """Convert the header names that a service exposes to scripts in its response."""
     if not _is_allowed(fields) or (response := plan.response) is None:
         return fields
     pairs = name_pairs(response, exchange.method, MessageKind.RESPONSE)
@@ -63,14 +64,14 @@ def for_script(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFi
 
 
 def with_exposed(exchange: Exchange, fields: HeaderFields) -> HeaderFields:
-    """Return the fields of a service's response, with the gateway's own exposed to scripts.
+    """Expose the fields that the gateway adds to scripts, if the service allows an origin.
 
-    The service allows an origin to read its response, and knows no field that the gateway adds.
+    The service does not know the fields that the gateway adds to its response.
     """
     if not _is_allowed(fields):
         return fields
     given = [name for name in _listed(_values(fields, _EXPOSED)) if name]
-    # `*` is no wildcard where scripts may send credentials (Fetch, section 3.2.4).
+    # If scripts may send credentials, `*` is not a wildcard (Fetch, section 3.2.4).
     if "*" in given and b"true" not in _values(fields, _CREDENTIALS):
         return fields
     known = {name.lower() for name in given}
@@ -80,7 +81,7 @@ def with_exposed(exchange: Exchange, fields: HeaderFields) -> HeaderFields:
 
 
 def _asked_about(exchange: Exchange, plan: Plan) -> tuple[NamePair, ...]:
-    """Return the names that differ for the request which a preflight asks about."""
+    """Return the header names that the conversion changes in the request after a preflight."""
     method, request = exchange.message.headers.get(PREFLIGHT), plan.route.request
     if method is None or request is None or plan.route.response is None:
         return ()
@@ -88,7 +89,7 @@ def _asked_about(exchange: Exchange, plan: Plan) -> tuple[NamePair, ...]:
         try:
             conversions = request, plan.route.response
             request = find_operation_path(*conversions, method, *asked(exchange, plan)).request
-        except ConversionError:  # the request will be refused
+        except ConversionError:  # the request after the preflight will be refused
             return ()
     return name_pairs(request, method, MessageKind.REQUEST)
 
@@ -116,7 +117,7 @@ def _listed(values: list[bytes]) -> list[str]:
 
 
 def _with(fields: HeaderFields, name: bytes, before: list[str], names: list[str]) -> HeaderFields:
-    """Return fields with a list of names, unless nothing in it has changed."""
+    """Replace a field that lists names; return the same fields if the names have not changed."""
     if [each.lower() for each in names] == [each.lower() for each in before if each]:
         return fields
     lower = name.lower()

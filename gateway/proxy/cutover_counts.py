@@ -1,4 +1,4 @@
-"""CutoverCounts: how the requests of cutovers ended, and which of them take too long."""
+"""Counts how requests of cutovers end, and which requests are overdue."""
 
 from bisect import bisect_left
 from collections.abc import Collection
@@ -23,12 +23,12 @@ from gateway.usage.delta import (
 from gateway.versions.version import Version
 
 _OVERDUE = GateLimits().overdue
-# Between two deltas, requests of so many operations of cells are counted by operation: those of
-# further ones are not.
+# The maximum number of separate counts by operation in one delta, over all versions, routes and
+# cells. Further operations are counted only in the sums.
 _MOST_OPERATIONS = 256
 
 CutoverPlace = tuple[str, str, str, int]
-"""Where requests of a cutover are counted: the API, the version, the route and the cell."""
+"""The key for counting requests of a cutover: the API, the version, the route and the cell."""
 
 
 class CutoverRequest(Protocol):
@@ -47,48 +47,50 @@ class CutoverRequest(Protocol):
 
 
 class CutoverCounts:
-    """The requests of cutovers since the last `take`, and those under way.
+    """The counts of cutover requests since the last `take`, and the requests in progress.
 
-    A service that hangs ends no request, so a request counts when it is overdue; when it ends later
-    on, only its outcome is added. All counts only grow, so that sums can be merged in any order.
+    If a service hangs, its requests do not end. So a request is counted when it becomes overdue. If
+    it ends later, only its outcome is added. Counts never decrease, so sums can be merged in any
+    order.
     """
 
     def __init__(self) -> None:
         self._sums: dict[CutoverPlace, CutoverDelta] = {}
         self._room = _MOST_OPERATIONS
-        # By cutover, those that are not overdue in the order in which they began, and the others.
+        # The requests in progress: those that are not overdue, by cutover and in the order in which
+        # they began, and the overdue requests of all cutovers.
         self._waiting: dict[VersionKey, dict[CutoverRequest, None]] = {}
         self._overdue: set[CutoverRequest] = set()
         self._fell: dict[VersionKey, float] = {}
 
     @property
     def waiting(self) -> bool:
-        """Whether a request is under way that is not overdue yet."""
+        """Whether any request in progress is not overdue yet."""
         return any(self._waiting.values())
 
     def begin(self, exchange: CutoverRequest) -> None:
-        """Follow a request of a cutover from now on."""
+        """Add a request of a cutover that has begun."""
         self._waiting.setdefault(_key(exchange), {})[exchange] = None
 
     def fall(self, key: VersionKey, now: float) -> None:
-        """Leave out the requests that are under way on the new route of a cutover.
+        """Ignore the requests in progress on the new route, since the percentage has fallen.
 
-        Its percentage has fallen, as after a rollback. When it rises again, it is judged anew, and
-        requests that have hung since before are not to roll it back once more.
+        The percentage falls in a rollback, for example. When it rises again, the new route is
+        judged again, and requests that still hang must not cause another rollback.
 
         Args:
-            key: the API and the version.
+            key: the API and the version of the cutover.
             now: The time by the clock of `Exchange.began`.
         """
         self._fell[key] = now
 
     def end(self, exchange: CutoverRequest, seconds: float) -> None:
-        """Count a request of a cutover that has ended after some seconds."""
+        """Count a request of a cutover that has ended, with its duration in seconds."""
         was_overdue = exchange in self._overdue
         self._overdue.discard(exchange)
         self._waiting.get(_key(exchange), {}).pop(exchange, None)
         if self._is_past(exchange) or exchange.code == FaultCode.GATEWAY_EXHAUSTED:
-            return  # it is no evidence against the route
+            return  # the request is not evidence about the route
         sums, operation = self._of(exchange)
         if not was_overdue:
             limit = _limit(exchange)
@@ -105,12 +107,12 @@ class CutoverCounts:
         sums.whole += seconds
 
     def check(self, place: CutoverPlace, operation: OperationName, fields: Collection[str]) -> None:
-        """Count a response that was validated by the document of its version.
+        """Count a response that was validated against the OpenAPI document of its version.
 
         Args:
-            place: where the request is counted.
-            operation: the operation that was requested.
-            fields: where the response violates the document.
+            place: the key under which the request is counted.
+            operation: the requested operation.
+            fields: the fields of the response that violate the document.
         """
         sums, of_it = self._at(place, operation)
         write = operation[0] in WRITES
@@ -125,7 +127,7 @@ class CutoverCounts:
             sums.fields[name] = sums.fields.get(name, 0) + 1
 
     def take(self, now: float) -> list[CutoverDelta]:
-        """Return the counts, and begin anew.
+        """Return the counts since the last call, and reset them.
 
         Args:
             now: The time by the clock of `Exchange.began`.
@@ -152,7 +154,7 @@ class CutoverCounts:
         return is_new and exchange.began < self._fell.get(_key(exchange), -inf)
 
     def _of(self, exchange: CutoverRequest) -> tuple[CutoverDelta, OperationDelta]:
-        assert exchange.endpoint is not None  # as it takes a route
+        assert exchange.endpoint is not None  # a request of a cutover has an endpoint
         operation = exchange.method, exchange.endpoint.template.text
         return self._at(place_of(exchange), operation)
 
@@ -184,14 +186,14 @@ def _count(sums: CutoverDelta, seconds: float, limit: float) -> None:
 
 
 def place_of(exchange: CutoverRequest) -> CutoverPlace:
-    """Return where a request of a cutover is counted."""
+    """Return the key under which a request of a cutover is counted."""
     key, route = _key(exchange), exchange.cutover_route
-    assert route is not None  # only requests of cutovers come here
+    assert route is not None  # the caller passes only requests of cutovers
     return *key, route.value, exchange.snapshot.cutovers[key].cell_of(exchange.client)
 
 
 def _key(exchange: CutoverRequest) -> VersionKey:
-    assert exchange.endpoint is not None  # a request without one takes no route
+    assert exchange.endpoint is not None  # a request of a cutover has an endpoint
     return exchange.endpoint.api, str(exchange.version)
 
 

@@ -1,7 +1,7 @@
-"""Links of responses and requests: header fields and bodies in which URLs are mapped.
+"""Maps the URLs in header fields and bodies of responses and requests.
 
-Location, Content-Location, Link (RFC 8288) and the paths of Set-Cookie (RFC 6265) of every response
-are mapped. URLs in bodies are mapped where a conversion has the change `link`.
+In every response, Location, Content-Location, Link (RFC 8288) and the paths in Set-Cookie (RFC
+6265) are mapped. URLs in bodies are mapped if a conversion has the change `link`.
 """
 
 import re
@@ -28,10 +28,11 @@ _NAMES = {
     b"link": "Link",
     b"set-cookie": "Set-Cookie",
 }
-# The authority and the scheme that the client used, of a trusted proxy (RFC 7239, section 4).
+# The host and the scheme that the client used, from a trusted proxy (RFC 7239, section 4).
 _FORWARDED = re.compile(r"[;, \t](host|proto)=(?:\"([^\"]*)\"|([^;, \t\"]*))", re.IGNORECASE)
 _DEFAULT_PORT = {"http": "80", "https": "443"}
-# Of either scheme: proxies in a row name the scheme of the first and the port of the last.
+# The default port of the other scheme is also omitted: in a chain of proxies, the scheme may come
+# from the first proxy and the port from the last.
 _DEFAULT_PORTS = frozenset(_DEFAULT_PORT.values())
 _PORT = re.compile(r"[1-9][0-9]{0,4}\Z")
 _ITS_PORT = re.compile(r"(?::[0-9]*)?\Z")
@@ -39,17 +40,17 @@ _ITS_PORT = re.compile(r"(?::[0-9]*)?\Z")
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9\-._~%!$&'()*+;=:@]+)+\Z")
 _SUCCESSOR = re.compile(rb"<(//[^/>]*|)(/[^>]*)>(?=; rel=\"successor-version\")")
 _LINK_PORT = re.compile(rb":[0-9]*\Z")
-_ANY_METHOD = "*"  # of a preflight (Fetch, section 3.2.3)
-# The links in the header fields of one response, and the parameters of links and cookies. Each
-# costs some microseconds, and requests wait meanwhile.
+_ANY_METHOD = "*"  # the wildcard in Access-Control-Allow-Methods (Fetch, section 3.2.3)
+# The maximum number of links in the header fields of one response, plus the parameters of links and
+# cookies. Each takes some microseconds, during which other requests wait.
 _MOST_PARTS = 2000
 
 
 def map_response_fields(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
-    """Return the fields of a response, with links that the client can ask for.
+    """Map the links in the header fields of a response to links that the client can request.
 
     Raises:
-        FaultError: there are too many links.
+        FaultError: the response has too many links.
     """
     mapper = link_mapper(exchange, plan)
     mapped: HeaderFields = []
@@ -72,9 +73,14 @@ def map_offline_fields(
     status: int | None,
     link: Callable[[str], str],
 ) -> HeaderFields:
-    """Return the fields of a message that no client waits for, with links as one would get them.
+    """Map the links in the header fields of an offline message, as for a client.
 
-    Those that `link` has made in the body stay.
+    Args:
+        mapper: Maps links; None leaves them unchanged.
+        fields: The header fields of the message.
+        status: The status of a response; None for a request, whose fields are not mapped.
+        link: The function that maps URLs in the body. It does not map a URL again that has moved
+            from the body to a Link field.
     """
     if mapper is None or status is None:
         return fields
@@ -90,7 +96,7 @@ def map_offline_fields(
 
 
 def offline_link(mapper: LinkMapper | None, status: int | None) -> Callable[[str], str]:
-    """Return what maps the URLs in the body of a message that no client waits for."""
+    """Return a function that maps the URLs in the body of an offline message."""
     if mapper is None:
         return str
     return _once(_text_of(mapper.to_service if status is None else mapper.to_client), set())
@@ -116,9 +122,10 @@ def _mapped_line(
 
 
 def map_allow(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
-    """Return the fields with the methods of the client's version, if operations differ.
+    """Convert the listed methods to the client's version, if operations differ.
 
-    They are those of a 405 or of a response to OPTIONS, such as a CORS preflight.
+    Args:
+        fields: The header fields of a 405 response, or of a response to OPTIONS.
     """
     if plan.operation_path is None:
         return fields
@@ -145,9 +152,10 @@ def _mapped_methods(
 
 
 def check_method(exchange: Exchange, plan: Plan) -> None:
-    """Raise FaultError for a method that the client's version lacks, which a service cannot know.
+    """Raise FaultError (405) if the service returns 404 for a method that the version lacks.
 
-    Where all that the version has at a path is elsewhere in the service, that has nothing there.
+    If all operations of a path are at other paths of the service, the service has nothing at this
+    path. So it cannot know that the path exists in the client's version.
     """
     route, operation_path = plan.route, plan.operation_path
     if operation_path is None or route.request is None or route.response is None:
@@ -161,7 +169,7 @@ def check_method(exchange: Exchange, plan: Plan) -> None:
 
 
 def asked(exchange: Exchange, plan: Plan) -> tuple[Callable[[Version], str], str | None]:
-    """Return the path that a service of a version is asked for, and the query of the client."""
+    """Return a function for the path of requests to a version's service, and the client's query."""
     captures = link_mapper(exchange, plan).captures
     template = plan.route.upstream_path or plan.endpoint.template
 
@@ -172,20 +180,24 @@ def asked(exchange: Exchange, plan: Plan) -> tuple[Callable[[Version], str], str
 
 
 def response_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]:
-    """Return what maps the URLs in the body of a response."""
+    """Return a function that maps the URLs in the body of a response."""
     exchange.mapped_links = made = set[str]()
     return _once(_noting(exchange, "body", mapper.to_client), made)
 
 
 def request_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]:
-    """Return what maps the URLs in the body of a request."""
+    """Return a function that maps the URLs in the body of a request."""
     return _once(_noting(exchange, "request", mapper.to_service), set())
 
 
 def _noting_field(
     exchange: Exchange, place: str, map_link: Callable[[str], MappedLink]
 ) -> Callable[[str], str]:
-    """Return what maps a header field, but for links that have come into it from the body."""
+    """Return a function that maps links in a header field.
+
+    A conversion may have moved a link from the body to a Link field. Such a link is already mapped,
+    and stays unchanged.
+    """
     noting, made = _noting(exchange, place, map_link), exchange.mapped_links
     if not made or place != "Link":
         return noting
@@ -207,10 +219,10 @@ def _noting(
 
 
 def _once(map_link: Callable[[str], str], made: set[str]) -> Callable[[str], str]:
-    """Return what maps each URL of a body once, through all steps of its conversion, into `made`.
+    """Return a function that maps each URL in a body only once, and adds the result to `made`.
 
-    Between every two versions, `link` may be declared for the same field, and what one step has
-    mapped is no URL of the other side any more.
+    The change `link` may be declared for the same field in several version steps. After the first
+    of these steps, the URL is already mapped.
     """
     known: dict[str, str] = {}
 
@@ -226,7 +238,7 @@ def _once(map_link: Callable[[str], str], made: set[str]) -> Callable[[str], str
 
 
 def link_mapper(exchange: Exchange, plan: Plan) -> LinkMapper:
-    """Return what maps the links of a request and of its response."""
+    """Return the mapper for the links in a request and in its response."""
     path, captures = _path(exchange)
     public = public_prefix(exchange)
     scheme, authority = public_origin(exchange)
@@ -247,9 +259,9 @@ def link_mapper(exchange: Exchange, plan: Plan) -> LinkMapper:
 
 
 def _path(exchange: Exchange) -> tuple[str, Mapping[str, str]]:
-    """Return the path of a request, and the captures of its endpoint in it."""
+    """Return the path of a request, and the captures of its endpoint's template in it."""
     target = exchange.message.path
-    if not target.startswith("/"):  # absolute (RFC 9112, section 3.2.2)
+    if not target.startswith("/"):  # the absolute form (RFC 9112, section 3.2.2)
         target = "/" + target.partition("://")[2].partition("/")[2]
     path = target.partition("?")[0]
     found = exchange.snapshot.router.find(path)
@@ -257,19 +269,19 @@ def _path(exchange: Exchange) -> tuple[str, Mapping[str, str]]:
 
 
 def _sent_prefix(plan: Plan, public: str, captures: Mapping[str, str]) -> str:
-    """Return the prefix that the service is told: what proxies and the gateway have stripped."""
+    """Return the X-Forwarded-Prefix for the service: what proxies and the gateway removed."""
     stripped = plan.route.stripped
     if stripped is None:
         return public
     if not stripped.captures:
         return public + stripped.text
-    # A path from which the service could build links to other hosts is not sent.
+    # A prefix with which the service could build links to other hosts is not sent.
     own = _plain(stripped.fill(captures))
     return f"{public}{own}" if own else ""
 
 
 def public_origin(exchange: Exchange) -> tuple[str, str]:
-    """Return the scheme and the authority that the client used, as a trusted proxy has them."""
+    """Return the scheme and the authority that the client used, as reported by a trusted proxy."""
     scheme, authority = exchange.connection.scheme, exchange.authority
     if exchange.snapshot.trusted_proxies and exchange.snapshot.trusts(exchange.peer):
         fields = exchange.message.headers
@@ -278,7 +290,7 @@ def public_origin(exchange: Exchange) -> tuple[str, str]:
             given[name.lower()] = given[name.lower()] or quoted or token
         scheme = _first(fields.getall("X-Forwarded-Proto", ())) or given["proto"] or scheme
         named = _first(fields.getall("X-Forwarded-Host", ())) or given["host"]
-        # A proxy may pass on what a client has sent, of which no URL could be made.
+        # A proxy may forward a value from a client that is not a valid authority.
         forwarded = len(named) <= LONGEST_AUTHORITY and is_authority(named)
         authority = named if forwarded else authority
         scheme = scheme.lower() if scheme.lower() in _DEFAULT_PORT else exchange.connection.scheme
@@ -292,7 +304,7 @@ def public_origin(exchange: Exchange) -> tuple[str, str]:
 
 
 def public_prefix(exchange: Exchange) -> str:
-    """Return what trusted proxies have stripped from the client's path; empty for nothing."""
+    """Return the prefix that trusted proxies removed from the client's path; may be empty."""
     if not exchange.snapshot.trusted_proxies or not exchange.snapshot.trusts(exchange.peer):
         return ""
     given = exchange.message.headers.getall("X-Forwarded-Prefix", ())
@@ -301,7 +313,7 @@ def public_prefix(exchange: Exchange) -> str:
 
 
 def prefix_line(exchange: Exchange, plan: Plan) -> bytes:
-    """Return the X-Forwarded-Prefix line to append to the head, or b"" if nothing was stripped."""
+    """Return the X-Forwarded-Prefix line to append to the head, or b"" without a removed prefix."""
     stripped = plan.route.stripped
     captures = _path(exchange)[1] if stripped is not None and stripped.captures else {}
     prefix = _sent_prefix(plan, public_prefix(exchange), captures)
@@ -309,9 +321,9 @@ def prefix_line(exchange: Exchange, plan: Plan) -> bytes:
 
 
 def public_successor(exchange: Exchange, fields: FieldLines) -> FieldLines:
-    """Return the fields about a lifecycle with links to successors as the client can ask for them.
+    """Map the links to successors in the lifecycle fields to links that the client can request.
 
-    Its trusted proxy strips a prefix, or is asked by another port.
+    A trusted proxy may remove a path prefix or use another port, which the links need.
     """
     if not exchange.snapshot.trusts(exchange.peer):
         return fields
@@ -328,7 +340,7 @@ def public_successor(exchange: Exchange, fields: FieldLines) -> FieldLines:
 
 
 def public_fault(exchange: Exchange, fault: Fault) -> Fault:
-    """Return a fault whose successor is named as `public_successor` does."""
+    """Map the successor in a fault to a location that the client can request."""
     successor = fault.successor
     if successor is None:
         return fault
@@ -339,13 +351,16 @@ def public_fault(exchange: Exchange, fault: Fault) -> Fault:
 
 
 def _port(exchange: Exchange) -> str:
-    """Return the port that the client used, after a colon; empty for the default one."""
+    """Return the port that the client used, with a colon; empty for the default port."""
     port = _ITS_PORT.search(public_origin(exchange)[1])
     return "" if port is None else port[0]
 
 
 def _plain(prefix: str) -> str:
-    """Return a prefix that stays on its host and in its folder in every link; else nothing."""
+    """Return the prefix if it is safe in links, else an empty string.
+
+    A safe prefix cannot lead to another host, or out of its own folder.
+    """
     return prefix if _PREFIX.match(prefix) and not has_dot_segment(prefix) else ""
 
 

@@ -1,9 +1,9 @@
-"""Conversion of whole messages: fields, query and body, together where a change needs that.
+"""Conversion of whole messages: header fields, query and body.
 
-Most conversions change fields, query and body separately. Where a change moves a value between
-them, or depends on more than a value, they are converted together, version step by version step.
-Live traffic and shadows convert by `gateway.proxy.message_rewriting`; `offline_message` calls
-`convert_request` and `convert_response` for the commands `convert` and `explain`.
+Most conversions change fields, query and body separately. If a change moves a value between them,
+or depends on more than one value, they are converted together, version step by version step. Live
+traffic and shadows use this module through `gateway.proxy.message_rewriting`, the commands
+`convert` and `explain` through `offline_message`.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -48,12 +48,12 @@ from gateway.rollout.shadow import SAFE
 from gateway.routing.links import LinkMapper
 from gateway.routing.plan import Plan
 
-_AROUND: Final = len(": \r\n")  # of a header field line
+_AROUND: Final = len(": \r\n")  # the bytes of a header field line besides name and value
 _OF_BODY = headers.BYTE_FIELDS | {b"content-type"}
 _TYPE = frozenset({b"content-type"})
 _JSON = (b"Content-Type", b"application/json")
 _NOTHING = b"{}"
-# To read a member from its class takes ten times as much.
+# Reading a member from its class is ten times slower.
 _FORM, _MERGE_PATCH = BodyFormat.FORM, BodyFormat.MERGE_PATCH
 _UNREAD: Final = (BodyFormat.PASSED, BodyFormat.OTHER)
 # Requests with these methods have no body by custom (RFC 9110, section 9.3).
@@ -66,8 +66,8 @@ class MessageContext(Protocol):
     Attributes:
         method: The method of the client's request.
         asked: The method of the request to the service.
-        length: The declared length of the body of the request; None if none is declared.
-        media_types: How media types are read; see `Endpoint.media_types`.
+        length: The declared length of the request's body; None without a declared length.
+        media_types: The formats of bodies by media type; see `Endpoint.media_types`.
     """
 
     @property
@@ -85,7 +85,7 @@ class MessageContext(Protocol):
     def message(
         self, conversion: BodyConversion, fields: HeaderFields, status: int | None
     ) -> Message | None:
-        """Return the message of a body, or None if its conversion needs none.
+        """Return the message that contains a body, or None if its conversion does not need it.
 
         Args:
             conversion: The conversion of the body.
@@ -95,7 +95,7 @@ class MessageContext(Protocol):
         ...
 
     def shown(self, fields: HeaderFields, status: int | None) -> Message:
-        """Return the message for changes of the query and of header fields."""
+        """Return the message for changes of the query or header fields that depend on it."""
         ...
 
 
@@ -157,21 +157,21 @@ def planned_message(
     status: int | None,
     link: Callable[[str], str] = str,
 ) -> Message:
-    """Return the message of a request or of its response, which is converted with its body.
+    """Return the message of a request or of its response, to be converted with its body.
 
     Args:
         plan: The plan for the request.
         method: The method of the client's request.
         path: The path of the client's request.
         query: The query of the client's request.
-        captures: The raw captures of the path.
+        captures: The raw captures in the path.
         fields: The header fields of the message.
         status: The status of the response; None for the request.
-        link: Returns a URL for the receiver of the message.
+        link: Maps a URL for the receiver of the message.
     """
     lines = parse_query(query)
     operation, steps, spelling = plan.endpoint.template.text, _query_steps(plan, method), QUERY
-    if any(step.rewrites for step in steps):  # they get the message as the client has sent it
+    if any(step.rewrites for step in steps):  # these steps need the message as the client sent it
         sent = Message(method, path, operation, captures, "/", status, query=lines)
         spelling = QUERY.of(sent)
     way = QueryWalk(lines, steps, spelling)
@@ -208,11 +208,12 @@ async def convert_request(
 ) -> tuple[Message | None, HeaderFields, RequestBody]:
     """Return the message, the header fields and the body of a request for the service.
 
-    The message has the query that was converted together with the body; None if it was not.
+    The message contains the query that was converted together with the body. It is None if the
+    query is converted separately.
 
     Args:
-        kind: what the header fields state of the body; see `described`.
-        body: the body, in pieces or whole; None for no body.
+        kind: what the header fields state about the body; see `described`.
+        body: the body, in pieces or whole; None without a body.
 
     Raises:
         FaultError: the request does not fit its version, or there is no room to convert it.
@@ -233,7 +234,8 @@ async def convert_request(
         else body or b""
     )
     method = context.method
-    # Some clients give each request a body; here it means nothing (RFC 9110, section 9.3.1).
+    # Some clients send `{}` with every request. For a safe method, it has no meaning (RFC 9110,
+    # section 9.3.1).
     if whole and method in SAFE and whole.strip() == _NOTHING:
         whole = body = b""
     made = None if whole else converting.made(context.asked)
@@ -246,7 +248,7 @@ async def convert_request(
     elif not whole and method not in SAFE and is_empty_form(method, kind[0]):
         whole = EMPTY_FORM
     elif together is not None and not whole:
-        # It stays without a body, unless a change moves a value into it.
+        # The request stays without a body, unless a change moves a value into it.
         whole, converted = _NOTHING, [*headers.end_to_end(fields, _TYPE), _JSON]
         carried = await body_conversion.convert_request_body(
             whole, described(converted, context.media_types), conversion.carrying, room, together
@@ -260,7 +262,7 @@ async def convert_request(
     whole, drops = whole if made_body is None else made_body, converting.drops_body
     kept = whole is received
     if together is not None and made_body is None:
-        # The body is not JSON and passes: the fields and the query are converted separately.
+        # The body is not JSON and stays unchanged: fields and query are converted separately.
         together, converted = None, convert_fields(context, converted, converting)
     elif together is not None:
         converted = write_fields(together.headers)
@@ -285,17 +287,18 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
     answered: int,
     room: ConversionShare,
 ) -> tuple[HeaderFields, bytes | AsyncIterator[bytes] | None, bool]:
-    """Return the header fields of a response for the client, its body, and whether that may differ.
+    """Return the header fields and the body of a response for the client.
 
-    The body is None if that of the service passes. If it cannot differ, the fields that describe
-    its bytes stay valid.
+    The third value is whether the body may differ from the service's body. If it cannot, the fields
+    that describe its bytes stay valid. The body is None if the service's body is forwarded
+    unchanged.
 
     Args:
-        conversion: the conversion of the body; None for one that is not converted.
+        conversion: the conversion of the body; None if the body is not converted.
         answered: the status of the response to the client.
 
     Raises:
-        FaultError: the response cannot be converted completely; no part of it may be sent.
+        FaultError: the response cannot be converted completely. No part of it may be sent.
     """
     status, method = response.status, context.method
     changes = answered != status and _has_other_body(converting, method, status, answered)
@@ -307,7 +310,8 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
     has_body = not bodiless(method, answered)
     if changes and has_body:
         fields = [*headers.end_to_end(fields, _TYPE), _JSON]
-    # Values that move from header fields to the body appear in neither of them here.
+    # A response to HEAD has no body. Values that move from header fields to the body are only
+    # removed.
     heads = method == "HEAD" and conversion.needs_message
     message = None
     if (conversion.needs_message or conversion.maps_links) and (has_body or heads):
@@ -326,7 +330,7 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
         given = response, conversion, room, message, types
         body, altered = await body_conversion.convert_response_body(*given)
         if together is not None and (body is None or isinstance(body, AsyncIterator)):
-            # It is not JSON, or several documents: the fields are converted separately.
+            # The body is not JSON, or has several documents: the fields are converted separately.
             together, fields = None, convert_fields(context, fields, converting, response)
     elif together is not None:
         body_conversion.convert_made(response, conversion.carrying, together)
@@ -343,7 +347,11 @@ def convert_fields(
     converting: Conversion,
     response: UpstreamHead | None = None,
 ) -> HeaderFields:
-    """Return the converted header fields of a response, or of a request; raises FaultError."""
+    """Convert the header fields of a response, or of a request if `response` is None.
+
+    Raises:
+        FaultError: the fields cannot be converted.
+    """
     if not converting.changes_fields:
         return fields
     status = None if response is None else response.status
@@ -357,7 +365,7 @@ def convert_fields(
 
 
 def check_request(target: str, fields: HeaderFields, limits: Limits) -> None:
-    """Raise FaultError for a converted request that would be refused if a client sent it."""
+    """Raise FaultError if a converted request exceeds the limits for requests of clients."""
     refused = None
     if len(target) > limits.target:
         refused = request_parsing.too_long(limits)
@@ -370,7 +378,7 @@ def check_request(target: str, fields: HeaderFields, limits: Limits) -> None:
 
 
 def check_response(response: UpstreamHead, fields: HeaderFields) -> None:
-    """Raise FaultError for a converted head that would be refused if a service sent it."""
+    """Raise FaultError if a converted head exceeds the limits for responses of services."""
     if len(fields) > MOST_FIELDS:
         raise body_conversion.failed(response, f"it would have more than {MOST_FIELDS} fields")
     if _size(fields) > MAX_HEAD:
@@ -387,13 +395,15 @@ def _size(fields: HeaderFields) -> int:
 def sent_conversion(
     converting: Conversion, method: str, asked: str, kind: BodyKind, *, has_body: bool
 ) -> BodyConversion | None:
-    """Return the conversion of a request with or without a body; None if no body is converted.
+    """Return the conversion of a request's body, or None if no body is converted.
+
+    A request without a body also has a conversion if changes may create one.
 
     Args:
         converting: the conversion of the request.
         method: the method of the client's request.
-        asked: the method that the service is asked by.
-        kind: what its header fields say of its body; see `described`.
+        asked: the method of the request to the service.
+        kind: what the header fields state about the body; see `described`.
         has_body: whether the request has a body.
     """
     empty = not has_body
@@ -412,13 +422,14 @@ def request_conversion(converting: Conversion, asked: str, kind: BodyKind) -> Bo
     """Return the conversion of the body of a request, or None if the body passes unchanged."""
     if kind[0] in _UNREAD:
         return None
-    # A merge patch has only the fields to change, by whatever method it is sent (RFC 7396). The
-    # service takes the others by the method that it gets: what an old PUT lacks, a PATCH leaves.
+    # A merge patch contains only the fields to change, whatever its method is (RFC 7396). Other
+    # bodies are interpreted by the method that the service gets: a field that is missing in a PUT
+    # of the old version is left unchanged by a PATCH.
     return converting.for_request("PATCH" if kind[0] is _MERGE_PATCH else asked)
 
 
 def _has_other_body(converting: Conversion, method: str, status: int, answered: int) -> bool:
-    """Return whether a response with another status has a body that its service did not send."""
+    """Return whether a changed status replaces the body of the service's response."""
     if method == "HEAD":
         return False
     if bodiless(method, answered) != bodiless(method, status):
@@ -433,10 +444,10 @@ def _other_body(
     fields: HeaderFields,
     message: Message | None = None,
 ) -> tuple[HeaderFields, bytes | None]:
-    """Return the fields and the body of a response without the body of its service."""
+    """Return the fields and the body of a response whose service's body is replaced."""
     if bodiless("", answered):
         return headers.end_to_end(fields, _OF_BODY), None
     if conversion is None:
         return headers.end_to_end(fields, _OF_BODY), b""
-    # The changes make a body of an empty object.
+    # The body is what the changes make of an empty object.
     return fields, body_conversion.convert_made(response, conversion, message)

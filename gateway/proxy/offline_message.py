@@ -1,4 +1,4 @@
-"""Conversion of one message without a connection: as live ones, for the commands that show it."""
+"""Converts a message without a connection, for the commands `convert` and `explain`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -31,13 +31,13 @@ from gateway.routing.snapshot import Endpoint, Route, Snapshot, served_path
 
 _JSON = (b"Content-Type", b"application/json")
 _TYPE = frozenset({b"content-type"})
-# What the gateway writes itself where a body may be converted.
+# The fields that the gateway writes itself if a body may be converted.
 _WITH_ANY_BODY = frozenset({b"accept-ranges", b"content-length"})
 _PASSES = "its media type passes"
 _UNREAD = BodyFormat.PASSED, BodyFormat.OTHER
 
 
-# Whom the gateway is asked as, where nothing says so.
+# The host of a request without a host.
 _AUTHORITY = "localhost"
 
 
@@ -52,16 +52,16 @@ def offline_link_mapper(
     target: str | None = None,
     authority: str = "",
 ) -> LinkMapper:
-    """Return what maps the links of a message without a connection.
+    """Return the mapper for the links in a message without a connection.
 
     Args:
-        snapshot: The rules.
+        snapshot: The compiled configuration.
         endpoint: The endpoint of the request.
         route: The route that the request takes.
-        captures: The raw captures of the path of the request.
+        captures: The raw captures in the path of the request.
         path: The raw path of the request.
         chosen_by: What chose the version; by default, the first mechanism of the endpoint.
-        target: The raw path that the service is asked for; by default, that of the route.
+        target: The raw path of the request to the service; by default, the path of the route.
         authority: The host and port of the request; by default, `localhost`.
     """
     if chosen_by is None and endpoint.selector is not None:
@@ -77,10 +77,10 @@ class OfflineMessage(NamedTuple):
     """A converted message.
 
     Attributes:
-        query: The raw query of a request; None without one, and in a response.
+        query: The raw query of a request; None for a request without a query, and for a response.
         fields: The header fields.
-        body: The body; empty where there is none.
-        kept: Why a body passes as it is that the rules would convert; empty where none does.
+        body: The body; empty without a body.
+        kept: Why a body is unchanged although the configuration converts bodies; otherwise empty.
     """
 
     query: str | None
@@ -94,9 +94,9 @@ class OfflineConversion:
 
     Args:
         conversion: The conversion.
-        asked: The method that the service is asked by.
+        asked: The method of the request to the service.
         message: The message. Without a Content-Type, its body is JSON.
-        media_types: How media types are read; see `Endpoint.media_types`.
+        media_types: The formats of bodies by media type; see `Endpoint.media_types`.
         room: The bounds of the body.
     """
 
@@ -117,17 +117,17 @@ class OfflineConversion:
         self.media_types = media_types
         self._room = room
         self.used: tuple[BodyConversion, Message] | None = None
-        """What converts the body, and a message of it; None where the body is not converted."""
+        """The conversion of the body, and a message for it; None if the body is not converted."""
 
     def message(
         self, conversion: BodyConversion, fields: HeaderFields, status: int | None
     ) -> Message:
-        """Return the message of a body."""
+        """Return the message that contains a body."""
         self.used = conversion, self.shown(fields, status)
         return self.shown(fields, status)
 
     def shown(self, fields: HeaderFields, status: int | None) -> Message:
-        """Return the message that changes of the query and of header fields are shown."""
+        """Return the message for changes of the query or header fields that depend on it."""
         given = self._given
         return replace(given, status=status, headers=parse_fields(fields), query=[*given.query])
 
@@ -135,11 +135,11 @@ class OfflineConversion:
         """Return the converted message.
 
         Args:
-            body: Its body; empty for none.
+            body: The body of the message; empty without a body.
 
         Raises:
-            FaultError: The message does not fit its version, or its body is of a type that nothing
-                converts, or too large. The detail has the cause.
+            FaultError: The message does not fit its version, or its body has an unsupported type or
+                is too large. The detail contains the cause.
         """
         fields, status = write_fields(self._given.headers), self._given.status
         if body and not any(name.lower() in _TYPE for name, _ in fields):
@@ -150,7 +150,7 @@ class OfflineConversion:
             return asyncio.run(self._response(CapturedResponse(status, fields, body)))
         except FaultError as error:
             fault, cause = error.fault, error.cause.removeprefix(": ")
-            # The detail has the reason already, which stands before what the log alone has.
+            # The cause begins with the reason, which is already in the detail.
             cause = cause.removeprefix(f"{fault.detail.rpartition(': ')[2].removesuffix('.')}; ")
             if cause and cause not in fault.detail:
                 fault = replace(fault, detail=f"{fault.detail.removesuffix('.')} ({cause}).")
@@ -202,7 +202,7 @@ class OfflineConversion:
 
 
 def _is_no_json(body: bytes) -> bool:
-    """Return whether a body is not of the JSON that it is to be."""
+    """Return whether a body is not valid JSON."""
     return json_body.parse(body) is body
 
 
