@@ -21,7 +21,7 @@ from gateway.versions.version_choice import ChoiceDefaults, VersionChoice
 
 
 class ApiModel(VersionChoice):
-    """An API: its public paths, its versions, and the services behind them."""
+    """An API: its public paths, its versions and its services."""
 
     endpoints: Some[EndpointModel]
     """The public paths of the API."""
@@ -32,15 +32,15 @@ class ApiModel(VersionChoice):
     conversions: tuple[ConversionConfig, ...] = ()
     """The changes between neighbouring versions of the API. By default, there are none."""
     groups: dict[Name, tuple[ChangeConfig, ...]] = Field(default_factory=dict)
-    """Named lists of changes to an object, for `use` at every place with such an object. By
+    """Named lists of changes to an object. `use` applies a list wherever such an object occurs. By
     default, there are none."""
     media_types: dict[BodyTypes, Reading] = Field(default_factory=dict)
-    """The format of bodies for conversions, by media type, at endpoints without their own
-    `media_types`: `json`, `json_lines`, or `pass` for no conversion. `image/*` is any image, `none`
-    a missing Content-Type."""
+    """The format of bodies for conversions, by media type: `json`, `json_lines`, or `pass` for no
+    conversion. It applies to endpoints without their own `media_types`. `image/*` is any image,
+    `none` is a missing Content-Type."""
     upstream_path: str | None = None
-    """The path of requests to services; `{version}` is the service's version. The default is the
-    path of the client's request."""
+    """The path of requests to services. `{version}` stands for the service's version. The default
+    is the path of the client's request."""
 
     def compile(
         self,
@@ -53,15 +53,15 @@ class ApiModel(VersionChoice):
         """Return the API, and its endpoints by their locations in gateway.yaml.
 
         Args:
-            now: the time, in seconds since 1970; it decides which versions have ended.
+            now: the time in seconds since 1970, to decide which versions have ended.
 
         Returns:
-            None if the API has versions, and no label of them is right.
+            None if the API has versions but all their labels are invalid.
         """
         here, models = mistakes.below("apis", name), self.versions or {}
         versions = self.parse_versions(models, here)
         if models and not versions:
-            return None  # the mistakes in the labels are enough
+            return None  # the mistakes in the labels are already reported
         lifecycles = {label: one.lifecycle for label, one in models.items() if one.lifecycle}
         endings = compile_lifecycles(lifecycles, versions, defaults.naming, here.below("versions"))
         conversions = None
@@ -132,7 +132,7 @@ class ApiModel(VersionChoice):
         ]
 
     def services_told_versions(self) -> Iterator[str]:
-        """Yield the names of the services to which a conversion or a pin leads."""
+        """Yield the names of the services that a conversion or a client's pinned version uses."""
         models = self.versions or {}
         reached = [*self.pins.values()]
         for version in models.values():
@@ -151,7 +151,7 @@ class ApiModel(VersionChoice):
     def _errors(
         self, versions: Mapping[str, Version], mistakes: Mistakes
     ) -> dict[Version | None, ErrorTemplate]:
-        """Return the shapes of errors, for the versions that have one; check paths of dry runs."""
+        """Return the error templates of the versions, and check the paths of their dry runs."""
         found: dict[Version | None, ErrorTemplate] = {}
         for label, model in (self.versions or {}).items():
             here = mistakes.below("versions", label)
@@ -179,7 +179,7 @@ class ApiModel(VersionChoice):
 
 
 def _service_of(label: str, models: Mapping[str, VersionModel]) -> str | None:
-    """Return the name of the service that answers for a version; None if there is none."""
+    """Return the name of the service that serves a version, or None without a service."""
     seen: set[str] = set()
     while label in models and label not in seen:
         seen.add(label)

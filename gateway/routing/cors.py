@@ -1,4 +1,4 @@
-"""`cors` in gateway.yaml: the origins whose scripts may read the gateway's own answers."""
+"""`cors` in gateway.yaml: the origins whose scripts may read the gateway's own responses."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -13,19 +13,20 @@ from gateway.conversion.chain import Conversion
 from gateway.conversion.version_step import Direction, MessageKind, VersionLink
 
 PREFLIGHT = "Access-Control-Request-Method"
-"""The header field of a preflight that names the method which it asks about."""
+"""The header field of a preflight with the method of the request that follows."""
 ANY_ORIGIN = "*"
-"""What stands for all origins."""
+"""The value in `origins` that allows all origins."""
 _ORIGIN = "Origin"
 _REQUESTED = "Access-Control-Request-Headers"
-# What scripts may read of any answer (Fetch, section 2.2.6), and what is not for them.
+# Fields that are not exposed: scripts may read them in any response (Fetch, section 2.2.6), or do
+# not need them.
 _READABLE = frozenset(
     {b"cache-control", b"content-length", b"content-type", b"date", b"vary", b"via"}
 )
 
 
 def is_preflight(method: str, fields: HeaderLookup) -> bool:
-    """Return whether a request is a preflight of CORS (Fetch, section 3.2.2)."""
+    """Return whether a request is a CORS preflight (Fetch, section 3.2.2)."""
     return (
         method == "OPTIONS"
         and bool(fields.getall(PREFLIGHT, ()))
@@ -35,20 +36,25 @@ def is_preflight(method: str, fields: HeaderLookup) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CorsRules:
-    """The origins whose scripts may read the gateway's own answers."""
+    """The origins whose scripts may read the gateway's own responses."""
 
     origins: frozenset[str]
     credentials: bool = False
 
     @property
     def vary(self) -> tuple[str, ...]:
-        """The names of the request fields that the answer depends on."""
+        """The names of the request header fields that the response depends on, for Vary."""
         return () if ANY_ORIGIN in self.origins else (_ORIGIN,)
 
     def answer(self, request: HeaderLookup, fields: Iterable[tuple[bytes, bytes]]) -> FieldLines:
-        """Return the fields by which a script can read an answer; none for other origins.
+        """Return the header fields that allow a script to read a response.
 
-        `fields` are those of the answer, which the script can read too.
+        Args:
+            request: The header fields of the request.
+            fields: The header fields of the response. The script may read them, too.
+
+        Returns:
+            Empty if the origin of the request is not allowed.
         """
         allowed = self._allowed(request)
         if not allowed:
@@ -57,12 +63,12 @@ class CorsRules:
         return (*allowed, (b"Access-Control-Expose-Headers", b", ".join(names)))
 
     def preflight(self, request: HeaderLookup) -> FieldLines:
-        """Return the fields that let a browser send what its preflight asks about.
+        """Return the header fields that allow a browser to send the request after its preflight.
 
-        Without them, the script would see a network error in place of the answer to its request.
+        Without them, the script would get a network error instead of the response.
 
         Returns:
-            The fields; none for any other request, and for other origins.
+            Empty if the request is not a preflight, or if its origin is not allowed.
         """
         method, allowed = _one(request, PREFLIGHT), self._allowed(request)
         if not method or not allowed:
@@ -88,18 +94,18 @@ class CorsRules:
 
 
 def _one(request: HeaderLookup, name: str) -> bytes:
-    """Return a field as bytes; empty where it is absent, or stands twice."""
+    """Return the value of a header field; empty if the field is missing or repeated."""
     values = request.getall(name, ())
     return values[0].encode("utf-8", "surrogateescape") if len(values) == 1 else b""
 
 
 _ALL = "*"
 NamePair = tuple[tuple[str, ...], tuple[str, ...]]
-"""The names of header fields before a conversion and after it; empty where there are none."""
+"""The names of header fields before a conversion and after it. Either side may be empty."""
 
 
 def name_pairs(conversion: Conversion, method: str, kind: MessageKind) -> tuple[NamePair, ...]:
-    """Return the names of header fields that a conversion changes, in its order."""
+    """Return the names of the header fields that a conversion changes, in the order of changes."""
     up = conversion.direction is Direction.UP
     known = "GET" if method == "HEAD" else method
     return tuple(
@@ -119,7 +125,7 @@ def _moved(link: VersionLink) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]
 
 
 def requested(names: Sequence[str], pairs: Sequence[NamePair]) -> list[str]:
-    """Return the names that a service is asked for, for those of a client's version."""
+    """Convert the header names that a preflight requests to the names in the service's version."""
     found = _lower(names)
     for client, service in pairs:
         found = _replaced(found, client, service, whole=False)
@@ -127,10 +133,11 @@ def requested(names: Sequence[str], pairs: Sequence[NamePair]) -> list[str]:
 
 
 def allowed(names: Sequence[str], pairs: Sequence[NamePair]) -> list[str]:
-    """Return the names that a client may send, for those that a service allows.
+    """Convert the header names that a service allows to the names in the client's version.
 
-    A name that becomes several is allowed where all of them are. One that no header field of the
-    service's version has is the gateway's to allow.
+    If one name of the client becomes several names of the service, it is allowed only if the
+    service allows them all. A name without a counterpart in the service's version is always
+    allowed.
     """
     found = _lower(names)
     if _ALL in found:
@@ -141,11 +148,13 @@ def allowed(names: Sequence[str], pairs: Sequence[NamePair]) -> list[str]:
 
 
 def exposed(names: Sequence[str], pairs: Sequence[NamePair], present: Collection[str]) -> list[str]:
-    """Return the names that a script may read, for those that a service exposes.
+    """Convert the header names that a service exposes to the names in the client's version.
 
     Args:
-        present: The names of the fields of the answer, in lower case; those that the conversion
-            has made of something else are exposed as well.
+        names: The names that the service exposes.
+        pairs: The changed names, with the service's names first.
+        present: The names of the fields in the converted response, in lower case. If the conversion
+            made a field from something other than a header field, its name is exposed, too.
     """
     found = _lower(names)
     if _ALL in found:
@@ -161,10 +170,10 @@ def exposed(names: Sequence[str], pairs: Sequence[NamePair], present: Collection
 def _replaced(
     names: list[str], source: tuple[str, ...], target: tuple[str, ...], *, whole: bool
 ) -> list[str]:
-    """Return names with those of the target in the place of those of the source.
+    """Replace the names in `source` with the names in `target`, at the position of the first one.
 
     Args:
-        whole: Whether all names of the source have to be there, or one of them.
+        whole: Whether all names in `source` must be present; otherwise, one is enough.
     """
     gone = {name.lower() for name in source}
     here = gone.intersection(names)
@@ -179,7 +188,7 @@ def _lower(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(name.lower() for name in names if name))
 
 
-# As browsers write an origin (RFC 6454, section 6.2; Fetch, section 3.2.1).
+# The format of origins in browsers (RFC 6454, section 6.2; Fetch, section 3.2.1).
 _WRITTEN_ORIGIN = re.compile(
     r"[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?\Z", re.ASCII
 )
@@ -187,14 +196,14 @@ _USUAL_PORTS = ("http", ":80"), ("https", ":443")
 
 
 class Cors(SectionModel):
-    """The scripts in browsers that may read the gateway's own answers."""
+    """The scripts in browsers that may read the gateway's own responses."""
 
     origins: Some[str]
     """The origins of the scripts, such as https://app.example.com, or "*" for all. Name only
-    origins that the services allow as well."""
+    origins that the services also allow."""
     credentials: bool = False
-    """Whether scripts may send cookies and client certificates, as they do with `credentials:
-    include`. It requires named origins. The default is false."""
+    """Whether scripts may send cookies and client certificates, as with the Fetch option
+    `credentials: include`. It requires named origins, not "*". The default is false."""
 
     def compile(self, mistakes: Mistakes) -> CorsRules:
         for index, origin in enumerate(self.origins):

@@ -44,16 +44,20 @@ class ApiParts(NamedTuple):
     errors: Mapping[Version | None, ErrorTemplate]
 
     def conversion(self, source: Version, target: Version, path: str) -> Conversion:
-        """Return the conversion between two versions at an endpoint; raises LookupError."""
+        """Return the conversion between two versions at an endpoint.
+
+        Raises:
+            LookupError: two neighbouring versions have no conversion.
+        """
         return compose(tuple(self.versions.values()), self.links, source, target).at(path)
 
 
 class EndpointModel(SectionModel):
-    """A public path of an API, and how a version is chosen there."""
+    """A public path of an API, and how the version of a request is selected there."""
 
     path: str
-    """The public path; `{name}` captures a segment or a part of one, `{name*}` the rest, also with
-    a slash at its end."""
+    """The public path. `{name}` captures a segment or a part of a segment. `{name*}` captures the
+    rest of the path, including a slash at its end."""
     version: (
         Annotated[
             Annotated[AnyMechanism, Tag("one")] | Annotated[Some[AnyMechanism], Tag("several")],
@@ -64,12 +68,12 @@ class EndpointModel(SectionModel):
     """The place in a request that names the version, or a list of places. All places that name a
     version must name the same one."""
     versions: Some[NonEmptyText] | None = None
-    """The versions that have the endpoint; it refuses all others as unknown versions. With one
-    version, `version` may be omitted: every request is for that version. The default is all
-    versions."""
+    """The versions that have the endpoint. It refuses all other versions as unknown. If only one
+    version is listed, `version` may be omitted: every request is for that version. The default is
+    all versions."""
     methods: Some[Method] | None = None
-    """The methods that the endpoint accepts; HEAD is included with GET. Without it, all methods
-    pass to the service."""
+    """The methods that the endpoint accepts. HEAD is included with GET. Without this setting,
+    requests with any method are forwarded to the service."""
     upstream_path: str | None = None
     """The path of requests to the service. The default is upstream_path of the API."""
     media_types: Annotated[dict[BodyTypes, Reading], Field(min_length=1)] | None = None
@@ -79,7 +83,7 @@ class EndpointModel(SectionModel):
     """The largest request body of the endpoint, in bytes. The default is limits.body."""
 
     def compile(self, api: ApiParts, mistakes: Mistakes) -> Endpoint | None:
-        """Return the endpoint, or None if its path is wrong."""
+        """Return the endpoint, or None if its path is invalid."""
         template = mistakes.attempt(partial(parse_template, self.path), "path")
         if template is None:
             return None
@@ -104,7 +108,8 @@ class EndpointModel(SectionModel):
         vary = [name for reader in readers for name in reader.vary]
         pinned = api.choice.pins and not any(reader.reads_path for reader in readers)
         exempt = any(lifecycle.exempt for lifecycle in lifecycles.values())
-        # Of several versions that a client accepts, the first one that has not ended for it serves.
+        # If a client accepts several versions, it gets the first one that has not ended for it. So
+        # with exempt clients, the response depends on the client.
         preferred = exempt and any(reader.is_preference for reader in readers)
         if readers and (pinned or preferred):
             vary += api.choice.vary
@@ -139,7 +144,7 @@ class EndpointModel(SectionModel):
         return mistakes.below("version", *((index,) if several else ()))
 
     def _is_of_one(self, own: Mapping[str, Version]) -> bool:
-        """Return whether every request is for the one version that has the endpoint."""
+        """Return whether the endpoint has only one version and every request is for it."""
         return self.versions is not None and len(own) == 1 and self.version is None
 
     def _own_versions(self, api: ApiParts, mistakes: Mistakes) -> Mapping[str, Version]:
@@ -203,7 +208,8 @@ class EndpointModel(SectionModel):
             return None
         rest = next((part.capture for part in template.segments if part.tail), None)
         if rest is not None and text.endswith(f"/{{{rest}}}"):
-            text = f"{text[:-1]}*}}"  # so that links of the service lead back, slashes included
+            # With `*`, links of the service can be mapped back, including slashes.
+            text = f"{text[:-1]}*}}"
         upstream = here.attempt(partial(parse_template, text), "upstream_path")
         if upstream is None:
             return None
@@ -228,10 +234,10 @@ class EndpointModel(SectionModel):
     def _operations_between(
         self, api: ApiParts, source: Version, target: Version
     ) -> Conversion | None:
-        """Return the conversion between two versions, or None if no operation differs here."""
+        """Return the conversion between two versions, or None if their operations are equal."""
         try:
             found = api.conversion(source, target, self.path)
-        except LookupError:  # there are no conversions between the two
+        except LookupError:  # two neighbouring versions have no conversion
             return None
         return found if found.has_operations else None
 
@@ -244,7 +250,7 @@ class EndpointModel(SectionModel):
         lifecycles: Mapping[Version | None, EndpointLifecycle],
         route: Route,
     ) -> Route:
-        """Return the route of a version of the API as it is at this endpoint."""
+        """Adapt the route of a version to this endpoint."""
         here = partial(self._route_here, api, template, readers, upstream, lifecycles)
         choice, version = api.choice, route.version
         response = route.response and route.response.at(self.path)
@@ -255,8 +261,8 @@ class EndpointModel(SectionModel):
                 readers, str(route.service_version), version, choice.matching
             )
         path = upstream
-        # The client names its own version, or a range of them; the service is asked for the one
-        # that it speaks.
+        # The client names its own version or a range. The path to the service has to name the
+        # service's version instead.
         moved = route.service_version != version or not choice.matching.is_exact
         if path is None and moved and route.service.reads_version is not False:
             path = template if "version" in template.captures else None
@@ -288,9 +294,9 @@ class EndpointModel(SectionModel):
     def _substitutes(
         self, api: ApiParts, route: Route, readers: tuple[Reader, ...]
     ) -> Iterator[tuple[tuple[str, Version], Route]]:
-        """Yield the routes by which other services answer operations that a version lacks.
+        """Yield the routes to other services that provide operations which a version lacks.
 
-        The keys are the name of the service and the version that it speaks.
+        Each route has a key: the name of the service and the version that it speaks.
         """
         if route.request is None or route.version is None:
             return
@@ -361,13 +367,13 @@ class EndpointModel(SectionModel):
         methods = self.methods
         if methods is None or "GET" not in methods or "HEAD" in methods:
             return methods
-        # HEAD is answered wherever GET is (RFC 9110, section 9.3.2).
+        # An endpoint that accepts GET also accepts HEAD (RFC 9110, section 9.3.2).
         after = methods.index("GET") + 1
         return (*methods[:after], "HEAD", *methods[after:])
 
 
 def asked_paths(endpoint: Endpoint) -> Iterator[Template]:
-    """Yield the templates of the paths that services are asked for, for any version."""
+    """Yield the path templates of the requests to services, one for each version."""
     for route in endpoint.routes.values():
         yield route.upstream_path or endpoint.template
 
@@ -375,14 +381,17 @@ def asked_paths(endpoint: Endpoint) -> Iterator[Template]:
 def _client_fields(
     api: ApiParts, route: Route | None, lifecycle: EndpointLifecycle | None
 ) -> tuple[str, ...]:
-    """Return the request headers by which responses of a version depend on the client."""
+    """Return the names of the request headers on which a version's responses depend, for Vary.
+
+    Only headers that identify the client are returned, and only if the responses depend on it.
+    """
     brownout = None if route is None else route.brownout
     if (lifecycle is not None and lifecycle.exempt) or (brownout and brownout.exempt):
         return api.choice.vary
     if route is None or route.cutover is None:
         return ()
-    # Both routes answer the same version, so that caches may store it though no field names the
-    # client.
+    # Both routes of a cutover return the same version. So caches may store the response even if
+    # header fields do not identify the client: `*`, which forbids caching, is left out.
     sticky = route.cutover.rule.sticky is StickyBy.CLIENT
     return tuple(name for name in api.choice.vary if sticky and name != "*")
 
@@ -394,20 +403,20 @@ def _content_type(readers: tuple[Reader, ...], version: Version | None) -> str |
 
 
 def _tag_key(route: Route, response: Conversion | None) -> bytes | None:
-    """Return the key of the entity tags of a route; None where no body is converted."""
+    """Return the key of the entity tags of a route, or None if bodies are not converted."""
 
     def reads(link: VersionLink) -> bool:
         return link.methods is None or "GET" in link.methods or link.operations is not None
 
     if response is None or not any(link.changes and reads(link) for link in response.links):
         return None
-    # Another release of the gateway may write other bytes by the same rules.
+    # Another release of the gateway may write other bytes with the same configuration.
     parts = (__version__, str(route.service_version), str(route.version), route.link_form or "")
     return tag_key((*filter(None, parts), *(link.digest for link in response.links)))
 
 
 def tag_key(parts: Iterable[str]) -> bytes:
-    """Return the key of entity tags by the versions and the configuration between them."""
+    """Return the key of entity tags: a hash of the versions and the configuration between them."""
     digest = blake2b(digest_size=6)
     for part in parts:
         digest.update(b"%d:%b" % (len(part), part.encode()))
@@ -415,7 +424,11 @@ def tag_key(parts: Iterable[str]) -> bytes:
 
 
 def _stripped(template: Template, upstream: Template, version: Version | None) -> Template | None:
-    """Return the beginning of a path that the service's path lacks; None where more differs."""
+    """Return the prefix of the client's path that the service's path lacks.
+
+    Returns:
+        None if the paths are equal, or differ in more than a prefix.
+    """
     text = template.text.removesuffix(upstream.text)
     if text in ("", template.text):
         return None
@@ -423,7 +436,7 @@ def _stripped(template: Template, upstream: Template, version: Version | None) -
 
 
 def _join(readers: list[Reader], reader: Reader) -> None:
-    """Add a reader, joined with the first one that reads the same place of a request."""
+    """Add a reader, or join it with a reader of the same place in the request."""
     for index, known in enumerate(readers):
         both = known.joined(reader)
         if both is not None:
@@ -433,6 +446,6 @@ def _join(readers: list[Reader], reader: Reader) -> None:
 
 
 def _vary(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of Vary; `*` stands for all of them (RFC 9110, section 12.5.5)."""
+    """Return the names for Vary without duplicates. `*` replaces all (RFC 9110, section 12.5.5)."""
     found = tuple(dict.fromkeys(names))
     return ("*",) if "*" in found else found

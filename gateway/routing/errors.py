@@ -1,4 +1,4 @@
-"""`apis.NAME.versions.VERSION.errors` in gateway.yaml: the shape of a version's errors."""
+"""`apis.NAME.versions.VERSION.errors` in gateway.yaml: the format of a version's errors."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,14 +21,15 @@ PLACEHOLDERS = (
     *("supportedVersions", "successor", "request_id", "phrase"),
     *("field", "pointer", "reason"),
 )
-"""The names of placeholders: the members of a problem detail, the id of the request, the phrase
-that HTTP has for the status, and what a request that does not fit its version is refused for (see
-`gateway.base.errors.Fault.misfit`)."""
+"""The names of placeholders. Their values are the members of a problem detail, the id of the
+request, and the HTTP reason phrase of the status. `field`, `pointer` and `reason` describe why a
+request does not fit its version (see `gateway.base.errors.Fault.misfit`)."""
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 _BRACES = {"{{": "{", "}}": "}"}
 _ABSENT = object()
-# Of errors: RFC 9110, sections 15.5 and 15.6, RFC 4918, RFC 6585, RFC 7725 and RFC 8470.
+# Reason phrases of errors: RFC 9110, sections 15.5 and 15.6, RFC 4918, RFC 6585, RFC 7725 and
+# RFC 8470.
 _PHRASES: Mapping[object, str] = {
     int(status): phrase
     for status, phrase in re.findall(
@@ -52,17 +53,17 @@ _NONE: Mapping[str, object] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class ErrorTemplate:
-    """The shape of a version's errors.
+    """The format of a version's errors.
 
     Attributes:
         body: The template of the body; None for a problem detail (RFC 9457).
-        codes: The version's own codes, by those of the gateway.
-        default: The version's own code for all others; None leaves the gateway's.
-        details: The version's own sentences, by the codes of the gateway. One with a placeholder
-            that has no value is not used.
-        statuses: The version's own statuses, by the codes of the gateway.
-        headers: The version's own header fields, by the codes of the gateway and by name, which
-            take the place of those of the gateway; None leaves a field away.
+        codes: The version's own codes, by the gateway's codes.
+        default: The version's own code for all other codes of the gateway; None keeps them.
+        details: The version's own sentences, by the gateway's codes. A sentence is not used if one
+            of its placeholders has no value.
+        statuses: The version's own statuses, by the gateway's codes.
+        headers: The version's own header fields, by the gateway's codes and by name. They replace
+            the gateway's fields. The value None removes a field.
     """
 
     content_type: str
@@ -74,7 +75,7 @@ class ErrorTemplate:
     headers: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
 
     def dress(self, code: FaultCode, fields: HeaderFields) -> HeaderFields:
-        """Return the header fields of a refusal, with those of the version."""
+        """Return the header fields of a refusal, with the version's own fields."""
         given = self.headers.get(code)
         if given is None:
             return fields
@@ -93,8 +94,10 @@ class ErrorTemplate:
         """Return the body of a refusal.
 
         Args:
-            misfit: What a request that does not fit its version is refused for.
-            own: The members that the rules give for this refusal alone, which come first.
+            problem: The members of the problem detail.
+            misfit: Why the request does not fit its version; see PLACEHOLDERS.
+            own: The members that the configuration sets for this refusal only. They override all
+                others.
         """
         shown = dict(problem)
         code = self.codes.get(str(problem["code"]), self.default)
@@ -114,7 +117,7 @@ class ErrorTemplate:
 
 
 def placeholders(template: object) -> Iterator[str]:
-    """Yield the names of all placeholders of a template."""
+    """Yield the names of all placeholders in a template."""
     if isinstance(template, str):
         for match in _PLACEHOLDER.finditer(template):
             if match[1] is not None:
@@ -163,7 +166,7 @@ def _text(template: str, values: Mapping[str, object]) -> str:
 
 
 def _only(template: str) -> str | None:
-    """Return the placeholder that is all of a text; None for any other text."""
+    """Return the placeholder if the string consists of a single placeholder, else None."""
     match = _PLACEHOLDER.fullmatch(template)
     return None if match is None else match[1]
 
@@ -176,7 +179,8 @@ def _spelt(value: object) -> str:
 
 DEFAULT = "default"
 _OWN = tuple(code for code in FaultCode if code not in BEFORE_VERSION)
-# No cache may have the refusals of a brownout when it is over.
+# The version's own headers do not apply to refusals of a brownout: a cache must not keep such a
+# refusal after the end of the brownout.
 _DRESSED = tuple(code.value for code in _OWN if code is not FaultCode.VERSION_BROWNOUT)
 
 JsonType = Annotated[
@@ -222,7 +226,7 @@ OwnCode = Annotated[str | int, BeforeValidator(_own_code)]
 OwnStatus = Annotated[int, Field(ge=200, le=599), NumberText, AfterValidator(_with_body)]
 
 
-# What the gateway has to write itself: how long an answer is, what it is, and for whom.
+# Only the gateway may write these fields: they describe the response and its connection.
 _NEEDED = (
     *("allow", "connection", "content-encoding", "content-length", "content-type", "date"),
     *("transfer-encoding", "vary", "x-request-id"),
@@ -237,35 +241,38 @@ def _own_fields(headers: dict[str, object]) -> dict[str, object]:
 
 
 class Errors(SectionModel):
-    """The shape in which clients of the version get errors."""
+    """The format of errors for clients of the version."""
 
     body: dict[str, JsonValue] | None = None
-    """The body of the gateway's own refusals, with placeholders in its texts: `{code}`, `{detail}`,
-    `{status}`. The default is a problem detail (RFC 9457)."""
+    """The body of the gateway's own refusals. Its strings may have placeholders such as `{code}`,
+    `{detail}` and `{status}`. The default is a problem detail (RFC 9457)."""
     codes: dict[str, OwnCode] = Field(default_factory=dict)
-    """The version's codes (texts or numbers) by the gateway's codes, for `{code}`; `default` is the
-    code for all others. By default, the gateway's codes stay."""
+    """The values of `{code}`: for each code of the gateway, the version's own code, a string or a
+    number. The key `default` is for all other codes. By default, the gateway's codes stay."""
     details: dict[str, str] = Field(default_factory=dict)
-    """The version's texts by the gateway's codes, for `{detail}`; they may have placeholders. The
-    gateway's text stays if there is none, or if a placeholder has no value."""
+    """The values of `{detail}`: for each code of the gateway, the version's own sentence, which may
+    have placeholders. The gateway's sentence stays if the version has none for the code, or if a
+    placeholder in it has no value."""
     statuses: dict[str, OwnStatus] = Field(default_factory=dict)
-    """The version's statuses by the gateway's codes, such as `{ unconvertible_request: 422 }`; 200
-    if the version reports errors only in the body. By default, the gateway's statuses stay."""
+    """For each code of the gateway, the version's own status, such as `{ unconvertible_request: 422
+    }`. Use 200 if the version reports errors only in the body. By default, the gateway's statuses
+    stay."""
     headers: Annotated[dict[FieldName, OwnField], AfterValidator(_own_fields)] = Field(
         default_factory=dict
     )
     """The header fields of the gateway's own refusals, by name, such as `{ Cache-Control: no-cache
-    }`; null removes a field. A value may depend on the gateway's code, as in `{ Cache-Control: {
-    operation_missing: no-cache, default: private } }`; without `default`, the others keep the
-    gateway's value. Refusals of a brownout keep their values. By default, Cache-Control is
-    no-store. Only the gateway writes Vary and the fields that describe the response: length, type,
-    coding, date, request id, connection and allowed methods."""
+    }`. The value null removes a field. A value may depend on the gateway's code, as in `{
+    Cache-Control: { operation_missing: no-cache, default: private } }`. Without `default`, refusals
+    with other codes keep the gateway's value. Refusals of a brownout always keep the gateway's
+    values. By default, Cache-Control is no-store. Only the gateway writes Vary and the fields that
+    describe the response: length, type, coding, date, request id, connection and allowed methods.
+    """
     content_type: JsonType | None = None
-    """The media type of errors, also of those from other versions' services. The default is
+    """The media type of errors, including errors from other versions' services. The default is
     application/json with a body, and otherwise application/problem+json."""
 
     def compile(self, mistakes: Mistakes) -> ErrorTemplate:
-        """Return the shape of a version's errors."""
+        """Return the template for a version's errors."""
         if not self.model_fields_set:
             mistakes.add("has nothing in it; add body, such as { code: '{code}' }")
         _check_quotes(self.body, mistakes.below("body"))
@@ -302,7 +309,7 @@ class Errors(SectionModel):
 def _fields_by_code(
     headers: Mapping[str, _Field | dict[str, _Field]],
 ) -> dict[str, dict[str, _Field]]:
-    """Return the fields of each code, without the codes that have none."""
+    """Return the header fields by code, without codes that have no header fields."""
     found: dict[str, dict[str, _Field]] = {}
     for name, value in headers.items():
         by_code = value if isinstance(value, dict) else {DEFAULT: value}
@@ -314,7 +321,7 @@ def _fields_by_code(
 
 
 def _check_codes(errors: Errors, mistakes: Mistakes) -> None:
-    """Record codes that no refusal of the version has, and those that have none of its own."""
+    """Report unknown codes, and warn about codes of the gateway without a code of the version."""
     _check_names(errors.codes, (*_OWN, DEFAULT), mistakes)
     if errors.body is not None and "code" not in placeholders(errors.body):
         mistakes.add("stand nowhere in the body; write '{code}' in it, or remove them")
@@ -334,7 +341,7 @@ def _check_names(named: Iterable[str], known: Sequence[str], mistakes: Mistakes)
 
 
 def _check_quotes(value: JsonValue, mistakes: Mistakes) -> None:
-    """Record placeholders that YAML reads as mappings, since they have no quotes."""
+    """Report placeholders without quotes, which YAML reads as mappings."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if inner is None and len(value) == 1 and key in PLACEHOLDERS:

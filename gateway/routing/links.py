@@ -1,4 +1,4 @@
-"""Links: URLs in bodies and header fields, mapped between the paths of services and of clients."""
+"""Maps links: URLs in bodies and header fields, between the paths of services and of clients."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -30,10 +30,10 @@ _URL = re.compile(
 
 
 def in_form(link: str, form: LinkForm, scheme: str, authority: str, base: str) -> str:
-    """Return a link to the client's own host in a form; links to others stay.
+    """Write a link to the client's own host in the given form. Other links are unchanged.
 
     Args:
-        base: The path that the client asked for, from which relative paths start.
+        base: The path of the client's request, to resolve relative paths.
     """
     link_scheme, link_authority, path, query, fragment = split_url(link)
     if link_authority is None:
@@ -47,9 +47,12 @@ def in_form(link: str, form: LinkForm, scheme: str, authority: str, base: str) -
 
 
 def split_url(link: str) -> tuple[str | None, str | None, str, str | None, str]:
-    """Return scheme, authority, path, query and fragment with its `#`; None where one is absent."""
+    """Split a link into scheme, authority, path, query and fragment.
+
+    A missing scheme, authority or query is None. The fragment includes its `#`.
+    """
     match = _URL.match(link)
-    assert match is not None  # the pattern matches every text
+    assert match is not None  # the pattern matches every string
     scheme, authority, path, query, fragment = match.groups()
     return scheme, authority, path, query, fragment or ""
 
@@ -59,7 +62,7 @@ def query_and_fragment(query: str | None, fragment: str) -> str:
 
 
 def resolved(base: str, path: str, *, absolute: bool = False) -> str:
-    """Return the path of a reference (RFC 3986, section 5.2), without dot segments."""
+    """Resolve the path of a reference, and remove dot segments (RFC 3986, section 5.2)."""
     if not path:
         return base if not absolute else "/"
     if not path.startswith("/"):
@@ -79,16 +82,16 @@ def resolved(base: str, path: str, *, absolute: bool = False) -> str:
 
 
 _HTTP = frozenset({"http", "https"})
-# The target of a link, its anchor, and quoted text, in which neither stands (RFC 8288, section 3).
-# No part is looked for again from within itself, so that a field costs one pass, whatever it lacks
-# the end of: a URL has no angle bracket, and a quote that is never closed takes all the rest.
+# Matches the target of a link, its anchor, or any other quoted string, which contains neither
+# (RFC 8288, section 3). A search takes linear time even if a closing bracket or quote is missing: a
+# URL has no angle bracket, and an open quote extends to the end of the field.
 _LINK = re.compile(
     r"<([^<>]*)>|(;[ \t]*[Aa][Nn][Cc][Hh][Oo][Rr][ \t]*=[ \t]*)\"([^\"\\]*)\""
     r"|\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)",
     re.DOTALL,
 )
 _PORT = re.compile(r":[0-9]*\Z")
-# No query has this character, which begins a fragment.
+# A query never contains this character, since it begins a fragment.
 _NO_LABEL = "#"
 
 
@@ -96,7 +99,8 @@ class MappedLink(NamedTuple):
     """A mapped link.
 
     Attributes:
-        fits: Whether an endpoint has the link, or it is of another host.
+        text: The link, unchanged if it could not be mapped.
+        fits: Whether the link belongs to an endpoint or to another host.
     """
 
     text: str
@@ -104,18 +108,20 @@ class MappedLink(NamedTuple):
 
 
 class LinkMapper(NamedTuple):
-    """Maps the links of one request and of the answer to it.
+    """Maps the links in one request and in its response.
 
     Attributes:
-        chosen_by: What chose the version of the request; None where the API has no versions.
-        target: The raw path that the service was asked for.
-        authority: The host and port that the gateway was asked by.
+        chosen_by: The mechanism or rule that chose the version; None if the API has no versions.
+        captures: The raw captures in the path of the client's request.
+        path: The raw path of the client's request, as the gateway received it.
+        target: The raw path of the request to the service.
+        authority: The host and port in the request that the gateway received.
         public_scheme: The scheme that the client used, `http` or `https`.
-        public_authority: The host and port that the client used; a trusted proxy may have been
-            asked by another one than the gateway.
-        public_prefix: What a trusted proxy has stripped from the path that the client used.
-        sent_prefix: What the service was told to be stripped from its paths: that prefix, and what
-            the gateway has stripped.
+        public_authority: The host and port that the client used. They differ from `authority` if a
+            trusted proxy has its own.
+        public_prefix: The path prefix that a trusted proxy removed from the client's path.
+        sent_prefix: The path prefix in the X-Forwarded-Prefix that the service receives: the prefix
+            that proxies removed, and the prefix that the gateway removed.
     """
 
     directory: LinkDirectory
@@ -132,7 +138,7 @@ class LinkMapper(NamedTuple):
     sent_prefix: str = ""
 
     def to_client(self, link: str) -> MappedLink:
-        """Return a link of the service as the client can ask for it, in its version's form."""
+        """Map a link of the service to a link for the client, in the form of its version."""
         text, fits = self._mapped_back(link)
         form = self.route.link_form
         if form is not None and fits:
@@ -155,7 +161,7 @@ class LinkMapper(NamedTuple):
                 service, foreign = owner, True
             prefix = self._prefix(scheme, authority)
         elif not path and query is None:
-            return MappedLink(link)  # a place in the same document
+            return MappedLink(link)  # only a fragment: a location in the same document
         whole = resolved("" if foreign else self.target, path, absolute=authority is not None)
         if self.sent_prefix and whole.startswith(self.sent_prefix):  # the service has added it
             whole = _without(self.sent_prefix, whole)
@@ -188,15 +194,15 @@ class LinkMapper(NamedTuple):
         return MappedLink(_joined(prefix, mapped, public_query, fragment))
 
     def cookie_path(self, path: str) -> MappedLink:
-        """Return the path of a cookie of the service, as the client asks for what is below it."""
+        """Map the path of a service's cookie to the path at which the client needs the cookie."""
         public_path = path
         if self.sent_prefix and path.startswith(self.sent_prefix):
             path = _without(self.sent_prefix, path)
         prefix = path.rstrip("/")
         if not prefix:
             return MappedLink(public_path)
-        # Operations may have moved the path; what stands above it is that of the endpoint, or what
-        # all operations below it have above them in the client's version.
+        # Operations may have moved the path. Then the cookie's path is a prefix of the endpoint's
+        # path, or the common prefix that all operations below it have in the client's version.
         template = self.route.upstream_path or self.endpoint.template
         own = template.fill({**self.captures, "version": str(self.route.version)})
         asked = served_path(self.endpoint, self.route).fill(self.captures)
@@ -213,14 +219,14 @@ class LinkMapper(NamedTuple):
         return MappedLink(f"{text.partition('?')[0]}{path[len(prefix) :]}")
 
     def keeps_domain(self, domain: str) -> bool:
-        """Return whether the domain of a cookie is for the client, and not for services alone."""
+        """Return whether the Domain of a cookie is valid for the client, not only for services."""
         own = {*self._own(None), *(name.lower() for name in authorities_of(self.route.service))}
         hosts = [with_port(name).rpartition(":")[0] for name in own]
         public = with_port(self.public_authority.lower()).rpartition(":")[0]
         return not leaves(domain, public, hosts)
 
     def to_service(self, link: str) -> MappedLink:
-        """Return a link of the client as the service writes it; what is relative stays."""
+        """Map a link of the client to the service's form. A relative link is unchanged."""
         scheme, authority, path, query, fragment = split_url(link)
         unmapped = _unmapped(link, scheme, authority)
         if unmapped is not None:
@@ -256,17 +262,20 @@ class LinkMapper(NamedTuple):
         return MappedLink(_joined(prefix, path, query, fragment))
 
     def _own(self, scheme: str | None) -> set[str]:
-        """Return the authorities, in lower case and with ports, by which the service was asked."""
+        """Return the authorities of the request, in lower case and with ports.
+
+        A link to one of them is a link to the service itself.
+        """
         scheme = (scheme or self.public_scheme).lower()
         names = {self.authority, self.public_authority}
-        if self.public_authority != self.authority:  # a service may leave out the port
+        if self.public_authority != self.authority:  # the service may omit the port
             names.add(_PORT.sub("", self.public_authority))
         if self.route.request_rewrite is not None:
             names |= {self.route.request_rewrite.authority(name) for name in names}
         return {with_port(name.lower(), scheme) for name in names}
 
     def _prefix(self, scheme: str | None, authority: str) -> str:
-        """Return what stands before the path of a link of the service's own, for the client."""
+        """Return the scheme and authority for the client, in a link of the service to itself."""
         colon = "" if scheme is None else f"{scheme}:"
         if authority.lower() == self.public_authority.lower():
             return f"{colon}//{authority}"
@@ -283,9 +292,11 @@ class LinkMapper(NamedTuple):
         return f"{'' if scheme is None else 'http:'}//{own}"
 
     def _public(self, path: str) -> tuple[str | None, tuple[Endpoint, Route] | None]:
-        """Return a path that clients can ask for already, with the version of this client.
+        """Map a path that is already a public path: only its version is replaced.
 
-        Its endpoint and route are returned where it is of the API of the request.
+        Returns:
+            The path for this client, or None if it is not a public path. If the path belongs to the
+            API of the request, its endpoint and route are also returned.
         """
         found = self.directory.router.find(path)
         if found is None:
@@ -329,32 +340,32 @@ class LinkMapper(NamedTuple):
 
 
 def _unmapped(link: str, scheme: str | None, authority: str | None) -> MappedLink | None:
-    """Return a link that must not be mapped, unchanged; None for a link to map."""
+    """Return the link unchanged if it must not be mapped, or None if it is to be mapped."""
     if browser_authority(link) != authority:
-        return MappedLink(link, False)  # browsers would be led elsewhere than the mapper reads
+        return MappedLink(link, False)  # browsers read another host in it than the mapper
     if scheme is not None and (authority is None or scheme.lower() not in _HTTP):
         return MappedLink(link)
     return None
 
 
 def _without(prefix: str, path: str) -> str:
-    """Return a path without a prefix of whole segments, if it has that."""
+    """Remove a prefix of whole segments from a path, if the path begins with it."""
     rest = path.removeprefix(prefix)
     return path if rest and not rest.startswith("/") else rest or "/"
 
 
 def _joined(prefix: str, path: str, query: str | None, fragment: str) -> str:
-    """Return a link of scheme and authority, which may be empty, path, query and fragment."""
+    """Build a link from its parts. `prefix` is the scheme and the authority, and may be empty."""
     rest = f"{path}{query_and_fragment(query, fragment)}"
     return f"{prefix}{rest}" if prefix else without_authority(rest)
 
 
 class _Moved(NamedTuple):
-    """A path as the other version has it.
+    """The path of a link in the other version.
 
     Attributes:
-        path: The path; empty where the other version lacks it, since no path is.
-        query: The one query that goes with it, or None where the query is still to be converted.
+        path: The path; empty if the other version lacks it.
+        query: The converted query in a tuple, or None if the query is not converted yet.
     """
 
     path: str
@@ -376,12 +387,12 @@ def _moved(
         found = None
     if found is None:
         return _Moved("", None)
-    assert route.service_version is not None  # as there is a conversion
+    assert route.service_version is not None  # a conversion has two versions
     return _Moved(found.path_of(route.service_version), (found.query,))
 
 
 def _service_link(route: Route, path: str, query: str | None) -> tuple[str, str | None] | None:
-    """Return a path and a query for the service; None where they do not fit its version."""
+    """Convert a path and a query for the service; None if they do not fit its version."""
     moved = _moved(route, route.request, route.response, path, query)
     if not moved.path:
         return None
@@ -396,7 +407,7 @@ def _service_link(route: Route, path: str, query: str | None) -> tuple[str, str 
 
 
 def map_link_field(value: str, link: Callable[[str], str]) -> str:
-    """Return the value of a Link field with its targets and anchors mapped (RFC 8288)."""
+    """Map the targets and anchors in the value of a Link field (RFC 8288)."""
 
     def mapped(match: re.Match[str]) -> str:
         target, before, anchor = match.groups()

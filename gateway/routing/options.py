@@ -1,4 +1,4 @@
-"""The version that answers an OPTIONS request, as a CORS preflight, which names none."""
+"""Selects the version for an OPTIONS request without one, such as a CORS preflight."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,8 +16,8 @@ from gateway.routing.snapshot import Route
 from gateway.versions.selection import NEWEST, Selector
 from gateway.versions.version import Version
 
-# A plan of a request walks through all versions up to that of the service. So many plans are made
-# for a preflight at most, however many versions there are.
+# The maximum number of plans for one preflight, however many versions the API has. Each plan walks
+# through all versions between the client's and the service's.
 _MOST_PLANS = 8
 
 
@@ -30,13 +30,19 @@ def answering(
     path: Callable[[Route, Version], str],
     asked: Callable[[Route, RequestHead], tuple[object, str | Fault, object]],
 ) -> tuple[Version, str]:
-    """Return the version that answers, and what chose it.
+    """Return the version for an OPTIONS request, and what chose it.
 
     A preflight cannot carry the header field that it requests permission for (Fetch, section 4.8),
-    and the allowed methods are no representation of a version. So the end of a default version, or
-    its lack of an operation, must not keep browsers from the others. A version that is known to
-    have the operation comes first, one that would refuse it last; of equal ones that which was
-    chosen, then the newest.
+    and the list of allowed methods does not depend on a version. So if a default version has ended
+    or lacks the operation, browsers must still be able to use the other versions. Versions that
+    have the operation have priority, and versions that would refuse it come last. Among equal
+    versions, `chosen` comes first, then the newest.
+
+    Args:
+        chosen: The selected version and what selected it; None if the request names no version.
+        path: Returns the path of the request to a service that speaks the version.
+        asked: Plans a request by a route. The second element of its result is a Fault if the
+            request would be refused.
     """
     choices = {} if chosen is None else dict([chosen])
     for version in sorted(selector.supported.values(), reverse=True):
@@ -62,26 +68,28 @@ def answering(
 
 
 class _Ways:
-    """Finds which versions have an operation, and looks through each version once.
+    """Finds the versions that have an operation. Each version is searched only once.
 
-    The changes of queries on the way are left out: the plan of a request applies them.
+    Changes of the query are not applied here: the plan of a request applies them.
 
     Args:
         about: The head of a request for the operation.
-        path: Returns the path that a service of a version is asked for by a route.
+        path: Returns the path of the request to a service that speaks the version.
     """
 
     def __init__(self, about: RequestHead, path: Callable[[Route, Version], str]) -> None:
         self._method = about.method
         self._lines = parse_query(about.query)
         self._path = path
-        # The first version that has the operation, on the way from one version to a service.
+        # By a version and the service's version: the first version between them that has the
+        # operation.
         self._first: dict[tuple[Version, Version | None], Version | None] = {}
 
     def ordered(self, routes: Mapping[Version, Route]) -> Iterator[Version]:
         """Yield the versions that have the operation, then all others.
 
-        Of those that share the way from where the operation is found, the first stands for all.
+        Versions whose conversions share the remaining steps from the version with the operation are
+        equivalent, so only the first of them is yielded.
         """
         met: set[tuple[Version | None, Version | None]] = set()
         others: list[Version] = []
@@ -132,17 +140,19 @@ def client_methods(
     asked: str,
     allowed: Sequence[str],
 ) -> list[str]:
-    """Return the methods by which a client of a path reaches one that the service allows.
+    """Convert the methods that a service allows to the methods that the client can use.
 
-    They are in the order of the service; those that it has at another path come last.
+    The methods are in the order of the service. Methods that the service has at another path come
+    last.
 
     Args:
-        path: Returns the path that a service of a version is asked for.
-        asked: The path that the service was asked for.
-        allowed: The methods that the service allows there.
+        path: Returns the path of the request to a service that speaks the version.
+        query: The query of the client's request.
+        asked: The path of the request to the service.
+        allowed: The methods that the service allows at that path.
     """
     operation_paths = _operation_paths(conversions, path, query)
-    # What the service takes by the method of a declared operation, clients ask for by another.
+    # Clients use another method for the declared operations that the service has at these methods.
     named = {one.method for method, one in operation_paths.items() if any(one.operations)} - {
         "HEAD"
     }
@@ -151,7 +161,7 @@ def client_methods(
     for method, one in operation_paths.items():
         if one.substitute is not None:
             offered = one.substitute.service is not None
-        elif any(one.operations):  # of another path, it is not known what the service allows
+        elif any(one.operations):  # the methods that the service allows at other paths are unknown
             offered = one.path != asked or one.method in places
         else:
             offered = one.path == asked and method in places and method not in named
@@ -167,12 +177,17 @@ def methods_elsewhere(
     query: str | None,
     asked: str,
 ) -> list[str]:
-    """Return the methods of a path in the client's version that the service has at other paths.
+    """Return the methods of the client's path that the service provides at other paths.
 
-    A service that has nothing at such a path answers 404 to any other method, where a service of
-    the client's version would have answered 405. Its 404 may also be that of an operation which
-    has stayed there without being declared. So nothing is returned where a declared operation has
-    stayed, or where a path that ends with a capture, such as `/users/{id}`, can still be read.
+    If all operations of a path have moved, the service returns 404 there for any other method. A
+    service of the client's version would return 405. But the 404 may also come from an undeclared
+    operation that is still at the path. So the result is empty if a declared operation is still
+    there, or if a path that ends with a capture, such as `/users/{id}`, has moved without GET.
+
+    Args:
+        path: Returns the path of the request to a service that speaks the version.
+        query: The query of the client's request.
+        asked: The path of the request to the service.
     """
     newer = conversions[0].direction is Direction.DOWN
     found: list[str] = []

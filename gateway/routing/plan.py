@@ -1,6 +1,6 @@
-"""The plan: the decision about one request, made before the gateway acts on it.
+"""The plan: the decision about one request, made before anything is sent.
 
-`plan` is pure: the live path, the `explain` command and the tests call this one function.
+`plan` is a pure function. Live requests, the `explain` command and the tests all call it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,17 +36,16 @@ class Plan(NamedTuple):
     """The decision to forward a request to the service of a route.
 
     Attributes:
-        chosen_by: The mechanism or rule that chose the version; None where the API has no
-            versions.
+        chosen_by: The mechanism or rule that chose the version; None if the API has no versions.
         target: The raw path and query of the request to the service.
-        cutover_route: The side of a cutover that the request takes; None where there is no cutover.
-        shadow: The plan for the repetition of the request in the background, or the refusal that
-            its client would get; None repeats nothing.
-        operation_path: The operation of the request in each version on the way; None where the
-            versions have the same operations.
-        content_type: The Content-Type of a JSON response; None keeps the Content-Type of the
-            service.
-        rewrite: The rewrite of the version in the request; None where nothing is to be written.
+        fields: The header fields to add to every response of this version.
+        cutover_route: The side of a cutover that the request takes; None without a cutover.
+        shadow: The plan for repeating the request in the background, or the refusal that its client
+            would get; None if the request is not repeated.
+        operation_path: The operation of the request in each version between the client's and the
+            service's; None if these versions have the same operations.
+        content_type: The Content-Type of a JSON response; None keeps the service's Content-Type.
+        rewrite: The rewrite of the version in the request; None if the version is not rewritten.
     """
 
     endpoint: Endpoint
@@ -62,12 +61,12 @@ class Plan(NamedTuple):
 
     @property
     def request(self) -> Conversion | None:
-        """The conversion of the request; None where the service speaks the client's version."""
+        """The conversion of the request; None if the service speaks the client's version."""
         return self.route.request if self.operation_path is None else self.operation_path.request
 
     @property
     def response(self) -> Conversion | None:
-        """The conversion of the answer; None where the service speaks the client's version."""
+        """The conversion of the response; None if the service speaks the client's version."""
         return self.route.response if self.operation_path is None else self.operation_path.response
 
     def method(self, asked: str) -> str:
@@ -79,10 +78,10 @@ class Plan(NamedTuple):
 
 
 class Options(NamedTuple):
-    """The decision to answer an OPTIONS request in the gateway (RFC 9110, section 9.3.7).
+    """The decision that the gateway itself responds to OPTIONS (RFC 9110, section 9.3.7).
 
     Attributes:
-        allow: The value of the Allow header field; empty where the service alone knows the methods.
+        allow: The value of the Allow header field; empty if only the service knows the methods.
     """
 
     endpoint: Endpoint
@@ -95,9 +94,9 @@ class Refusal(NamedTuple):
     """The decision to refuse a request with a fault.
 
     Attributes:
-        endpoint: The endpoint of the request; None where the path matches no endpoint.
-        cutover_route: The side of a cutover for which the request cannot be converted; None where
-            there is no cutover, or another reason.
+        endpoint: The endpoint of the request; None if no endpoint matches the path.
+        cutover_route: The side of a cutover for which the request cannot be converted. None without
+            a cutover, or if the request is refused for another reason.
     """
 
     endpoint: Endpoint | None
@@ -113,11 +112,11 @@ Decision = Plan | Options | Refusal
 def plan(
     snapshot: Snapshot, head: RequestHead, context: RequestContext = ANONYMOUS_CONTEXT
 ) -> Decision:
-    """Return the decision about a request, from its path, version and method and the lifecycle.
+    """Decide about a request by its path, version and method, and by the version's lifecycle.
 
-    Where the path carries the version, the path of an unsupported version does not exist, so the
-    request is refused (404) before its method is checked. The path of a retired version still
-    exists, and its requests are refused as retired (410).
+    If the version is in the path, the path of an unsupported version does not exist. So the request
+    is refused with 404 before its method is checked. The path of a retired version still exists,
+    and its requests are refused with 410.
     """
     found = snapshot.router.find(head.path)
     if found is None:
@@ -147,7 +146,7 @@ def plan(
         fault = _withdrawn(endpoint, route, lifecycle, captures, context)
         if fault is not None and not _may_be_served(route, head, context):
             return Refusal(endpoint, fault, version, fields)
-    assert route is not None  # or the version has ended
+    assert route is not None  # a version without a route has ended and was refused above
     taken = None
     if route.cutover is not None:
         taken = route.cutover.rule.route_for(context)
@@ -169,7 +168,7 @@ def plan(
         if other is None or context.shadow_draw * 100 >= other.rule.percent
         else _beside(endpoint, other, chosen_by, fields, head, captures)
     )
-    # Most endpoints have no reader that names the version in the media type of answers.
+    # `content_type` is None at most endpoints: their media types do not name a version.
     called = route.content_type and _media_type(endpoint, route, chosen_by, head)
     made = (
         endpoint,
@@ -187,7 +186,7 @@ def plan(
 
 
 def _passes_preflight(snapshot: Snapshot, methods: tuple[str, ...], head: RequestHead) -> bool:
-    """Return whether a request is a preflight for an allowed method that `cors` does not answer."""
+    """Return whether a preflight for an allowed method is forwarded: `cors` does not apply."""
     if not is_preflight(head.method, head.fields):
         return False
     if snapshot.cors is not None and snapshot.cors.preflight(head.fields):
@@ -196,10 +195,10 @@ def _passes_preflight(snapshot: Snapshot, methods: tuple[str, ...], head: Reques
 
 
 def _may_be_served(route: Route | None, head: RequestHead, context: RequestContext) -> bool:
-    """Return whether a preflight asks about a request that the version may serve.
+    """Return whether a request is a preflight and the version may serve the request after it.
 
-    A preflight carries no credentials (Fetch, section 4.8), so it does not name an exempt client.
-    The request has a draw of its own.
+    A preflight carries no credentials (Fetch, section 4.8), so it cannot identify an exempt client.
+    The request after it gets its own draw for the brownout.
     """
     if route is None or not is_preflight(head.method, head.fields):
         return False
@@ -224,7 +223,7 @@ def _withdrawn(
     captures: Mapping[str, str],
     context: RequestContext,
 ) -> Fault | None:
-    """Return the fault for a request of a version that has ended or is in a brownout, else None."""
+    """Return the fault if the version has ended or is in a brownout, else None."""
     if lifecycle is not None and (route is None or lifecycle.ended(context)):
         return lifecycle.refusal(context, captures, _offered(endpoint, context))
     brownout = None if route is None else route.brownout
@@ -243,13 +242,14 @@ def _beside(
     head: RequestHead,
     captures: Mapping[str, str],
 ) -> Plan | Refusal | None:
-    """Return the decision about the repetition of a request, or None if it is not repeated."""
+    """Decide about repeating a request for a shadow; None if the request is not repeated."""
     rule, path = beside.rule, endpoint.template.text
     route, target, operation_path = _by_operation(endpoint, beside.route, head, captures, chosen_by)
-    # The other version may write where this one reads, and the other way round.
+    # An operation may be a read in one version and a write in the other, so the method in the other
+    # version counts.
     mode = rule.mode(head.method if operation_path is None else operation_path.method, path)
     if mode is None or (mode is VALIDATE and route is not beside.route):
-        return None  # the document is not that of a service for this operation alone
+        return None  # another service serves this operation, and the document is not its document
     if isinstance(target, Fault):
         return Refusal(endpoint, target, beside.route.version, fields)
     if mode is DRY_RUN and rule.dry_run is not None:
@@ -264,9 +264,10 @@ def _beside(
 def _media_type(
     endpoint: Endpoint, route: Route, chosen_by: str | None, head: RequestHead
 ) -> str | None:
-    """Return the media type of a version where the request asks for it, or for none at all.
+    """Return the media type that names the version, if the request accepts it.
 
-    A default version, or that of a client's pin, was not asked for.
+    A default version and the version to which a client is pinned are not in the request, so the
+    result is None for them.
     """
     selector, version = endpoint.selector, route.version
     if route.content_type is None or version is None or chosen_by in UNNAMED:
@@ -274,7 +275,8 @@ def _media_type(
     assert selector is not None  # an endpoint with versions has a selector
     aliases = selector.matching.aliases
     only = selector.only
-    if only is not None and only.has_one_type and not aliases:  # the version's own name was read
+    # With a single media type and no aliases, the request has named the version itself.
+    if only is not None and only.has_one_type and not aliases:
         return route.content_type
     found = (reader.answers_with(head, version, aliases) for reader in selector.readers)
     return next(filter(None, found), None)
@@ -286,7 +288,7 @@ def _offered(endpoint: Endpoint, context: RequestContext) -> tuple[str, ...]:
 
 
 def _rewrite(route: Route, chosen_by: str | None) -> VersionRewrite | None:
-    """Return the rewrite of the version in a request that does not name the one of the service."""
+    """Return the rewrite that puts the service's version into the request."""
     return route.unnamed_rewrite if chosen_by in UNNAMED else route.request_rewrite
 
 
@@ -364,8 +366,8 @@ def _path(
 
 
 def written_target(rewrite: VersionRewrite | None, path: str, query: str | None) -> str:
-    """Return the target of a request to a service, with the version that it is told."""
-    # This step is the last, as in `proxy.message_rewriting`, because a conversion may rename a
+    """Return the path and query of a request to a service, with the service's version."""
+    # The version is written last, as in `proxy.message_rewriting`: a conversion may rename a
     # parameter to the name of the version parameter.
     if rewrite is not None and rewrite.changes_query:
         query = rewrite.query(query)
@@ -384,18 +386,18 @@ def _other_method(
 def _choose(
     endpoint: Endpoint, head: RequestHead, captures: Mapping[str, str], context: RequestContext
 ) -> tuple[Version | None, str | None, bool] | Fault:
-    """Return the version, what chose it, and whether the request names it by its own label."""
+    """Return the version, what chose it, and whether the request contains its exact label."""
     selector = endpoint.selector
     if selector is None:
         return None, None, True
-    if selector.confusable:  # most endpoints have none, and an empty loop costs more
+    if selector.confusable:  # usually empty: the check is cheaper than an empty loop
         for confusable in selector.confusable:
             lookalike = confusable.lookalike(head)
             if lookalike is not None:
                 return selector.ambiguous(confusable, lookalike, context)
     reader = selector.only
     if reader is not None:
-        # The fast path of nearly every request: one reader finds one supported version.
+        # The fast path for nearly every request: one reader finds one supported version.
         values = reader.read(head, captures)
         version = selector.supported.get(values[0]) if len(values) == 1 else None
         if version is not None:
@@ -407,7 +409,8 @@ def _choose(
         and not selected.named
         and any(each.refuses(head, selected.version) for each in selector.readers)
     ):
-        # A default or pinned version serves no request that excludes it, as an Accept field can.
+        # A request may exclude versions, for example in Accept. A default or pinned version must
+        # not serve a request that excludes it.
         selected = selector.missing(context)
     chosen = None
     if isinstance(selected, Selected):
@@ -423,7 +426,10 @@ def _choose(
 
 
 def _is_literal(readings: Sequence[tuple[Reader, tuple[str, ...]]], label: str) -> bool:
-    """Return whether every place that names a version names this label; a preference, first."""
+    """Return whether all places in the request that name a version contain exactly this label.
+
+    In a list of preferred versions, the label must be the first.
+    """
     return all(
         values[0] == label and (reader.is_preference or len({*values}) == 1)
         for reader, values in readings
@@ -438,12 +444,11 @@ def successor_paths(
     head: RequestHead,
     captures: Mapping[str, str],
 ) -> Mapping[str, str]:
-    """Return the link values of a request: the captures, the port, and the paths of the operation.
+    """Return the values for links to successors: captures, port, and paths of the operation.
 
-    There is a path for each later version in which operations differ.
-
-    Query parameters that the later version cannot have do not count. Where it has no such
-    operation, or no endpoint leads to it, the path is that of the same endpoint.
+    There is a path for each later version whose operations differ. Query parameters that the later
+    version cannot have are ignored. If the later version lacks the operation, or no endpoint leads
+    to it, the path of the same endpoint is used.
     """
     values = lifecycle.link_values(captures, head)
     if not lifecycle.operations_differ:
@@ -486,7 +491,7 @@ def _successor_path(
     public = directory.public(endpoint, successor.version, operation_path.path, captures)
     if public is None:
         return None
-    # The other parameters are left out, as in all links to a later version.
+    # Only the parameters that the conversion adds are kept, as in all links to a later version.
     query = write_query([*operation_path.query_steps[-1].added])
     return public if query is None else f"{public}?{query}"
 

@@ -1,6 +1,6 @@
-"""The snapshot: everything that is compiled from one configuration; it is immutable.
+"""The snapshot: everything that is compiled from one configuration. It is immutable.
 
-A reload builds a new snapshot and swaps one reference. A request uses one snapshot to its end.
+A reload builds a new snapshot and replaces one reference. A request uses one snapshot to its end.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ class SchemaCheck(NamedTuple):
 
 
 class LinkForm(StrEnum):
-    """How the links of a version are written: with scheme and host, or from the path on."""
+    """The form of links for a version: with scheme and host, or only from the path on."""
 
     ABSOLUTE = "absolute"
     RELATIVE = "relative"
@@ -61,38 +61,39 @@ class Route:
     """How one version is served at one endpoint: by which service and with which conversions.
 
     Attributes:
-        version: The version that clients get; None where the API has no versions.
-        service_version: The version that the service implements; it differs from `version` where
-            a conversion lies between them.
+        version: The version that clients get; None if the API has no versions.
+        service_version: The version that the service implements. It differs from `version` if
+            messages are converted.
         upstream_path: The path of requests to the service; None keeps the client's path, byte for
             byte.
-        stripped: The beginning of the client's path, for its version, that the path of requests to
-            the service lacks; None where it lacks nothing.
-        request: The conversion of requests from the client's version to the service's; None where
-            the two versions are the same.
-        response: The conversion of responses from the service's version to the client's; None
-            where the two versions are the same.
+        stripped: The prefix of the client's path that the path to the service lacks; None without
+            such a prefix.
+        request: The conversion of requests from the client's version to the service's version; None
+            if the versions are the same.
+        response: The conversion of responses from the service's version to the client's version;
+            None if the versions are the same.
         request_rewrite: The rewrite of version values in requests to the service's version; None
-            where the service reads none.
-        unnamed_rewrite: The same for requests that name no version; it adds one.
+            if the service does not read them.
+        unnamed_rewrite: The rewrite for requests that do not name a version: it adds one.
         response_rewrite: The rewrite of version values in responses to the client's version; None
-            where responses carry no version value to rewrite.
-        substitutes: The routes by which other services answer operations that a version on the way
-            lacks, by the service and the version that has the operation.
+            if the versions are the same.
+        substitutes: The routes to other services that provide operations which a version lacks, by
+            the name of the service and the version that has the operation.
         content_type: The Content-Type of JSON responses to requests that name this version; None
             keeps the Content-Type of the service.
         error_type: The Content-Type of JSON errors of the service; None keeps it.
-        link_form: The form of links to clients; None keeps that of the service.
-        tag_key: The key of entity tags; None where responses are not converted.
-        fields: The header fields of every response, refusals and faults included.
-        overrules: The names of the service's header fields, in lower case, that the gateway
-            replaces by its own.
-        steady_fields: `fields`, and those of the lifecycle if they do not depend on the request.
+        link_form: The form of links to clients; None keeps the form of the service.
+        tag_key: The key of entity tags; None if responses are not converted.
+        fields: The header fields of every response, including refusals and faults.
+        overrules: The lower-case names of the service's header fields that the gateway replaces
+            with its own.
+        steady_fields: `fields`, and the fields of the lifecycle if they do not depend on the
+            request.
         refuses_from: The time before which neither the sunset nor a brownout refuses requests, in
-            seconds since 1970; infinite where nothing ever does.
-        passed: Which header fields of responses without a conversion are forwarded.
-        prefix_line: The line of `stripped` for the service, behind the end of another line; empty
-            where it depends on the request.
+            seconds since 1970; infinite if there is no sunset or brownout.
+        passed: Decides which header fields of responses without a conversion are forwarded.
+        prefix_line: The X-Forwarded-Prefix line of `stripped` for the service, to append to other
+            header lines; empty if it depends on the request.
     """
 
     version: Version | None
@@ -141,7 +142,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class ShadowAlternative:
-    """Another route for a version, and the rule that decides which requests are repeated there."""
+    """A second route of a version, and the rule that decides which requests are repeated there."""
 
     rule: VersionShadow
     route: Route
@@ -149,7 +150,7 @@ class ShadowAlternative:
 
 @dataclass(frozen=True, slots=True)
 class CutoverAlternative:
-    """Another route for a version, and the rule that decides which clients are moved there."""
+    """A second route of a version, and the rule that decides which clients are moved there."""
 
     rule: VersionCutover
     route: Route
@@ -160,14 +161,15 @@ class Endpoint:
     """A public path of an API.
 
     Attributes:
-        methods: The allowed methods, with HEAD where GET implies it; None leaves the decision to
-            the service. The gateway answers OPTIONS itself unless the methods include it.
-        selector: The selector of the version; None where the API has no versions.
-        max_body: The maximum of bytes of a request body; None applies the limit of the gateway.
-        retired: The lifecycles of the versions that have no route any more.
-        media_types: How bodies are read where a conversion applies, by media range in lower case,
-            or by NO_TYPE: as `json` or `json_lines`, or not at all (`pass`).
-        client_vary: Replaces `vary` for the versions whose responses depend on the client.
+        methods: The allowed methods, with HEAD if GET implies it; None leaves the decision to the
+            service. The gateway responds to OPTIONS itself unless the methods include it.
+        selector: The selector of the version; None if the API has no versions.
+        vary: The names of the request header fields that responses depend on.
+        max_body: The maximum size of a request body in bytes; None applies the gateway's limit.
+        retired: The lifecycles of the versions that no longer have a route.
+        media_types: The format of converted bodies (`json`, `json_lines`, or `pass` without
+            conversion), by media range in lower case or NO_TYPE.
+        client_vary: Replaces `vary` for versions whose responses depend on the client.
     """
 
     api: str
@@ -185,14 +187,18 @@ class Endpoint:
     def vary_of(self, version: Version | None) -> tuple[str, ...]:
         """Return the names of the request header fields that responses of a version depend on.
 
-        The name `*` stands for the address of the client.
+        `*` means that responses depend on something other than header fields, such as the client's
+        address.
         """
         return self.client_vary.get(version, self.vary)
 
     def allowed(self, methods: Iterable[str]) -> list[str]:
-        """Return those of a version's methods that are allowed here (RFC 9110, section 10.2.1).
+        """Return the methods that the endpoint allows, for Allow (RFC 9110, section 10.2.1).
 
-        Where the endpoint names its methods, the gateway answers OPTIONS itself.
+        If the endpoint lists its methods, OPTIONS is added, since the gateway responds to it.
+
+        Args:
+            methods: The methods of a version.
         """
         if self.methods is None:
             return [*methods]
@@ -200,7 +206,7 @@ class Endpoint:
 
 
 class ServedPath(NamedTuple):
-    """An endpoint, one route of it, and the path by which the service is asked there."""
+    """An endpoint with one of its routes, and the path of requests to the service by that route."""
 
     endpoint: Endpoint
     route: Route
@@ -208,9 +214,9 @@ class ServedPath(NamedTuple):
 
 
 class LinkDirectory:
-    """Finds endpoints by the paths and the authorities of services.
+    """Finds endpoints by the paths and the authorities of services, to map links.
 
-    Its maps are made when the first link needs them: most services write few links, or none.
+    The maps are built when the first link needs them, since most services write few or no links.
     """
 
     __slots__ = ("_maps", "_owners", "_public", "_reached", "router", "services")
@@ -224,7 +230,7 @@ class LinkDirectory:
         self._public: dict[object, Router[Template]] = {}
 
     def owner(self, authority: str) -> Service | None:
-        """Return the service with a host and port, in lower case, of a target or as `host`."""
+        """Return the service whose target or `host` is an authority (lower case, with port)."""
         if not self._owners:
             for service in self.services.values():
                 for own in authorities_of(service):
@@ -235,11 +241,16 @@ class LinkDirectory:
     def find(
         self, service: Service, endpoint: Endpoint, route: Route, path: str
     ) -> tuple[ServedPath, Mapping[str, str]] | None:
-        """Return what a path of a service belongs to, with its raw captures; None for nothing.
+        """Return the endpoint and route of a service's path, with the raw captures in the path.
 
         Args:
+            service: The service that the path belongs to.
             endpoint: The endpoint of the client's request.
             route: The route of the client's request.
+            path: The raw path.
+
+        Returns:
+            None if the path does not belong to an endpoint.
         """
         mechanisms = mechanisms_of(endpoint)
         key = service.name, endpoint.api, route.version, route.service_version, mechanisms
@@ -255,7 +266,7 @@ class LinkDirectory:
         served, captures = found
         own = served_path(endpoint, route)
         if route.service.name == service.name and own.shape == served.path.shape:
-            # Of several endpoints of one mechanism, the one that the client asked.
+            # Several endpoints may match. The endpoint of the client's request has priority.
             return ServedPath(endpoint, route, own), _renamed(captures, own)
         return served, captures
 
@@ -266,13 +277,14 @@ class LinkDirectory:
         path: str,
         captures: Mapping[str, str],
     ) -> str | None:
-        """Return the public path of what the service of a version is asked for by a path.
+        """Return the public path for a path of a version's service; None without one.
 
         Args:
-            endpoint: The endpoint that the client asked; others of its API with the same
-                mechanisms are looked at as well.
-            path: The raw path of the request to the service.
-            captures: The raw captures of the path that the client asked for.
+            endpoint: The endpoint of the client's request. Other endpoints of its API with the same
+                mechanisms are searched, too.
+            version: The version of the service.
+            path: The raw path of a request to the service.
+            captures: The raw captures in the path of the client's request.
         """
         mechanisms = mechanisms_of(endpoint)
         key = endpoint.api, version, mechanisms
@@ -301,7 +313,11 @@ class LinkDirectory:
         route: Route,
         mechanisms: frozenset[str],
     ) -> Iterator[ServedPath]:
-        """Yield what the paths of a service belong to for a client, each shape of a path once."""
+        """Yield the endpoints and routes to which paths of a service belong, for one client.
+
+        If several have the same shape of path, only the one with the best rank is yielded: the
+        client's API has priority, and in it the endpoints with the same mechanisms.
+        """
         ranked: list[tuple[int, ServedPath]] = []
         for other in self._endpoints(service):
             same = other.api == endpoint.api
@@ -326,7 +342,7 @@ class LinkDirectory:
 
 
 def served_path(endpoint: Endpoint, route: Route) -> Template:
-    """Return the path by which a route asks its service, with the version filled in."""
+    """Return the path template of requests to a route's service, with the version filled in."""
     template = route.upstream_path or endpoint.template
     if "version" not in template.captures:
         return template
@@ -344,7 +360,7 @@ def mechanisms_of(endpoint: Endpoint) -> frozenset[str]:
 
 
 def with_port(authority: str, scheme: str = "http") -> str:
-    """Return an authority with its port, which is that of the scheme where it names none."""
+    """Add the default port of the scheme to an authority without a port."""
     host, colon, port = authority.rpartition(":")
     if colon and not port.endswith("]"):
         return authority if port else host + _PORTS[scheme]
@@ -355,7 +371,7 @@ _PORTS = {"http": ":80", "https": ":443"}
 
 
 def authorities_of(service: Service) -> Iterator[str]:
-    """Yield the authorities of a service: those of its targets, and its `host`."""
+    """Yield the authorities of a service: the addresses of its targets, and its `host`."""
     for target in service.targets:
         yield target.authority
     if service.host not in (CLIENT_HOST, TARGET_HOST):
@@ -375,7 +391,7 @@ def _all_routes(routes: Iterable[Route]) -> Iterator[Route]:
 def _route_of(
     endpoint: Endpoint, service: Service, route: Route, *, same_api: bool
 ) -> Route | None:
-    """Return the route by which a client that takes `route` gets to a service at an endpoint."""
+    """Return the route to a service at an endpoint, for a client whose request takes `route`."""
     named = [one for one in (endpoint.routes.get(route.version),) if one is not None]
     for one in _all_routes(named):
         if one.service.name == service.name and (
@@ -384,7 +400,7 @@ def _route_of(
             return one
     if same_api:
         return None
-    # Of another API, whose versions are others: the one that the service itself speaks.
+    # Another API has other versions: use the version that the service itself speaks.
     return next(
         one
         for one in endpoint.routes.values()
@@ -400,11 +416,11 @@ class Api(NamedTuple):
     """An API: its endpoints, its versions and the declared changes between them.
 
     Attributes:
-        versions: The versions by label, the oldest first; empty where the API has no versions.
-        served: For each version, the version whose service answers its requests.
-        links: The declared changes between adjacent versions, by the older of the two.
-        schemas: The URL or the file path of the OpenAPI document of each version; a version that
-            is served via another one may have none.
+        versions: The versions by label, the oldest first; empty if the API has no versions.
+        served: For each version, the version whose service serves its requests.
+        links: The declared changes between adjacent versions, by the older version.
+        schemas: The URL or file path of each version's OpenAPI document. A version that is served
+            via another version may have no document.
     """
 
     name: str
@@ -421,22 +437,24 @@ class Snapshot:
 
     Attributes:
         trusted_proxies: The networks of the proxies whose forwarding fields the gateway trusts.
-        workers: The number of worker processes; None where it is not configured.
-        state: The path of the file that keeps state across restarts, or the URL of the database;
-            None keeps none.
-        compress: Whether converted responses are compressed as clients accept.
-        withheld: The names of the request header fields that are never forwarded as received, in
-            lower case.
-        read: The names of the request header fields from which the gateway reads versions and
-            clients, in lower case.
-        tracing: Which requests are traced, and where their spans go; None traces none.
-        cors: Which scripts in browsers may read the gateway's own answers; None lets none.
-        listen: The addresses that clients connect to; empty for that of the environment.
+        workers: The number of worker processes; None if it is not configured.
+        state: The path of the state file, or the URL of the database; None does not store state
+            across restarts.
+        compress: Whether converted responses are compressed if the client accepts it.
+        withheld: The lower-case names of the request header fields that are never forwarded as
+            received.
+        read: The lower-case names of the request header fields from which the gateway reads
+            versions and client names.
+        tracing: Which requests are traced, and where their spans are sent; None disables tracing.
+        cors: Which scripts in browsers may read the gateway's own responses; None allows no script.
+        listen: The addresses on which clients connect; empty uses the address in the environment.
         files: The files that the configuration names.
         forget_after: The seconds after which a lost replica of a fleet is forgotten.
-        passed: Which header fields of requests without a conversion are forwarded.
-        passed_in_trace: The same where the gateway writes the fields of a trace.
-        derived: What reports compute from this configuration once, by a name of their own.
+        links: Finds the endpoints to which links of services belong.
+        brownouts: The versions that have a brownout.
+        passed: Decides which header fields of requests without a conversion are forwarded.
+        passed_in_trace: Like `passed`, for requests to which the gateway adds trace fields.
+        derived: A cache for values that reports compute from this configuration.
     """
 
     router: Router[Endpoint]
@@ -491,18 +509,18 @@ class Snapshot:
         object.__setattr__(self, "passed_in_trace", traced)
 
     def trusts(self, peer: str) -> bool:
-        """Return whether an address, empty where it is unknown, is that of a trusted proxy."""
+        """Return whether an address belongs to a trusted proxy; an empty address is unknown."""
         return trusts(self.trusted_proxies, peer)
 
     def routes(self, key: VersionKey) -> Iterator[Route]:
-        """Return the routes of a version, endpoint by endpoint.
+        """Return the routes of a version, one for each endpoint.
 
-        The label of an API without versions is empty.
+        For an API without versions, the label in the key is empty.
         """
         return iter(self._routes.get(key, ()))
 
     def terms(self, key: VersionKey) -> VersionLifecycle | None:
-        """Return the lifecycle of a version, served or retired; None if it has no lifecycle."""
+        """Return the lifecycle of a served or retired version, or None without a lifecycle."""
         return self._terms.get(key)
 
     @property
@@ -515,6 +533,6 @@ class Snapshot:
 
     @property
     def summary(self) -> str:
-        """The numbers of services and endpoints, as a short text for the log."""
+        """The numbers of services and endpoints, as a short string for the log."""
         counts = {"service": len(self.services), "endpoint": len(self.router)}
         return ", ".join(f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items())

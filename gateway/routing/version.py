@@ -33,19 +33,19 @@ Routes = dict[Version | None, Route]
 
 
 class Check(SectionModel):
-    """A share of the converted answers is validated; violations are counted and logged."""
+    """A share of the converted responses is validated. Violations are counted and logged."""
 
     percent: Annotated[float, Field(gt=0, le=100), NumberText]
     """The percentage of validated converted responses, above 0."""
 
 
 class VersionModel(SectionModel):
-    """How a version is served: by a service of its own or via another version."""
+    """How a version is served: by its own service, or via another version."""
 
     service: str | None = None
     """The name of the service that speaks this version. A version has either this or via."""
     via: str | None = None
-    """The version whose service serves this one, through the conversions between the two."""
+    """The version whose service serves this version, through the conversions between the two."""
     lifecycle: Lifecycle | None = None
     """The dates of the version's deprecation and end. A version that has ended needs neither
     service nor via."""
@@ -63,17 +63,17 @@ class VersionModel(SectionModel):
     problem details (RFC 9457)."""
     links: Literal["absolute", "relative"] | None = None
     """The form of links to the gateway for clients of the version, if another version's service
-    serves it: with scheme and host (absolute) or only the path (relative). Without it, links have
-    the form of the service."""
+    serves it: with scheme and host (absolute), or only the path (relative). Without this setting,
+    links keep the form that the service uses."""
     check: Check | None = None
-    """The validation of converted responses by the OpenAPI document, in the background. Without it,
-    none is validated."""
+    """The validation of converted responses against the OpenAPI document, in the background.
+    Without this setting, responses are not validated."""
 
 
 class ApiVersions(NamedTuple):
-    """The versions of an API while their routes are compiled.
+    """Compiles the routes of an API's versions.
 
-    The labels in `versions` are right; those of `models` may be wrong.
+    The labels in `versions` are valid. The labels in `models` may be invalid.
     """
 
     api: str
@@ -88,7 +88,8 @@ class ApiVersions(NamedTuple):
     def compile(self, now: float) -> tuple[Routes, dict[Version, str]]:
         """Return the routes of the versions, and the locations of their OpenAPI documents.
 
-        A version that has ended by `now`, in seconds since 1970, and has no service has no route.
+        A version without a service that has ended before `now`, in seconds since 1970, gets no
+        route.
         """
         routes: Routes = {}
         for label, version in self.versions.items():
@@ -105,12 +106,12 @@ class ApiVersions(NamedTuple):
         return routes, schemas
 
     def _schemas(self, routes: Routes) -> dict[Version, str]:
-        """Return the location of each version's OpenAPI document, for those that have one."""
+        """Return the locations of the OpenAPI documents of the versions that have one."""
         schemas = {}
         for label, version in self.versions.items():
             route, model = routes.get(version), self.models[label]
             if route is None or not route.service.targets:
-                continue  # its mistakes are reported elsewhere
+                continue  # the mistakes in its section are reported elsewhere
             location = model.schema_
             if location is None and model.via is None:
                 location = _LIVE
@@ -128,7 +129,7 @@ class ApiVersions(NamedTuple):
         return schemas
 
     def _with_check(self, label: str, route: Route, schemas: Mapping[Version, str]) -> Route:
-        """Return the route with the validation of answers, where `check` or a gate asks for it."""
+        """Return the route, with validation of responses if `check` or a gate needs it."""
         model, here = self.models[label], self._at(label)
         gates = None if route.cutover is None else route.cutover.rule.gates
         gated = gates is not None and gates.violations is not None
@@ -154,7 +155,7 @@ class ApiVersions(NamedTuple):
         return replace(route, check=check, cutover=cutover)
 
     def _with_document(self, label: str, route: Route, schemas: Mapping[Version, str]) -> Route:
-        """Return the route with the document by which its shadow validates requests."""
+        """Add the OpenAPI document for the requests that the route's shadow validates."""
         shadow = self.models[label].shadow
         if shadow is None or not shadow.validate_ or route.shadow is None:
             return route
@@ -182,7 +183,7 @@ class ApiVersions(NamedTuple):
         return True
 
     def _is_unserved(self, label: str) -> bool:
-        """Return whether a version ends and has neither service nor via."""
+        """Return whether a version has a sunset but neither service nor via."""
         model = self.models[label]
         ends = model.lifecycle is not None and model.lifecycle.sunset is not None
         return ends and model.service is None and model.via is None
@@ -229,7 +230,7 @@ class ApiVersions(NamedTuple):
         return here.look_up(via, self.models, "version", "via") is not None
 
     def _route(self, label: str, via: str, *location: str) -> Route | None:
-        """Return the route of a version by the service of `via`, possibly the version itself."""
+        """Return the route from a version to the service of `via`, possibly the same version."""
         served = self._served_version(via)
         if served is None or served not in self.versions:
             return None
