@@ -1,6 +1,7 @@
-"""Carry: a value that one version has in the body, and the other beside it in the message.
+"""Carry: a value that one version has in the body, and the other outside the body.
 
-A place beside the body is a query parameter, a header field, or a link of a Link field (RFC 8288).
+A location outside the body is a query parameter, a header field, or a link in a Link field (RFC
+8288).
 """
 
 import dataclasses
@@ -40,8 +41,8 @@ from gateway.versions.version import Version
 
 VALUE, PATH = "{value}", "{path}"
 _PRINTABLE = re.compile(r"[ -~]*\Z")
-# One link of a Link field, and its relation types (RFC 8288, section 3). An unclosed quote takes
-# all the rest, so that its end is searched for once.
+# One link of a Link field, and its relation types (RFC 8288, section 3). An unclosed quote matches
+# up to the end of the value. Otherwise the regular expression would search for its end repeatedly.
 _LINK = re.compile(r"<([^<>]*)>((?:\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)|[^,\"])*+),?", re.DOTALL)
 _REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))", re.IGNORECASE)
 
@@ -75,24 +76,25 @@ _BEGINS_WITH_PATH = re.compile(rf"/(?!/)|{re.escape(PATH)}")
 
 @dataclass(frozen=True, slots=True)
 class HeaderPlace:
-    """A header field, or a part of its text.
+    """A header field, or a part of its value.
 
     Attributes:
-        text: Its text, with `{value}` for the value, and `{path}` for the path of the request.
-        is_link: Whether the field is a URL that leads to the service.
+        text: The template of the field value: `{value}` stands for the carried value, and `{path}`
+            for the path of the request.
+        is_link: Whether the field is a URL of the service.
     """
 
     field: str
     text: str = VALUE
     is_link: bool = False
-    # The fixed texts around `{path}` and `{value}`, and the index of `{value}` between them.
+    # The fixed strings around `{path}` and `{value}`, and the index of the string before `{value}`.
     _texts: tuple[str, ...] = dataclasses.field(init=False, repr=False, compare=False)
     _value: int = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         before, _, behind = self.text.partition(VALUE)
         texts = before.split(PATH)
-        # A URL may be absolute, and the path of the service may begin otherwise.
+        # The URL may be absolute, and the path of the service may begin with another prefix.
         if self.is_link and before:
             texts.insert(0, "")
         object.__setattr__(self, "_value", len(texts) - 1)
@@ -106,7 +108,7 @@ class HeaderPlace:
     def field_name(self) -> str | None:
         return self.field
 
-    def applies(self, message: Message) -> bool:  # as others ask it
+    def applies(self, message: Message) -> bool:  # required by the protocol Place
         return True
 
     def take(self, message: Message) -> str | None:
@@ -126,10 +128,10 @@ class HeaderPlace:
         _given(message.headers, self.field, written, FIELDS, source)
 
     def _read(self, text: str) -> str | None:
-        """Return the value in a text, or None if that is written otherwise.
+        """Return the value in a field value, or None if that does not match the template.
 
-        Each of the texts between is the last one that fits. A regular expression would find the
-        same, but take quadratic time to find that nothing fits.
+        The fixed strings are searched from the end. A regular expression would give the same
+        result, but would take quadratic time for a field value that does not match.
         """
         first, end, value = self._texts[0], len(text) - len(self._texts[-1]), None
         if end < len(first) or not (text.startswith(first) and text.endswith(self._texts[-1])):
@@ -147,10 +149,11 @@ class HeaderPlace:
 
 @dataclass(frozen=True, slots=True)
 class LinkPlace:
-    """A link of an answer, by its relation (RFC 8288), or one query parameter of its URL.
+    """A link of a response, by its relation (RFC 8288), or one query parameter of the link's URL.
 
     Attributes:
-        parameter: The query parameter, as the version with the field has it; None for the URL.
+        parameter: The name of the query parameter in `version`; None for the whole URL.
+        version: The version that has the value in the body.
     """
 
     relation: str
@@ -169,7 +172,7 @@ class LinkPlace:
         return message.status is not None
 
     def take(self, message: Message) -> str | None:
-        """A parameter that the URL lacks counts as no link."""
+        """Return None also if the URL of the link lacks the parameter."""
         found: list[str] = []
         kept = [each for line in message.headers for each in self._without(line, found)]
         if not found:
@@ -178,7 +181,7 @@ class LinkPlace:
         if self.parameter is None:
             return message.link(found[0])
         query = found[0].partition("#")[0].partition("?")[2]
-        # The service wrote the URL, and this version may have another name for the parameter.
+        # The URL is in the service's version, which may have another name for the parameter.
         walk = QueryWalk(parse_query(query), tuple(message.back))
         for line in walk.at(self.version):
             if line.key == self.parameter:
@@ -186,7 +189,7 @@ class LinkPlace:
         return None
 
     def give(self, message: Message, text: str, source: Tokens) -> None:
-        """A parameter takes its place in the query of the request."""
+        """Add the link; a parameter replaces the same parameter in the query of the request."""
         url = text
         if self.parameter is not None:
             lines = message.way.at(self.version)
@@ -194,7 +197,7 @@ class LinkPlace:
             rest = [line for line in lines if line.key != self.parameter]
             made = ParameterLine(self.parameter, QUERY.name(self.parameter), QUERY.write(text))
             rest.insert(len(rest) if place is None else place, made)
-            # It is written as the service would write it, and mapped as the links of the service.
+            # The URL is in the service's version, and is converted later like the service's links.
             url = f"{message.target}?{write_query(message.way.onward(self.version, rest))}"
         if not _PRINTABLE.match(url) or ">" in url:
             raise ConversionError(f"would be no URL as {self.beside}", source)
@@ -202,7 +205,7 @@ class LinkPlace:
         message.headers.append(ParameterLine("link", "Link", written))
 
     def _without(self, line: ParameterLine, found: list[str]) -> Iterator[ParameterLine]:
-        """Yield a header field without the link, unless nothing else is in it."""
+        """Yield a header field without the link; yield nothing if it has no other links."""
         if line.key != "link":
             yield line
             return
@@ -245,14 +248,14 @@ _BOOLEANS = {text: value for value, text in WORDS.items()}
 def carry(
     field: Keys, place: Place, kind: Type = TEXT, default: Document | Missing = MISSING
 ) -> Change:
-    """Return the change of a value of the body that the older version has in another place.
+    """Return a change for a body value that the older version has outside the body.
 
-    A value that is absent on one side is absent on the other; null is not carried. The change is of
-    the whole body, held in the field BODY, since a message has one such place.
+    A value that is absent in one version is absent in the other. Null is not carried. The change
+    applies to the whole body, held in the field BODY, since a message has the location only once.
 
     Args:
-        default: The value of the body where the place is empty; MISSING for none. A PATCH request
-            has no default, which would overwrite what is there.
+        default: The body value if the location is empty; MISSING for no default. A PATCH request
+            gets no default, which would overwrite the stored value.
     """
     steps = _Carry(field, place, kind, default)
     return Change(
@@ -304,7 +307,7 @@ class _Carry:
             return
         body = form.open(fields[BODY[0]])
         if not isinstance(body, dict):
-            return  # it has no such field
+            return  # a body that is not an object has no such field
         try:
             value = take(body, self.field, form)
         except ConversionError as error:

@@ -1,7 +1,7 @@
 """Chains: links between adjacent versions, composed to the conversion between two versions.
 
-`compose` finds the links between two versions. Their `Conversion` answers for messages of any
-method and status; a `BodyConversion` converts one kind of body.
+`compose` returns the `Conversion` between two versions, for messages of any method and status. A
+`BodyConversion` converts the bodies to which the same links apply.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,26 +32,27 @@ from gateway.versions.version import Version
 _GET, _POST = "GET", "POST"
 # A PATCH request leaves fields that it does not contain unchanged (RFC 5789, RFC 7396).
 _PATCH = "PATCH"
-# Stand for all methods, and all statuses, that no link names.
+# Placeholders for any method, success status or other status that no version step mentions.
 _OTHER_METHOD, _SUCCESS, _OTHER_STATUS = "", 299, 0
-_OK, _CREATED = 200, 201  # the most frequent statuses, which are found at once
-_NO_ERRORS = frozenset({101, *range(300, 400)})  # neither are they a success
-# The conversions of bodies, by the links that they have.
+_OK, _CREATED = 200, 201  # the most frequent statuses, precomputed to speed up the lookup
+_NO_ERRORS = frozenset({101, *range(300, 400)})  # statuses that mean neither success nor error
+# The conversions of bodies, by the ids of their links.
 _Made = dict[tuple[int, ...], "BodyConversion | None"]
 
 
 class BodyConversion:
-    """The conversion of one kind of body, through all links that apply to it.
+    """The conversion of the bodies to which the same links apply.
 
     Attributes:
-        timeout: The longest time in seconds for one body, of all links; None sets no limit.
-        needs_message: Whether a change needs to know more of the message than its body. The query
-            and the header fields are then converted together with the body.
-        varies: Whether equal bodies may become bodies that differ.
-        convert: Converts a document. Changes that name fields apply to objects, and in arrays to
-            the elements that are objects; changes of the whole body to whatever they fit. Raises
-            ConversionError for a document that does not fit the declared changes. Its place is
-            where the value came from that does not fit; see `document.within`.
+        timeout: The maximum time in seconds for one body, summed over all links; None sets no
+            limit.
+        needs_message: Whether a change reads or writes parts of the message besides the body. The
+            query and the header fields are then converted together with the body.
+        varies: Whether equal bodies may be converted to different bodies.
+        convert: Converts a document. Changes that name fields apply to an object, or to each object
+            in an array. Changes of the whole body apply to any document of the expected shape.
+            Raises ConversionError for a document that does not fit the declared changes, with the
+            location of the value in the original document; see `document.within`.
     """
 
     __slots__ = (
@@ -80,7 +81,8 @@ class BodyConversion:
         )
         self.convert: BodyConverting = composed(self._steps)
         carried, fitted = tuple(map(carrying, links)), tuple(map(fitting, links))
-        # None in place of itself: a snapshot without cycles is freed with the last reference to it.
+        # None stands for this object itself, to avoid reference cycles: a snapshot without cycles
+        # is freed as soon as its last reference is dropped.
         self._carrying: BodyConversion | None = None
         if not all(map(is_, carried, links)):
             self._carrying = BodyConversion(carried, direction, of_request)
@@ -97,7 +99,7 @@ class BodyConversion:
         return self if self._of_documents is None else self._of_documents
 
     def origin(self, place: ErrorPlace) -> ErrorPlace:
-        """Return the place in the given body that a place of the converted body was made of."""
+        """Map a location in the converted body to the location in the original body."""
         return self._steps.origin(place)
 
 
@@ -109,9 +111,10 @@ class _Part(NamedTuple):
 
 
 class _Parts(dict[tuple[str, int | None], _Part]):
-    """The parts of a conversion by method and status; a pair that no link names is looked up.
+    """The parts of a conversion by method and status.
 
-    None stands for requests, and a few methods and statuses for all others.
+    The status None stands for requests. A method or status that no link names uses the parts of a
+    placeholder such as `_OTHER_METHOD`.
     """
 
     def __missing__(self, key: tuple[str, int | None]) -> _Part:
@@ -124,14 +127,16 @@ class _Parts(dict[tuple[str, int | None], _Part]):
 
 
 class Conversion:
-    """The conversion of messages from one version to another, through every link between them.
+    """The conversion of messages from one version to another, through all links between the two.
 
     Attributes:
-        has_operations: Whether operations are declared; `operation_path` finds that of a request.
-        makes_bodies: Whether requests without a body may get one; see `made`.
-        goes_beyond_bodies: Whether answers differ in more than bodies, or by more than those.
-        shows_message: Whether a change of the query or of header fields needs to know the message.
-        parts: What applies to messages, by their method and status; see `for_response`.
+        has_operations: Whether operations are declared; `operation_path` finds the operation of a
+            request.
+        makes_bodies: Whether a request without a body may get one; see `made`.
+        goes_beyond_bodies: Whether a link converts more of a response than its body, or reads more
+            than that.
+        shows_message: Whether a change of the query or of header fields reads the whole message.
+        parts: The parts that apply to messages, by method and status; see `for_response`.
     """
 
     __slots__ = (
@@ -144,7 +149,7 @@ class Conversion:
         self.links = links
         self.direction = direction
         self.version_steps = tuple(version_steps_of(links, direction))
-        # Each is made when it is first needed.
+        # Conversions of single operation paths, created on first use.
         self._along: dict[tuple[tuple[OperationChoice, ...], int], Conversion] = {}
         self.has_operations = any(step.table is not None for step in self.version_steps)
         self.changes_query = any(link.query for link in links)
@@ -155,7 +160,8 @@ class Conversion:
         self.goes_beyond_bodies = any(link.goes_beyond_bodies for link in links)
         up, bodies = direction is Direction.UP, {link.body_in_newer for link in links}
         self.drops_body = (not up) in bodies
-        # The conversions that make a body for a request without one; by whether it becomes a PATCH.
+        # The conversions that create a body for a request without one. The key is whether the
+        # request becomes a PATCH.
         self._made = {
             patch: BodyConversion(
                 tuple(making(self.version_steps, newer=up, patch=patch)), direction, True
@@ -175,9 +181,10 @@ class Conversion:
         self._query_steps = {method: tuple(self._steps_of(method)) for method in methods}
 
     def at(self, path: str) -> "Conversion":
-        """Return the conversion with only the links that apply at the endpoint of a path."""
+        """Return the conversion with only the links that apply at the endpoint with this path."""
         links = tuple(link for link in self.links if link.paths is None or path in link.paths)
-        # Most links apply at every endpoint, and a conversion of many operations is slow to make.
+        # Most links apply at every endpoint, and a conversion with many operations is slow to
+        # create.
         return self if len(links) == len(self.links) else Conversion(links, self.direction)
 
     def along(self, choices: tuple[OperationChoice, ...], start: int = 0) -> "Conversion":
@@ -185,7 +192,8 @@ class Conversion:
 
         Args:
             choices: The operation of the request in each version step.
-            start: The first version step; those before it and behind the choices are left out.
+            start: The index of the first version step. Version steps before it, and those without
+                a choice, are left out.
         """
         made = self._along.get((choices, start))
         if made is None:
@@ -203,17 +211,19 @@ class Conversion:
         return self.parts[method, None].body
 
     def made(self, method: str) -> BodyConversion | None:
-        """Return the conversion that makes a body of `{}` for a request without one.
+        """Return the conversion that creates a body from `{}` for a request without a body.
 
-        `method` is that of the request to the service.
+        Args:
+            method: The method of the request to the service.
         """
         return None if method == "HEAD" else self._made.get(method == _PATCH)
 
     def for_response(self, method: str, status: int) -> BodyConversion | None:
         """Return the conversion of the body of a response, or None if no change applies to it.
 
-        Changes describe bodies of success (2xx). That of a redirect does not describe the resource,
-        and that of an error has a structure of its own: both stay, unless their status is listed.
+        Changes describe the bodies of successful responses (2xx). The body of a redirect does not
+        describe the resource, and the body of an error has its own structure. Both are unchanged
+        unless the link lists their status.
         """
         return self.parts[method, status].body
 
@@ -224,11 +234,15 @@ class Conversion:
         return status
 
     def loses_body(self, method: str, status: int) -> bool:
-        """Return whether a version in between has no body of a response: it is a 204 there."""
+        """Return whether a response loses its body because it is a 204 in a version in between."""
         return self.changes_status and self.parts[method, status].loses_body
 
     def query(self, method: str, query: str | None, message: object = None) -> str | None:
-        """Return the converted raw query of a request, or of a LINK; may raise ConversionError."""
+        """Return the converted raw query of a request or of a link; may raise ConversionError.
+
+        Args:
+            message: The request, or LINK for a link.
+        """
         rewrites = self.parts[method, None].query
         return rewrite_query(query, rewrites, message) if rewrites else query
 
@@ -251,8 +265,8 @@ class Conversion:
         Args:
             status: The status of the response; None for the fields of a request.
         """
-        # A switch of protocols and a redirect are no errors; a 304 stands for an answer 200 (RFC
-        # 9110, section 15.4.5).
+        # Protocol switches and redirects are not errors. A 304 has the header fields that a 200
+        # response would have (RFC 9110, section 15.4.5).
         rewrites = self.parts[method, _OK if status in _NO_ERRORS else status].headers
         return rewrite_fields(fields, rewrites, message) if rewrites else fields
 
@@ -264,7 +278,7 @@ class Conversion:
         with_bodies = tuple(link for link in (*bare, *kept) if link.changes_bodies or needs)
         if method == _PATCH and status is None:
             with_bodies = tuple(link.for_patch() for link in with_bodies)
-        # Requests that keep values that do not fit have a conversion of their own.
+        # Requests whose invalid values are kept need a separate conversion.
         asking = status is None and any(link.keeps_unfit for link in with_bodies)
         same = asking, *map(id, with_bodies)  # links can hold JSON values, which have no hash
         if same not in made:
@@ -288,15 +302,15 @@ def compose(
     source: Version,
     target: Version,
 ) -> Conversion:
-    """Return the conversion from the version `source` to another version, `target`.
+    """Return the conversion from one version to another.
 
     Args:
         ladder: All versions of the API, the oldest first.
         links: The declared links by their older version, in the order of an upgrade.
 
     Raises:
-        LookupError: A link between the two versions is not declared; the arguments of the error
-            are the two adjacent versions.
+        LookupError: Two adjacent versions on the way have no declared link. The arguments of the
+            error are these two versions.
     """
     low, high = sorted((ladder.index(source), ladder.index(target)))
     for older, newer in zip(ladder[low:high], ladder[low + 1 : high + 1], strict=True):

@@ -1,10 +1,11 @@
 """Changes: the compiled form of a declared change of bodies, and combinations of changes.
 
 A change is declared from the newer version to the older one, by a model in
-`gateway.conversion.changes`. The model compiles to a `Change`: two directions, each with a step
-for documents, an effect on schemas and the origins of places. `value_change` makes a change of one
-value, which most changes are. The other functions return a change made of others: its inverse, a
-sequence, a change of every element, of the whole body, or of the objects of a group.
+`gateway.conversion.changes`. The model compiles to a `Change` with two directions. Each direction
+has a step for documents, an effect on schemas, and an Origin for locations in errors. Most changes
+convert one value; `value_change` creates them. The other functions derive a change from other
+changes: the inverse, a sequence, or a change of every element, of the whole body, or of the objects
+of a group.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,7 +48,7 @@ from gateway.conversion.schema import (
 from gateway.conversion.steps import BODY, ConversionStep, ConversionTask, Steps, fuse
 
 SchemaEffect = Callable[[Flat, SchemaImage], object]
-"""A function that returns the schema which a step leaves of an object or value of a flat schema."""
+"""A function from the flat schema of an object or value to the schema after a step."""
 
 
 class DirectedChange(NamedTuple):
@@ -55,8 +56,9 @@ class DirectedChange(NamedTuple):
 
     Attributes:
         step: Converts an open object in place; may raise ConversionError.
-        effect: Returns the schema of what the step leaves of an object.
-        origin: Returns where a place was before the step, or what the value there was made of.
+        effect: Returns the schema of the object after the step.
+        origin: Maps a location to the location before the step, or to the location of the value
+            from which the value there was created.
     """
 
     step: ConversionStep
@@ -68,27 +70,29 @@ class DirectedChange(NamedTuple):
 
 
 UNCHANGED = DirectedChange(lambda _fields, _form: None, lambda flat, _image: flat)
-"""The direction of a change that leaves each object as it is."""
+"""A direction that changes nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
-    """One declared change between two adjacent versions; each is equal to itself alone.
+    """One declared change between two adjacent versions, compared by identity.
 
     Attributes:
-        scopes: The scopes that lead to the objects to change, each relative to the one before.
-        touches: The fields that the change reads or writes, everything inside them included.
+        scopes: The scopes that select the objects to change, each relative to the previous scope.
+        touches: The fields that the change reads or writes, including everything inside them.
         up: The direction to the newer version.
-        whole: Whether the change is of the whole body, which the field BODY of an object holds.
-        of_value: Whether the change is of one value, so that a value that does not fit can stay.
-        patch: The change for bodies of PATCH requests, which hold only the fields to change (RFC
-            7396); None for the same change.
-        lenient: Returns the change that leaves what does not fit; None for the usual one, see
-            `keeping_unfit`.
-        of_documents: The change for the documents of a stream, which a change of the whole body
-            leaves where they have another shape; None for the same change.
-        group: The group whose changes are applied; None for any other change.
-        carried: The value that moves between the body and another place; None for any other change.
+        whole: Whether the change applies to the whole body, held in the field BODY of an object.
+        of_value: Whether the change converts one value. An invalid value can then be left
+            unchanged.
+        patch: The change for bodies of PATCH requests, which contain only the fields to change (RFC
+            7396); None if it equals this change.
+        lenient: Returns the variant that leaves invalid values unchanged; None for the default
+            variant, see `keeping_unfit`.
+        of_documents: The variant for the documents of a stream, where a change of the whole body
+            skips documents of another shape; None if it equals this change.
+        group: The group whose changes are applied; None for other changes.
+        carried: The value that moves between the body and a location outside it; None for other
+            changes.
     """
 
     scopes: tuple[Scope, ...]
@@ -112,7 +116,7 @@ class Change:
     def task(
         self, scopes: tuple[Scope, ...] = (), *, upwards: bool, keeps: bool = False
     ) -> ConversionTask:
-        """Return one direction as a task; `scopes` lead to the objects that the change is for."""
+        """Return one direction as a task; `scopes` are put before the change's own scopes."""
         step, _, origin = self.directed(upwards=upwards)
         return ConversionTask(
             (*scopes, *self.scopes), self.touches, step, self.whole, origin, keeps
@@ -120,7 +124,7 @@ class Change:
 
 
 def in_arrays(scopes: Iterable[Scope]) -> bool:
-    """Return whether objects are in arrays, which a PATCH request holds as a whole (RFC 7396)."""
+    """Return whether scopes lead into an array, which PATCH replaces as a whole (RFC 7396)."""
     return any(map(is_array, scopes))
 
 
@@ -129,8 +133,8 @@ class ValueRewrite(NamedTuple):
 
     Attributes:
         step: Returns the step, given the keys that lead to the value.
-        effect: Returns the schema of what the step makes of a value.
-        origin: Returns the origins of places, given the same keys.
+        effect: Returns the schema of the value after the step.
+        origin: Returns the Origin for locations, given the same keys.
     """
 
     step: Callable[[Keys], ConversionStep]
@@ -149,13 +153,13 @@ def value_change(
     *,
     nulls: bool = False,
 ) -> Change:
-    """Return a change of the value of one field, which stays where it is.
+    """Return a change of the value of one field; the field does not move.
 
     Args:
         field: The keys that lead to the field.
-        up: The direction to the newer version; None leaves the value.
-        down: The direction to the older version; None leaves the value.
-        nulls: Whether null is rewritten too; otherwise it stays.
+        up: The direction to the newer version; None if it changes nothing.
+        down: The direction to the older version; None if it changes nothing.
+        nulls: Whether null is converted too; otherwise null is unchanged.
     """
 
     def directed(rewrite: ValueRewrite | None) -> DirectedChange:
@@ -172,7 +176,7 @@ def value_change(
 
 
 def _value_effect(rewrite: ValueRewrite, image: SchemaImage, flat: Flat) -> object:
-    """Return the schema of converted values; listed ones are converted one by one."""
+    """Return the schema of converted values; the values of an enum are converted one by one."""
     words = words_of(flat)
     if words is None or flat["type"] in ("object", "array"):
         return rewrite.effect(flat, image)
@@ -192,7 +196,7 @@ def _value_effect(rewrite: ValueRewrite, image: SchemaImage, flat: Flat) -> obje
 def rewrite_scalars(
     source: Type, target: Type, convert: Callable[[str], str | bool], effect: SchemaEffect
 ) -> ValueRewrite:
-    """Return the rewriting of a scalar of one type as one of another; see `replace_scalar`."""
+    """Return a rewrite from a scalar of one type to a scalar of another; see `replace_scalar`."""
 
     def step_at(field: Keys) -> ConversionStep:
         def step(fields: JsonObject, form: JsonForm) -> None:
@@ -204,7 +208,7 @@ def rewrite_scalars(
 
 
 def rewrite_numbers(convert: Callable[[str], str], effect: SchemaEffect) -> ValueRewrite:
-    """Return the rewriting of a number, or of a text that is one; see `replace_number`."""
+    """Return a rewrite of a number, or of a string with a number; see `replace_number`."""
 
     def step_at(field: Keys) -> ConversionStep:
         def step(fields: JsonObject, form: JsonForm) -> None:
@@ -220,7 +224,7 @@ def rewrite_opened(
     effect: SchemaEffect,
     origin: Callable[[Keys], Origin] = one_value,
 ) -> ValueRewrite:
-    """Return the rewriting of an open value; see `change_value`."""
+    """Return a rewrite of an open value; see `change_value`."""
 
     def step_at(field: Keys) -> ConversionStep:
         def step(fields: JsonObject, form: JsonForm) -> None:
@@ -232,7 +236,7 @@ def rewrite_opened(
 
 
 def inverse(change: Change) -> Change:
-    """Return the inverse of a change: its `up` is the `down` of the change, and the reverse."""
+    """Return a change with `up` and `down` exchanged."""
     patch, lenient, documents, carried = (
         change.patch,
         change.lenient,
@@ -251,7 +255,7 @@ def inverse(change: Change) -> Change:
 
 
 def sequence(*changes: Change) -> Change:
-    """Return changes with the same scopes as one, which an upgrade applies in their order."""
+    """Combine changes with the same scopes into one; an upgrade applies them in their order."""
     patches = [change.for_patch() for change in changes]
     return Change(
         changes[0].scopes,
@@ -287,7 +291,7 @@ def _origin(directions: Sequence[DirectedChange], place: ErrorPlace) -> ErrorPla
 
 
 def whole_body(change: Change, of_documents: Change | None = None) -> Change:
-    """Return a change of the field BODY as one of the whole body, any JSON value."""
+    """Turn a change of the field BODY into a change of the whole body, which is any JSON value."""
 
     def directed(one: DirectedChange) -> DirectedChange:
         return one._replace(effect=partial(held_effect, change.scopes, one.effect, BODY[0]))
@@ -307,32 +311,31 @@ def whole_body(change: Change, of_documents: Change | None = None) -> Change:
 def held_effect(
     scopes: tuple[Scope, ...], effect: SchemaEffect, key: str, schema: object, image: SchemaImage
 ) -> object:
-    """Return the effect of a change on a value that a field of an object holds for the change."""
+    """Return the schema of a value after a change of the field `key`, which holds the value."""
     made = image.inside(an_object({key: schema}), scopes, lambda flat: effect(flat, image))
     return union(field_of(one, key) for one in image.alternatives(made))
 
 
 _KEY = "element"
 ELEMENT: Keys = (_KEY,)
-"""The keys of the field that holds an element, in an object made for the change of that element."""
+"""The keys of the field that holds an element in a temporary object, for a change of an element."""
 
 
 def elements(
     scopes: tuple[Scope, ...], array: Keys, depth: int, change: Change, *, keeps: bool = False
 ) -> Change:
-    """Return a change of every element of an array, or of every member of an object with free keys.
+    """Return a change of every element of an array, or of every member of an object.
 
-    An array or object that is absent or null has none. A PATCH request holds an array as a whole
-    (RFC 7396). Of an object, it holds the members to change, and null removes one, which stays
-    null.
+    An absent or null array or object is unchanged. In a PATCH request (RFC 7396), an array is
+    complete. An object has only the members to change; a null member, which removes the member,
+    stays null.
 
     Args:
-        array: The keys that lead to the array, or to the object with free keys; without any, that
-            is the object itself.
-        depth: The number of nested arrays around the elements; 1 is an array of them, 0 an object
-            of members.
-        change: The change of an element, held in the field ELEMENT.
-        keeps: Whether what is no array or object stays.
+        array: The keys that lead to the array or object; empty for the current object itself.
+        depth: The number of nested arrays around the elements: 1 for a plain array, 0 for the
+            members of an object.
+        change: The change of an element, which is held in the field ELEMENT.
+        keeps: Whether a value that is not an array or object is left unchanged, not refused.
     """
 
     def directed(one: DirectedChange) -> DirectedChange:
@@ -369,7 +372,7 @@ def _elements_step(array: Keys, depth: int, step: ConversionStep, *, keeps: bool
         try:
             step(holder, form)
         except ConversionError as error:
-            # The holder of the element is no part of the place.
+            # The field ELEMENT is not part of the location.
             raise error.moved(_in_element) from None
         return holder[_KEY]
 
@@ -422,12 +425,12 @@ def _in_element(place: ErrorPlace) -> ErrorPlace:
 
 
 def keeping_unfit(change: Change) -> Change:
-    """Return a change that leaves values that do not fit, so that the service refuses them.
+    """Return a change that leaves invalid values unchanged, so that the service refuses them.
 
-    A value that does not fit a change of one value stays, and so does what is no object on the way
-    to a field. It still comes to the place that the other version has for it, by the changes
-    around. So a service refuses it in its own words, and names the field that the client has sent.
-    A change of the whole body is returned as it is.
+    A value that a change of one value cannot convert is unchanged, as is a value on the path to a
+    field that is not an object. Other changes still move the value to its field in the other
+    version. The service can therefore refuse the value in its own error format. A change of the
+    whole body is returned without modification.
     """
     if change.whole:
         return change
@@ -437,12 +440,13 @@ def keeping_unfit(change: Change) -> Change:
 def keep_unfit(
     change: Change, *, of_value: bool | None = None, instead: Change | None = None
 ) -> Change:
-    """Return a change of an object that leaves all of it as it is where it does not fit.
+    """Return a change that leaves an object unchanged if the object does not fit the change.
 
     Args:
-        of_value: Whether a value that does not fit stays, and not only what is no object on the
-            way to a field; by default, whether the change is of one value.
-        instead: The change that applies where that is no object.
+        of_value: Whether any invalid value leaves the object unchanged. If false, only a value on
+            the path to a field that is not an object does; all other errors are raised. The
+            default is the `of_value` of the change.
+        instead: The change to apply if a value on the path is not an object.
     """
     values = change.of_value if of_value is None else of_value
 
@@ -484,7 +488,7 @@ def keep_unfit(
 
 
 def _saved(value: Document) -> list[tuple[Any, Any]]:
-    """Return an open object and the open values in it, each with a copy of its content."""
+    """Return an open object and the open values inside it, each with a copy of its content."""
     if not isinstance(value, dict | list):
         return []
     held = value.values() if isinstance(value, dict) else value
@@ -499,14 +503,14 @@ def _restore(saved: list[tuple[Any, Any]]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GroupUse:
-    """The changes of a group, applied to the objects at some places.
+    """The changes of a group, applied to the objects at one or more locations.
 
     Attributes:
         name: The name of the group.
-        places: The scopes that lead to the objects; none lead to the object itself.
+        places: The scopes that lead to the objects; an empty tuple is the current object itself.
         groups: The changes of each group, by its name; a group may use itself.
-        in_patch: Whether the changes are those for the body of a PATCH request.
-        keeps: Whether the changes leave what does not fit.
+        in_patch: Whether the body belongs to a PATCH request.
+        keeps: Whether the changes leave invalid values unchanged.
     """
 
     name: str
@@ -534,7 +538,7 @@ class GroupUse:
         )
 
     def _directed(self, *, upwards: bool) -> DirectedChange:
-        # Made when first needed, since a group is not complete before all groups are.
+        # Built on first use, since a group may use groups that are compiled later.
         made: list[Steps[ConversionStep]] = []
 
         def steps() -> Steps[ConversionStep]:

@@ -1,4 +1,4 @@
-"""The error that a message cannot be converted, and the place in the message that it is about."""
+"""ConversionError: the error for a message that cannot be converted, with its location."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from gateway.conversion.field_path import Scope, Tokens, depth_of, pointer
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A place of a message beside its body, such as some query parameters or header fields."""
+    """A location outside the body of a message, such as query parameters or header fields."""
 
     what: str
     names: tuple[str, ...] = ()
@@ -19,24 +19,25 @@ class Beside:
 
 
 ErrorPlace = Tokens | Beside
-"""The place of an error in a message: in its body, or beside it."""
+"""The location of an error in a message: inside or outside its body."""
 Origin = Callable[[ErrorPlace], ErrorPlace]
-"""A function that returns where a place was before a step of a conversion."""
+"""A function that maps a location after a conversion step to the location before that step."""
 
 
 class ConversionError(Exception):
-    """The error that a message does not fit the declared changes.
+    """A message does not fit the declared changes.
 
-    A change raises it with the place as the message had it before the change. What applies changes
-    one after the other leads the place back through those before, so that the sender of the message
-    reads a place of what it has sent.
+    A change raises the error with the location before the change. Code that applies several changes
+    maps the location back through the earlier changes, so that the sender of the message reads a
+    location in the message that it sent.
 
     Attributes:
-        reason: The description of the error; it quotes no value, since bodies may hold secrets.
-        place: The place of the error.
-        cause: Further details for the log alone; empty where there are none.
-        is_missing: Whether the error is that nothing is at the place.
-        is_on_way: Whether the error is that what is there, on the way to a field, is no object.
+        reason: The description of the error. It quotes no value, since bodies may contain secrets.
+        place: The location of the error.
+        cause: Further details, only for the log; may be empty.
+        is_missing: Whether the error is that a value is missing at the location.
+        is_on_way: Whether the error is that the value at the location, on the path to a field, is
+            not an object.
     """
 
     def __init__(
@@ -58,14 +59,14 @@ class ConversionError(Exception):
 
     @property
     def pointer(self) -> str:
-        """The place in the body as a JSON Pointer; empty for the whole body and beside it."""
+        """The location in the body as a JSON Pointer; empty for the whole body and outside it."""
         return "" if isinstance(self.place, Beside) else pointer(*self.place)
 
     @property
     def misfit(self) -> Mapping[str, str] | None:
-        """The name of the place as `field`, its `pointer` in the body, and the `reason`.
+        """The name of the location as `field`, its `pointer` in the body, and the `reason`.
 
-        A name is such as `lines[0].price` in the body; the whole body has none, and is None.
+        A name in the body looks like `lines[0].price`. None if the location is the whole body.
         """
         if isinstance(self.place, Beside):
             name = ", ".join(self.place.names)
@@ -76,7 +77,7 @@ class ConversionError(Exception):
         return named if name else None
 
     def moved(self, move: Callable[[ErrorPlace], ErrorPlace]) -> "ConversionError":
-        """Return the same error with its places moved."""
+        """Return the same error with its locations mapped by `move`."""
         rival = None if self._rival is None else move(self._rival)
         return ConversionError(
             self._description,
@@ -88,7 +89,7 @@ class ConversionError(Exception):
         )
 
     def under(self, *keys: str | int) -> "ConversionError":
-        """Return the same error with its place relative to an outer container, below `keys`."""
+        """Return the same error with `keys` in front of its locations in the body."""
         return self.moved(lambda place: place if isinstance(place, Beside) else (*keys, *place))
 
 
@@ -97,28 +98,28 @@ def same_place(place: ErrorPlace) -> ErrorPlace:
 
 
 def moved_back(place: ErrorPlace, target: Tokens, source: Tokens) -> ErrorPlace:
-    """Return where a place was before the value at `source` came to `target`."""
+    """Map a location to the location before the value at `source` was moved to `target`."""
     if isinstance(place, Beside):
         return place
     if place[: len(target)] == target:
         return (*source, *place[len(target) :])
-    # A place inside the source no longer exists.
+    # The source no longer exists, so a location inside it becomes its parent.
     gone = place[: len(source)] == source and target[: len(place)] != place
     return source[:-1] if gone else place
 
 
 def is_within(place: ErrorPlace, keys: Tokens) -> bool:
-    """Return whether a place is that of a value in the body, or inside of it."""
+    """Return whether a location is the body value at `keys`, or inside that value."""
     return isinstance(place, tuple) and place[: len(keys)] == keys
 
 
 def one_value(field: Tokens) -> Origin:
-    """Return the origins of places in a value that is made of another one as a whole."""
+    """Return an Origin that maps every location inside a field to the field itself."""
     return lambda place: field if is_within(place, field) else place
 
 
 def inside(scopes: Iterable[Scope], place: ErrorPlace, origin: Origin) -> ErrorPlace:
-    """Return the origin of a place, by that of a step of the objects in scopes."""
+    """Map a location with the Origin of a step that applies to the objects in scopes."""
     depth = None if isinstance(place, Beside) else depth_of(scopes, place)
     if depth is None or isinstance(place, Beside):
         return place

@@ -1,6 +1,7 @@
 """Documents: JSON values in a form that may be parsed lazily, and access to their fields.
 
-The functions below raise ConversionError if a value on the way to a field is not an object.
+The functions in this module raise ConversionError if a value on the path to a field is not an
+object.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from gateway.conversion.field_path import Keys
 
 Document = object
 JsonObject = dict[str, Document]
-"""An open JSON object, which may be changed in place."""
+"""An open JSON object, which changes may alter in place."""
 
 
 class Number(NamedTuple):
@@ -24,7 +25,7 @@ class Number(NamedTuple):
 
 
 class LinkReceiver(Protocol):
-    """What a document is sent in; see `gateway.conversion.message`."""
+    """The message that contains a document; see `gateway.conversion.message`."""
 
     @property
     def link(self) -> Callable[[str], str]: ...
@@ -35,19 +36,20 @@ class JsonForm:
     """The form in which a document holds its values: parsed completely, or *sealed* (unparsed).
 
     Attributes:
-        open: Returns a value parsed one level deep. An object or array is new and may be changed in
-            place, while its own values may be sealed; a number is a Number.
-        close: Returns the closed value of an open object or array that is no longer needed open.
+        open: Parses a value one level deep. The returned object or array is new and may be altered
+            in place. The values inside it may be sealed. A number is returned as a Number.
+        close: Converts an open object or array back to this form when it is no longer altered.
         digits: Returns the digits of a value that is a number, or None for any other value.
         number: Returns the number with exactly the given digits.
-        parse: Returns a new value that is parsed completely, with fractions as Decimal; raises
+        parse: Parses a value completely, into a new value with fractions as Decimal. Raises
             ConversionError for a number that Python cannot represent.
-        take: Returns a Python value as a value of this form; raises ValueError, TypeError or
+        take: Converts a Python value to a value of this form. Raises ValueError, TypeError or
             RecursionError for a value that JSON cannot represent.
-        typed: Whether scalars have types. If not, each is a text, as in the fields of a form.
-        message: The message that the document is the body of; None where nothing of it is known.
-        of_places: Whether a null stands for a place whose value is not there, and not for a value;
-            no change fills anything in then, as a null would be another place.
+        typed: Whether scalars have types. If false, every scalar is a string, as in HTML forms.
+        message: The message with the document as its body; None if the message is unknown.
+        of_places: Whether the document has only the locations of values, each shown as null, as in
+            a JSON Patch. Changes then fill in no defaults, since a new null would be a new
+            location.
     """
 
     open: Callable[[Document], Document]
@@ -62,7 +64,7 @@ class JsonForm:
 
 
 class Missing:
-    """The type of MISSING, which stands for an absent field and is not a JSON value."""
+    """The type of MISSING, the marker for an absent field; it is not a JSON value."""
 
 
 MISSING: Final = Missing()
@@ -94,13 +96,20 @@ def _digits(value: Document) -> str | None:
 
 
 PLAIN: Final = JsonForm(_open, lambda value: value, _digits, _number, deepcopy, lambda value: value)
-"""The form of Python values, parsed completely; it never changes the values that it is given."""
+"""The form of completely parsed Python values. It never alters the values that it receives."""
 
 
 def reach(
     fields: JsonObject, keys: Keys, form: JsonForm, *, keeps: bool = False
 ) -> JsonObject | None:
-    """Return the object that holds the last of `keys`, opening the objects on the way in place."""
+    """Return the object that holds the last of `keys`, and open the objects on the path in place.
+
+    Args:
+        keeps: Whether to return None, not raise, for a value on the path that is not an object.
+
+    Returns:
+        The object, or None if it or an object on the path is absent or null.
+    """
     if len(keys) == 1:
         return fields
     for depth in range(len(keys) - 1):
@@ -121,7 +130,7 @@ def reach(
 
 
 def get(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
-    """Return the open value at `keys`, or MISSING if it or an object on the way is absent."""
+    """Return the open value at `keys`, or MISSING if it or an object on the path is absent."""
     holder = reach(fields, keys, form)
     if holder is None or keys[-1] not in holder:
         return MISSING
@@ -136,12 +145,12 @@ def change_value(
     *,
     keeps: bool = False,
 ) -> None:
-    """Replace the value at `keys` by the result of `change`, unless it is absent or null.
+    """Replace the value at `keys` by the result of `change`, unless the value is absent or null.
 
     Args:
-        change: Returns the new value for the open old one. It may raise ConversionError, with a
-            place relative to the value.
-        keeps: Whether what is no object on the way stays as it is.
+        change: Returns the new value for the open old value. It may raise ConversionError, with a
+            location relative to the value.
+        keeps: Whether a value on the path that is not an object is left unchanged, not refused.
     """
     holder = reach(fields, keys, form, keeps=keeps)
     if holder is None or keys[-1] not in holder:
@@ -153,7 +162,8 @@ def change_value(
         made = change(value)
     except ConversionError as error:
         raise error.under(*keys) from None
-    if made is not value or isinstance(made, dict | list):  # an open scalar that stays is no value
+    # An unchanged scalar is not written: an open Number is not a valid closed value.
+    if made is not value or isinstance(made, dict | list):
         holder[keys[-1]] = made
 
 
@@ -169,9 +179,9 @@ def change_elements(
 
     Args:
         depth: The number of further nested arrays around the elements.
-        change: Returns the new value for the old one, which may be sealed. It may raise
-            ConversionError, with a place relative to the element.
-        keeps: Whether what is no array stays as it is.
+        change: Returns the new value for the old value, which may be sealed. It may raise
+            ConversionError, with a location relative to the element.
+        keeps: Whether a value that is not an array is left unchanged, not refused.
     """
     array = form.open(value)
     if array is None:
@@ -205,7 +215,7 @@ def change_members(
 
 
 def put(fields: JsonObject, keys: Keys, value: Document, form: JsonForm) -> None:
-    """Set `value` at `keys`, and create the objects on the way that are absent.
+    """Set `value` at `keys`, and create absent objects on the path.
 
     An existing key keeps its position among the others; a new key is appended.
     """
@@ -222,7 +232,7 @@ def put(fields: JsonObject, keys: Keys, value: Document, form: JsonForm) -> None
 def take(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
     """Remove and return the value at `keys`, or return MISSING if it is absent.
 
-    Objects on the way that become empty are removed as well.
+    Objects on the path that become empty are removed as well.
     """
     if len(keys) == 1:
         return fields.pop(keys[0], MISSING)
@@ -260,9 +270,10 @@ def kind(value: Document) -> str:
 
 
 def within(error: ConversionError, document: Document, form: JsonForm) -> ConversionError:
-    """Return an error at the nearest places that a document has, its own or outer ones.
+    """Return an error with each location cut back to the longest part that exists in a document.
 
-    Changes may have made the value that another one refuses, as a default does.
+    A location may not exist in the document because a change created the value that a later change
+    refused, such as a default.
     """
 
     def nearest(place: ErrorPlace) -> ErrorPlace:

@@ -1,4 +1,4 @@
-"""Field paths: the notation in which changes name places in a document."""
+"""Field paths: the notation for fields of a document in the changes of gateway.yaml."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 Keys = tuple[str, ...]
 Tokens = tuple[str | int, ...]
-"""A place in a document: the reference tokens of a JSON Pointer (RFC 6901), indices as int."""
+"""A location in a document: the reference tokens of a JSON Pointer (RFC 6901), indices as int."""
 
 _STEP = r"((?:[^.\[\]\\]|\\.)+)((?:\[\])*)"
 _STEPS = re.compile(rf"{_STEP}(?:\.|\Z)", re.DOTALL)
 _PATH = re.compile(rf"{_STEP}(?:\.{_STEP})*\Z", re.DOTALL)
-# A path that begins with the elements of the body itself.
+# A path such as `[].name`, which begins with the elements of a body that is an array.
 _OF_BODY = re.compile(r"(?:\[\])+\.(.+)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The members of an object whose keys are free, such as a map of prices by currency."""
+    """The members of an object with arbitrary keys, such as a map of prices by currency."""
 
     keys: Keys
     """The keys that lead to the object."""
@@ -27,7 +27,7 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """One nested object; where it is absent or null, nothing is changed."""
+    """One nested object. If the object is absent or null, nothing is changed."""
 
     keys: Keys
     """The keys that lead to the object."""
@@ -36,18 +36,19 @@ class Inside:
 Scope = Keys | Members | Inside
 """One step on the way to the objects to change.
 
-Plain keys lead to an array and mean each of its elements; Members means each member of an object,
-and Inside means one object. The keys are relative to the scope before, or to the root.
+Plain keys lead to an array and select each of its elements. `Members` selects each member of an
+object, and `Inside` selects one object. The keys are relative to the previous scope, or to the
+root.
 """
 
 
 class FieldPath(NamedTuple):
-    """The path to a field, through the arrays and the objects with free keys that contain it.
+    """The path to a field, through the arrays and objects that contain it.
 
     Attributes:
-        elements: The number of nested arrays at the field whose elements are meant; 0 means the
-            field itself.
-        members: Whether the members of the object in the field are meant, whose keys are free.
+        elements: The number of nested arrays in the field if the path names their elements; 0 if
+            it names the field itself.
+        members: Whether the path names the members of the object in the field (`prices.*`).
     """
 
     scopes: tuple[Scope, ...]
@@ -57,13 +58,13 @@ class FieldPath(NamedTuple):
 
 
 def parse_path(text: str) -> FieldPath:
-    r"""Return the path that is written as `text`: `lines[].price`, `prices.*.sum`, `tags[]`, `a.*`.
+    r"""Parse a field path such as `lines[].price`, `prices.*.sum`, `tags[]` or `a.*`.
 
-    `*` is any member. A backslash escapes a dot, bracket or backslash that belongs to a key, and a
-    star that is a key.
+    `*` matches any member. A backslash escapes a dot, bracket or backslash in a key, and a key that
+    is a star.
 
     Raises:
-        ValueError: The text is not a path to a field; the message is a sentence for the operator.
+        ValueError: The string is not a path to a field; the message is a sentence for the operator.
     """
     if not _PATH.match(text):
         _refuse_elements_of_body(text)
@@ -95,10 +96,10 @@ def parse_path(text: str) -> FieldPath:
 
 
 def parse_scopes(text: str) -> tuple[Scope, ...]:
-    """Return the scopes of the objects that `text` names: `items[]`, `prices.*`, `result.item`.
+    """Parse a path to objects, such as `items[]`, `prices.*` or `result.item`.
 
     Raises:
-        ValueError: The text names no objects; the message is a sentence for the operator.
+        ValueError: The string is not a path to objects; the message is a sentence for the operator.
     """
     if not _PATH.match(text):
         _refuse_elements_of_body(text)
@@ -125,12 +126,12 @@ def _refuse_elements_of_body(text: str) -> None:
 
 
 def spell(key: str) -> str:
-    """Return a key as it is written in a path, with its special characters escaped."""
+    """Return a key with its special characters escaped, for use in a field path."""
     return r"\*" if key == "*" else re.sub(r"([.\[\]\\])", r"\\\1", key)
 
 
 def is_array(scope: Scope) -> bool:
-    """Return whether a scope is an array, which a PATCH request holds as a whole (RFC 7396)."""
+    """Return whether a scope is an array, which a PATCH request replaces as a whole (RFC 7396)."""
     return isinstance(scope, tuple)
 
 
@@ -139,7 +140,7 @@ def keys_of(scope: Scope) -> Keys:
 
 
 def pointers(scopes: Iterable[Scope]) -> str:
-    """Return the JSON Pointer of the objects in scopes, with `*` for any element or member."""
+    """Return the JSON Pointer of the objects that scopes select; `*` is any element or member."""
     return "".join(
         pointer(*keys_of(scope)) + ("" if isinstance(scope, Inside) else "/*") for scope in scopes
     )
@@ -151,7 +152,7 @@ def pointer(*keys: str | int) -> str:
 
 
 def depth_of(scopes: Iterable[Scope], place: Tokens) -> int | None:
-    """Return how many tokens of a place lead through scopes; None where it is not inside them."""
+    """Return how many leading tokens of a location match the scopes; None if it is outside them."""
     depth = 0
     for scope in scopes:
         keys = keys_of(scope)

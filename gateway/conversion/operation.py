@@ -1,4 +1,4 @@
-"""Operations: one operation as two adjacent versions have it, and the table that finds it."""
+"""Operations in two adjacent versions, and the table that finds the operation of a request."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -16,19 +16,19 @@ from gateway.versions.version import Version
 _PATTERN = re.compile(r"(?:([A-Z]+(?:-[A-Z]+)*) +)?(/[^?\s]*)(?:\?(\S+))?\Z")
 _VALUE = re.compile(r"([^{}]*)\{([A-Za-z_][A-Za-z0-9_]*)\}([^{}]*)\Z")
 Captures = Mapping[str, str]
-"""The raw texts of captures, as a path holds them."""
+"""The raw (percent-encoded) values of the captures in a path, by name."""
 END = "/"
-"""The key among captures for a slash at the end of a path whose operation has none."""
+"""The key in Captures for a slash at the end of a path, if the operation's path has no such
+slash."""
 
 
 class QueryPart(NamedTuple):
-    """A query parameter that belongs to an operation: a part of its path elsewhere, or a constant.
+    """A query parameter that belongs to an operation, with a captured or a fixed value.
 
     Attributes:
-        capture: The name under which the value, or a part of it, is captured; None where the value
-            is fixed.
-        value: The fixed value, or what stands before the captured part.
-        suffix: What stands behind the captured part.
+        capture: The name of the capture for the value or a part of it; None for a fixed value.
+        value: The fixed value, or the prefix before the captured part.
+        suffix: The suffix after the captured part.
     """
 
     name: str
@@ -45,7 +45,7 @@ class QueryPart(NamedTuple):
         return f"{self.value}{captured}{self.suffix}"
 
     def read(self, value: str) -> str | None:
-        """Return the captured part of a value, empty where it is fixed; None without a match."""
+        """Return the captured part of a value (empty for a fixed value); None without a match."""
         if self.capture is None:
             return "" if value == self.value else None
         if not (value.startswith(self.value) and value.endswith(self.suffix)):
@@ -54,7 +54,7 @@ class QueryPart(NamedTuple):
 
 
 class OperationPattern(NamedTuple):
-    """An operation as one version has it: `POST /pay`, `/users/{id}`, `GET /find?id={id}`."""
+    """An operation of one version, such as `POST /pay`, `/users/{id}` or `GET /find?id={id}`."""
 
     method: str | None
     template: Template
@@ -62,7 +62,7 @@ class OperationPattern(NamedTuple):
 
     @property
     def captures(self) -> frozenset[str]:
-        """The names of all captures, but for that of the version."""
+        """The names of all captures except `version`."""
         named = {part.capture for part in self.query if part.capture is not None}
         return frozenset({*self.template.captures, *named} - {"version"})
 
@@ -73,11 +73,11 @@ class OperationPattern(NamedTuple):
         return path if self.method is None else f"{self.method} {path}"
 
     def takes(self, method: str) -> bool:
-        """Return whether requests of a method are for this operation; HEAD goes with GET."""
+        """Return whether requests with a method match this operation; HEAD counts as GET."""
         return self.method is None or self.method == ("GET" if method == "HEAD" else method)
 
     def read(self, lines: ParameterLines) -> tuple[Captures, ParameterLines] | None:
-        """Return the captures of the query and the other parameters, or None without a match."""
+        """Return the captures from the query, and the other parameters; None without a match."""
         found: dict[str, str] = {}
         for part in self.query:
             values = [line.value or "" for line in lines if line.key == part.name]
@@ -92,9 +92,9 @@ class OperationPattern(NamedTuple):
         return found, [line for line in lines if line.key not in names]
 
     def path(self, captures: Captures, version: Version) -> str:
-        """Return the path with its captures; raises ConversionError for one that leaves it.
+        """Fill captures into the path; raises ConversionError for a dot segment.
 
-        A slash that the operation lacks at its end is added where the captures have `END`.
+        If the captures contain `END`, the path ends with a slash.
         """
         for part in self.template.segments:
             if part.capture is not None and part.capture != "version":
@@ -119,10 +119,10 @@ class OperationPattern(NamedTuple):
 
 
 def parse_operation(text: str) -> OperationPattern:
-    """Return the pattern that is written as `text`.
+    """Parse an operation such as `GET /users/{id}`.
 
     Raises:
-        ValueError: The text is no operation; the message is a sentence for the operator.
+        ValueError: The string is not an operation; the message is a sentence for the operator.
     """
     match = _PATTERN.match(text)
     if match is None:
@@ -153,13 +153,13 @@ def parse_operation(text: str) -> OperationPattern:
 
 
 class Substitute(NamedTuple):
-    """What answers an operation that the other version lacks: a service, or a fixed refusal.
+    """The service or the refusal that responds to an operation that the other version lacks.
 
     Attributes:
-        service: The service, which speaks the version that has the operation; None refuses.
-        detail: The sentence in the refusal that the rules give; empty for the usual one.
-        code: The code in the refusal that the rules give; None for that of all such refusals.
-        usual: The usual sentence.
+        service: A service that speaks the version with the operation; None to refuse the request.
+        detail: The configured detail of the refusal; empty for the default.
+        code: The configured code of the refusal; None for the default.
+        usual: The default detail.
         methods: The methods that the client's version has at the path, for a refusal with 405.
     """
 
@@ -178,14 +178,14 @@ class Substitute(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MappedOperation:
-    """One operation in two adjacent versions; each is equal to itself alone.
+    """One operation in two adjacent versions, compared by identity.
 
     Attributes:
-        newer: The operation in the newer version; None where that lacks it.
-        older: The operation in the older version; None where that lacks it.
-        statuses: The statuses of answers that differ: the older version's by the newer version's.
-        body_in_newer: Whether the newer version's requests have a body and the older version's have
-            none, or the reverse; None where that does not differ.
+        newer: The operation in the newer version; None if the newer version lacks it.
+        older: The operation in the older version; None if the older version lacks it.
+        statuses: Response statuses that differ: maps the newer version's to the older version's.
+        body_in_newer: True if only the newer version's requests have a body, False if only the
+            older version's have one; None if both versions agree.
     """
 
     newer: OperationPattern | None
@@ -199,11 +199,12 @@ class MappedOperation:
 
 
 def converted_status(statuses: Mapping[int, int], status: int, *, upwards: bool) -> int:
-    """Return a status as the other version has it.
+    """Return the status in the other version.
 
     Args:
-        upwards: Whether the answer is converted to the newer version; where several of its statuses
-            are one in the older version, it is the first.
+        statuses: Maps the newer version's statuses to the older version's.
+        upwards: Whether the response is converted to the newer version. If several statuses of the
+            newer version map to the same older status, an upgrade returns the first of them.
     """
     if not upwards:
         return statuses.get(status, status)
@@ -211,7 +212,7 @@ def converted_status(statuses: Mapping[int, int], status: int, *, upwards: bool)
 
 
 class FoundOperation(NamedTuple):
-    """The operation of a request; `rest` are the query parameters that are no part of it."""
+    """The operation of a request; `rest` has the query parameters outside the operation."""
 
     operation: MappedOperation
     captures: Captures
@@ -219,18 +220,22 @@ class FoundOperation(NamedTuple):
     template: Template
 
 
-# Letters, digits, hyphen, underscore and tilde; but for dots, which may be those of a dot segment.
+# Escapes of letters, digits, hyphen, underscore and tilde. Escaped dots may form a dot segment, so
+# they are not decoded.
 _UNRESERVED = re.compile(r"%(?:2[Dd]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee])")
 _Entry = tuple[OperationPattern, MappedOperation]
 
 
 class OperationTable:
-    """The operations between two adjacent versions, as one of the two has them.
+    """The operations declared between two adjacent versions, for lookups in one of the two.
 
-    Of several that match a request, those with query parameters come before those without, those
-    with more literal text in the path before those with less, then those with more of it in the
-    query, those with a method before those for all methods, and those that both versions have
-    before those that one of them lacks.
+    If several operations match a request, the first of these criteria that differs decides:
+
+    1. operations with query parameters before those without;
+    2. more literal text in the path before less;
+    3. more literal text in the query before less;
+    4. operations with a method before those for all methods;
+    5. operations in both versions before those that one version lacks.
     """
 
     __slots__ = ("_all", "_both", "_by_method", "_without_get")
@@ -245,7 +250,7 @@ class OperationTable:
         self._by_method = {
             method: _routers(entry for entry in own if entry[0].takes(method)) for method in methods
         }
-        # HEAD is for GET alone, in both versions.
+        # HEAD matches only operations that are GET (or for all methods) in both versions.
         self._by_method["HEAD"] = _routers(
             (side, operation)
             for side, operation in own
@@ -256,10 +261,11 @@ class OperationTable:
         self._without_get = self._hidden_by_get(side for side, _ in own)
 
     def find(self, method: str, path: str, query: ParameterLines) -> FoundOperation | None:
-        """Return the operation of a request, or None if none is declared for it.
+        """Return the operation of a request, or None if no operation is declared for it.
 
-        Unreserved characters match however they are written (RFC 3986, section 6.2.2.2). A slash
-        at the end of the path may be missing in the operation, since many services ignore it.
+        Percent-encoded unreserved characters match the plain characters (RFC 3986, section
+        6.2.2.2). A slash at the end of the path is ignored if the operation has no such slash,
+        since many services ignore it.
         """
         if "%" in path:
             path = _UNRESERVED.sub(lambda match: unquote(match[0]), path)
@@ -286,9 +292,11 @@ class OperationTable:
     def methods(
         self, path: str, query: ParameterLines, within: Template | None = None
     ) -> tuple[str, ...]:
-        """Return the methods with an operation at a path that is not refused.
+        """Return the methods with an operation at a path, without refused operations.
 
-        With `within`, only operations whose paths have more literal text count.
+        Args:
+            within: Only operations with more literal text in the path than this one count; None
+                for all operations.
         """
         found = {method: self.find(method, path, query) for method in sorted(self._by_method)}
         return tuple(
@@ -299,16 +307,16 @@ class OperationTable:
         )
 
     def method_of_link(self, path: Callable[[], str]) -> str:
-        """Return the method of the operation that a URL is of: GET, where that has the path.
+        """Return the method that a client would use for a URL, usually GET.
 
-        A path such as `/orders/search` may be an operation of POST alone, although the path of
-        another one, `GET /orders/{id}`, matches it too.
+        Another method is returned if its operation matches the path with more literal text. For
+        example, `/orders/search` may be a POST operation, although `GET /orders/{id}` matches too.
         """
         found = None if self._without_get is None else self._without_get.find(path())
         return "GET" if found is None else found[0]
 
     def _hidden_by_get(self, sides: Iterable[OperationPattern]) -> Router[str] | None:
-        """Return the methods of paths that GET has by a path with less literal text alone."""
+        """Return the methods of paths that GET operations match only with less literal text."""
         hidden: dict[object, tuple[Template, str]] = {}
         for method, template, query in sides:
             if method is not None and not query:
@@ -319,10 +327,10 @@ class OperationTable:
         return Router(hidden.values()) if hidden else None
 
     def above(self, prefix: str, version: Version, other: Version) -> str | None:
-        """Return the longest path that the other version's operations below a prefix lie below.
+        """Return the longest common path, in the other version, of the operations below a prefix.
 
         Args:
-            prefix: A path of the one version, without a slash at its end.
+            prefix: A path of this version, without a slash at its end.
 
         Returns:
             The path, without a slash at its end; None if no operation is at or below the prefix.
@@ -339,7 +347,7 @@ class OperationTable:
 
 
 def _literal(template: Template, version: Version) -> list[str]:
-    """Return the segments of a path, up to the first with a capture."""
+    """Return the segments of a path before the first segment with a capture."""
     segments = template.text.replace(_VERSION, str(version)).split("/")
     return list(takewhile(lambda segment: "{" not in segment, segments))
 
@@ -350,7 +358,7 @@ _NOTHING: tuple[tuple[_Entry, ...], Captures] = ((), {})
 
 
 def _routers(entries: Iterable[_Entry]) -> tuple[_Router, _Router]:
-    """Return the operations with query parameters, and those without."""
+    """Return a router for operations with query parameters, and one for the others."""
     by_shape: tuple[dict[object, list[_Entry]], dict[object, list[_Entry]]] = {}, {}
     for entry in entries:
         side = entry[0]

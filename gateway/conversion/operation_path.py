@@ -1,8 +1,8 @@
-"""Operation path: how one request goes from a client's version to the service's.
+"""Operation path: one request's operations from the client's version to the service's version.
 
-Between each two adjacent versions the operation of the request is looked up. It gives the request
-the method, path and query that the next version has for it, and it decides which links apply to the
-request and to its answer.
+In each version step, the operation of the request is looked up. The operation determines the
+method, path and query of the request in the next version, and the links that apply to the request
+and to its response.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -32,16 +32,17 @@ from gateway.versions.version import Version
 
 
 class OperationPath(NamedTuple):
-    """One request as the service gets it, and the conversions that are right for it.
+    """A request as it is sent to the service, and the conversions that apply to it.
 
     Attributes:
-        version: The version that the request is in at the end.
-        operations: The operation of the request between each two versions on the way; None where
-            none is declared for it.
-        path_of: Returns the path for a version that it has in it.
-        substitute: What answers, where the next version lacks the operation; else None.
-        meant: The method, as the service has it, that an OPTIONS request asks about; None for any
-            other request, and where the versions do not have the operation otherwise.
+        version: The version of the converted request.
+        operations: The operation of the request in each version step; None in a step without a
+            declared operation for the request.
+        path_of: Returns the path of the request, given the version to fill into it.
+        substitute: The service or refusal that responds if the next version lacks the operation;
+            otherwise None.
+        meant: The method, in the service's version, that an OPTIONS request asks about. None for
+            any other request, or if no operation is declared for the path.
     """
 
     method: str
@@ -68,15 +69,15 @@ def find_operation_path(
 ) -> OperationPath:
     """Return the operation path of a request.
 
-    OPTIONS is asked at the path that the operation has which it is about. It is no request of that
-    operation, whose changes do not apply to it.
+    An OPTIONS request is sent to the path of the operation that it asks about. The changes of that
+    operation do not apply to the OPTIONS request itself.
 
     Args:
-        path: Returns the path that a service of a version is asked for, where no operation is
-            declared for the request.
-        message: The client's request, or LINK; None where nothing more of it is known.
-        meant: The method that an OPTIONS request asks about (Fetch, section 4.8); None where it
-            names none, so that any will do.
+        path: Returns the path of the request to a service of a version, if no operation is declared
+            for the request.
+        message: The client's request, or LINK for a link; None if neither is known.
+        meant: The method that an OPTIONS request asks about (Fetch, section 4.8). None if the
+            request names no method; the first method with an operation is then used.
 
     Raises:
         ConversionError: The request does not fit the operations or the changes of its query.
@@ -179,7 +180,10 @@ def _sent(version_steps: Sequence[QueryStep], place: ErrorPlace) -> ErrorPlace:
 def _about(
     table: OperationTable, methods: Iterable[str], path: str, lines: ParameterLines
 ) -> FoundOperation | None:
-    """Return the first operation of some methods; one that the next version lacks gives way."""
+    """Return the first operation for one of the methods.
+
+    An operation that the next version has is preferred to one that the next version lacks.
+    """
     lacking = None
     for method in methods:
         found = table.find(method, path, lines)
@@ -198,10 +202,11 @@ def _foreign(
     found: FoundOperation | None,
     target: OperationPattern | None,
 ) -> MappedOperation | None:
-    """Return the operation of the next version alone that a request would be for there.
+    """Return the operation that the request would reach in the next version, if only that has it.
 
-    A capture may hold what makes another operation of a path, as in `/orders/7:cancel`, where the
-    client's version has `/orders/{id}` alone.
+    The value of a capture may turn a path into that of another operation. For example,
+    `/orders/7:cancel` matches `/orders/{id}` in the client's version, and another operation in the
+    next version.
     """
     if found is None or target is None:
         foreign = lacked.find(method, asked(version), lines)
@@ -223,8 +228,8 @@ def _of_another_version(
 ) -> Substitute:
     """Return the refusal of an operation that the client's version never had.
 
-    Where the rules refuse all methods of a path, another method of what the client's version has
-    there is refused as such.
+    If the configuration refuses all methods of a path, but the client's version has operations
+    with other methods there, the refusal is a 405 with these methods.
     """
     given = operation.substitute or Substitute(None)
     given = given._replace(service=None, usual="This operation is of another version.")
@@ -243,8 +248,8 @@ def _lacking(
 ) -> Substitute:
     """Return the substitute for an operation that the next version lacks.
 
-    Where the rules refuse all below a path, such as `/rest/{rest*}`, another method of what they
-    declare there is refused as such.
+    If the configuration refuses everything below a path, such as `/rest/{rest*}`, but declares
+    operations with other methods there, the refusal is a 405 with these methods.
     """
     given, table = found.operation.substitute or Substitute(None), version_step.table
     if given.service is not None or table is None:
@@ -258,14 +263,14 @@ def _lacking(
 def find_link(
     conversion: Conversion, back: Conversion, path: Callable[[Version], str], query: str | None
 ) -> OperationPath | None:
-    """Return the operation path of a URL from one version to another, or None where that lacks it.
+    """Return the operation path of a URL, or None if the target version lacks the operation.
 
-    A URL is most often asked with GET; another method counts where more operations have it so, or
-    one has more literal text in its path.
+    Clients usually request a URL with GET. Another method is used if more version steps declare an
+    operation for it, or if its operation has more literal text in the path.
 
     Args:
-        conversion: The conversion from the version that has written the URL.
-        path: Returns the path of the URL for a version that it has in it.
+        conversion: The conversion from the version in which the URL was written.
+        path: Returns the path of the URL, given the version to fill into it.
 
     Raises:
         ConversionError: The URL does not fit the operations or the changes of queries.
@@ -280,7 +285,7 @@ def find_link(
         first = table.method_of_link(partial(path, source))
     asked = find_operation_path(conversion, back, first, path, query, LINK)
     if asked.substitute is None and all(asked.operations):
-        return asked  # no other method can have more
+        return asked  # no other method can have more operations
     others = [
         find_operation_path(conversion, back, method, path, query, LINK)
         for method in _METHODS

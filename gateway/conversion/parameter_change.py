@@ -1,7 +1,7 @@
 """Changes of query parameters and header fields, which are lines with a name and a value.
 
-Lines keep their order, and a line that no change names keeps every byte. Values are texts; a change
-applies to all lines of its name.
+Lines keep their order, and a line that no change names keeps its bytes. Values are strings. A
+change applies to all lines with its name.
 """
 
 import re
@@ -17,8 +17,8 @@ class ParameterLine(NamedTuple):
     """One query parameter or header field line.
 
     Attributes:
-        key: The name in the form in which names are compared.
-        value: The value as it is written; None for a query parameter without an equals sign.
+        key: The normalized name, for comparison.
+        value: The raw value; None for a query parameter without an equals sign.
     """
 
     key: str
@@ -30,10 +30,9 @@ class Spelling(NamedTuple):
     """The syntax of lines: of query parameters, or of header fields.
 
     Attributes:
-        what: The term for a line in messages to clients.
-        message: The message that the lines are converted for, a
-            `gateway.conversion.message.Message`; LINK for the query of a link, whose
-            request is still to come; None where nothing of it is known.
+        what: The term for a line in error messages.
+        message: The `gateway.conversion.message.Message` that the lines belong to; LINK for the
+            query of a link, which nobody has requested yet; None if the message is unknown.
     """
 
     what: str
@@ -48,7 +47,7 @@ class Spelling(NamedTuple):
 
 
 LINK = "link"
-"""Stands for the message of a link."""
+"""The placeholder for a message if the query is that of a link."""
 
 
 def _quoted(text: str) -> str:
@@ -64,8 +63,8 @@ QUERY = Spelling(
 )
 """The syntax of query parameters (WHATWG URL, section 5), whose names are case-sensitive."""
 
-# A field value (RFC 9110, section 5.5). Another character, such as a line end that a Python
-# function reads from a query, would begin another field, or another message.
+# A field value (RFC 9110, section 5.5). A line end in a value, which a Python function may have
+# read from a query, would allow a client to inject a field or a message.
 _FIELD_VALUE = re.compile(r"[\t -~\x80-\xff]*\Z")
 
 
@@ -92,11 +91,11 @@ LineStep = Callable[[ParameterLines, Spelling], ParameterLines]
 ParameterValues = Mapping[str, str]
 """The decoded values of some parameters, by name; absent ones are left out."""
 ConvertValues = Callable[[ParameterValues], ParameterValues]
-"""A function that returns the other version's values; it raises ValueError, with a message that
+"""A function that converts values to the other version. It raises ValueError with a message that
 quotes no value."""
 Unfit = Callable[[ParameterValues], ParameterValues | None]
-"""A function that returns values that do not fit, as the other version's, for the service to judge;
-None for those that the service could misread."""
+"""A function that passes on invalid values as the other version's, for the service to refuse. It
+returns None for values that the service could misinterpret."""
 
 
 class Rewrite(NamedTuple):
@@ -108,7 +107,7 @@ class Rewrite(NamedTuple):
 
 
 class MovedNames(NamedTuple):
-    """The names of parameters in two adjacent versions, where they differ."""
+    """The names of the same parameters in two adjacent versions."""
 
     newer: tuple[str, ...]
     older: tuple[str, ...]
@@ -119,10 +118,11 @@ class ParameterChange:
     """One declared change of query parameters or header fields between two adjacent versions.
 
     Attributes:
-        names: The names that it reads or writes, by version.
-        up: Returns the lines converted to the newer version.
-        down: Returns the lines converted to the older version.
-        lenient: The change that leaves a value that does not fit; None for the same change.
+        names: The names that the change reads or writes, by version.
+        up: Converts the lines to the newer version.
+        down: Converts the lines to the older version.
+        lenient: The variant of the change that leaves invalid values unchanged; None if it equals
+            this change.
     """
 
     names: tuple[MovedNames, ...]
@@ -135,14 +135,14 @@ class ParameterChange:
 
 
 def same_name(name: str) -> tuple[MovedNames, ...]:
-    """Return the names of a parameter that both versions have."""
+    """Return the names of a parameter that has the same name in both versions."""
     return (MovedNames((name,), (name,)),)
 
 
 def _lenient(
     names: tuple[MovedNames, ...], up: LineStep, down: LineStep, *, keeps: bool = True
 ) -> ParameterChange:
-    """Return a change; with `keeps`, its lenient form leaves the lines where one does not fit."""
+    """Return a change; with `keeps`, its lenient variant leaves lines unchanged on an error."""
 
     def kept(step: LineStep) -> LineStep:
         def rewrite(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
@@ -163,9 +163,9 @@ def rewritten(
     """Return the change of a parameter whose value is written differently in the two versions.
 
     Args:
-        to_newer: Returns the newer version's value for the older version's; raises ValueError with
-            a message that quotes no value.
-        to_older: Returns the older version's value; raises ValueError likewise.
+        to_newer: Converts a value to the newer version. It raises ValueError with a message that
+            quotes no value.
+        to_older: Converts a value to the older version, with the same kind of error.
     """
     return _lenient(same_name(name), _rewriting(name, to_newer), _rewriting(name, to_older))
 
@@ -174,7 +174,7 @@ def _rewriting(name: str, convert: Callable[[str], str]) -> LineStep:
     def changed(line: ParameterLine, spelling: Spelling) -> ParameterLine:
         known = spelling.read(line.value or "")
         made = convert(known)
-        # An unchanged value keeps every byte; decoding and encoding might not restore them.
+        # An unchanged value keeps its bytes; decoding and encoding might not restore them.
         return line if made == known else line._replace(value=spelling.write(made))
 
     def rewrite(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
@@ -196,20 +196,19 @@ def recombined(
     to_older: ConvertValues,
     unfit: tuple[Unfit, Unfit] | None = None,
 ) -> ParameterChange:
-    """Return the change of several parameters that the other version has as others, or as one.
+    """Return a change that converts several parameters together, such as two into one.
 
     Args:
         newer: The names of the parameters in the newer version.
         older: The names of the parameters in the older version.
-        to_newer: Returns the newer version's values for the older version's.
-        to_older: Returns the older version's values for the newer version's.
-        unfit: Return the newer version's values, and the older version's, for those that do not
-            fit.
+        to_newer: Converts the values to the newer version.
+        to_older: Converts the values to the older version.
+        unfit: Two functions for invalid values, to the newer and to the older version.
     """
     names = (MovedNames(newer, older),)
     up, down = _recombining(older, to_newer), _recombining(newer, to_older)
     if unfit is None:
-        # Names that are the same in both versions are those of an amount beside its currency.
+        # The names are the same in both versions only for an amount with its currency.
         return _lenient(names, up, down, keeps={*newer} == {*older})
     lenient = ParameterChange(
         names,
@@ -265,14 +264,14 @@ def _recombining(names: tuple[str, ...], convert: ConvertValues) -> LineStep:
 
 
 def inverse_parameter(change: ParameterChange) -> ParameterChange:
-    """Return the inverse of a change: its `up` is the `down` of the change, and the reverse."""
+    """Return a change with `up` and `down` exchanged."""
     names = tuple(MovedNames(older, newer) for newer, older in reversed(change.names))
     lenient = None if change.lenient is None else inverse_parameter(change.lenient)
     return ParameterChange(names, change.down, change.up, lenient)
 
 
 def parameter_sequence(*changes: ParameterChange) -> ParameterChange:
-    """Return changes as one, applied in order by `up` and in reverse order by `down`."""
+    """Combine changes into one, which `up` applies in order and `down` in reverse order."""
     up, down = (in_direction(changes, upwards=upwards) for upwards in (True, False))
     lenient = [change.keeping_unfit() for change in changes]
     return ParameterChange(
@@ -293,7 +292,7 @@ def in_direction(changes: Sequence[ParameterChange], *, upwards: bool) -> tuple[
 def rewrite_query(
     query: str | None, rewrites: Sequence[Rewrite], message: object = None
 ) -> str | None:
-    """Return a raw query after changes; None stands for a target without a query."""
+    """Apply changes to a raw query; None means that the URL has no query."""
     lines = parse_query(query)
     changed = rewrite_lines(lines, rewrites, QUERY.of(message))
     return query if changed == lines else write_query(changed)
@@ -308,7 +307,7 @@ def parse_query(query: str | None) -> ParameterLines:
 
 
 def write_query(lines: ParameterLines) -> str | None:
-    """Return the raw query with these parameters; None without any."""
+    """Return the raw query with these parameters; None if there are no parameters."""
     pairs = (line.name if line.value is None else f"{line.name}={line.value}" for line in lines)
     return "&".join(pairs) or None
 
@@ -316,7 +315,7 @@ def write_query(lines: ParameterLines) -> str | None:
 def rewrite_fields(
     fields: Iterable[tuple[bytes, bytes]], rewrites: Sequence[Rewrite], message: object = None
 ) -> list[tuple[bytes, bytes]]:
-    """Return header field lines after changes; may raise ConversionError."""
+    """Apply changes to header field lines; may raise ConversionError."""
     return write_fields(rewrite_lines(parse_fields(fields), rewrites, FIELDS.of(message)))
 
 
@@ -355,7 +354,7 @@ def rewrite_lines(
 
 
 def place_before(place: ErrorPlace, rewrites: Sequence[Rewrite], spelling: Spelling) -> ErrorPlace:
-    """Return where a place was before changes of lines."""
+    """Map a location to the location before changes of lines."""
     if not isinstance(place, Beside) or place.what != spelling.what:
         return place
     return Beside(place.what, _before(place.names, rewrites, spelling))
@@ -367,7 +366,7 @@ def _before(
     for _, change, upwards in reversed(rewrites):
         for newer, older in change.names[:: -1 if upwards else 1]:
             made, given = (newer, older) if upwards else (older, newer)
-            # The sender may have a parameter that only one version has.
+            # Names that did not exist before this change are replaced by the names before it.
             keys = {spelling.key(name) for name in made if given}
             keys -= {spelling.key(name) for name in given}
             found = (given if spelling.key(name) in keys else (name,) for name in names)

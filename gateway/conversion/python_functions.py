@@ -1,4 +1,4 @@
-"""Python functions that a configuration names, found when it is loaded."""
+"""Python functions that gateway.yaml names, imported when the configuration is loaded."""
 
 import importlib
 import sys
@@ -19,15 +19,16 @@ from gateway.base.mistakes import suggest
 
 
 def load_function(name: str, given: Sequence[str] = ()) -> Callable[..., object]:
-    """Return the function that `module:function` names.
+    """Import the function that is named as `module:function`.
 
-    A module is imported once in a process, so what is changed in one takes effect at a restart.
+    A process imports a module only once, so edits to a module take effect at a restart.
 
     Args:
-        given: The parameters beside the value that the function may have.
+        given: The keyword parameters that the function may have besides the value.
 
     Raises:
-        ValueError: There is none; its text is the reason, for the operator.
+        ValueError: The function cannot be imported or called; the message is the reason, for the
+            operator.
     """
     module, _, path = name.partition(":")
     try:
@@ -37,7 +38,7 @@ def load_function(name: str, given: Sequence[str] = ()) -> Callable[..., object]
             f"no module is called '{error.name}'; modules are looked for on Python's path and in"
             " the folder of this file"
         ) from None
-    except (Exception, SystemExit) as error:  # whatever code of others raises
+    except (Exception, SystemExit) as error:  # the module may raise anything
         raise ValueError(
             f"'{module}' cannot be imported: it raises {type(error).__name__}: {error}"
         ) from None
@@ -52,9 +53,9 @@ def load_function(name: str, given: Sequence[str] = ()) -> Callable[..., object]
 
 
 def module_hash(name: str) -> str:
-    """Return a hash of the module that `module:function` names; empty where it has no file.
+    """Return a hash of the module of a `module:function` name; empty if the module has no file.
 
-    It is that of the first time, as the module is imported once.
+    The hash is cached: it describes the file at the first call, as the module is imported once.
     """
     return _hash_of(name.partition(":")[0])
 
@@ -73,7 +74,7 @@ def _check(found: Callable[..., object], given: Sequence[str]) -> None:
         raise ValueError("yields values, and one is taken; write it with return")
     try:
         parameters = signature(found)
-    except ValueError:  # some functions that are written in C have none
+    except ValueError:  # some functions written in C have no signature
         return
     try:
         parameters.bind(None, **{name: None for name in given if name in parameters.parameters})
@@ -86,6 +87,6 @@ def _functions(found: object) -> list[str]:
 
 
 def look_in(folder: Path) -> None:
-    """Add a folder to those where modules are looked for, behind all others."""
+    """Append a folder to Python's module search path."""
     if str(folder) not in sys.path:
         sys.path.append(str(folder))

@@ -1,4 +1,4 @@
-"""Scalars: texts, numbers and booleans, and the replacement of a scalar in a field."""
+"""Scalars: strings, numbers and booleans, and the replacement of a scalar in a field."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from gateway.conversion.field_path import Keys
 
 Scalar = str | bool | Number | None
 NUMBER_TEXT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z", re.ASCII)
-"""The form of a JSON number (RFC 8259, section 6)."""
+"""The pattern of a JSON number (RFC 8259, section 6)."""
 
 
 class Type(StrEnum):
@@ -29,7 +29,7 @@ class Type(StrEnum):
 
 
 TEXT, NUMBER, BOOLEAN = Type
-"""The members of Type. To read one from its class takes ten times as long."""
+"""The members of Type. Reading a member from the class takes ten times as long."""
 
 
 def replace_scalar(
@@ -40,12 +40,12 @@ def replace_scalar(
     target: Type,
     convert: Callable[[str], str | bool],
 ) -> None:
-    """Replace the scalar of a field by the result of `convert`; may raise ConversionError.
+    """Replace the scalar in a field by the result of `convert`; may raise ConversionError.
 
     An absent field stays absent, and null stays null.
 
     Args:
-        convert: Returns the new value for the text of the old one, for a number its digits; may
+        convert: Returns the new value for the old one as a string (the digits of a number); may
             raise ValueError.
     """
     holder = fields if len(keys) == 1 else reach(fields, keys, form)
@@ -72,16 +72,16 @@ def replace_scalar(
 def replace_number(
     fields: JsonObject, keys: Keys, form: JsonForm, convert: Callable[[str], str]
 ) -> None:
-    """Replace the number of a field, or a text that is one, which stays a text.
+    """Replace the number in a field; a string with a number becomes another string.
 
     An absent field stays absent, and null stays null.
 
     Args:
-        convert: Returns the digits of the new number for those of the old one; may raise
+        convert: Returns the digits of the new number for the digits of the old one; may raise
             ValueError.
 
     Raises:
-        ConversionError: The value is neither a number nor a text, or `convert` refused it.
+        ConversionError: The value is neither a number nor a string, or `convert` refused it.
     """
     holder = reach(fields, keys, form)
     key = keys[-1]
@@ -102,15 +102,15 @@ def replace_number(
 
 
 def exact(digits: str) -> Decimal | None:
-    """Return a number, which is the same however it is written; None for one beyond Decimal's."""
+    """Return a number as a Decimal; None if its exponent exceeds the limits of Decimal."""
     try:
         return Decimal(digits)
-    except ArithmeticError:  # of its exponent
+    except ArithmeticError:  # the exponent is out of range
         return None
 
 
 def is_same_number(one: str, other: str) -> bool:
-    """Return whether two numbers are the same, however they are written: 1, 1.0 and 1e0."""
+    """Return whether two numbers are equal, such as 1, 1.0 and 1e0."""
     return one == other or ((number := exact(one)) is not None and number == exact(other))
 
 
@@ -135,7 +135,7 @@ WORDS: Mapping[bool, str] = {False: "false", True: "true"}
 
 
 def spelt(word: Scalar) -> str:
-    """Return a scalar as a text."""
+    """Return a scalar as a string."""
     if word is None:
         return "null"
     if isinstance(word, bool):
@@ -144,15 +144,15 @@ def spelt(word: Scalar) -> str:
 
 
 def number(text: str) -> Document:
-    """Return the value by which a JSON number is compared; a fraction keeps every digit."""
+    """Return a JSON number as a value for comparison; a fraction keeps every digit."""
     try:
         return Decimal(text) if set(text) & {".", "e", "E"} else int(text)
     except (InvalidOperation, ValueError):
-        return Huge(text)  # too large to compute with, so it is compared as text
+        return Huge(text)  # too many digits or too large an exponent for Python
 
 
 @dataclass(frozen=True, slots=True)
 class Huge:
-    """A JSON number with too many digits for Python to compute with; it is compared as text."""
+    """A JSON number that is too large for Python; it is compared as a string."""
 
     text: str

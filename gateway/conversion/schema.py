@@ -1,12 +1,12 @@
-"""Schemas of documents: reading them, and converting them along with the documents.
+"""Schemas of documents: how to read them, and how conversions change them.
 
-A schema is a JSON Schema (draft 2020-12) with what it refers to in `components.schemas`. It is
-never expanded as a whole: `Schemas.alternatives` opens one level of it, and the schemas inside stay
-as they are, so that a schema may hold itself.
+A schema is a JSON Schema (draft 2020-12) with the referenced schemas in `components.schemas`. It is
+never expanded as a whole: `Schemas.alternatives` resolves one level, and the schemas inside remain
+unresolved. A schema may therefore be recursive.
 
-Each change has an *effect*: given the schema of an object, it returns that of the objects which it
-leaves. An effect may return a schema that allows more, and marks it as wide. It notes whether
-documents of the schema may be refused.
+Each change has an *effect*: a function from the schema of an object before the change to the schema
+after the change. An effect may return a schema that allows more than the change can produce. Such
+a schema is marked as wide. The effect also records whether the change may refuse documents.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,26 +21,26 @@ from gateway.conversion.field_path import Inside, Keys, Members, Scope
 
 Schema = dict[str, object]
 Flat = dict[str, Any]
-"""A schema with exactly one type. It has no $ref, anyOf and oneOf; a member of `allOf` is a
-constraint that is not looked into."""
+"""A schema with exactly one type, without $ref, anyOf and oneOf. Members of `allOf` are constraints
+that are not analysed."""
 Effect = Callable[[Flat], object]
-"""A function that returns the schema which a change leaves of a flat one."""
+"""A function from the flat schema before a change to the schema after the change."""
 
 PLACE = "#/components/schemas/"
 TYPES = ("object", "array", "string", "number", "boolean", "null")
 WIDE = "x-wide"
-"""The keyword of a schema that allows more than may arrive; its value is one of the next two."""
+"""The keyword of a schema that allows more than can occur: WIDE_VALUES or WIDE_TYPES."""
 WIDE_VALUES = 1
-"""More values of the same type."""
+"""The schema allows more values of the same type than can occur."""
 WIDE_TYPES = 2
-"""Values of other types."""
+"""The schema allows values of more types than can occur."""
 
 
 MADE = "x-made"
-"""The keyword of an object that a change makes."""
+"""The keyword that marks an object created by a change."""
 
 
-# Schemas that combine more alternatives than this are not decided.
+# A schema with more alternatives than this raises UndecidedError.
 _MANY = 200
 _OF_TYPE: Mapping[str, frozenset[str]] = {
     "object": frozenset(
@@ -68,7 +68,7 @@ _UPPER = frozenset(
     {"maxLength", "maximum", "exclusiveMaximum", "maxItems", "maxProperties", "maxContains"}
 )
 _OPAQUE = ("not", "if", "$dynamicRef", "$recursiveRef")
-# Constraints on an object that may not hold of it once its fields are others.
+# Constraints that may no longer hold once the fields of an object have changed.
 _OF_FIELDS = frozenset(
     {
         *("allOf", "patternProperties", "propertyNames", "minProperties", "maxProperties"),
@@ -83,17 +83,20 @@ JSON_TYPES: Mapping[str, frozenset[str]] = {
     "number": frozenset({"number", "integer"}),
     "boolean": frozenset({"boolean"}),
 }
-"""The types of a schema by those of scalars."""
+"""The JSON Schema types for each scalar type of gateway.yaml."""
 
 
 class UndecidedError(Exception):
-    """A schema is too intricate; the message is the reason."""
+    """A schema is too complex to be analysed; the message is the reason."""
 
 
 class Taken(NamedTuple):
-    """An object without a field, the schema of the field, and whether it was always there.
+    """The result of `SchemaImage.take`.
 
-    The schema is False where the object has no such field.
+    Attributes:
+        rest: The schema of the object without the field.
+        value: The schema of the field; False if the object has no such field.
+        required: Whether the field is always present.
     """
 
     rest: Flat
@@ -102,7 +105,7 @@ class Taken(NamedTuple):
 
 
 def definitions(schema: Schema) -> Mapping[str, object]:
-    """Return the schemas that are bundled with a schema, by name."""
+    """Return the schemas in the `components` of a schema, by name."""
     components = schema.get("components")
     if not isinstance(components, dict):
         return {}
@@ -111,12 +114,12 @@ def definitions(schema: Schema) -> Mapping[str, object]:
 
 
 def text_of(schema: object) -> bytes:
-    """Return the same text for equal schemas."""
+    """Return the canonical JSON of a schema, equal for equal schemas."""
     return _encode(schema)
 
 
 def type_of(value: object) -> str:
-    """Return the type of a JSON value, `integer` for a whole number."""
+    """Return the JSON Schema type of a value; `integer` for a whole number."""
     match value:
         case None:
             return "null"
@@ -135,7 +138,7 @@ def type_of(value: object) -> str:
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two JSON values are equal; true is not 1."""
+    """Whether two JSON values are equal. The boolean true differs from the number 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
@@ -146,7 +149,7 @@ def same(one: object, other: object) -> bool:
 
 
 def union(schemas: Iterable[object]) -> object:
-    """Return the schema of all values that one of some schemas allows."""
+    """Return the schema of all values that at least one of the schemas allows."""
     found: dict[bytes, object] = {}
     for schema in schemas:
         for member in _members(schema):
@@ -165,7 +168,7 @@ def _members(schema: object) -> list[object]:
 
 
 def wide(schema: Flat, width: int = WIDE_VALUES) -> Flat:
-    """Return a schema marked with WIDE: it allows more than may arrive."""
+    """Mark a schema with WIDE: it allows more than can occur."""
     return {**schema, WIDE: max(width, schema.get(WIDE, 0))}
 
 
@@ -174,15 +177,16 @@ ANYTHING: Flat = {WIDE: WIDE_TYPES}
 
 
 def words_of(flat: Flat) -> list[Any] | None:
-    """Return all values that a schema allows, where they are listed."""
+    """Return the values that a schema lists (or both booleans); None if it lists no values."""
     words: list[Any] | None = flat.get("enum", [False, True] if flat["type"] == "boolean" else None)
     return words
 
 
 def rest_of(flat: Flat) -> object:
-    """Return the schema of the fields that an object does not declare; False forbids them.
+    """Return the schema of undeclared fields; False forbids them.
 
-    An object that declares fields, and says nothing about others, is taken to have no others.
+    An object schema that declares fields and has no keyword for other fields is assumed to forbid
+    other fields.
     """
     for key in ("additionalProperties", "unevaluatedProperties"):
         if key in flat:
@@ -191,22 +195,22 @@ def rest_of(flat: Flat) -> object:
 
 
 def properties_of(flat: Flat) -> dict[str, object]:
-    """Return the declared fields of an object that it may have, with their schemas."""
+    """Return the schemas of the declared fields, without forbidden fields (schema False)."""
     return {name: one for name, one in flat.get("properties", {}).items() if one is not False}
 
 
 def field_of(flat: Flat, name: str) -> object:
-    """Return the schema of a field of an object; False where it has no such field."""
+    """Return the schema of a field of an object; False if the object has no such field."""
     return flat.get("properties", {}).get(name, rest_of(flat))
 
 
 def requires(flat: Flat, name: str) -> bool:
-    """Whether a field is always there."""
+    """Whether a field is always present."""
     return name in flat.get("required", ())
 
 
 def an_object(fields: Mapping[str, object], required: Iterable[str] | None = None) -> Flat:
-    """Return the schema of an object with these fields alone; without `required`, with all."""
+    """Return the schema of an object with exactly these fields; all are required by default."""
     names = list(fields if required is None else required)
     return {
         "type": "object",
@@ -226,7 +230,7 @@ def with_field(flat: Flat, name: str, schema: object, *, required: bool) -> Flat
     made = _loosened(flat)
     if "additionalProperties" not in made and "unevaluatedProperties" not in made:
         rest = rest_of(flat)
-        if rest is not False:  # declared fields alone would forbid the others
+        if rest is not False:  # without this keyword, declared fields would forbid other fields
             made["additionalProperties"] = rest
     return {**made, "properties": properties, "required": [*names, name] if required else names}
 
@@ -238,19 +242,19 @@ def _without(flat: Flat, name: str) -> Flat:
     if rest is not False:
         made["additionalProperties"] = rest
     if rest is not False or not (properties or "additionalProperties" in flat):
-        properties[name] = False  # so that an object which declares no other field has none
+        properties[name] = False  # an object without any declared field would allow all fields
     required = [one for one in flat.get("required", ()) if one != name]
     return {**made, "properties": properties, "required": required}
 
 
 def _loosened(flat: Flat) -> Flat:
-    """Return an object without the constraints that may not hold once its fields are others."""
+    """Return an object schema without constraints that may no longer hold for changed fields."""
     made = {key: value for key, value in flat.items() if key not in _OF_FIELDS}
     return made if len(made) == len(flat) else wide(made)
 
 
 def listed(values: Iterable[object]) -> object:
-    """Return the schema of some values."""
+    """Return the schema of exactly these values."""
     found = [_plain(value) for value in values]
     return {"enum": found} if found else False
 
@@ -262,7 +266,7 @@ def _plain(value: object) -> object:
 
 
 def scaled(flat: Flat, factor: Fraction, plus: Fraction = Fraction(0)) -> Flat:
-    """Return the schema of numbers multiplied by a factor, and moved."""
+    """Return the schema of numbers after multiplication by `factor` and addition of `plus`."""
     made = {
         key: value
         for key, value in flat.items()
@@ -295,12 +299,12 @@ def elements_of(flat: Flat) -> object:
 
 
 def counts_of(flat: Flat) -> tuple[int, int | None]:
-    """Return the least and the largest number of elements of an array."""
+    """Return the minimum and the maximum number of elements of an array."""
     return flat.get("minItems", 0), flat.get("maxItems")
 
 
 def an_array(items: object, least: int = 0, most: int | None = None) -> Flat:
-    """Return the schema of an array with this number of elements."""
+    """Return the schema of an array with `least` to `most` elements."""
     made: Flat = {"type": "array", "items": items}
     if least:
         made["minItems"] = least
@@ -311,7 +315,7 @@ class Schemas:
     """Schemas that may refer to each other.
 
     Args:
-        components: The schemas that references lead to, by name.
+        components: The schemas that references can name.
     """
 
     def __init__(self, components: Mapping[str, object]) -> None:
@@ -321,14 +325,14 @@ class Schemas:
         self._opening: set[str] = set()
 
     def alternatives(self, schema: object) -> list[Flat]:
-        """Return the flat schemas of which each value of a schema fits one at least.
+        """Return flat schemas such that each value of the schema fits at least one of them.
 
-        One of `oneOf` that another may overlap is marked as wide.
+        If members of `oneOf` may overlap, their flat schemas are marked as wide.
 
         Raises:
-            UndecidedError: It combines too many, or is defined by itself.
+            UndecidedError: The schema has too many alternatives, or is defined by itself.
         """
-        # To write a large schema as text takes long; the same object is often asked for again.
+        # Encoding a large schema as JSON is slow, and the same object is often requested again.
         held, known = self._seen.get(id(schema), (None, []))
         if held is schema:
             return known
@@ -376,7 +380,7 @@ class Schemas:
                 yield [wide(flat) for some in opened for flat in some]
 
     def _apart(self, members: Sequence[Sequence[Flat]]) -> bool:
-        """Whether no value fits two of some schemas, as far as types and listed values show."""
+        """Whether no value fits two of the schemas, judged by their types and listed values."""
         return all(
             self._differ(flat, each)
             for index, one in enumerate(members)
@@ -407,7 +411,7 @@ class Schemas:
 
 
 def _flats(schema: Schema) -> Iterator[Flat]:
-    """Yield the flat schemas of a schema's own keywords, one for each type."""
+    """Yield one flat schema for each type, from the schema's own keywords."""
     given = schema.get("type")
     types = [given] if isinstance(given, str) else given if isinstance(given, list) else TYPES
     words = [schema["const"]] if "const" in schema else schema.get("enum")
@@ -441,7 +445,7 @@ def _is_of(word: object, name: str) -> bool:
 
 
 def _merged(one: Flat, other: Flat) -> Flat | None:
-    """Return the schema of the values that both flat schemas allow, or None for no value."""
+    """Return the schema of the values that both flat schemas allow; None if there are none."""
     types = {one["type"], other["type"]}
     if len(types) > 1 and types != {"integer", "number"}:
         return None
@@ -499,10 +503,10 @@ def both(one: object, other: object) -> object:
 
 
 class SchemaImage(Schemas):
-    """The schemas of documents on their way through the changes of a conversion.
+    """Applies the effects of changes to the schemas of documents.
 
     Attributes:
-        refusals: Why documents may be refused; empty where all of them are converted.
+        refusals: The reasons why documents may be refused; empty if every document is converted.
     """
 
     def __init__(self, components: Mapping[str, object]) -> None:
@@ -515,7 +519,11 @@ class SchemaImage(Schemas):
 
     @contextmanager
     def keeping(self, *, values: bool) -> Iterator[None]:
-        """Keep values on the way to a field that are no objects, and with `values` unfit values."""
+        """Treat values on the path to a field that are not objects as unchanged, not as refused.
+
+        Args:
+            values: Whether values that do not fit a change are also unchanged.
+        """
         before = self._keeps_way, self._keeps_values
         self._keeps_way, self._keeps_values = True, values
         try:
@@ -524,12 +532,12 @@ class SchemaImage(Schemas):
             self._keeps_way, self._keeps_values = before
 
     def refused(self, flat: object, reason: str, made: object = False) -> object:
-        """Return the schema of the values that remain where a change may refuse some.
+        """Return the schema after a change that may refuse some of the values.
 
         Args:
-            flat: Their schema.
-            reason: Why.
-            made: The schema of what the change makes of those that it does not refuse.
+            flat: The schema of the values before the change.
+            reason: The reason for the refusal.
+            made: The schema of the converted values; False if all values are refused.
         """
         if self._keeps_values:
             return union((made, flat))
@@ -543,13 +551,13 @@ class SchemaImage(Schemas):
         return False
 
     def each(self, schema: object, effect: Effect, key: object = None) -> object:
-        """Return the schema that an effect leaves of all alternatives of a schema.
+        """Apply an effect to every alternative of a schema, and return the union of the results.
 
         Args:
-            schema: To open.
-            effect: Of a flat schema.
-            key: What distinguishes the effect from others, where it may come to the same schema
-                again inside of it.
+            schema: The schema whose alternatives are converted.
+            effect: The effect on one flat schema.
+            key: Identifies the effect if it may reach the same schema again inside the schema; None
+                if it cannot.
         """
         if key is None:
             return self._each(schema, effect)
@@ -577,7 +585,7 @@ class SchemaImage(Schemas):
         return union(made)
 
     def objects(self, schema: object, effect: Effect, key: object) -> object:
-        """Return a body after an effect on its object, or on the objects in its array."""
+        """Apply an effect to a body that is an object, or to the objects in a body's array."""
 
         def of(flat: Flat) -> object:
             if flat["type"] == "object":
@@ -593,7 +601,7 @@ class SchemaImage(Schemas):
     def inside(
         self, flat: Flat, scopes: Sequence[Scope], effect: Effect, key: object = None
     ) -> object:
-        """Return an object with an effect on the objects that scopes lead to."""
+        """Apply an effect to the objects that the scopes select in an object."""
         if not scopes:
             return effect(flat)
         first, rest = scopes[0], scopes[1:]
@@ -611,7 +619,7 @@ class SchemaImage(Schemas):
         return self.elements(flat, lambda each: self._at(each, scopes, effect, key))
 
     def _at(self, schema: object, scopes: Sequence[Scope], effect: Effect, key: object) -> object:
-        """Return the schema of a value, which is an array or an object that scopes begin with."""
+        """Apply an effect below a value: a nested array, or an object that the scopes start at."""
 
         def of(flat: Flat) -> object:
             if flat["type"] == "null":
@@ -625,7 +633,7 @@ class SchemaImage(Schemas):
         return self.each(schema, of, None if scopes else key)
 
     def elements(self, flat: Flat, convert: Callable[[object], object]) -> object:
-        """Return an array with another schema for its elements; other values are refused."""
+        """Convert the schema of an array's elements; values that are not arrays are refused."""
         if flat["type"] != "array":
             return self._astray(flat)
         items = elements_of(flat)
@@ -633,7 +641,7 @@ class SchemaImage(Schemas):
         return flat if made is items else _of_elements(flat, made)
 
     def members(self, flat: Flat, convert: Callable[[object], object]) -> Flat:
-        """Return an object with other schemas for all of its fields."""
+        """Convert the schemas of all fields of an object."""
         made = flat
         for name, schema in properties_of(flat).items():
             if (other := convert(schema)) is not schema:
@@ -644,7 +652,7 @@ class SchemaImage(Schemas):
         return made
 
     def reach(self, flat: Flat, keys: Keys, effect: Effect) -> object:
-        """Return an object with an effect on the one that keys lead to; null and absence stay."""
+        """Apply an effect to the object at `keys`; a null or absent object is unchanged."""
         if not keys:
             return effect(flat)
 
@@ -656,14 +664,14 @@ class SchemaImage(Schemas):
     def value(
         self, flat: Flat, keys: Keys, effect: Effect, *, nulls: bool = False, parts: bool = False
     ) -> object:
-        """Return an object with an effect on the value of a field.
+        """Apply an effect to the value of a field of an object.
 
         Args:
-            flat: The object.
-            keys: Lead to the field; where it is absent, it stays so.
-            effect: Of the value.
-            nulls: Whether the effect is of null too, which else stays.
-            parts: Whether the effect notes the parts of the value that it looks for.
+            flat: The schema of the object.
+            keys: The keys of the field; an absent field stays absent.
+            effect: The effect on the value.
+            nulls: Whether the effect also applies to null; otherwise null is unchanged.
+            parts: Whether the effect itself records the parts of the value that it reads.
         """
         key, *inner = keys
         schema = field_of(flat, key)
@@ -697,27 +705,27 @@ class SchemaImage(Schemas):
         )
 
     def field(self, flat: Flat, key: str) -> object:
-        """Return the schema of a field of an object; False where it has no such field."""
+        """Return the schema of a field of an object; False if the object has no such field."""
         return field_of(flat, key)
 
     def looks(self, *fields: Keys) -> None:
-        """Note fields that the change looks for; see `field_use`."""
+        """Record the fields that the change reads; see `field_use`."""
 
     def makes(self, keys: Keys, schema: object) -> None:
-        """Note the values that the change leaves in a field."""
+        """Record the values that the change writes to a field."""
 
     def seeks(
         self, key: str, *, prefix: str | None = None, but: frozenset[str] = frozenset()
     ) -> None:
-        """Note a field, or fields with a prefix, that the change looks for and need not take."""
+        """Record a field, or all fields with a prefix, that the change reads if present."""
 
     def seeks_anywhere(self, *keys: str) -> None:
-        """Note keys that the change looks for at any depth."""
+        """Record keys that the change searches for at any depth."""
 
     def take(self, flat: Flat, keys: Keys, *, keep: bool = False) -> Taken:
-        """Take a field out of an object, and objects on the way that become empty by that.
+        """Remove a field from an object, and objects on the path that become empty.
 
-        With `keep`, the object still has the field afterwards.
+        With `keep`, the object keeps the field.
         """
         if keep:
             return Taken(flat, *self.take(flat, keys)[1:])
@@ -754,13 +762,13 @@ class SchemaImage(Schemas):
         return Taken(made, union(values), required and always)
 
     def put(self, schema: object, keys: Keys, value: object, *, required: bool) -> object:
-        """Set a field of objects, in objects that are made on the way where they are absent.
+        """Set a field of objects, and create absent objects on the path.
 
         Args:
-            schema: Of the objects.
-            keys: Lead to the field.
+            schema: The schema of the objects.
+            keys: The keys of the field.
             value: The schema of the value.
-            required: Whether it is always set; else, a value that is there stays.
+            required: Whether the field is always set; otherwise an existing value may remain.
         """
         if value is False:
             return schema
@@ -788,7 +796,7 @@ class SchemaImage(Schemas):
 
 
 def _of_elements(flat: Flat, items: object) -> Flat:
-    """Return an array with another schema for its elements."""
+    """Return an array schema with `items` as the schema of its elements."""
     dropped = ("prefixItems", "unevaluatedItems", "contains", "minContains", "maxContains", "allOf")
     made = {key: one for key, one in flat.items() if key not in (*dropped, "uniqueItems", "enum")}
     if len(made) < len(flat):
@@ -799,7 +807,7 @@ def _of_elements(flat: Flat, items: object) -> Flat:
 
 
 def renamed_fields(flat: Flat, write: Callable[[str], str], image: SchemaImage) -> Flat:
-    """Return an object with its fields named otherwise; names that `write` refuses are left out."""
+    """Rename the fields of an object schema with `write`; omit names that `write` refuses."""
     properties: dict[str, object] = {}
     required: list[str] = []
     for name, schema in flat.get("properties", {}).items():

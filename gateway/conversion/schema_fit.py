@@ -1,6 +1,6 @@
-"""Whether all documents of one schema fit another, decided by the two schemas alone.
+"""Checks whether every document of one schema is valid for another, using only the two schemas.
 
-The answer may be that this is not decided: then examples are tried.
+The result may be "unknown". The caller then tests example documents.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ from gateway.conversion.version_step import Direction
 
 
 class Verdict(IntEnum):
-    """What is known of a schema that is to fit another; the worst comes last."""
+    """The result of a check whether a schema fits another, from best to worst."""
 
     PROVED = 0
     UNKNOWN = 1
@@ -41,13 +41,13 @@ class Verdict(IntEnum):
 
 
 class Fit(NamedTuple):
-    """Whether a schema fits another.
+    """Whether a schema fits another, and the first difference if it does not.
 
     Attributes:
-        verdict: Whether it does.
-        field: Where it does not, as a JSON Pointer with `*` for any element and any free key.
-        keyword: The keyword of the schema that it does not fit there.
-        reason: A sentence without its subject, which is the field.
+        verdict: Whether the schema fits.
+        field: The location of the difference, as a JSON Pointer with `*` for any element or key.
+        keyword: The keyword of the other schema that is violated there.
+        reason: The rest of a sentence that starts with the field, such as "may be null".
     """
 
     verdict: Verdict
@@ -57,17 +57,17 @@ class Fit(NamedTuple):
 
 
 _PROVED, _UNKNOWN = Fit(Verdict.PROVED), Fit(Verdict.UNKNOWN)
-# A schema that differs in more places than this is not decided.
+# The verdict is UNKNOWN after this many comparisons of subschemas.
 _MANY = 20_000
 
 
 class ConvertedSchema(NamedTuple):
-    """What a conversion makes of the documents of a schema.
+    """The schema of documents after a conversion.
 
     Attributes:
-        schemas: What references lead to.
-        root: The schema of what arrives.
-        refusals: Why documents may be refused; empty where all of them are converted.
+        schemas: The schemas that references can name.
+        root: The schema of the converted documents.
+        refusals: The reasons why documents may be refused; empty if every document is converted.
     """
 
     schemas: Schemas
@@ -79,8 +79,9 @@ def convert_schema(conversion: BodyConversion | None, schema: Schema) -> Convert
     """Return the schema of converted documents; raises UndecidedError.
 
     Args:
-        conversion: Of bodies, whose changes need no more of a message; None leaves them.
-        schema: With what it refers to.
+        conversion: The conversion of the bodies, whose changes read only the body. None if bodies
+            are not converted.
+        schema: The schema before the conversion, with the schemas that it refers to.
     """
     image = SchemaImage(definitions(schema))
     made: object = {key: value for key, value in schema.items() if key != "components"}
@@ -104,12 +105,13 @@ def fits(
     wanted: Schema,
     differs: Callable[[str, Flat, Flat], bool] = lambda *_: False,
 ) -> Fit:
-    """Return whether all documents that arrive are ones of another schema.
+    """Check whether all converted documents are valid for another schema.
 
     Args:
-        given: The schema of what arrives.
-        wanted: The other schema, with what it refers to.
-        differs: Whether two objects are to be looked at by examples, given where they are.
+        given: The schema of the converted documents.
+        wanted: The other schema, with the schemas that it refers to.
+        differs: Returns whether two object schemas must be tested with examples, given their
+            location.
     """
     target = {key: value for key, value in wanted.items() if key != "components"}
     walk = _Walk(given.schemas, Schemas(definitions(wanted)), differs)
@@ -133,7 +135,7 @@ class _Walk:
         self._steps = 0
 
     def fit(self, given: object, wanted: object, at: str) -> Fit:
-        """Return whether a schema fits another, both at a place."""
+        """Check whether a schema fits another, both at the same location."""
         if wanted is True or wanted == {}:
             return _PROVED
         key = text_of(given), text_of(wanted)
@@ -143,10 +145,10 @@ class _Walk:
         if self._steps > _MANY:
             raise UndecidedError("the schemas have too many places")
         before = len(self._known)
-        self._known[key] = _PROVED  # a schema that holds itself fits if all else of it does
+        self._known[key] = _PROVED  # a recursive schema fits if all other parts fit
         found = self._fit(given, wanted, at)
         if found.verdict is not Verdict.PROVED:
-            for later in list(self._known)[before:]:  # some of them may rest on this one
+            for later in list(self._known)[before:]:  # some may depend on that assumption
                 del self._known[later]
         self._known[key] = found
         return found
@@ -160,7 +162,7 @@ class _Walk:
         )
 
     def _one(self, flat: Flat, others: list[Flat], at: str) -> Fit:
-        """Return whether one alternative fits another schema."""
+        """Check whether one alternative fits another schema."""
         words = flat.get("enum")
         if words is not None and len(words) > 1:
             return _worst(self._one({**flat, "enum": [word]}, others, at) for word in words)
@@ -185,7 +187,7 @@ class _Walk:
         return Fit(Verdict.FAILS, at, keyword, what)
 
     def _covered(self, flat: Flat, wanted: Flat, at: str) -> Fit:
-        """Return whether an alternative fits another one of its type."""
+        """Check whether an alternative fits another one of the same type."""
         found = _worst(self._checks(flat, wanted, at))
         if WIDE in wanted and found.verdict is Verdict.PROVED:
             return _UNKNOWN
@@ -224,7 +226,7 @@ class _Walk:
 
     @staticmethod
     def _of_word(flat: Flat, word: object, wanted: Flat) -> Iterator[Fit]:
-        """Yield whether one value fits a schema that lists none."""
+        """Check a single value against a schema without an enum."""
         if isinstance(word, dict | list):
             yield _UNKNOWN
             return
@@ -267,13 +269,13 @@ class _Walk:
                 yield self._undeclared(own, wanted, at + pointer(name))
         more = rest_of(flat)
         if "additionalProperties" not in flat and _is_closed(wanted):
-            yield _UNKNOWN  # each part of the object may have other fields
+            yield _UNKNOWN  # the schema leaves it open whether the object may have other fields
         if more is not False:
             yield self._softened(flat, None, self._undeclared(more, wanted, f"{at}/*"))
 
     @staticmethod
     def _softened(flat: Flat, name: str | None, found: Fit) -> Fit:
-        """Return the known schema of a field, which may be absent."""
+        """Weaken a failure to UNKNOWN if it is uncertain that any document has the field."""
         unsure = WIDE in flat or "allOf" in flat or name is None
         return _UNKNOWN if unsure and found.verdict is Verdict.FAILS else found
 
@@ -297,10 +299,10 @@ class _Walk:
         return found
 
     def is_empty(self, schema: object) -> bool:
-        """Whether no value fits a schema, as far as one level of it shows."""
+        """Whether no value fits a schema, as far as its own bounds and required fields show."""
         key = text_of(schema)
         if key not in self._empty:
-            self._empty[key] = False  # while it is looked into: it may hold itself
+            self._empty[key] = False  # provisional: the schema may be recursive
             self._empty[key] = all(map(self._is_empty, self._given.alternatives(schema)))
         return self._empty[key]
 
@@ -314,7 +316,7 @@ class _Walk:
         )
 
     def _is_filled(self, flat: Flat) -> bool:
-        """Whether some value fits for sure, as far as the schema is understood."""
+        """Whether some value fits the schema, as far as `_is_empty` can determine."""
         return not self._is_empty(flat)
 
 
@@ -376,7 +378,7 @@ _LEAST = frozenset({"minLength", "minItems"})
 
 
 def _is_bounded(flat: Flat, key: str, bound: Any, *, upper: bool) -> bool:
-    """Whether all values of a schema keep a bound of another one."""
+    """Whether all values of a schema are within a bound of another schema."""
     if key in _LEAST and not bound:
         return True
     beside = _OTHER.get(key, key)

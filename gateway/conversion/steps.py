@@ -1,8 +1,8 @@
-"""Steps: the changes of one direction, fused so that a document is traversed once.
+"""Steps: the changes of one direction, fused so that a document is traversed only once.
 
-Changes of the elements of one array are fused into one step: it opens each element once, applies
-all changes to it, and closes it before the next element. Changes of the members of one object with
-free keys are fused in the same way, and so are changes inside one object.
+Changes of the elements of one array are fused into one step. The step opens each element once,
+applies all changes to the element, and closes it before the next element. Changes of all members of
+one object, and changes inside one object, are fused in the same way.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,11 +31,11 @@ from gateway.conversion.field_path import Inside, Keys, Members, Scope, keys_of
 
 T = TypeVar("T")
 ConversionStep = Callable[[JsonObject, JsonForm], None]
-"""A function that changes an open object in place; it may raise ConversionError."""
+"""A function that alters an open object in place; it may raise ConversionError."""
 BodyConverting = Callable[[Document, JsonForm], Document]
-"""A function that returns the changed form of a whole body; it may raise ConversionError."""
+"""A function that converts a whole body; it may raise ConversionError."""
 BODY: Keys = ("",)
-"""The keys of the field that holds a whole body, in an object made for changes of that body."""
+"""The keys of the field that holds the body in a temporary object, for changes of a whole body."""
 
 
 class ConversionTask(NamedTuple):
@@ -43,10 +43,11 @@ class ConversionTask(NamedTuple):
 
     Attributes:
         scopes: The scopes that lead to the objects to change.
-        whole: Whether the change applies to the whole body, held in the field BODY, instead of to
-            objects in it.
-        origin: Returns where a place of such an object was before the change.
-        keeps: Whether what is neither an object nor an array, where there is to be one, stays.
+        whole: Whether the change applies to the whole body, held in the field BODY, instead of
+            objects in the body.
+        origin: Maps a location in the changed object to the location before the change.
+        keeps: Whether a value is left unchanged, not refused, if it is neither an object nor an
+            array where one is expected.
     """
 
     scopes: tuple[Scope, ...]
@@ -58,7 +59,7 @@ class ConversionTask(NamedTuple):
 
 
 class BodyStep(NamedTuple):
-    """A step of a whole body, and the origin of its places."""
+    """A step that converts a whole body, and the Origin for its locations."""
 
     convert: BodyConverting
     origin: Origin
@@ -66,7 +67,7 @@ class BodyStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Steps(Generic[T]):
-    """Steps that are applied one after the other; for `keeps`, see ConversionTask."""
+    """Steps that are applied in sequence; for `keeps`, see ConversionTask."""
 
     calls: tuple[T, ...] = ()
     origins: tuple[Origin, ...] = ()
@@ -78,13 +79,13 @@ class Steps(Generic[T]):
         return place
 
     def refused(self, error: ConversionError, step: T) -> ConversionError:
-        """Return the error of a step with its place as it was before the first step."""
+        """Return the error of a step with its location mapped back to before the first step."""
         index = next(index for index, each in enumerate(self.calls) if each is step)
         return error.moved(Steps((), self.origins[:index]).origin)
 
 
 def composed(steps: Steps[BodyConverting]) -> BodyConverting:
-    """Return one function that applies all steps of a body."""
+    """Return one function that applies all steps to a body."""
     calls = steps.calls
     if len(calls) == 1:
         return calls[0]
@@ -101,10 +102,9 @@ def composed(steps: Steps[BodyConverting]) -> BodyConverting:
 
 
 def _of_array(keys: Keys, depth: int, steps: Steps[ConversionStep]) -> ConversionStep:
-    """Return a step of every object in an array with `depth` further nested arrays.
+    """Return a step for every object in an array, which contains `depth` levels of nested arrays.
 
-    An array that is absent or null has no elements. An element that is null has no fields to
-    change, and stays null.
+    An absent array, a null array and null elements are unchanged.
     """
     keeps, key = steps.keeps, keys[-1]
 
@@ -121,9 +121,9 @@ def _of_array(keys: Keys, depth: int, steps: Steps[ConversionStep]) -> Conversio
 
 
 def _of_members(keys: Keys, depth: int, steps: Steps[ConversionStep]) -> ConversionStep:
-    """Return a step of every member of an object with free keys, or of the arrays in each.
+    """Return a step for every member of an object, or for the elements of arrays in the members.
 
-    An object that is absent or null has no members.
+    An absent or null object is unchanged.
     """
     keeps, to_member = steps.keeps, (*keys, "")
 
@@ -146,7 +146,7 @@ def _of_members(keys: Keys, depth: int, steps: Steps[ConversionStep]) -> Convers
 
 
 def _inside(keys: Keys, steps: Steps[ConversionStep]) -> ConversionStep:
-    """Return a step of one object; nothing is changed where it is absent or null."""
+    """Return a step for one nested object; an absent or null object is unchanged."""
     to_field = (*keys, "")
 
     def change(fields: JsonObject, form: JsonForm) -> None:
@@ -163,7 +163,7 @@ def _inside(keys: Keys, steps: Steps[ConversionStep]) -> ConversionStep:
 
 
 def change_object(steps: Steps[ConversionStep], form: JsonForm, value: Document) -> Document:
-    """Return an object changed by steps, and closed; null has no fields, and stays null."""
+    """Open an object, apply steps to it, and close it; null is unchanged."""
     fields = form.open(value)
     if fields is None:
         return None
@@ -178,9 +178,9 @@ def change_object(steps: Steps[ConversionStep], form: JsonForm, value: Document)
 
 
 def _each_object(steps: Steps[ConversionStep]) -> BodyStep:
-    """Return a step of a body that is an object, or of each object in a body that is an array.
+    """Return a step for a body that is an object, or for each object in a body that is an array.
 
-    Any other body, and any other element, has no fields that a change could name, and passes.
+    Other bodies and other elements are unchanged, since they have no fields.
     """
     calls = steps.calls
 
@@ -223,7 +223,7 @@ def _origin_in_arrays(origin: Origin, place: ErrorPlace) -> ErrorPlace:
 
 def _whole_body(task: ConversionTask) -> BodyStep:
     def in_body(place: ErrorPlace) -> ErrorPlace:
-        # The field that holds the body is not part of a place in the body.
+        # The field BODY is not part of a location in the body.
         return place if isinstance(place, Beside) else place[1:]
 
     def origin(place: ErrorPlace) -> ErrorPlace:
@@ -241,7 +241,7 @@ def _whole_body(task: ConversionTask) -> BodyStep:
 
 
 def body_steps(tasks: Iterable[ConversionTask]) -> list[BodyStep]:
-    """Return the steps that apply all tasks to a body, in their order where the order matters."""
+    """Return steps that apply all tasks to a body, in their order as far as the order matters."""
     steps: list[BodyStep] = []
     for whole, some in groupby(tasks, lambda task: task.whole):
         if whole:
@@ -252,7 +252,7 @@ def body_steps(tasks: Iterable[ConversionTask]) -> list[BodyStep]:
 
 
 def fuse(tasks: Iterable[ConversionTask]) -> Steps[ConversionStep]:
-    """Return the fused steps that apply all tasks, in their order where the order matters."""
+    """Return fused steps that apply all tasks, in their order as far as the order matters."""
     groups: list[tuple[tuple[Scope, ...], tuple[Keys, ...], list[ConversionTask]]] = []
     for task in tasks:
         array = _array(task.scopes)
@@ -267,13 +267,13 @@ def fuse(tasks: Iterable[ConversionTask]) -> Steps[ConversionStep]:
         else:
             groups.append((array, touches, [task]))
     made = [_step(array, members) for array, _, members in groups]
-    # A value that one change refuses is refused, also if changes fused with it would keep it.
+    # If one of the fused changes refuses a value, all of them do.
     keeps = all(task.keeps for _, _, members in groups for task in members)
     return Steps(tuple(step for step, _ in made), tuple(origin for _, origin in made), keeps)
 
 
 def _array(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
-    """Return the first scope, with the scopes after it that are arrays nested directly in it."""
+    """Return the first scope, and the following scopes if they are directly nested arrays."""
     end = 1
     while end < len(scopes) and scopes[end] == ():
         end += 1

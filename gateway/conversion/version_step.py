@@ -1,7 +1,7 @@
 """Version steps: the declared changes between two adjacent versions, and which of them apply.
 
-A `VersionLink` is one entry of `conversions`. A `VersionStep` has all links between two adjacent
-versions, and the operations that they declare.
+A `VersionLink` is one entry of `conversions` in gateway.yaml. A `VersionStep` has all links between
+two adjacent versions, and the operations that these links declare.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,19 +28,19 @@ from gateway.conversion.scalars import NUMBER_TEXT
 from gateway.conversion.steps import BodyStep, ConversionTask, body_steps
 from gateway.versions.version import Version
 
-# A form has no types. Browsers send `on` for a checked box (WHATWG HTML, section 4.10.5.4).
+# Form fields are strings. Browsers send `on` for a checked box (WHATWG HTML, section 4.10.5.4).
 _BOOLEANS = {"true": True, "1": True, "on": True, "false": False, "0": False}
-# Python refuses to read whole numbers of many more digits.
+# Python raises ValueError for integers with more than 4300 digits (sys.set_int_max_str_digits).
 _MOST_DIGITS = 400
 
 
 @dataclass(frozen=True, slots=True)
 class FormTypes:
-    """The fields of a form that are no texts; a field that is in none of the three is one text.
+    """The form fields that are not plain strings. Every other field is a single string.
 
     Attributes:
-        in_newer: Whether the newer version takes forms, or the older one.
-        lists: The names of lists, also where they occur once.
+        in_newer: Whether the newer version is the one that accepts forms; otherwise the older one.
+        lists: The names of fields that are lists even if they occur only once.
     """
 
     in_newer: bool
@@ -49,9 +49,13 @@ class FormTypes:
     lists: Collection[str] = ()
 
     def typed(self, fields: JsonObject, *, keeps: bool = False) -> JsonObject:
-        """Return the fields of a form with their types; may raise ConversionError.
+        """Return the fields of a form, converted from strings to their declared types.
 
-        With `keeps`, a text that is not of its type stays.
+        Args:
+            keeps: Whether a string that does not have the declared type stays a string.
+
+        Raises:
+            ConversionError: A string does not have the declared type, and `keeps` is false.
         """
         return {name: self._value(name, value, keeps) for name, value in fields.items()}
 
@@ -95,23 +99,23 @@ BOTH = frozenset({MessageKind.REQUEST, MessageKind.RESPONSE})
 
 @dataclass(frozen=True, slots=True)
 class VersionLink:
-    """A set of declared changes between two adjacent versions of an API.
+    """One entry of `conversions`: declared changes between two adjacent versions of an API.
 
     Attributes:
-        changes: The changes of bodies, in the order of an upgrade; a downgrade reverses it.
+        changes: The changes of bodies, in the order of an upgrade. A downgrade reverses the order.
         statuses: The error statuses whose bodies the changes apply to.
-        status: The statuses of answers that differ: the older version's by the newer version's.
-        digest: The rules of the link, as a text that is equal for equal rules.
-        varies: Whether equal bodies may become bodies that differ, since a change depends on the
-            request or on a Python function.
-        needs_message: Whether a change needs to know more of the message than its body.
-        timeout: The longest time in seconds that the changes of one body may take; None sets no
-            limit.
-        body_in_newer: Whether only the newer version's requests have a body, or only the older
-            version's; None where that does not differ.
-        forms: How a form of the version that takes forms becomes JSON for the other version; None
-            where it stays a form.
-        events: The names of server-sent events that differ: the older version's by the newer one's.
+        status: Response statuses that differ: maps the newer version's to the older version's.
+        digest: A digest of the link's configuration; equal for equal configurations.
+        varies: Whether equal bodies may be converted to different bodies, because a change depends
+            on the request or on a Python function.
+        needs_message: Whether a change reads or writes parts of the message besides the body.
+        timeout: The maximum time in seconds for the changes of one body; None sets no limit.
+        body_in_newer: True if only the newer version's requests have a body, False if only the
+            older version's have one; None if both versions agree.
+        forms: The types of form fields if only one version accepts forms, and the other one JSON;
+            None if a form stays a form.
+        events: Names of server-sent events that differ: maps the newer version's to the older
+            version's.
     """
 
     older: Version
@@ -142,13 +146,13 @@ class VersionLink:
 
     @property
     def goes_beyond_bodies(self) -> bool:
-        """Whether answers differ in more than their bodies, or by more than those."""
+        """Whether the link converts more of a response than its body, or reads more than that."""
         return bool(self.headers or self.status or self.needs_message or self.maps_links)
 
     def applies(self, method: str, status: int | None) -> bool:
         """Return whether the link applies to a request, or to a response where status is given.
 
-        A link of some operations applies to none that is not known to be one of them.
+        A link with `operations` never applies here; `VersionStep.chosen` selects such links.
 
         Args:
             status: The status of the response in the newer version; None for the request.
@@ -177,10 +181,12 @@ class VersionLink:
 
 
 def event_names(links: Sequence[VersionLink], direction: Direction) -> Callable[[str], str] | None:
-    """Return the function that renames server-sent events by links in the order of a direction.
+    """Return a function that renames server-sent events, or None if no link renames events.
 
-    Where several names of the newer version are one in the older version, an upgrade takes the
-    first. None is returned where no name differs.
+    If several names of the newer version map to the same older name, an upgrade uses the first.
+
+    Args:
+        links: The links in the order of the direction.
     """
 
     def named(name: str) -> str:
@@ -195,20 +201,20 @@ def event_names(links: Sequence[VersionLink], direction: Direction) -> Callable[
 
 
 def is_success(status: int) -> bool:
-    """Return whether a status is of success (RFC 9110, section 15.3)."""
+    """Return whether a status means success, 2xx (RFC 9110, section 15.3)."""
     return 200 <= status <= 299
 
 
 def rewrites(
     changes: Iterable[Sequence[ParameterChange]], direction: Direction
 ) -> tuple[Rewrite, ...]:
-    """Return the changes of parameters of some links, in the order of a direction."""
+    """Return the parameter changes of several links, in the order of the given direction."""
     upwards = direction is Direction.UP
     return tuple(one for some in changes if some for one in in_direction(some, upwards=upwards))
 
 
 class _MessageStep(NamedTuple):
-    """A step at the begin or at the end of a link, which leaves the body as it is."""
+    """The step before or after a link's changes of the body that converts query and headers."""
 
     source: Version
     target: Version
@@ -224,7 +230,7 @@ class _MessageStep(NamedTuple):
     def convert(self, document: Document, form: JsonForm) -> Document:
         message = message_of(form)
         if message is not None:
-            # Changes see the message before its conversion, as they do where no body is converted.
+            # A change reads the message as it was before its conversion, with or without a body.
             given = message.given if self.headers or self.query else None
             if self.headers:
                 message.headers[:] = rewrite_lines(message.headers, self.headers, FIELDS.of(given))
@@ -247,7 +253,7 @@ _NO_CONTENT = 204
 
 
 class OperationChoice(NamedTuple):
-    """The operation of a request between two versions, and its methods that links distinguish."""
+    """The operation of a request in one version step, and its methods that links name."""
 
     operation: MappedOperation | None
     methods: frozenset[str]
@@ -257,8 +263,8 @@ class VersionStep(NamedTuple):
     """The part of a conversion between two adjacent versions.
 
     Attributes:
-        table: The operations as the source has them; None where none are declared.
-        lacked: The operations, as the target has them, that the source lacks; None without any.
+        table: The operations in the source version; None if no operations are declared.
+        lacked: The operations that only the target version has; None without such operations.
     """
 
     source: Version
@@ -273,7 +279,10 @@ class VersionStep(NamedTuple):
         return OperationChoice(operation, known & named)
 
     def chosen(self, choice: OperationChoice) -> Iterator[VersionLink]:
-        """Yield the links that apply to a request, each for any method and operation."""
+        """Yield the links that apply to a request, without restrictions to methods or operations.
+
+        A link for the statuses and the body of the operation itself comes first, if they differ.
+        """
         operation, methods = choice
         if operation is not None:
             statuses, body_in_newer = operation.statuses, operation.body_in_newer
@@ -310,10 +319,10 @@ def version_steps_of(links: tuple[VersionLink, ...], direction: Direction) -> It
 def applying(
     version_steps: Sequence[VersionStep], method: str, status: int | None
 ) -> tuple[list[VersionLink], int | None]:
-    """Return the links that apply to a message, and how many of them its body does not come to.
+    """Return the links that apply to a message, and how many of the first ones skip its body.
 
-    That number is None where the body comes to all of them. An answer that is a 204 in a version on
-    the way has no body there, and so none for the versions behind it but what changes make.
+    That number is None if every link converts the body. A response that is a 204 in a version
+    between source and target loses its body there. Later versions have only what changes create.
     """
     found: list[VersionLink] = []
     lost: int | None = None
@@ -332,9 +341,9 @@ def applying(
 def status_kinds(
     links: Sequence[VersionLink], others: Iterable[int | None]
 ) -> dict[int | None, object]:
-    """Return the statuses that links name, and others, each with its kind.
+    """Return the kind of each status that the links name, and of the `others`.
 
-    The same links apply to all statuses of a kind. None stands for requests.
+    The same links apply to all statuses of one kind. The status None stands for requests.
     """
     moved = frozenset().union(*({*link.status, *link.status.values()} for link in links))
     listed = {link.statuses for link in links}
@@ -347,9 +356,9 @@ def status_kinds(
 
 
 def path_moved(version_steps: Sequence[VersionStep], prefix: str) -> str:
-    """Return the prefix of paths that the operations below a prefix have after some version steps.
+    """Return the path prefix that replaces `prefix` after several version steps.
 
-    It is the same prefix where no operation is declared below it.
+    The prefix is unchanged if no operation is declared below it.
     """
     for version_step in version_steps:
         moved = (
@@ -364,10 +373,11 @@ def path_moved(version_steps: Sequence[VersionStep], prefix: str) -> str:
 def making(
     version_steps: Sequence[VersionStep], *, newer: bool, patch: bool
 ) -> Iterator[VersionLink]:
-    """Yield the links that make the body of a request, which the first version sends without one.
+    """Yield the links that create the body of a request that the first version sends without one.
 
-    Until a step makes a body, there is nothing to change, unless a value is carried into one. What
-    that step makes leaves nothing out, so that it is a patch from the next step on.
+    Before the step that creates the body, only changes that carry a value into the body apply. The
+    created body is complete. If the request becomes a PATCH (`patch`), the body is treated as a
+    patch from the next link on.
     """
     made = False
     for version_step in version_steps:
@@ -381,15 +391,19 @@ def making(
 
 
 def carrying(link: VersionLink) -> VersionLink:
-    """Return a link with those changes alone that move values beside the body, and no defaults."""
+    """Return a link with only the changes that carry values out of or into the body.
+
+    These changes set no defaults.
+    """
     changes = tuple(change.for_patch() for change in link.changes if change.carried)
     return link if changes == link.changes else replace(link, changes=changes)
 
 
 def fitting(link: VersionLink) -> VersionLink:
-    """Return a link whose changes of the whole body leave a body without the shape that they need.
+    """Return a link whose changes of the whole body skip documents of another shape.
 
-    They describe a response as a whole. A stream at the same path may have other documents.
+    These changes describe a complete response. A stream at the same path may contain documents of
+    another shape.
     """
     changes = tuple(change.of_documents or change for change in link.changes)
     return link if changes == link.changes else replace(link, changes=changes)
@@ -398,10 +412,10 @@ def fitting(link: VersionLink) -> VersionLink:
 def message_steps(
     links: Sequence[VersionLink], direction: Direction, of_request: bool
 ) -> Iterator[BodyStep]:
-    """Yield the steps of bodies, with those of the query and the header fields around each link.
+    """Yield the steps for bodies, with the steps for the query and the header fields of each link.
 
-    In an upgrade they come first, in a downgrade last, so that changes of bodies find the
-    message as the newer version has it.
+    The query and the header fields are converted first in an upgrade and last in a downgrade.
+    Changes of bodies therefore always read the newer version's query and header fields.
     """
     up = direction is Direction.UP
     for index, link in enumerate(links):
