@@ -26,7 +26,7 @@ MAX_NODES = 500_000
 # contain themselves.
 _MAX_UNFOLDED = 250_000
 Position = tuple[int, int]
-"""Line and column, both from 1; (0, 0) where libyaml gives none."""
+"""Line and column, both counted from 1; (0, 0) if libyaml gives no position."""
 Data = dict[str, "Data"] | list["Data"] | str | int | float | bool | None
 """A mapping, a list or a scalar of the document."""
 

@@ -35,7 +35,7 @@ def read_rules(path: Path) -> bytes:
     """Return the content of a configuration file.
 
     Raises:
-        ConfigError: the file cannot be read, is no regular file, or is too large.
+        ConfigError: the file cannot be read, is not a regular file, or is too large.
     """
     try:
         return read_regular(path)
@@ -59,7 +59,8 @@ def load(
         source: the name of the file in reports.
         folder: the folder that relative paths start from; without it, files are not checked.
         documents: whether the OpenAPI documents of versions are checked.
-        files: the contents of files that it names, in place of those on the disk.
+        files: the contents of files that the configuration names, used instead of the files on the
+            disk.
 
     Raises:
         ConfigError: the content cannot be used; the error has every mistake with its line.

@@ -59,17 +59,18 @@ class Config(SectionModel):
     """The access to the admin port. Without it, everybody who reaches the port may read, and
     commands on the same machine may operate."""
     notify: Notify | None = None
-    """The receivers of notifications, such as of a rollback. Without it, there are none."""
+    """The receivers of notifications, for example about a rollback. Without it, no notifications
+    are sent."""
     clients: Clients | None = None
     """The sources of client names. Without it, clients have no names."""
     default_version: str | None = None
-    """The version to serve when a request names none, in each API that has no default_version.
-    Without it, such a request is refused."""
+    """The version to serve for requests that name no version, in each API without its own
+    default_version. Without it, such requests are refused."""
     version_header: FieldName | None = None
-    """The response header that names the served version, in each API that has no version_header.
-    Without it, there is none."""
+    """The response header that names the served version, in each API without its own
+    version_header. Without it, responses have no such header."""
     cors: Cors | None = None
-    """The scripts in browsers that may read the gateway's own responses, such as refusals. Services
+    """The browser scripts that may read the gateway's own responses, such as refusals. Services
     handle CORS themselves. Without it, scripts get a network error instead."""
     compress: bool = True
     """Whether converted responses are compressed as the client accepts: zstd, gzip or br. The

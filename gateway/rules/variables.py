@@ -32,7 +32,8 @@ def fill(text: str, environment: Mapping[str, str]) -> str:
     """Return a string with its variables replaced by their values.
 
     `${NAME}` is the value of a variable. `${NAME:-default}` is the default if the variable is unset
-    or empty, `${NAME-default}` only if it is unset. `$$` is a dollar sign. Values are not parsed.
+    or empty, and `${NAME-default}` is the default only if the variable is unset. `$$` is a dollar
+    sign. Variables within values are not replaced.
 
     Raises:
         UnsetVariablesError: variables are not set; the error has all their names.

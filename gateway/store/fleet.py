@@ -1,4 +1,4 @@
-"""The state of a replica that shares it with other replicas in PostgreSQL.
+"""The state of a replica, which it shares with other replicas in PostgreSQL.
 
 Each start of a replica has its own id. A heartbeat every second reports the replica, writes a batch
 of its counts, and reads the overrides. A notification of a change triggers the next heartbeat at

@@ -313,8 +313,8 @@ class Lease(NamedTuple):
     def acquired(self, start: str, now: float) -> "Lease | None":
         """Return the lease that a start acquires or renews; None if another replica holds it.
 
-        After its lease expired, a leader acquires it with a new token, since another leader may
-        have changed the state meanwhile.
+        A leader whose lease has expired acquires it again with a new token, since another leader
+        may have changed the state meanwhile.
         """
         if self.is_free(now):
             return Lease(start, self.token + 1, now)

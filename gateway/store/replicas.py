@@ -44,7 +44,8 @@ class ReplicaRow(NamedTuple):
         sequence: the number of its last written batch.
         merged: the number of its last batch in the sums.
         applied: the revision of the overrides in force.
-        gone: the time at which it left, was forgotten or was replaced by its next start, or None.
+        gone: the time at which the replica left, was forgotten or was replaced by its next start;
+            None if none of these happened.
     """
 
     start: str
@@ -118,13 +119,13 @@ def state_view(totals: Totals, rows: Iterable[ReplicaRow], now: float) -> StateV
 def fleet_view(
     rows: Sequence[ReplicaRow], now: float, leader: str, revision: int, changed: float
 ) -> FleetView:
-    """Return the replicas for operators.
+    """Return the replicas as shown to operators.
 
     Args:
         now: the time of the database, in seconds since 1970.
         leader: the id of the leader's start; empty if there is no leader.
-        revision: the number of the last change of the overrides.
-        changed: the time of that change in seconds since 1970.
+        revision: the revision number of the overrides.
+        changed: the time at which the overrides last changed, in seconds since 1970.
     """
     views = [
         ReplicaView(

@@ -57,10 +57,11 @@ class UnknownReplicaError(LookupError):
 
 
 class DataGap(NamedTuple):
-    """A reason why the sums may lack counts since a time in seconds since 1970.
+    """A reason why the sums may lack counts from a time on.
 
     Attributes:
         replica: the replica without heartbeats; None if the database cannot be reached.
+        since: the time since which counts may be missing, in seconds since 1970.
     """
 
     replica: str | None
@@ -105,7 +106,7 @@ class ReplicaView(NamedTuple):
 
     Attributes:
         presence: `heard` if the replica sends heartbeats, or `lost`.
-        leads: whether it is the leader.
+        leads: whether the replica is the leader.
         rules: the hash of the configuration in force.
         lag: the age of the last heartbeat in seconds.
         behind: the number of its batches that are not yet in the sums.
@@ -170,7 +171,7 @@ _PATIENCE = 10.0
 
 
 class StoreHealth:
-    """Whether the store can be reached, and the limit of concurrent readers.
+    """The availability of the store, and the limit of concurrent readers.
 
     Attributes:
         heard: the time of the last confirmed heartbeat or write; 0 for none.
@@ -279,7 +280,7 @@ class State(ABC):
 
     @property
     def stale_since(self) -> float | None:
-        """The time since which the store cannot be reached, or None; in seconds since 1970."""
+        """The time since which the store cannot be reached, in seconds since 1970, or None."""
         return self._health.stale_since
 
     @property
@@ -295,8 +296,8 @@ class State(ABC):
         """Set the functions that pass changes to every process of this gateway.
 
         Args:
-            set_ahead: gets the seconds by which the clock of the store is ahead of this machine's;
-                called at once and after each change.
+            set_ahead: receives the number of seconds by which the clock of the store is ahead of
+                this machine's clock; it is called at once and after each change.
         """
         self._apply = apply
 
@@ -316,8 +317,8 @@ class State(ABC):
 
         Args:
             replica: the name of a replica; None for all.
-            clients: whether to read the many rows of clients and all counts. Without them, the view
-                has only the last call of each version, and violations.
+            clients: whether to read the many rows of clients and all counts. If false, the view has
+                only the last call of each version, and the violations.
 
         Raises:
             UnknownReplicaError: the named replica is not this gateway.
@@ -357,7 +358,7 @@ class State(ABC):
 
     @abstractmethod
     async def read_document(self, name: str) -> tuple[object, float]:
-        """Return a shared document, or None, and the time of the store."""
+        """Return a shared document (None if it does not exist), and the time of the store."""
 
     @abstractmethod
     async def change_document(self, name: str, change: Callable[[object], object]) -> None:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 REVISION = "0006"
 """The newest revision of the schema; see `gateway.store.migrations`."""
 OLDEST = "0006"
-"""The oldest revision that can be upgraded; no release has an earlier one."""
+"""The oldest revision that can be upgraded; no release has an earlier revision."""
 # Gateways of this revision or a later one can use the newest schema.
 _SERVES = "0002"
 
@@ -40,12 +40,12 @@ metadata = sa.MetaData()
 usage = sa.Table(
     "usage",
     metadata,
-    *_keys("api", "version", "endpoint", "client"),  # empty client: no client name
+    *_keys("api", "version", "endpoint", "client"),  # the client may be empty: no client name
     sa.Column("others", sa.Boolean, primary_key=True),  # the sum of all clients without a row
     *_columns(_COUNT, "count", "refused", "failed"),
     *_columns(_COUNT, "slack"),  # the true count is higher by at most this number
     *_columns(_MOMENT, "first", "last"),
-    *_columns(_MOMENT, "served"),  # the last request that was not refused; 0 for none
+    *_columns(_MOMENT, "served"),  # the last request that was not refused; 0 if there was none
 )
 floors = sa.Table("floors", metadata, *_keys("api", "version"), *_columns(_COUNT, "floor"))
 counts = sa.Table(

@@ -82,7 +82,7 @@ class UpstreamDelta(msgspec.Struct, array_like=True, frozen=True):
         method: one of METHODS, or OTHER.
         status: the status of the response; 0 if there was none.
         buckets: the number of requests by the time until the response head, or until the gateway
-            stopped waiting; as in TrafficDelta.
+            stopped waiting. The bounds are those of TrafficDelta.
     """
 
     api: str

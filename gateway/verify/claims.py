@@ -63,7 +63,7 @@ class Claim:
         status: the key of a response in the document, such as `200`; empty for requests.
         given: the schema of the examples, from the sender's document.
         wanted: the schema that the converted examples must fit, from the recipient's document.
-        conversion: the conversion between the two; None if messages pass unchanged.
+        conversion: the conversion from `given` to `wanted`; None if messages pass unchanged.
         named: the fields that changes name, with `*` for array elements.
     """
 

@@ -218,7 +218,7 @@ def _located(
 def documented(
     api: Api, version: Version, folder: Path, *, serves: bool
 ) -> frozenset[tuple[str, str]] | None:
-    """Return the method and the endpoint of each operation in the document of a version.
+    """Return the method and the endpoint of each operation in a version's document.
 
     Args:
         folder: the folder that relative paths of documents start from.

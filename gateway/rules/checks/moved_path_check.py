@@ -100,7 +100,7 @@ def _quoted(operation: str) -> str:
 def _way(
     operation: MappedOperation | None, *, newer: bool
 ) -> tuple[OperationPattern, OperationPattern] | None:
-    """Return an operation in both versions, or None if its path is unchanged."""
+    """Return the patterns of an operation in both versions, or None if its path is unchanged."""
     if operation is None:
         return None
     here, there = operation.side(newer=newer), operation.side(newer=not newer)

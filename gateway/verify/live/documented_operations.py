@@ -22,7 +22,7 @@ class DocumentedOperations:
     Attributes:
         folder: the folder that relative document paths start from.
         patience: the maximum time to wait for a document, in seconds; loading continues afterwards.
-        serves: whether the process serves requests; then it loads no large document.
+        serves: whether the process serves requests; such a process does not load large documents.
     """
 
     folder: Path

@@ -55,7 +55,7 @@ def decisive(document: object, mended: Callable[[object], bool]) -> tuple[str, .
 
 
 def _without_one(value: object, at: str) -> Iterator[tuple[str, object]]:
-    """Yield the document once for each value, with null in place of the value, or 0 for null."""
+    """Yield the document once for each of its values, which is replaced by null (null by 0)."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             for place, without in _without_one(inner, at + pointer(name)):

@@ -51,14 +51,14 @@ class Operation:
     Attributes:
         method: the method in capitals.
         path: the path in the document, after the path of the server.
-        request: the schema of a JSON body, or None.
+        request: the schema of a JSON request body; None without a JSON body.
         responses: the schema of each response by its key in the document: `200`, `2XX` or
             `default`. None for a response without a JSON body.
         parameters: the parameters of the operation and of its path.
         base: the path of the document's server, with which `path` begins.
         body_required: whether the body is required.
         answer_fields: the names of the header fields of each response, by its key.
-        form: the schema of a form (`application/x-www-form-urlencoded`), or None.
+        form: the schema of a form (`application/x-www-form-urlencoded`); None without a form.
         answer_types: the media types or ranges of each response, by its key.
         request_types: the media types or ranges of a request body.
     """

@@ -285,8 +285,8 @@ async def test_changes_are_kept_after_a_write_that_raises_any_error(
     assert len((await stored(path)).usage) == 2
 
 
-async def test_the_start_of_counting_moves_to_the_loss_of_a_workers_counts(tmp_path: Path) -> None:
-    """It stays there after a restart, since the last call of a version may be lost."""
+async def test_counting_restarts_when_a_worker_has_lost_counts(tmp_path: Path) -> None:
+    """The new start of counting is stored, since the last call of a version may be lost."""
     path = tmp_path / "state.db"
     state = LocalState(MEMBER, SqliteFile(path))
     began = state.totals.since

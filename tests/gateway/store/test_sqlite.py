@@ -470,7 +470,7 @@ async def test_callers_are_read_only_for_the_days_that_the_query_needs(tmp_path:
     assert [each.callers.count for each in days] == [0, 0, 1, 1]
 
 
-async def test_statements_use_an_index(tmp_path: Path) -> None:
+async def test_each_sql_statement_uses_an_index(tmp_path: Path) -> None:
     """The statements are those of views and of each write."""
     path, totals = tmp_path / "state.db", Totals()
     run: dict[str, Any] = {}

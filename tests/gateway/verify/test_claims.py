@@ -61,7 +61,7 @@ def report(folder: Path, older: dict[str, Any], newer: dict[str, Any]) -> list[s
     return [*verification_report.text(verify(snapshot, folder, VerifyOptions(examples=3)))]
 
 
-def test_only_the_first_of_two_paths_with_other_parameter_names_is_paired(tmp_path: Path) -> None:
+def test_only_the_first_of_two_paths_differing_in_parameter_names_is_paired(tmp_path: Path) -> None:
     """The second path is reported as not checked, since no request belongs to it."""
     older = document(loans_ID="get", loans_x="get")
     older["paths"]["/loans/{key}"] = older["paths"].pop("/loans/x")

@@ -79,7 +79,7 @@ def test_an_operation_whose_method_the_endpoint_refuses_has_a_reason() -> None:
     assert refused.reason == "its endpoint does not take DELETE"
 
 
-def test_the_second_of_two_paths_with_other_parameter_names_is_a_twin() -> None:
+def test_the_second_of_two_paths_differing_in_parameter_names_is_a_twin() -> None:
     """OpenAPI calls such paths identical. Requests belong to the first operation with a method."""
     operations: dict[str, object] = {"get": {}}
     paths = {"/loans/{id}": operations, "/loans/{number}": {**operations, "put": {}}}

@@ -125,7 +125,7 @@ def test_the_types_of_optional_and_referenced_parameters_are_found() -> None:
     assert sendable({}) == {"type": "object"}
 
 
-def test_the_schema_of_parameters_has_only_those_in_one_location() -> None:
+def test_the_schema_of_query_parameters_has_no_header_fields() -> None:
     components = {"components": {"schemas": {"S": {"type": "string"}}}}
     parameters = (
         ApiParameter("X-A", "header", True, {"$ref": "#/components/schemas/S", **components}),

@@ -184,7 +184,7 @@ def test_undeclared_keys_are_a_finding_if_the_other_version_forbids_them(tmp_pat
     assert (found.field, found.reason) == ("/in_it/*", "version 2 knows no further fields")
 
 
-def test_equal_alternatives_that_allow_undeclared_keys_hold(tmp_path: Path) -> None:
+def test_a_claim_about_equal_alternatives_with_undeclared_keys_holds(tmp_path: Path) -> None:
     both = {"allOf": [thing(a={"const": "y"}), thing(c=TEXT)]}
     either = {"oneOf": [thing(a={"const": "x"}, b=NUMBER), both]}
     documents = document(thing(), either), document(thing(), either)

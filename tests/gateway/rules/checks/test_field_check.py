@@ -726,7 +726,7 @@ def test_operations_without_an_endpoint_are_reported(tmp_path: Path) -> None:
     assert found == f"warning: no endpoint leads to {listed} and 1 more of this document"
 
 
-def test_the_second_of_two_paths_with_other_parameter_names_is_reported(tmp_path: Path) -> None:
+def test_the_second_of_two_paths_differing_in_parameter_names_is_reported(tmp_path: Path) -> None:
     operation: dict[str, object] = {"get": {"responses": {}}}
     older: dict[str, object] = {"/pay/{id}": operation, "/pay/{number}": operation}
     (found, _) = checked(tmp_path, older, {"/payments": {"post": {"responses": {}}}}, PAYMENTS)

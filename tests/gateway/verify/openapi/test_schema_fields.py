@@ -54,7 +54,7 @@ def test_a_recursive_schema_is_followed_to_a_limited_depth() -> None:
     assert len(found) < 20
 
 
-def test_a_recursive_schema_with_many_fields_is_followed_less_deep() -> None:
+def test_a_recursive_schema_with_many_fields_is_followed_less_deeply() -> None:
     """The schema is followed level by level, so each level is either complete or left out."""
     place = {"$ref": "#/components/schemas/Node"}
     node: Schema = {"properties": {f"f{number}": place for number in range(30)}}
