@@ -76,7 +76,7 @@ AnyNode = TypeVar("AnyNode", ScalarNode, SequenceNode, MappingNode)
 
 
 class YamlError(Exception):
-    """A file that cannot be parsed, with the reason as an issue."""
+    """The file cannot be parsed; `issue` has the reason."""
 
     def __init__(self, position: Position, text: str) -> None:
         self.issue = Issue(*position, "", text)
@@ -343,7 +343,7 @@ class _Reader:
         try:
             if "$" in text:
                 text = fill(text, self.environment)
-                if names([node.text]):  # not for `$$` and other dollar signs
+                if names([node.text]):  # only for variables, not for `$$`
                     self.texts[location] = text, node.text
             if node.plain and node.tag is None:
                 for pattern, value in _PLAIN:

@@ -129,7 +129,7 @@ def _main() -> None:
     # The alarm ends this process even if the gateway has ended.
     signal.alarm(SECONDS)
     answer = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # for output of modules
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # keeps output of modules out of the report
     draft = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Draft)
     report = check_draft(draft.content, draft.in_force, draft.environment, Path(draft.folder))
     mistakes, warnings = report.mistakes[:_MOST_ISSUES], report.warnings[:_MOST_ISSUES]

@@ -31,7 +31,7 @@ def json_schema() -> dict[str, object]:
         properties = definition.get("properties", {})
         for one in properties.values():
             if any("$ref" in part for part in one.get("anyOf", ())):
-                one.pop("title", None)  # the model has a title
+                one.pop("title", None)  # the referenced model has its own title
         for key, description in descriptions(models[name]) if properties else ():
             properties[key] = dict(sorted({**properties[key], "description": description}.items()))
     schema = _for_editors(described)

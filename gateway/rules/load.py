@@ -90,7 +90,7 @@ def _compile(
         look_in(folder)
     document = read(content, source, environment)
     try:
-        # By JSON, so that strict models accept a list for a tuple.
+        # Validated as JSON, so that strict models accept a list in place of a tuple.
         config = Config.model_validate_json(json.dumps(document.data))
     except ValidationError as error:
         raise ConfigError(source, explain(document, error)) from None

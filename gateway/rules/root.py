@@ -41,8 +41,8 @@ class Config(SectionModel):
     apis: dict[Name, ApiModel]
     """The APIs that the gateway serves, by name."""
     workers: Annotated[int, Field(ge=1, le=256), NumberText] | None = None
-    """The number of worker processes. Without it, there is one for each core. A change takes
-    effect at a restart."""
+    """The number of worker processes. Without it, one process runs for each CPU core. A change
+    takes effect at a restart."""
     listen: tuple[Listen, ...] = ()
     """The addresses that clients connect to. Without it, that is the address of GATEWAY_HOST and
     GATEWAY_PORT, by plain HTTP."""
@@ -193,7 +193,7 @@ def _warn_of_lost_cutovers(
 def _naming_by_address(
     cutovers: Mapping[VersionKey, VersionCutover], trusted: tuple[Network, ...], mistakes: Mistakes
 ) -> ClientNaming | None:
-    """Return a naming by address if a cutover moves whole clients but clients have no names."""
+    """Return client naming by address if a cutover needs client names but none are configured."""
     sticky = [key for key, cutover in cutovers.items() if cutover.sticky is StickyBy.CLIENT]
     for api, label in sticky:
         mistakes.warn(

@@ -128,7 +128,8 @@ async def send_heartbeat(
 
     Args:
         row: the row of this start; this function sets its times and the batch number.
-        heard: the time of its last confirmed heartbeat, by the clock of the database; 0 for none.
+        heard: the time of its last confirmed heartbeat, by the clock of the database; 0 if there
+            was none.
         before: the earlier start that this start replaces, or None.
 
     Raises:
@@ -141,7 +142,7 @@ async def send_heartbeat(
             outbox.shift(behind)
         batch = outbox.batch()
         row = row._replace(started=now, heard=now, sequence=outbox.sequence)
-        # The previous heartbeat of this start; 0 for none.
+        # The time of the previous heartbeat of this start; 0 if there was none.
         ((former,),) = await connection.fetch(_REPORT, of=row.start, **row._asdict())
         lacking = _LACKS if former < heard else _CLOCK_SET if clock.was_set else ""
         if before is not None:
@@ -285,7 +286,7 @@ class FleetState(State):
         try:
             if self._prepared:
                 async with self._lock:
-                    for _ in range(2):  # the unconfirmed batch, then the rest
+                    for _ in range(2):  # first the unconfirmed batch, then all other counts
                         await self._hand_in()
                     await self._leave()
                     self._health.behind = False

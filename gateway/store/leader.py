@@ -133,7 +133,7 @@ class Merging:
             )
             await connection.execute_each(_ADD_CALLED, latest)
         for key in totals.clients:
-            if rows[key] > 3 * ROWS_AFTER_CUT:  # an upper bound: updated rows count as added
+            if rows[key] > 3 * ROWS_AFTER_CUT:  # at most: updated rows were counted as new
                 clients = await _cut(connection, key, self._floors.get(key, 0))
                 rows[key], self._floors[key] = len(clients.rows), clients.floor
 
@@ -379,8 +379,8 @@ class _Waiting(NamedTuple):
     """A waiting batch.
 
     Attributes:
-        merged: the number of the last merged batch of the same start; None without a row. The batch
-            is a repetition if its own number is not higher.
+        merged: the number of the last merged batch of the same start; None if the start has no row.
+            The batch is a repetition if its own number is not higher.
     """
 
     start: str
@@ -445,7 +445,7 @@ class Leader:
         if memory is None or memory.token != lease.token:
             log.event("judge", token=lease.token)
             memory, is_new = _LeaderMemory(lease.token, Merging(), Totals(), Cutovers(), {}), True
-        # This comes before the lock for changes is taken, since merging may take long.
+        # Merge before taking the lock for changes, since merging may take long.
         await self._merge(connection, memory, waiting, now)
         draft = await open_draft(connection, now)
         self._memory = memory

@@ -57,8 +57,8 @@ class LocalState(State):
     A failed write, for example on a full disk, does not affect requests: it is logged once, the
     changes stay in memory, and the next write includes them. A slow write counts as failed until it
     ends, and no other write starts meanwhile. An operator's change is stored before it takes
-    effect, and refused if that fails; otherwise a restart would undo it. A decision of the gates
-    takes effect in any case, so that a rollback does not depend on the disk.
+    effect. If it cannot be stored, it is refused, since a restart would undo it. A decision of the
+    gates takes effect in any case, so that a rollback does not depend on the disk.
 
     Args:
         file: the state file; None keeps the state in memory.

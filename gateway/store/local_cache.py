@@ -120,7 +120,8 @@ class StartRecord(msgspec.Struct, frozen=True):
 
     Attributes:
         start: the id of the last start that may have a row in the database.
-        heard: the time of its last recorded heartbeat, by the clock of the database; 0 for none.
+        heard: the time of its last recorded heartbeat, by the clock of the database; 0 if there was
+            none.
         cut_off: whether the database may lack counts of this start or of a later one.
     """
 

@@ -45,7 +45,7 @@ class ReplicaRow(NamedTuple):
         merged: the number of its last batch in the sums.
         applied: the revision of the overrides in force.
         gone: the time at which the replica left, was forgotten or was replaced by its next start;
-            None if none of these happened.
+            None while the replica belongs to the fleet.
     """
 
     start: str
@@ -196,12 +196,12 @@ def lost(replica: str, rows: Sequence[ReplicaRow], now: float) -> list[ReplicaRo
 
 
 def encode_failing(services: Sequence[FailingService]) -> str:
-    """Return services with failing targets as JSON, up to the maximum."""
+    """Return the first 100 services with failing targets as JSON."""
     return msgspec.json.encode(services[:_FAILING]).decode() if services else ""
 
 
 def decode_failing(encoded: str) -> list[FailingService]:
-    """Return the services of `encode_failing`; raises DecodeError."""
+    """Return the services that `encode_failing` has encoded. Raises DecodeError."""
     return msgspec.json.decode(encoded, type=list[FailingService]) if encoded else []
 
 

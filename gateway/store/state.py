@@ -41,7 +41,7 @@ class StateUnreachableError(StateError):
 
 
 class StateUnsureError(StateUnreachableError):
-    """The connection broke during a commit; the change may be stored or not."""
+    """The connection broke during a commit, so the change may or may not be stored."""
 
 
 class StateBusyError(StateError):
@@ -174,7 +174,7 @@ class StoreHealth:
     """The availability of the store, and the limit of concurrent readers.
 
     Attributes:
-        heard: the time of the last confirmed heartbeat or write; 0 for none.
+        heard: the time of the last confirmed heartbeat or write; 0 if there was none.
         stale_since: the time since which the store cannot be reached, in seconds since 1970; None
             while it can be reached.
         behind: whether the store may lack more than the counts since the last write.
@@ -191,7 +191,7 @@ class StoreHealth:
         self.behind = False
 
     def reached(self, now: float) -> None:
-        """Record a heartbeat or write that was confirmed at a time."""
+        """Record that the store confirmed a heartbeat or a write at a time."""
         self.behind = self.stale_since is not None  # the next write has the counts of the outage
         if self.behind:
             log.event("state_written", store=self._name)
@@ -199,17 +199,17 @@ class StoreHealth:
         self.heard = now
 
     def missed(self, error: StateError) -> float:
-        """Record a failure; return the time since which the store cannot be reached."""
+        """Record a failed access; return the time since which the store cannot be reached."""
         if self.stale_since is None:
             log.event("state_unwritten", "error", reason=str(error))
             self.stale_since = self.heard or self._clock()
         self.behind, self.stale_reason = True, str(error)
-        self._missed = partial(StateUnreachableError, str(error))  # without the traceback
+        self._missed = partial(StateUnreachableError, str(error))  # without traceback
         return self.stale_since
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[None]:
-        """Wait until fewer readers than the maximum use the store, then read.
+        """Wait until the number of readers is below the maximum, and count as a reader.
 
         Raises:
             StateBusyError: the wait took too long.

@@ -109,9 +109,9 @@ class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class OperationDelta(msgspec.Struct, array_like=True):
-    """The outcomes of the requests of one operation; the attributes are those of CutoverDelta.
+    """Request outcomes for one operation; the attributes are those of CutoverDelta.
 
-    It is mutable until it is delivered.
+    An OperationDelta is mutable until it is delivered.
     """
 
     requests: int = 0
@@ -122,9 +122,9 @@ class OperationDelta(msgspec.Struct, array_like=True):
 
 
 class CutoverDelta(msgspec.Struct, array_like=True):
-    """The outcomes of requests on one route of a cutover; see `RouteOutcomes`.
+    """Request outcomes for one route of a cutover; see `RouteOutcomes`.
 
-    It is mutable until it is delivered.
+    A CutoverDelta is mutable until it is delivered.
 
     Attributes:
         version: the label of the version with the cutover.

@@ -44,7 +44,7 @@ class Resolution(StrEnum):
         return 32 if self is Resolution.MINUTE else 256
 
     def start(self, at: float) -> int:
-        """Return the start of the interval of a time, both in seconds since 1970."""
+        """Return the start of the interval that contains a time, both in seconds since 1970."""
         return int(at) // self.seconds * self.seconds
 
 
@@ -282,8 +282,8 @@ class History:
                 interval.callers.add(hashes)
         for traffic in delta.traffic:
             if traffic.method == "OPTIONS":
-                continue  # usages do not count preflights
-            # Requests without a version belong to no interval.
+                continue  # a UsageDelta does not count preflight requests
+            # Requests without a version do not belong to any interval.
             for interval in found.get((traffic.api, traffic.version), ()):
                 interval.add_durations(traffic.buckets, traffic.seconds)
 

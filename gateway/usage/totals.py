@@ -149,7 +149,7 @@ AuditRow = tuple[float, str, str, str, str, str, str, str, str]
 UsageKey = tuple[str, str, str, str | None]
 UsageRow = tuple[str, str, str, str | None, int, int, int, int, float, float, float]
 CountKey = tuple[str, tuple[str, ...]]
-"""Kind and labels."""
+"""The kind and the labels of a counter."""
 CountRow = tuple[str, tuple[str, ...], int, float, float]
 
 MAX_NAMES = 256
@@ -231,7 +231,7 @@ class Durations:
 
 @dataclass(slots=True)
 class TrafficTotal:
-    """The outcomes of requests since this process started."""
+    """Request outcomes since this process started."""
 
     endings: dict[EndingKey, Durations] = field(default_factory=dict)
     converted: int = 0
@@ -247,7 +247,7 @@ class TrafficTotal:
 
 @dataclass(slots=True)
 class CutoverTotal(RouteTotals):
-    """The outcomes of the requests on one route of a cutover since this process started."""
+    """Request outcomes for one route of a cutover, since this process started."""
 
     durations: Durations = field(default_factory=Durations)
 
@@ -296,8 +296,8 @@ class Totals:
         upstream: the requests to services by API, version and target, since this process started.
         outcomes: the outcomes by API, version and route of a cutover, since this process started.
         samples: the latest samples by kind, API and version, without duplicates.
-        latencies: the responses by API, version and route of a shadow, since this process started;
-            their number by the index of `latency_bucket`.
+        latencies: the number of responses by the index of `latency_bucket`, for each API, version
+            and route of a shadow, since this process started.
         task_failed: the time of the last failure of each task, by the monotonic clock.
     """
 

@@ -46,7 +46,7 @@ class MessagePart(Enum):
     FORM = "form"
     FORM_MESSAGE = "form message"
     ROUND_TRIP = "round trip"
-    """A body that a client reads and writes back: the service's data before and after."""
+    """The service's data before and after a client has read a body and written it back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Claim:
         client: the version that the client speaks.
         service: the version that the service speaks.
         operation: the operation in the client's document, such as `GET /person`; if the service's
-            document has another path, that path after an arrow.
+            document has a different path, this path follows after an arrow.
         part: the part of the message.
         status: the key of a response in the document, such as `200`; empty for requests.
         given: the schema of the examples, from the sender's document.
@@ -156,7 +156,7 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
             for other in _counterparts(ours, theirs, path, operation_path):
                 listed.add(id(other))
                 key = (id(other), to_service.links)
-                if key not in paired:  # two endpoints may route to it with the same changes
+                if key not in paired:  # two endpoints may route to `other` with the same changes
                     paired.append(key)
                     pair = (*about, _name(ours, other))
                     own, their = _unmoved(ours.operation, other.operation, operation_path)
@@ -224,7 +224,7 @@ def _counterparts(
     path: str,
     operation_path: OperationPath | None,
 ) -> list[LocatedOperation]:
-    """Return the service's operations for a client's operation at an endpoint."""
+    """Return the service's operations that correspond to a client's operation at an endpoint."""
     if operation_path is None:
         return [other for other in theirs if other.is_counterpart(ours, path)]
     return [other for other in theirs if other.is_asked_by(operation_path, theirs)]

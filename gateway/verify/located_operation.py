@@ -65,7 +65,7 @@ class LocatedOperation:
 def find_operation(
     located: LocatedOperation, request: Conversion, response: Conversion
 ) -> OperationPath | None:
-    """Return the operation path that the configuration declares, or None.
+    """Return the operation path that the configuration declares for an operation, or None.
 
     Args:
         located: the client's operation.

@@ -107,7 +107,7 @@ def convert_form_body(conversion: BodyConversion | None, wanted: Schema) -> Part
 
 
 def becomes_json(conversion: BodyConversion | None) -> bool:
-    """Whether a form becomes JSON by the conversion."""
+    """Whether the conversion turns a form into JSON."""
     return conversion is not None and json_from(conversion) is not None
 
 
@@ -122,7 +122,7 @@ def _form_of(body: bytes, wanted: Schema) -> object:
 def convert_message(
     to_service: Conversion, method: str, service_method: str, wanted: Schema, *, form: bool = False
 ) -> PartConversion:
-    """Return the conversion of a whole request, represented as in `message_schema`.
+    """Return the conversion of a whole request, in the form that `message_schema` describes.
 
     Args:
         to_service: the conversion of the request.
@@ -132,7 +132,7 @@ def convert_message(
         form: whether the client sends a form.
     """
     whole, making = to_service.for_request(service_method), to_service.made(service_method)
-    assert whole is not None  # the caller converts a message
+    assert whole is not None  # only called if changes apply to the request
     steps, parts = to_service.query_steps(method), wanted["properties"]
     assert isinstance(parts, dict)
     read_as = {**parts.get("body", {}), "components": wanted.get("components", {})}

@@ -85,7 +85,7 @@ class Unproven:
 
 
 def prove(claim: Claim, examples: Examples, end: float = inf) -> ClaimProof:
-    """Decide a claim by its schemas, or else test it on examples.
+    """Decide a claim by its schemas, or else test the claim on examples.
 
     Raises:
         NoExamplesError: examples cannot be generated.
@@ -102,7 +102,7 @@ def prove(claim: Claim, examples: Examples, end: float = inf) -> ClaimProof:
     shown = [trial.finding(*known) for known in islice(trial.failures.items(), _MOST)]
     more = len(trial.failures) - len(shown)
     found = (*shown, *trial.differences())
-    if fit.verdict is Verdict.FAILS and not found:  # no generated example showed it
+    if fit.verdict is Verdict.FAILS and not found:  # no generated example fails
         found = (Finding(fit.field, fit.keyword, fit.reason),)
     return ClaimProof(claim, trial.examples, failed, found, more)
 
@@ -227,7 +227,7 @@ class _Trial:
             return self._different(lost, "lost", "has nothing for it")
         unknown = self.after - wanted.fields - failing
         ignored = {name for name in unknown if _parent(name) in wanted.objects}
-        # Keys that the sender's document does not name are generated free keys.
+        # Keys that the sender's document does not declare were generated as undeclared keys.
         free = {name for name in ignored & self.before if name not in given.fields}
         maps = {f"{_parent(name)}/*" for name in free if _parent(name) not in given.objects}
         return [
@@ -236,7 +236,7 @@ class _Trial:
         ]
 
     def _failing(self, names: set[str]) -> set[str]:
-        """Return those of the names that fail or are inside a failing field."""
+        """Return the names of the fields that fail or are inside a failing field."""
         tops = {field for field, _ in self.failures}
         return {
             name

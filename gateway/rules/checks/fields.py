@@ -134,8 +134,7 @@ def assume(one: SoughtField, fields: BodyFields) -> None:
 def sought(use: FieldUse, *, upwards: bool) -> Iterator[SoughtField]:
     """Yield the fields that a change needs in an upgrade or a downgrade, without duplicates."""
     names = (*use.takes, *use.moves.values()) if upwards else (*use.makes, *use.moves)
-    # If a change needs the elements of a list or the members of a map, it also names the list or
-    # map.
+    # A list or map is not looked up itself if its elements or members are looked up.
     holders = {name[:-2] for name in names if name.endswith(("[]", ".*"))}
     found = (SoughtField(name) for name in names if name not in holders)
     yield from dict.fromkeys((*found, *use.beside.get(upwards, ())))
@@ -479,7 +478,7 @@ class _Walk:
         for body in bodies:
             applied = [part for part in parts if body.is_changed_by(part.link)]
             key = (id(body.schema), *(part.at for part in applied))
-            if applied and key not in walked:  # most statuses share both
+            if applied and key not in walked:  # most statuses have the same schema and changes
                 walked.add(key)
                 self._walk(body.schema, applied)
         there = [one for one in self.look_ups.values() if Presence.DECLARED in one.presences]

@@ -50,7 +50,7 @@ class Contracts:
             if loaded is None:
                 if self._failures.get(location) != reason:
                     self._failures[location] = reason
-                    # A document that is too large exists, so the operator has to act.
+                    # A document that exists but is too large requires an action of the operator.
                     log.event("check_failed", "error" if is_large else level, reason=reason)
                 self._known[location] = loop.time() + (_LONG_PATIENCE if is_large else _PATIENCE)
                 return None

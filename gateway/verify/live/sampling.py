@@ -47,11 +47,12 @@ class Sampling:
         contracts: the documents of versions.
         recorder: counts `checked` and `unchecked` by API and version, `violations` by API, version
             and field (a JSON Pointer with `*` for array elements), and the evidence for gates. A
-            sample is also `unchecked` if the document cannot be loaded. If it is None, violations
-            are only logged.
+            sample is also `unchecked` if the document cannot be loaded. Without a recorder,
+            violations are only logged.
         draw: returns a random number from 0 to 1.
         clock: returns monotonic seconds.
-        shed: the number of dropped samples: too large, or the queue was full.
+        shed: the number of samples that were dropped because they were too large or the queue was
+            full.
     """
 
     contracts: Contracts

@@ -80,11 +80,11 @@ async def fetch(
 
 
 def read(text: bytes, source: str, bound: DocumentBound | None = None) -> Description:
-    """Parse an OpenAPI document in JSON or YAML; `source` is its name in reports.
+    """Parse an OpenAPI document in JSON or YAML; `source` names it in reports.
 
     Raises:
-        DocumentError: the text is neither JSON nor YAML, or not an OpenAPI 3 document.
-        TooLargeError: it exceeds the bound.
+        DocumentError: the content is neither JSON nor YAML, or it is not an OpenAPI 3 document.
+        TooLargeError: the document exceeds the bound.
     """
     if is_utf_16(text):
         raise DocumentError(f"{source}: in UTF-16; save it as UTF-8")
@@ -170,7 +170,7 @@ def _line(error: Exception) -> str:
 
 
 def _size(value: object, known: dict[int, float]) -> float:
-    """Return the number of values with aliases expanded; infinite for a loop."""
+    """Return the number of values with expanded aliases; infinite if an alias contains itself."""
     if not isinstance(value, dict | list):
         return 1
     if id(value) not in known:
@@ -203,7 +203,7 @@ class _Loader(yaml.CSafeLoader):
         self._copied = 0
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Merge other mappings into one by `<<`.
+        """Merge the mappings that a node refers to by `<<` into the node.
 
         Raises:
             _RepeatedKeyError: the mapping has a key twice.

@@ -19,7 +19,7 @@ from gateway.verify.openapi.json_schema import SHORT, narrowed
 from gateway.verify.time_limit import check_time
 
 _TRIES = 5_000
-# The letters that replace others in smaller examples, the preferred one first.
+# The letters that replace others in smaller examples, in order of preference.
 _PLAIN = "aA0"
 
 

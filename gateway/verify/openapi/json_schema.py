@@ -34,7 +34,7 @@ _REMARKS = frozenset(
 
 
 class Use(Enum):
-    """The direction of a message. Messages lack all properties with the keyword in the value."""
+    """The direction of a message, with the keyword of properties that never occur in it."""
 
     REQUEST = "readOnly"
     RESPONSE = "writeOnly"
@@ -220,7 +220,7 @@ def narrowed(schema: Schema, longest: int) -> Schema:
     components = definitions(schema)
     members: set[object] = set()
     known = -1
-    while known < len(members):  # the target of a member's reference is a member as well
+    while known < len(members):  # what a member of an allOf refers to is a member too
         known = len(members)
         for name, part in {"": schema, **components}.items():
             _note_members(part, members, alone=PLACE + name not in members)
@@ -282,7 +282,8 @@ _IN_PLACE = _PARTS | {
     *("anyOf", "oneOf", "$ref", "properties", "patternProperties"),
     *("minItems", "contains", "prefixItems"),
 }
-# The usual maximum length of arrays in examples, and the highest `maxItems` that examples exceed.
+# The usual maximum length of arrays in examples. Then the value of `maxItems` from which on
+# examples do not exceed it.
 SHORT, _LONG = 3, 50
 # With one of these keywords, an object may have more than its own properties.
 _MORE = frozenset(
@@ -305,7 +306,7 @@ def _narrowed(schema: object, longest: int, *, alone: bool) -> Any:
             result[key] = [inside(member) for member in value]
         elif key in _MAPS:
             result[key] = {name: inside(member) for name, member in value.items()}
-        elif (key, value) != ("format", "binary"):  # JSON has no bytes
+        elif (key, value) != ("format", "binary"):  # JSON cannot contain binary data
             result[key] = value
     if alone and "properties" in schema and not _MORE & schema.keys():
         result["additionalProperties"] = False

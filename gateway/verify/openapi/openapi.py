@@ -105,7 +105,7 @@ class Operation:
 
     @property
     def succeeds(self) -> bool:
-        """Whether the document declares a status of success."""
+        """Whether the document declares a success status for the operation."""
         return any(key.startswith("2") for key in self.responses)
 
     def key(self, status: int) -> str | None:
