@@ -66,7 +66,7 @@ class Outbox:
         usage = [(*row[:-3], *later(*row[-3:])) for row in rows.usage]
         counts = [(*row[:-2], *later(*row[-2:])) for row in rows.counts]
         history = [
-            row._replace(start=by.start(row.start + by.seconds / 2 + seconds))  # of its middle
+            row._replace(start=by.start(row.start + by.seconds / 2 + seconds))  # shift its middle
             for row in rows.history
             for by in (Resolution(row.by),)
         ]

@@ -48,7 +48,7 @@ async def read_fleet(
 
 
 async def read_version(database: PostgresDatabase, key: VersionKey) -> VersionReading:
-    """Return all data of a version from one snapshot; raises StateError."""
+    """Return all data about a version from one snapshot; raises StateError."""
     by_day, by_minute = whole_history(key)
     async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
         view = await _read(connection, now, key)
@@ -113,7 +113,7 @@ async def _read(
         try:
             counted, _, lost = decode(content)
         except msgspec.DecodeError:
-            totals.since = now  # the leader logs it
+            totals.since = now  # the leader logs this error
             continue
         totals.merge(counted)
         if lost:

@@ -361,7 +361,7 @@ def _lock(path: Path) -> int:
             f"{path}: another running gateway uses the state; name another file in 'state'"
         ) from None
     with suppress(PermissionError):  # the file belongs to another user
-        os.fchmod(lock, _MODE)  # it contains client names
+        os.fchmod(lock, _MODE)  # the file contains client names
     return lock
 
 
@@ -397,7 +397,8 @@ _NOTE_AFTER = 30
 class WrittenMark:
     """A file next to a state file with the number of writes, and whether the last one failed.
 
-    It detects a state file that is an old copy, and a gateway that ended with unwritten counts.
+    The mark file reveals that the state file is an old copy, or that a gateway ended with unwritten
+    counts.
 
     Attributes:
         unheard: the file that a worker creates while its counts cannot be delivered.

@@ -89,7 +89,7 @@ replicas = sa.Table(
     *_columns(_TEXT, "replica", "version", "rules", "admin"),
     *_columns(_MOMENT, "started", "heard"),
     *_columns(_COUNT, "sequence", "merged", "applied"),
-    sa.Column("gone", _MOMENT),  # the time at which it left or was forgotten
+    sa.Column("gone", _MOMENT),  # the time at which the replica left or was forgotten
     # Earlier releases do not write these columns.
     sa.Column("refused", sa.Text, nullable=False, server_default=""),
     sa.Column("failing", sa.Text, nullable=False, server_default=""),

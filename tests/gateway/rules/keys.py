@@ -1,7 +1,7 @@
 """The keys of gateway.yaml, read from the JSON Schema of its models.
 
-The committed copy is used, since its generation takes a second in each test worker. A test checks
-that the copy is current.
+The committed copy is used, since generating the schema takes a second in each test worker. A test
+checks that the copy is current.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The state of a single gateway: a change is either stored and in force or refused."""
+"""The state of a single gateway: a change is stored and takes effect, or it is refused."""
 
 import asyncio
 import threading

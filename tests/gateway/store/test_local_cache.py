@@ -84,7 +84,7 @@ async def test_a_start_with_another_database_does_not_replace_the_previous_start
 
 
 class KilledError(Exception):
-    """The process is killed during a system call."""
+    """Stands for a process that is killed during a system call."""
 
 
 @pytest.mark.parametrize("call", ["ftruncate", "fsync"])

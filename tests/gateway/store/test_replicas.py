@@ -205,7 +205,7 @@ def test_followers_get_the_clock_difference_when_it_changes(
 def test_the_clock_notices_that_the_clock_of_the_database_was_set(
     monkeypatch: pytest.MonkeyPatch, by: float, *, was_set: bool
 ) -> None:
-    """It is compared with a steady clock, so the date of this machine is irrelevant."""
+    """The database's clock is compared with a steady clock, not with this machine's date."""
     passed = [100.0]
     monkeypatch.setattr("gateway.store.replicas.steady_seconds", lambda: passed[0])
     monkeypatch.setattr("time.time", lambda: 0.0)

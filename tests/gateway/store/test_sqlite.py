@@ -259,7 +259,7 @@ async def test_a_removed_or_emptied_file_is_created_again(
 
 
 async def test_the_file_is_created_again_when_its_folder_reappears(tmp_path: Path) -> None:
-    """For example a volume that is mounted again."""
+    """For example, a volume may be unmounted and mounted again."""
     folder, away = tmp_path / "state", tmp_path / "away"
     folder.mkdir()
     path = folder / "state.db"
@@ -541,7 +541,7 @@ def reasons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 class KilledError(BaseException):
-    """The process is killed during a system call."""
+    """Stands for a process that is killed during a system call."""
 
 
 @asynccontextmanager

@@ -196,7 +196,7 @@ def test_brackets_in_strings_do_not_count_as_nesting(text: bytes) -> None:
 
 
 async def test_endless_documents_are_refused(tmp_path: Path) -> None:
-    """One is a pipe without a writer, the other a service that never stops sending."""
+    """A pipe without a writer never ends, and neither does the response of a broken service."""
     os.mkfifo(tmp_path / "pipe")
 
     async def endless(request: web.Request) -> web.StreamResponse:
