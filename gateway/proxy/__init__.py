@@ -1,1 +1,1 @@
-"""The reverse proxy: receives requests, forwards them to services, returns the responses."""
+"""The reverse proxy: receives requests, forwards them to services and returns the responses."""

@@ -1,13 +1,13 @@
-"""Message rewriting: makes requests for services and responses for clients, of every version.
+"""Message rewriting: creates the requests to services and the responses to clients.
 
-Live traffic and shadows call `rewrite_request` and `rewrite_response`, which drop the fields that
-are not forwarded, convert fields and body, replace the version, and add the fields of this hop.
+Live traffic and shadows call `rewrite_request` and `rewrite_response`. These functions drop the
+fields that are not forwarded, convert fields and body, replace the version, and add the fields of
+this hop.
 
-The conversion is always first and the version always last, also in the query (`routing.plan`).
-A conversion is declared on the fields of the version that wrote the message, so it receives them
-unchanged. It may leave a value under a name at which a version is read, by a rename for instance,
-and the receiver would take that value for the version. So the version is written last, when no
-other step can change it.
+Conversion is always the first step, since a conversion is declared for the fields that the sender
+wrote. Writing the version is always the last step, also in the query (`routing.plan`). A conversion
+may rename a field to a name from which the receiver reads the version, so the version is written
+when no other step can overwrite it.
 """
 
 import re
@@ -80,15 +80,16 @@ _takes = compression.takes
 _convert_response_body = body_conversion.convert_response_body
 # Fields that stay valid where a conversion leaves a body unaltered.
 _OF_UNALTERED: Final = headers.DIGESTS | {b"content-encoding"}
-# Other statuses with the entity tag of the resource (RFC 9110, sections 15.4.5 and 15.5.13).
+# Statuses other than 2xx whose ETag is the entity tag of the resource (RFC 9110, sections 15.4.5
+# and 15.5.13).
 _CURRENT = frozenset({304, 412})
 
 
 RewrittenResponse = tuple[int, HeaderFields, bytes | AsyncIterator[bytes] | None, bool]
 """A response for the client: status, fields, body, and whether the body may differ.
 
-The body is None if that of the service is forwarded unchanged; see also `bodiless`. A stream of
-documents is an iterator, which converts each document when it arrives.
+The body is None if the service's body is forwarded unchanged, or if there is no body (`bodiless`).
+A stream of documents is an iterator, which converts each document when it arrives.
 """
 
 
@@ -100,16 +101,16 @@ async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
     Args:
         exchange: the client's request, with its head read.
         plan: the plan for the request.
-        body: the request body, in pieces or whole; None for no body.
+        body: the request body, in pieces or whole; None without a body.
         room: the room for a body that is converted.
 
     Raises:
-        FaultError: the request does not fit its version, its Expect cannot be met, a field of
-            it would have the service see another request, or it asks for a WebSocket whose
-            messages would have to be converted.
+        FaultError: the request does not fit its version, its Expect is not supported, one of its
+            fields could make the service read another request, or it requests a WebSocket whose
+            messages would need a conversion.
     """
     message, route, snapshot = exchange.message, plan.route, exchange.snapshot
-    given = plan.operation_path or route  # each property of the plan would be a call
+    given = plan.operation_path or route  # faster than the properties of the plan
     method, converting, returned = exchange.method, given.request, given.response
     converts = returned is not None and returned.parts[method, 200].body is not None
     upgrade = exchange.upgrade if message.upgrade else None
@@ -153,7 +154,7 @@ async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
         fields = plan.rewrite.fields(fields)
     fields += exchange.trace_fields
     if converts:
-        fields.append(_IDENTITY)  # a content coding would have to be undone for the conversion
+        fields.append(_IDENTITY)  # otherwise, the gateway would have to decode the body first
         upgrade = None
     elif upgrade is not None:
         fields += ((b"Connection", b"Upgrade"), (b"Upgrade", upgrade))
@@ -181,7 +182,11 @@ async def _converted(
     conversion: BodyConversion,
     room: ConversionShare,
 ) -> tuple[str, HeaderFields, RequestBody]:
-    """Return target, fields and body of a request whose body is converted; raises FaultError."""
+    """Convert a request with its body; return its target, fields and body.
+
+    Raises:
+        FaultError: the request cannot be converted.
+    """
     exchange, plan = context.exchange, context.plan
     target = plan.target
     together, fields, body = await convert_request(
@@ -198,7 +203,7 @@ async def _converted(
 
 
 def _gateway_lines(exchange: Exchange, plan: Plan) -> tuple[bytes, bytes]:
-    """Return the lines of the fields that describe the request and this hop to the service."""
+    """Return the header lines that describe the client and this hop to the service."""
     snapshot, route = exchange.snapshot, plan.route
     inherited = _inherited(exchange) if snapshot.trusted_proxies else ()
     own = b"X-Request-Id: " + exchange.request_id.encode()
@@ -220,7 +225,7 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
     """Return the response for the client; see `RewrittenResponse`.
 
     Raises:
-        FaultError: the response cannot be converted completely, and no part of it may be sent; or
+        FaultError: the response cannot be converted completely, so no part of it may be sent. Or
             the client's version does not have the method.
     """
     status, route, method = response.status, plan.route, exchange.method
@@ -278,8 +283,8 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
             fields = _tagged(exchange, tag_key, fields, status, weak=weak)
         if conversion is not None and method in SAFE:
             fields.append(_NO_RANGES)
-        # A 304 has the Vary of the response that it stands for (RFC 9110, section 15.4.5), of which
-        # it does not tell the media type. An empty body is the same in every coding.
+        # A 304 has the Vary of the corresponding 200 (RFC 9110, section 15.4.5), whose media type
+        # is unknown here. An empty body is the same in every coding.
         if exchange.snapshot.compress and (
             (conversion and (body != b"" if type(body) is bytes else _takes(method, fields, body)))
             or (tag_key and status == 304 and declared)
@@ -291,7 +296,7 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
     if body is not None and isinstance(body, bytes):
         fields.append((b"Content-Length", b"%d" % len(body)))
     elif body is None and conversion and not bodiless(method, answered):
-        # It passes as it came, with its length.
+        # The body is forwarded unchanged, with its length.
         fields += [line for line in response.fields if line[0].lower() == b"content-length"]
     return answered, fields, body, altered
 
@@ -309,9 +314,11 @@ def _response_conversion(
     """Return how a response is converted.
 
     Returns:
-        The conversion of its body, None if the body passes; that of the body which its fields
-        describe, for a 304 of the 200; that of its status, or of the 200 whose tag it has, whatever
-        its media type; and the key of its entity tag, None if the tag passes or is dropped.
+        Four values. First, the conversion of its body; None if the body is forwarded unchanged.
+        Second, the conversion of the body that its fields describe: for a 304, of the 200. Third,
+        the conversion that is declared for its status, or for the 200 that its tag belongs to,
+        whatever the media type. Fourth, the key of its entity tag; None if the tag is forwarded
+        unchanged or dropped.
     """
     status, types = response.status, plan.endpoint.media_types
     body = declared = converting.parts[method, status].body
@@ -320,7 +327,7 @@ def _response_conversion(
     represented, tag_key = body, None
     if 200 <= status <= 299:
         tag_key = plan.route.tag_key
-    elif status in _CURRENT:  # they have the tag of a 200, and a 304 all of its fields
+    elif status in _CURRENT:  # these responses have the tag of the 200; a 304 has all its fields
         tag_key, declared = plan.route.tag_key, converting.parts[method, 200].body
         if status == 304:
             represented = body or declared
@@ -348,14 +355,14 @@ def with_common_headers(
     if exchange.fields:
         fields += exchange.fields
     if b"date" not in watched:
-        # RFC 9110, section 6.6.1: a response without a date gets the time of its receipt.
+        # RFC 9110, section 6.6.1: a response without Date gets the time at which it was received.
         fields.append(_date(int(time())))
     fields.append((b"X-Request-Id", exchange.request_id.encode()))
     return fields
 
 
 def _converts_messages(plan: Plan, method: str, converts: bool) -> bool:
-    """Return whether a handshake, which is a GET (RFC 6455, 4.1), has messages to convert."""
+    """Return whether a WebSocket's messages would need a conversion; its handshake is a GET."""
     if method != "GET" or plan.request is None:
         return False
     return converts or plan.request.for_request(plan.method(method)) is not None
@@ -387,7 +394,8 @@ def _date(second: int) -> tuple[bytes, bytes]:
 
 @lru_cache(maxsize=16)
 def _request_filter(drop: frozenset[bytes], converted: bool, tags: bool) -> FieldNames:
-    drop |= headers.SELECTION_FIELDS if converted else frozenset()  # they refer to bytes before it
+    # Before a conversion, fields that refer to the client's bytes are dropped.
+    drop |= headers.SELECTION_FIELDS if converted else frozenset()
     return watching_filter(drop, CONDITIONS if tags else frozenset())
 
 
@@ -396,7 +404,8 @@ def _response_filter(overruled: frozenset[bytes], converted: bool, tagged: bool)
     dropped = overruled | headers.REPLACED
     if converted:
         dropped |= (headers.BYTE_FIELDS - _OF_UNALTERED) | _RANGE
-        if not tagged:  # the tag is of the bytes before the conversion (RFC 9110, section 8.8.3)
+        # Without a key, the tag is only valid for the unconverted bytes (RFC 9110, section 8.8.3).
+        if not tagged:
             dropped |= _ETAG
     return watching_filter(dropped, _OF_UNALTERED | (_ETAG if tagged else frozenset()))
 
@@ -404,7 +413,7 @@ def _response_filter(overruled: frozenset[bytes], converted: bool, tagged: bool)
 def _tagged(
     exchange: Exchange, key: bytes, fields: HeaderFields, status: int, *, weak: bool
 ) -> HeaderFields:
-    """Return the fields of a response with the tag for the client; a malformed tag is left out."""
+    """Replace the entity tag of a response with the client's tag. A malformed tag is dropped."""
     coding = coding_of(exchange)
     kept: HeaderFields = []
     for line in fields:
@@ -433,22 +442,23 @@ def coding_of(exchange: Exchange) -> str | None:
 # Entity tags of converted responses (RFC 9110, section 8.8.3)
 #
 # The tag `"abc"` of the service becomes `"abc.KEY"` for the client. The key depends on the two
-# versions and on the configuration between them (`Route.tag_key`), so that a tag of another
-# version, or of an earlier configuration, never matches. A tag of a client is translated back
-# without any memory of it, so every worker can do it.
+# versions and on the configuration between them (`Route.tag_key`). So a tag of another version, or
+# of an earlier configuration, never matches. A client's tag is translated back without stored
+# state, so every worker can do it.
 #
-# A response that clients get in several codings has a tag for each: `"abc.KEY.gzip"`. The suffix is
-# that of the coding that the client prefers, also where a small response is not compressed, so that
-# GET, HEAD and 304 have the same tag.
+# Each content coding of a response has its own tag, such as `"abc.KEY.gzip"`. The suffix is the
+# coding that the client prefers, even if a small response is not compressed. So GET, HEAD and 304
+# have the same tag.
 
 CONDITIONS = frozenset({b"if-match", b"if-none-match", b"if-range"})
-"""The names of the request fields that hold entity tags."""
+"""The names of the request fields that contain entity tags."""
 
 _TAG = re.compile(rb'(W/)?"([!#-~\x80-\xff]*)"')
 # Marks a tag that is weak for the client and strong for the service.
 _WEAKENED = b".w"
 _ANY = b"*"
-# The bytes of all conditions; other servers take no field of more than about 8,000 bytes either.
+# The maximum number of bytes in all conditions together. Other servers also limit a field to about
+# 8,000 bytes.
 _MOST_CONDITIONS = 8192
 _TOO_MANY = (
     f"If-Match, If-None-Match and If-Range may have {_MOST_CONDITIONS} bytes in all at this"
@@ -458,12 +468,12 @@ _SUFFIXES = frozenset({b"", *(b".%b" % coding.encode() for coding in CODINGS)})
 
 
 def client_tag(key: bytes, tag: bytes, coding: str | None, *, weak: bool = False) -> bytes | None:
-    """Return a tag of the service for the client, or None if it is malformed.
+    """Convert a tag of the service for the client; None if the tag is malformed.
 
     Args:
         coding: The coding that the client prefers; None for no coding.
-        weak: Whether equal bodies of the service may become bodies that are not equal byte for
-            byte, so that the tag is not strong.
+        weak: Whether the conversion may turn equal bodies of the service into different bytes. Then
+            the tag becomes weak.
     """
     tag = tag.strip(b" \t")
     if _TAG.fullmatch(tag) is None:
@@ -475,9 +485,10 @@ def client_tag(key: bytes, tag: bytes, coding: str | None, *, weak: bool = False
 
 
 def service_tags(key: bytes, value: bytes) -> bytes:
-    """Return the tags of If-Match or If-None-Match for the service.
+    """Convert the tags in If-Match or If-None-Match for the service.
 
-    Tags that the client was not given match nothing and are left out; empty if none remains.
+    Tags that did not come from this gateway, with this key, are left out, since they cannot match.
+    The result is empty if no tag remains.
     """
     if value.strip(b" \t") == _ANY:
         return _ANY
@@ -488,7 +499,14 @@ def service_tags(key: bytes, value: bytes) -> bytes:
 def current_tag(
     key: bytes, tag: bytes, given: Iterable[bytes], coding: str | None, *, weak: bool = False
 ) -> bytes | None:
-    """Return the tag of a 304 for the client: the one that it has, in its coding."""
+    """Return the tag of a 304: the tag that the client has sent, with the coding in it.
+
+    Args:
+        tag: The service's tag.
+        given: The values of the client's If-None-Match fields.
+        coding: The coding to use if the client has not sent the tag; None for no coding.
+        weak: See `client_tag`.
+    """
     strong = not weak and not tag.strip(b" \t").startswith(b"W/")
     for value in given:
         for match in _TAG.finditer(value):
@@ -498,15 +516,16 @@ def current_tag(
 
 
 def service_conditions(key: bytes, fields: HeaderFields) -> HeaderFields:
-    """Return the fields of a request with conditions that the service can evaluate.
+    """Convert the conditions in a request so that the service can evaluate them.
 
-    If-Match without a tag that the client was given gets one that matches nothing, as does an
-    If-Range without such a strong one, unless it is a date (RFC 9110, section 13.1.5). Such an
-    If-None-Match is true, so it is left out, and with it If-Modified-Since, which counts only
-    without it (section 13.1.3).
+    A tag is known if it came from this gateway, with this key. If-Match without a known tag gets a
+    tag that matches nothing. So does If-Range without a known strong tag, unless it is a date (RFC
+    9110, section 13.1.5). If-None-Match without a known tag is always true, so it is left out. Then
+    If-Modified-Since is also left out: it must be ignored if If-None-Match is present (section
+    13.1.3).
 
     Raises:
-        FaultError: the tags have more bytes than any client was given; each costs time.
+        FaultError: the tags exceed the size limit, since each tag takes time.
     """
     if sum(len(value) for name, value in fields if name.lower() in CONDITIONS) > _MOST_CONDITIONS:
         raise FaultError(Fault(FaultCode.HEADERS_TOO_LARGE, _TOO_MANY))
@@ -534,7 +553,7 @@ def service_conditions(key: bytes, fields: HeaderFields) -> HeaderFields:
 
 
 def _given(key: bytes, prefix: bytes, opaque: bytes) -> bytes:
-    """Return the service's tag for a tag that the client was given, else nothing."""
+    """Return the service's tag for a known tag of the client, or b"" for an unknown tag."""
     own, found, suffix = opaque.rpartition(key)
     weakened = suffix.startswith(_WEAKENED)
     if not found or (weakened and not prefix):

@@ -1,9 +1,9 @@
-"""The pipeline: one request from its head to the record of its outcome, in named phases.
+"""The pipeline: processes one request in phases, from its head to its log line and counts.
 
 | Phase | Function | What it decides or does |
 | --- | --- | --- |
 | accept | `_accept` | checks the head, and continues or begins its trace |
-| authorise | `_authorise` | names the client |
+| authorise | `_authorise` | determines the client's name |
 | select version, plan | `_plan` | `routing.plan` finds route and version, or refuses |
 | convert request | `rewrite_request` | body, query and fields as the service expects them |
 | send | `Upstream.send` | directly, or through `Shadows`, which keep a copy |
@@ -11,8 +11,8 @@
 | respond | `_respond` | writes the response, whole or as a stream |
 | record | `record` | runs exactly once, whatever happened before |
 
-The client is named before the version is selected, because a client can be pinned to a version.
-A phase ends the request early by raising FaultError, which `_refuse` answers.
+The client's name is determined before the version, because a client can be pinned to a version. A
+phase ends the request early by raising FaultError. Then `_refuse` sends an error response.
 """
 
 import asyncio
@@ -55,26 +55,26 @@ from gateway.routing.snapshot import Snapshot
 _log = logging.getLogger(__name__)
 
 _LENGTH = frozenset({b"content-length"})
-# After these faults the connection closes: the start of the next request is unknown, or lies
-# behind a body that is not read.
+# After these faults, the connection closes: the start of the next request is unknown, or comes
+# after a body that is not read.
 _FINAL = frozenset({FaultCode.BAD_REQUEST, FaultCode.BODY_TOO_LARGE})
 
 
 class Pipeline:
-    """Answers requests by the current snapshot.
+    """Processes requests with the current snapshot.
 
     Args:
         snapshot: the first snapshot.
         upstream: sends requests to services.
-        shadows: sends requests to services again, in the background.
-        begin: takes each exchange of a cutover when it begins.
-        record: takes each exchange when it has ended.
+        shadows: repeats requests to services in the background.
+        begin: a function that receives each exchange of a cutover when it begins.
+        record: a function that receives each exchange when it has ended.
         traces: decides which requests are traced.
 
     Attributes:
-        overrides: the overrides of the rules that are in force; replaced as a whole.
-        ahead: by how many seconds the time that the dates of the rules go by is ahead of the clock
-            of this machine.
+        overrides: the current overrides; replaced as a whole.
+        ahead: the difference in seconds between the clock for the dates in the configuration and
+            the clock of this machine; positive if the former is ahead.
     """
 
     begin: ClassVar = Exchange
@@ -101,7 +101,7 @@ class Pipeline:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The snapshot that new requests use; a reload replaces this one reference."""
+        """The snapshot for new requests. A reload replaces this single reference."""
         return self._snapshot
 
     @snapshot.setter
@@ -128,7 +128,7 @@ class Pipeline:
                     await self._forward(exchange, planned, room)
         except FaultError as error:
             _refuse(exchange, error)
-            error.__traceback__ = None  # it refers to the response, which may hold the error
+            error.__traceback__ = None  # avoids a reference cycle with the response
         except (asyncio.CancelledError, ConnectionError) as end:
             exchange.aborted = True
             exchange.cause = str(end) or "the client left"
@@ -146,14 +146,21 @@ class Pipeline:
             self._record(exchange)
 
     def refuse(self, exchange: Exchange, fault: Fault) -> None:
-        """Answer a request that could not be parsed with a fault, and record it."""
+        """Send a fault for a request that could not be parsed, and record it."""
         exchange.snapshot = self._snapshot
         _refuse(exchange, FaultError(fault))
         exchange.ended = perf_counter()
         self._record(exchange)
 
     def _accept(self, exchange: Exchange) -> RequestHead | None:
-        """Return the checked head; None if the gateway has answered; raises FaultError."""
+        """Check the head of a request and begin its trace.
+
+        Returns:
+            The head; None if the gateway has already sent a response.
+
+        Raises:
+            FaultError: the head is invalid.
+        """
         tracing = exchange.snapshot.tracing
         if tracing is not None:
             self._traces.begin(exchange, tracing)
@@ -164,21 +171,29 @@ class Pipeline:
         return head
 
     def _authorise(self, exchange: Exchange, head: RequestHead) -> None:
-        """Name the client. A check of its rights belongs here: it raises FaultError."""
+        """Determine the client's name. A check of the client's rights would belong here."""
         naming = exchange.snapshot.naming
         if naming is not None:
             exchange.client = naming.name(head, exchange.peer)
 
     def _plan(self, exchange: Exchange, head: RequestHead) -> Plan | None:
-        """Return the plan; None if the gateway has answered; raises FaultError to refuse."""
+        """Plan a request.
+
+        Returns:
+            The plan; None if the gateway has already sent a response.
+
+        Raises:
+            FaultError: the request is refused.
+        """
         snapshot = exchange.snapshot
         # The draws of brownouts, cutovers and shadows need no cryptographic randomness.
         draw = random()  # noqa: S311
-        # Under load fewer shadows are planned, as they would not be sent: a draw of 1 selects none.
+        # Under load, fewer shadows are planned, since they would not be sent. A draw of 1 never
+        # selects a shadow.
         shadow_draw = self._shadows.load.thin(draw) if self._shadowed else draw
         now = time() + self.ahead
         given = (exchange.client, now, self.overrides, random(), random(), shadow_draw)  # noqa: S311
-        # A fifth of the cost of RequestContext(...).
+        # `tuple.__new__` takes a fifth of the time of RequestContext(...).
         outcome = plan(snapshot, head, tuple.__new__(RequestContext, given))
         exchange.endpoint = outcome.endpoint
         exchange.fields = outcome.fields
@@ -206,7 +221,11 @@ class Pipeline:
         raise FaultError(fault)
 
     async def _forward(self, exchange: Exchange, planned: Plan, room: ConversionShare) -> None:
-        """Run the phases from the conversion of the request to the response; raises FaultError."""
+        """Run the phases from the conversion of the request to the response.
+
+        Raises:
+            FaultError: a phase has failed.
+        """
         body: RequestBody = None
         if exchange.has_body:
             body = _request_body(exchange, planned)
@@ -234,7 +253,7 @@ class Pipeline:
                 span.end(perf_counter(), converted=rewritten[2] is not None)
             await self._respond(exchange, planned, response, rewritten)
             if room.held and rewritten[2] is not None:  # a large body
-                response.release()  # the service is done, however slowly the client reads
+                response.release()  # a client that reads slowly must not keep the service busy
                 await taken(exchange, room.holders)
         finally:
             response.abandon()
@@ -246,7 +265,11 @@ class Pipeline:
         response: UpstreamResponse,
         rewritten: RewrittenResponse,
     ) -> None:
-        """Write the response to the client; raises FaultError if the service breaks off."""
+        """Write the response to the client.
+
+        Raises:
+            FaultError: the service's response is incomplete.
+        """
         status, fields, converted, altered = rewritten
         reason = response.reason if status == response.status else b""
         checked = planned.route.check is not None
@@ -317,7 +340,8 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
         return
     if fault.code in _FINAL:
         exchange.keep_alive = False
-    # The request after a preflight is refused instead, so that its script can read the refusal.
+    # A preflight is allowed and the request after it is refused, so that the script can read the
+    # refusal.
     if exchange.method == "OPTIONS" and _preflight(exchange):
         with suppress(ConnectionError):
             _send(exchange, 204, [])
@@ -341,7 +365,8 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
 
 def _send(exchange: Exchange, status: int, fields: HeaderFields, body: bytes = b"") -> None:
     """Send a response that the gateway itself generates."""
-    # A fault may carry Vary. Its fields are not sorted first, so Vary is always looked for.
+    # An error response may already have a Vary header. Its headers have not been classified, so
+    # always search them.
     vary = () if exchange.endpoint is None else exchange.endpoint.vary_of(exchange.version)
     cors = exchange.snapshot.cors
     if cors is None:
@@ -356,7 +381,7 @@ def _send(exchange: Exchange, status: int, fields: HeaderFields, body: bytes = b
 
 
 def _preflight(exchange: Exchange) -> FieldLines:
-    """Return the fields that answer a preflight of CORS; none for any other request."""
+    """Return the header fields that answer a CORS preflight; empty for other requests."""
     cors = exchange.snapshot.cors
     if cors is None or exchange.method != "OPTIONS":
         return ()
@@ -364,7 +389,11 @@ def _preflight(exchange: Exchange) -> FieldLines:
 
 
 def _request_body(exchange: Exchange, planned: Plan) -> bytes | AsyncIterator[bytes]:
-    """Return the body if it came with the head, else its stream; raises FaultError."""
+    """Return the body as bytes if it arrived with the head, else as a stream.
+
+    Raises:
+        FaultError: the body is too large.
+    """
     most = planned.endpoint.max_body
     if most is None:
         most = exchange.snapshot.limits.body

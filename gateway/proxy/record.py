@@ -52,56 +52,57 @@ class Exchange(ClientExchange):
     """One request and its response; each phase of the pipeline sets attributes."""
 
     snapshot: Snapshot
-    """The snapshot by which the request is answered."""
+    """The snapshot that is used for the request."""
     client: str = ANONYMOUS
-    """The name of the client; empty if it has none."""
+    """The name of the client; empty without a name."""
     endpoint: Endpoint | None = None
     """The endpoint that matches the path; None if no endpoint does."""
     version: Version | None = None
-    """The selected version; None if none was selected."""
+    """The selected version; None if no version was selected."""
     fields: FieldLines = ()
     """The header fields that every response of that version carries."""
     plan: Plan | None = None
     """The plan for the request; None if the request was refused."""
     cutover_route: CutoverRoute | None = None
-    """The side of a cutover that the request took; None if it took none."""
+    """The side of a cutover that the request took; None without a cutover."""
     target: str | None = None
-    """The address of the target that responded or failed; None if none did."""
+    """The address of the target that responded or failed; None if no target was reached."""
     service_status: int = 0
-    """The status of the service's response; 0 if there was none."""
+    """The status of the service's response; 0 without a response."""
     converted: bool = False
     """Whether a body was converted."""
     copy: "ResponseCopy | None" = None
-    """A copy of the response if its route is checked; None if not, or if it is too large."""
+    """A copy of the response, to be validated; None if its route is not checked, or if the response
+    is too large."""
     code: str | None = None
-    """The code of the fault; None if there was no fault."""
+    """The code of the fault; None without a fault."""
     cause: str | None = None
     """The cause of the fault, for the log only."""
     mapped_links: set[str] | None = None
-    """The links that a conversion of the response's body has mapped; None without one."""
+    """The links in the response's body that a conversion has mapped; None without a conversion."""
     unmapped_links: dict[str, int] | None = None
-    """The number of links that fit no endpoint, by their places: a header field, `body` or
-    `request`; None if there are none."""
+    """The number of links that do not fit an endpoint, by location: a header field, `body` or
+    `request`; None without such links."""
     unmapped_link: str | None = None
-    """The first of those links."""
+    """The first link that does not fit an endpoint."""
     dropped_digests: list[str] | None = None
-    """The names of the fields of digests and signatures that were dropped, since a conversion
-    altered the body; None if there are none."""
+    """The names of the fields with digests and signatures that were dropped, since a conversion
+    altered the body; None if no such field was dropped."""
     trace_id: str | None = None
     """The id of the trace that the request belongs to; None unless requests are traced."""
     trace_fields: FieldLines = ()
-    """The fields by which the service continues the trace; empty if those of the request do."""
+    """The trace fields for the service; empty if the client's trace fields are forwarded."""
     span: "RequestSpan | None" = None
     """The data for the spans of the request; None unless it is sampled."""
     aborted: bool = False
     """Whether the response ended before it was complete."""
     sent: float = 0.0
-    """When the request was sent to the service, in monotonic seconds; 0 if it was not."""
+    """When the request was sent to the service, in monotonic seconds; 0 if it was not sent."""
     answered: float = 0.0
-    """When the head of the service's response had arrived, in monotonic seconds; 0 if it did
-    not."""
+    """When the head of the service's response arrived, in monotonic seconds; 0 if it did not
+    arrive."""
     ended: float = 0.0
-    """When the response was written, or had failed, in monotonic seconds; 0 before."""
+    """When the response was written, or failed, in monotonic seconds; 0 until then."""
 
     @property
     def limits(self) -> Limits:
@@ -119,10 +120,10 @@ class Exchange(ClientExchange):
         return self.snapshot.read
 
     def count_digests(self, dropped: Iterable[bytes]) -> None:
-        """Count the fields of digests and signatures among those that are dropped, by their names.
+        """Count the dropped fields that contain digests or signatures.
 
         Args:
-            dropped: the names in lower case.
+            dropped: the names of all dropped fields, in lower case.
         """
         names = [name.decode() for name in dropped if name in DIGESTS]
         if names:
@@ -130,16 +131,16 @@ class Exchange(ClientExchange):
 
 
 class RequestSpan:
-    """A request that is traced.
+    """The data for the spans of a traced request.
 
     Attributes:
-        trace_id: the id of its trace.
-        span_id: the id of the span of the request.
+        trace_id: the id of the trace.
+        span_id: the id of the span for the client's request.
         parent_id: the id of the caller's span; empty if the trace begins here.
-        state: the caller's `tracestate`; empty for none.
-        asked_id: the id of the span of the request to the service.
-        stages: the conversions: the name of each, its beginning and its end in monotonic seconds.
-        begun: the name and the beginning of what may become one; None between them.
+        state: the caller's `tracestate`; empty without one.
+        asked_id: the id of the span for the request to the service.
+        stages: the conversions: the name, the beginning and the end of each, in monotonic seconds.
+        begun: the name and the beginning of the current stage; None between stages.
     """
 
     __slots__ = ("asked_id", "begun", "parent_id", "span_id", "stages", "state", "trace_id")
@@ -154,14 +155,14 @@ class RequestSpan:
         self.begun: tuple[str, float] | None = None
 
     def end(self, at: float, *, converted: bool) -> None:
-        """End the stage that has begun, and keep it if it was a conversion."""
+        """End the current stage, and keep it if a conversion took place."""
         if converted and self.begun is not None:
             self.stages.append((*self.begun, at))
         self.begun = None
 
 
 def new_span_id() -> str:
-    """Return an id for a span; it need not be hard to guess."""
+    """Return a random id for a span. Ids need not be hard to guess."""
     return (getrandbits(64) | 1).to_bytes(8).hex()
 
 
@@ -169,9 +170,9 @@ class ResponseCopy(NamedTuple):
     """The body of a response with the header fields that describe it.
 
     Attributes:
-        fields: the header fields, before the gateway compressed the body.
-        body: the body, likewise.
-        converted: whether a conversion has made it.
+        fields: the header fields, before the gateway compresses the body.
+        body: the body, before the gateway compresses it.
+        converted: whether the body is the result of a conversion.
     """
 
     fields: HeaderFields
@@ -179,22 +180,23 @@ class ResponseCopy(NamedTuple):
     converted: bool
 
 
-# What went wrong with a response that broke off and has no fault: its client left.
+# The `error.type` of an incomplete response without a fault: its client disconnected.
 _ABORTED = "aborted"
-# The faults of requests to which a service gave no response, or a part of one.
+# The faults of requests for which a service sent no response, or an incomplete one.
 _UNANSWERED = frozenset(
     {FaultCode.UPSTREAM_UNREACHABLE, FaultCode.UPSTREAM_PROTOCOL, FaultCode.UPSTREAM_TIMEOUT}
 )
-# Seconds between deltas; a worker that is killed loses its counts since the last one.
+# Seconds between deltas. A worker that is killed loses the counts since its last delta.
 _INTERVAL = 1.0
-# A delta with this number of clients, endings and labels is delivered early, so that many names
-# cost time and not memory, and no count is dropped.
+# A delta with this number of clients, endings and labels is delivered early. So a large number of
+# names does not use much memory, and no count is dropped.
 _MOST_MET = 4096
 # The bucket of a duration starts above these bounds.
 _FLOORS: Final[tuple[float, ...]] = (-1.0, *BOUNDS)
-# The maximum samples in one delta; further ones are dropped.
+# The maximum number of samples in one delta. Further samples are dropped.
 _MOST_SAMPLES = 16
-# This number of ended requests is recorded before the end of the iteration, which would take long.
+# When this number of ended requests is queued, they are recorded before the end of the iteration of
+# the event loop, since recording more of them at once would take long.
 _MOST_QUEUED: Final = 64
 
 
@@ -203,13 +205,13 @@ class RequestEnding(NamedTuple):
 
     Attributes:
         method: the method of the client's request, one of METHODS, or OTHER.
-        asked: the method of the request to the service, likewise.
+        asked: the method of the request to the service, one of METHODS, or OTHER.
         status: the status of the response; 0 if it never began.
-        code: the code of the fault; None if there was none.
-        aborted: whether the response broke off.
-        target: the address of the target that was asked; None if none was.
-        service_status: the status of its response; 0 if there was none.
-        operations: whether the requests are counted by operation, too.
+        code: the code of the fault; None without a fault.
+        aborted: whether the response is incomplete.
+        target: the address of the target that was used; None without a request to a service.
+        service_status: the status of the service's response; 0 without a response.
+        operations: whether the requests are also counted by operation.
     """
 
     method: str
@@ -223,30 +225,31 @@ class RequestEnding(NamedTuple):
 
     @property
     def error(self) -> str:
-        """What went wrong with the response, as `error.type`; empty if it is no failure."""
+        """The failure of the response to the client, as `error.type`; empty without a failure."""
         if self.status >= 500:
             return self.code or str(self.status)
         return self.code or _ABORTED if self.aborted or not self.status else ""
 
     @property
     def service_error(self) -> str:
-        """What went wrong with the service's response, as `error.type`; empty if nothing did."""
+        """The failure of the service's response, as `error.type`; empty without a failure."""
         if self.service_status >= 400:
             return str(self.service_status)
         return self.code if self.code is not None and self.code in _UNANSWERED else ""
 
 
 class Alike:
-    """Requests for one version at one endpoint that ended alike.
+    """The counts of requests for one version at one endpoint with the same ending.
 
     Attributes:
         key: the API, the label of the version, and the path template of the endpoint.
-        ending: how they ended.
-        buckets: their number by duration, per upper bound in BOUNDS and above the last.
-        seconds: the sum of their durations.
-        service_buckets: their number by the time that the service took, likewise.
-        service_seconds: the sum of these times.
-        converted: the number of those with a converted body.
+        ending: how the requests ended.
+        buckets: the number of requests in each duration bucket: one for each upper bound in BOUNDS,
+            and one for longer durations.
+        seconds: the sum of the durations.
+        service_buckets: the number of requests in each bucket, by the time that the service took.
+        service_seconds: the sum of the times that the service took.
+        converted: the number of requests with a converted body.
     """
 
     __slots__ = (
@@ -270,21 +273,21 @@ class Alike:
 
     @property
     def traffic(self) -> TrafficDelta:
-        """The requests of clients."""
+        """The counts of the clients' requests."""
         ending = self.ending
         how = ending.method, ending.status, ending.error
         return TrafficDelta(*self.key, *how, self.buckets, self.seconds, self.converted)
 
     @property
     def operations(self) -> CounterDelta:
-        """The requests as an operation."""
+        """The number of requests for the operation."""
         api, version, endpoint = self.key
         labels = api, version, self.ending.method, endpoint
         return CounterDelta("operations", labels, sum(self.buckets))
 
     @property
     def upstream(self) -> UpstreamDelta | None:
-        """The requests to the service; None if it was not asked."""
+        """The counts of the requests to the service; None if no request was sent to it."""
         api, version, _ = self.key
         ending = self.ending
         if ending.target is None:
@@ -295,7 +298,7 @@ class Alike:
 
 
 class _Place:
-    """The requests for one version at one endpoint, by client and by ending."""
+    """The counts of requests for one version at one endpoint, by client and by ending."""
 
     __slots__ = ("alike", "clients", "failed", "key", "refused")
 
@@ -308,11 +311,11 @@ class _Place:
 
 
 class Recorder:
-    """Logs and counts ended requests, by client, version and endpoint; increments other counters.
+    """Logs and counts ended requests by client, version and endpoint; also has other counters.
 
-    `add` queues a request until the end of the iteration of the event loop. The code and the memory
-    of the log and the counters then enter the processor's caches once for all requests of the
-    iteration. `record` looks up one dictionary for requests that ended alike, and one for the
+    `add` queues a request until the end of the iteration of the event loop. Then the code and the
+    memory of the log and the counters enter the processor's caches only once for all requests of
+    the iteration. For speed, `record` does one dictionary lookup for the ending and one for the
     client.
 
     Args:
@@ -337,7 +340,8 @@ class Recorder:
 
     def _clear(self) -> None:
         self._room = _MOST_MET
-        # By the id of a route or a place, which is kept so that the id stays unique.
+        # The keys contain the id of a route or a place. The value refers to that object, so its id
+        # stays unique.
         self._known: dict[tuple[object, ...], tuple[_Place, Alike, object]] = {}
         self._places: dict[tuple[str, str, str], _Place] = {}
         self._counts: dict[tuple[str, tuple[str, ...]], int] = {}
@@ -345,12 +349,12 @@ class Recorder:
         self._latencies: dict[tuple[str, str, str], dict[int, int]] = {}
 
     def begin(self, exchange: Exchange) -> None:
-        """Count a request of a cutover that has begun; a long one counts before it ends."""
+        """Register a request of a cutover. If it takes long, it is counted before it ends."""
         self._cutovers.begin(exchange)
         self._expect()
 
     def fall(self, key: VersionKey) -> None:
-        """Leave out requests in progress when the percentage falls; see `CutoverCounts.fall`."""
+        """Ignore requests in progress when the percentage falls; see `CutoverCounts.fall`."""
         self._cutovers.fall(key, perf_counter())
 
     def add(self, exchange: Exchange) -> None:
@@ -363,7 +367,7 @@ class Recorder:
             self.record_added()
 
     def record_added(self) -> None:
-        """Log and count the requests of `add`."""
+        """Log and count the queued requests."""
         ended, self._ended = self._ended, []
         if not ended:
             return
@@ -395,7 +399,7 @@ class Recorder:
             place, alike, _ = self._known[key]
         except KeyError:
             place, alike, _ = self._meet_ending(exchange, whose, key)
-        # A preflight names no client; the request that it asks about counts.
+        # A preflight does not identify a client. Only the request after it is counted.
         counted = (plan is not None or exchange.version is not None) and not (
             method == "OPTIONS" and is_preflight(method, exchange.message.headers)
         )
@@ -429,7 +433,7 @@ class Recorder:
                 self.count("dropped_digests", api, version_label(exchange.version), field)
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
-        """Increment a counter; `metric_table.METRICS` has the kinds and their labels."""
+        """Increment a counter. The kinds and their labels are in `metric_table.METRICS`."""
         key = kind, labels
         known = self._counts.get(key)
         if known is not None:
@@ -447,7 +451,7 @@ class Recorder:
         self._expect()
 
     def latency(self, api: str, version: str, old: float, new: float) -> None:
-        """Count how long the responses of both services of a shadow took, in seconds."""
+        """Count the response times of both services of a shadow, in seconds."""
         for route, seconds in (("old", old), ("new", new)):
             buckets = self._latencies.setdefault((api, version, route), {})
             index = latency_bucket(seconds)
@@ -456,13 +460,13 @@ class Recorder:
 
     @property
     def takes_samples(self) -> bool:
-        """Whether another example would be kept in the delta; it takes long to make one."""
+        """Whether the delta has room for another sample. Check first: creating a sample is slow."""
         return len(self._samples) < _MOST_SAMPLES
 
     def sample(
         self, kind: str, api: str, version: str, document: object, request: dict[str, str]
     ) -> None:
-        """Add a redacted example for operators to the delta; see `delta.SampleDelta`."""
+        """Add a sample for operators to the delta; see `delta.SampleDelta`."""
         if self.takes_samples:
             self._samples.append(delta.SampleDelta(kind, api, version, document, request))
             self._expect()
@@ -519,7 +523,7 @@ class Recorder:
     def _met(self) -> None:
         self._room -= 1
         if not self._room:
-            # Not at once: the caller still updates a place of this delta.
+            # Not immediately: the caller still updates counts of this delta.
             self._loop.call_soon(self.flush)
 
     def _note(self, exchange: Exchange, place: _Place, counted: bool) -> None:
@@ -581,7 +585,7 @@ def version_label(version: Version | None) -> str:
 
 
 class _RequestLine(msgspec.Struct):
-    """The log line of a request, with fields in this order; inapplicable fields are omitted."""
+    """The log line of a request. Fields are written in this order, without inapplicable fields."""
 
     time: str
     level: str
@@ -611,9 +615,9 @@ class _RequestLine(msgspec.Struct):
 
 
 def request_line(exchange: Exchange, time: str) -> _RequestLine:
-    """Return the log line of an ended request, at a time as `log.now` returns it."""
+    """Return the log line of an ended request. The time has the format of `log.now`."""
     plan, endpoint, version = exchange.plan, exchange.endpoint, exchange.version
-    # Collected first, since to set a field of a Struct costs ten times as much.
+    # Values are computed first, since setting a field of a Struct is ten times slower.
     upstream_ms: float | UnsetType = UNSET
     if exchange.answered:
         upstream_ms = int((exchange.answered - exchange.sent) * 1_000_000) / 1000
@@ -664,5 +668,5 @@ _UNSAFE = re.compile(r"[^!-~]")
 
 
 def without_query(link: str) -> str:
-    """Return a link as it can be logged: without the query, which may hold secrets."""
+    """Return a link for the log: without its query, which may contain secrets."""
     return _UNSAFE.sub("?", link.partition("?")[0].partition("#")[0][:_LOGGED])

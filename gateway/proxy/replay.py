@@ -1,7 +1,7 @@
-"""Replay: sends a captured request again in the background, by any plan, or validates it unsent.
+"""Replay: repeats a captured request in the background by any plan, or only validates it.
 
-`gateway.proxy.message_rewriting` converts the request and its response as for a client, so that the
-comparison is between responses that a client would receive.
+`gateway.proxy.message_rewriting` converts the request and its response as for a client. So the
+compared responses are those that a client would receive.
 """
 
 from collections.abc import Awaitable, Callable
@@ -30,15 +30,15 @@ from gateway.routing.plan import Plan, Refusal
 from gateway.routing.snapshot import Endpoint
 from gateway.versions.version import Version
 
-# A replayed response may have at most this many times the bytes that a captured body may have.
+# The maximum size of a replayed response is this multiple of the maximum size of a captured body.
 GROWTH = 4
 # Marks a request as sent in the background, so that services can recognize it.
 _MARK = (b"X-Shadow", b"1")
-_JSON = BodyFormat.JSON  # ten times as fast as to read it from its class
+_JSON = BodyFormat.JSON  # reading the member from its class is ten times slower
 
 
 class ShedError(Exception):
-    """A comparison is not made; the message is the reason, a label of the `shed` counter."""
+    """A comparison is skipped. The message is the reason, a label of the `shed` counter."""
 
 
 class CapturedResponse(msgspec.Struct):
@@ -48,10 +48,10 @@ class CapturedResponse(msgspec.Struct):
         status: the final status code.
         fields: the header fields.
         body: the body.
-        target: the address of the target that answered; empty if none did.
-        seconds: the time from the request to the head of the response; 0 if no service answered.
-        span: of the request; None if it is not traced.
-        fault: why the gateway refused or failed the request; None where a service answered it.
+        target: the address of the target that responded; empty without a response.
+        seconds: the time from the request to the head of the response; 0 without a response.
+        span: the span of the request; None if the request is not traced.
+        fault: why the gateway refused the request or failed; None if a service responded.
     """
 
     status: int
@@ -64,7 +64,7 @@ class CapturedResponse(msgspec.Struct):
 
     @property
     def complete(self) -> bool:
-        """Whether all of the body has arrived; always true."""
+        """Whether the whole body has arrived; always true."""
         return True
 
     async def read(self) -> bytes:
@@ -99,7 +99,7 @@ class CapturedResponse(msgspec.Struct):
 
 
 def _parsed(body: bytes, kind: BodyFormat) -> Document:
-    """Return a body as it is compared: the documents of a stream are the elements of an array."""
+    """Parse a body for comparison. The documents of a stream become the elements of an array."""
     if kind is _JSON:
         return json_body.parse(body)
     if kind in (BodyFormat.JSON_LINES, BodyFormat.JSON_SEQUENCE):
@@ -126,19 +126,21 @@ async def replay(
     rule: VersionShadow,
     dry_run: DryRunMark | None = None,
 ) -> CapturedResponse:
-    """Return the response that a client would receive by a plan; a fault yields its status.
+    """Repeat a request by a plan, and return the response that a client would receive.
+
+    If the gateway refuses the request or fails, the response has the status of the fault.
 
     Args:
         upstream: the interface to the services.
         exchange: the client's request.
         plan: the plan for the request.
-        body: the complete request body as the client sent it; None for no body.
-        rule: the rule of the shadow, which bounds the size of bodies.
-        dry_run: the mark that the service takes for a dry run; None for no dry run.
+        body: the complete request body as the client sent it; None without a body.
+        rule: the rule of the shadow, which limits the size of bodies.
+        dry_run: the mark of a dry run for the service; None for a normal request.
 
     Raises:
         ShedError: the service has no spare capacity, the gateway cannot connect to it, or the
-            response is too large to keep.
+            response is too large to be compared.
     """
     limit = rule.body * GROWTH
     room = ConversionShare(limit, exchange.snapshot.limits.elements)
@@ -147,7 +149,7 @@ async def replay(
     began = perf_counter()
     try:
         request = await rewrite_request(exchange, plan, body, room)
-        # Last, so that no conversion and no field of the client's can take the mark away.
+        # The mark is added last, so that neither a conversion nor a field of the client removes it.
         fields, target = request.fields, request.target
         if dry_run is not None:
             fields, target = dry_run.fields(fields), dry_run.target(target)
@@ -190,7 +192,7 @@ async def replay(
 
 
 async def refuse(refusal: Refusal) -> CapturedResponse:
-    """Return the response to a request that no service is asked; only its status is compared."""
+    """Return the response for a refused request. Only its status is compared."""
     return _failed(refusal.fault)
 
 
@@ -201,7 +203,10 @@ def _failed(fault: Fault, span: Span | None = None) -> CapturedResponse:
 async def for_client(
     exchange: Exchange, plan: Plan, captured: UpstreamHead, rule: VersionShadow
 ) -> CapturedResponse:
-    """Return a service's response converted for the client by a plan; a fault yields its status."""
+    """Convert a service's response for the client by a plan.
+
+    If the conversion fails, the response has the status of the fault.
+    """
     room = ConversionShare(rule.body * GROWTH, exchange.snapshot.limits.elements)
     try:
         status, fields, converted, _ = await rewrite_response(exchange, plan, captured, room)
@@ -222,16 +227,16 @@ async def for_client(
 
 
 class TrialRequest(msgspec.Struct, frozen=True):
-    """A request as the service of another version would get it.
+    """A request as the service of another version would receive it. It is validated, not sent.
 
     Attributes:
-        document: the location of the OpenAPI document of that version.
-        endpoint: the endpoint that the client asked.
+        document: the location of that version's OpenAPI document.
+        endpoint: the endpoint of the client's request.
         version: the version that the service speaks.
         method: the method.
         target: the path and query for the service.
         fields: the header fields.
-        body: the whole body; None for no body.
+        body: the whole body; None without a body.
     """
 
     document: str
@@ -244,8 +249,8 @@ class TrialRequest(msgspec.Struct, frozen=True):
 
 
 ValidateRequest = Callable[[TrialRequest], Awaitable[list[RefusedField] | None]]
-"""Returns the fields of a request that its service would refuse by its OpenAPI document; None if
-the document is not available. `gateway.verify.live.contracts` implements it."""
+"""Validates a request, and returns the fields that violate the service's OpenAPI document. None if
+the document is not available. `gateway.verify.live.contracts` implements this function."""
 
 
 async def trial(
@@ -260,7 +265,7 @@ async def trial(
     Args:
         exchange: the client's request.
         plan: the plan for the request to the other version's service.
-        body: the complete request body as the client sent it; None for no body.
+        body: the complete request body as the client sent it; None without a body.
         rule: the rule of the shadow.
 
     Raises:
@@ -271,7 +276,8 @@ async def trial(
     try:
         request = await rewrite_request(exchange, plan, body, room)
     except FaultError as error:
-        if error.fault.code is FaultCode.BODY_TOO_LARGE:  # for a shadow, whose bounds are narrower
+        # The size limit of shadows is lower than that of live requests.
+        if error.fault.code is FaultCode.BODY_TOO_LARGE:
             raise ShedError("large") from None
         return (unconverted(error.fault),)
     finally:
@@ -296,5 +302,5 @@ async def trial(
 
 
 def unconverted(fault: Fault) -> RefusedField:
-    """Return the refusal of a request that cannot be converted, whose detail quotes no value."""
+    """Describe a request that cannot be converted. The detail of the fault contains no values."""
     return RefusedField("conversion", fault.code, fault.detail)

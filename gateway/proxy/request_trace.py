@@ -1,9 +1,10 @@
-"""The trace of a request: it goes on from its caller, or begins here, and goes on to the service.
+"""The trace of a request: continues the caller's trace or begins one, and forwards it to services.
 
-A request that is not sampled has a trace id for the log and for the service, and nothing else. One
-that is has a RequestSpan, of which spans are made when it has ended: of the request (SERVER), of
-each conversion (INTERNAL), and of the request to the service (CLIENT), by the conventions of
-OpenTelemetry: https://opentelemetry.io/docs/specs/semconv/http/http-spans/
+A request that is not sampled only has a trace id, for the log and for the service. A sampled
+request also has a RequestSpan. When the request has ended, spans are created from it: for the
+request (SERVER), for each conversion (INTERNAL), and for the request to the service (CLIENT). They
+follow the conventions of OpenTelemetry:
+https://opentelemetry.io/docs/specs/semconv/http/http-spans/
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from time import perf_counter, time_ns
 from typing import Final
 from urllib.parse import urlsplit
 
-# multidict: aiohttp has header fields in its mappings; a name of its own type is found at once.
+# multidict: aiohttp stores header fields in its mappings, which find `istr` names faster.
 from multidict import MultiMapping, istr
 
 from gateway.base.addresses import client_network
@@ -30,17 +31,18 @@ from gateway.proxy.record import Exchange, RequestSpan, new_span_id
 from gateway.routing.plan import Plan
 from gateway.usage.delta import METHODS, OTHER
 
-# The traces a second that a process accepts from callers, who may ask for any number.
+# The maximum number of sampled traces in a second and process. Callers may request any number.
 _MOST = 500
 _NAME: Final = istr("traceparent")
 _STATE: Final = istr("tracestate")
 _TRACEPARENT: Final = b"traceparent"
 _TRACESTATE = b"tracestate"
 _NONE: Final[list[str]] = []
-# How the field ends where nobody keeps the span.
+# The end of `traceparent` for a request that is not sampled.
 _NO_SPAN: Final = f"-{new_span_id()}-00"
-# The characters of the fields User-Agent and tracestate that a span has. Spans wait for the
-# collector, and all programs take that much of a state (Trace Context, section 3.3.1.5).
+# The maximum number of characters of User-Agent and tracestate in a span, since spans are kept in
+# memory until they are exported. All programs support a state of this length (Trace Context,
+# section 3.3.1.5).
 _LONGEST_AGENT, _LONGEST_STATE = 256, 512
 
 
@@ -48,7 +50,7 @@ class RequestTraces:
     """Decides which requests are traced.
 
     Args:
-        drop: called for each request that is not traced because there were too many.
+        drop: a function that is called for each request that is not traced because of the limit.
     """
 
     def __init__(self, drop: Callable[[], None]) -> None:
@@ -57,20 +59,20 @@ class RequestTraces:
         self._left = _MOST
 
     def begin(self, exchange: Exchange, tracing: Tracing) -> None:
-        """Have a request go on with its caller's trace, or begin one."""
+        """Continue the caller's trace in a request, or begin a trace."""
         headers = exchange.message.headers
         given, parent = headers.getall(_NAME, _NONE), None
         if given:
             text = given[0] if len(given) == 1 else ""
             if is_not_sampled(text):
                 exchange.trace_id = text[3:35]
-                return  # both fields go on as they are
+                return  # the client's traceparent and tracestate are forwarded unchanged
             parent = parse_traceparent(text)
         states: FieldLines = ()
         if parent is None:
             if random() >= tracing.ratio or not self._has_room(exchange.began):  # noqa: S311
-                # Nobody keeps this span, so that any ids will do that no other request has; all
-                # can have the same span in traces of their own.
+                # This span is not exported, so the request id can be the trace id. All these
+                # requests can share a span id, since each has its own trace.
                 trace_id = _trace_id() if exchange.request_id_given else exchange.request_id
                 exchange.trace_id = trace_id
                 exchange.trace_fields = ((_TRACEPARENT, f"00-{trace_id}{_NO_SPAN}".encode()),)
@@ -112,11 +114,11 @@ def _states(headers: MultiMapping[str]) -> FieldLines:
 
 
 class ShadowTrace:
-    """The trace of a request that a shadow sends: one of its own, linked to the client's request.
+    """The trace of a request that a shadow sends: a separate trace, linked to the client's request.
 
     Args:
         exchange: the client's request, which has a trace id.
-        plan: of the request that the shadow sends.
+        plan: the plan for the request that the shadow sends.
     """
 
     def __init__(self, exchange: Exchange, plan: Plan) -> None:
@@ -127,17 +129,17 @@ class ShadowTrace:
 
     @property
     def fields(self) -> FieldLines:
-        """The fields of the request, in place of those of the client's."""
+        """The trace fields of the request. They replace the client's trace fields."""
         return ((_TRACEPARENT, self._parent.field),)
 
     def span(self, began: float, target: str | None, status: int, error: str) -> Span | None:
-        """Return the span of the request that ended now; None if it is not traced.
+        """Return the span of a request that has just ended; None if it is not traced.
 
         Args:
-            began: in monotonic seconds.
-            target: the address that answered; None if none did.
-            status: of its response; 0 if there was none.
-            error: the code of the fault; empty if there was none.
+            began: the beginning of the request in monotonic seconds.
+            target: the address of the target that responded; None without a response.
+            status: the status of the response; 0 without a response.
+            error: the code of the fault; empty without a fault.
         """
         request = self._exchange.span
         if request is None:
@@ -185,7 +187,7 @@ def spans(exchange: Exchange, span: RequestSpan) -> list[Span]:
         ids = span.trace_id, new_span_id(), span.span_id
         times = moment(began), moment(ended)
         found.append(Span(*ids, stage, SpanKind.INTERNAL, *times, _version(exchange)))
-    if span.begun is not None:  # it has failed
+    if span.begun is not None:  # this stage has failed
         stage, began = span.begun
         ids = span.trace_id, new_span_id(), span.span_id
         times = moment(began), moment(exchange.ended)
@@ -238,7 +240,7 @@ def _served(exchange: Exchange) -> dict[str, str | int]:
 
 
 def _client_address(exchange: Exchange) -> str:
-    """Return the address of the client, as a trusted proxy has it."""
+    """Return the address of the client, as reported by a trusted proxy if there is one."""
     head = RequestHead(exchange.method, "", None, exchange.message.headers)
     trusted = exchange.snapshot.trusted_proxies
     return client_network(head, exchange.peer, 32, 128, trusted) or exchange.peer
@@ -254,7 +256,7 @@ def _asked(
     if target is not None:
         host, _, port = target.rpartition(":")
         found["server.address"], found["server.port"] = host.strip("[]"), int(port)
-        # Queries may hold secrets, as in the log.
+        # The query is left out, as in the log, since it may contain secrets.
         scheme = "http" if plan.route.service.tls is None else "https"
         found["url.full"] = f"{scheme}://{target}{plan.target.partition('?')[0]}"
     if status:

@@ -1,4 +1,4 @@
-"""Buffers responses that clients read slowly, so that the services that sent them are soon free."""
+"""Buffers responses that clients read slowly, so that services can finish them early."""
 
 import asyncio
 
@@ -11,28 +11,28 @@ from gateway.http.upstream.upstream import UpstreamResponse
 from gateway.proxy.body_capture import CaptureBudget, CapturedBody, CapturingResponse
 from gateway.proxy.record import Exchange, ResponseCopy
 
-# The maximum bytes that wait for one client, and for all together. With more, the service waits for
-# the client, and keeps its place among the requests in flight.
+# The maximum number of buffered bytes for one client, and for all clients together. Beyond it, the
+# service waits for the client, and the request continues to count as in flight.
 _ONE = 512 * 1024
 _ALL = 32 * 1024 * 1024
-# The maximum bytes of a copy of a response, to be validated, and of all that are made at a time.
+# Responses are copied to be validated. The maximum bytes of one copy, and of all current copies.
 _ONE_COPIED = 256 * 1024
 _ALL_COPIED = 4 * 1024 * 1024
 
 
 class ResponseBuffers:
-    """The buffers of all responses that are passed on at a time, with one budget of bytes."""
+    """The buffers of all responses that are being forwarded, with one budget of bytes."""
 
     def __init__(self) -> None:
         self._held = 0
         self._copies = CaptureBudget(_ALL_COPIED)
 
     async def pass_on(self, exchange: Exchange, response: UpstreamResponse) -> None:
-        """Write the body of a response, whose head is written, while it arrives.
+        """Write the body of a response while it arrives. Its head is already written.
 
         Raises:
-            FaultError: the response broke off.
-            ConnectionError: the client takes too little of it, or disconnected.
+            FaultError: the response is incomplete.
+            ConnectionError: the client reads too slowly, or has disconnected.
         """
         held = 0
         try:
@@ -58,9 +58,9 @@ class ResponseBuffers:
     async def pass_on_copied(
         self, exchange: Exchange, response: UpstreamResponse, fields: HeaderFields
     ) -> None:
-        """Write a body as `pass_on` does, and copy it if it is JSON and not too large.
+        """Write a body like `pass_on`, and copy it if it is JSON and not too large.
 
-        Of any other body the media type alone is validated.
+        For a body that is not JSON, only the media type is validated, so an empty copy is used.
         """
         if format_of(fields) is not BodyFormat.JSON:
             await self.pass_on(exchange, response)
@@ -79,12 +79,13 @@ async def taken(exchange: Exchange, holders: SlowClients | None) -> None:
     """Wait while the client reads too slowly.
 
     Args:
-        exchange: with the client.
-        holders: those who hold the same for slow clients, while others may wait for it; this one is
-            among them while its client is slow. None if nobody waits for it.
+        exchange: the exchange with the client.
+        holders: the exchanges that hold a shared resource for slow clients. This exchange is added
+            while its client is slow. None if no other exchange can wait for the resource.
 
     Raises:
-        ConnectionError: the client takes too little, had to give way, or disconnected.
+        ConnectionError: the client reads too slowly, had to give way to others, or has
+            disconnected.
     """
     if holders is None or not exchange.connection.writing_paused:
         await exchange.taken()
@@ -118,9 +119,9 @@ def trailers(
     """Return the trailer fields to forward; none if the client does not accept trailers.
 
     Args:
-        exchange: with the client.
+        exchange: the exchange with the client.
         response: the response of the service.
-        altered: whether the body is another one, so that its digests are wrong.
+        altered: whether the body has been altered, so that its digests are wrong.
     """
     if not exchange.accepts_trailers:
         return []

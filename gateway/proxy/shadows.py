@@ -1,4 +1,4 @@
-"""Shadows: repeat requests in the background and compare the responses, while CPU time is left."""
+"""Shadows: repeat requests in the background and compare responses, if CPU time is available."""
 
 import asyncio
 import logging
@@ -42,30 +42,30 @@ from gateway.rollout.differences import (
 from gateway.rollout.shadow import DRY_RUN, SAFE, SEND, VALIDATE, VersionShadow
 from gateway.routing.plan import Plan, Refusal
 
-# The seconds between two measurements.
+# The seconds between two measurements of the load.
 _INTERVAL = 0.1
-# The share of background work grows by so much in a second with CPU time left.
+# While CPU time is available, the share of background work grows by this amount per second.
 _GROWTH = 0.5
-# A task that begins more than so many seconds after its creation shows that the event loop lags.
+# If a task begins more than this number of seconds after its creation, the event loop is too busy.
 _LAG = 0.1
-# While so much background work waits to begin, more of it would wait in vain.
+# While this number of comparisons is waiting, no more are planned: they would wait too long.
 _MOST_WAITING = 16
 
 
 class Load:
-    """Measures whether this process has CPU time left.
+    """Measures whether this process has CPU time available.
 
     Time counts as used while the thread computes, and while it is ready to compute but waits for a
-    processor, since other processes may occupy all of them.
+    processor, since other processes may occupy all processors.
 
     Args:
         used: a function that returns the time used so far, in seconds.
-        most: the share of the process's time above which no background work begins; with 1,
-            background work begins whatever the load.
+        most: the share of used time above which no background work begins. With 1, background work
+            begins whatever the load is.
 
     Attributes:
-        longest_lag: the seconds after its creation in which a task begins unless the process is
-            busy.
+        longest_lag: the process is too busy if a task begins later than this number of seconds
+            after its creation.
     """
 
     def __init__(self, used: Callable[[], float], most: float) -> None:
@@ -87,17 +87,17 @@ class Load:
         return self._high
 
     def waits(self, waiting: int) -> None:
-        """Note how much background work waits to begin, whenever that changes."""
+        """Report the number of waiting comparisons, whenever it changes."""
         self._crowded = self._most < 1 and waiting >= _MOST_WAITING
 
     def thin(self, draw: float) -> float:
-        """Return the draw of a request for the share of background work that there is time for.
+        """Scale the draw of a request by the share of background work that there is time for.
 
-        Of evenly distributed draws, as large a share stays below 1, and is evenly distributed; the
-        others are 1. While the process is too busy, or much work waits, all are. After a
-        measurement without time left the share is halved, and grows slowly (as in RFC 5681,
-        section 3.1), so that a process close to its limit does not swing between all background
-        work and none.
+        For this share of evenly distributed draws, the results are below 1 and evenly distributed.
+        For all other draws, the result is 1. While the process is too busy, or many comparisons are
+        waiting, the result is always 1. After a measurement without available time, the share is
+        halved, and then grows slowly (as in RFC 5681, section 3.1). So a process close to its limit
+        does not alternate between all background work and none.
 
         Args:
             draw: a random number, at least 0 and below 1.
@@ -119,8 +119,8 @@ class Load:
 def time_used() -> Callable[[], float]:
     """Return a function that measures the time used by this thread, in seconds."""
     try:
-        # Linux counts nanoseconds of running and of waiting to run (scheduler/sched-stats.rst).
-        # The file stays open as long as the process runs.
+        # Linux counts the nanoseconds of running and of waiting to run
+        # (scheduler/sched-stats.rst). The file stays open until the process ends.
         held = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return time.thread_time
@@ -134,18 +134,19 @@ def time_used() -> Callable[[], float]:
 
 _log = logging.getLogger(__name__)
 
-# The bounds on comparisons in this process: running, waiting, seconds of waiting and of running.
+# The limits for comparisons in this process: the number of running comparisons, the number of
+# waiting comparisons, the seconds of waiting, and the seconds of running.
 _AT_ONCE = 16
 _LINE = 128
 _PATIENCE = 2.0
 _LONGEST = 60.0
 # The memory budget for all captured bodies together, in bytes.
 _MEMORY = 16 * 1024 * 1024
-# The seconds for which comparisons that give way are counted together.
+# Comparisons that are skipped because of the load are counted together for this number of seconds.
 _TOGETHER = 0.1
 # Bodies of more bytes than this are compared in a thread.
 _INLINE = 16 * 1024
-# The statuses of responses that depend on the client's cache or ranges, and are not compared.
+# Responses with these statuses depend on the client's cache or ranges, and are not compared.
 _PARTIAL = (206, 304)
 
 
@@ -157,18 +158,18 @@ class ShadowCounter(Protocol):
         ...
 
     def latency(self, api: str, version: str, old: float, new: float) -> None:
-        """Count how long the responses of both services took, in seconds."""
+        """Count the response times of both services, in seconds."""
         ...
 
     @property
     def takes_samples(self) -> bool:
-        """Whether another example would be kept."""
+        """Whether there is room for another sample."""
         ...
 
     def sample(
         self, kind: str, api: str, version: str, document: object, request: dict[str, str]
     ) -> None:
-        """Report an example for operators, and the request that showed it."""
+        """Report a sample for operators, with the request in which it occurred."""
         ...
 
 
@@ -179,7 +180,7 @@ class Shadows:
         upstream: the interface to the services.
         recorder: counts comparisons and differences.
         validate: validates requests that are not sent.
-        load: of this process.
+        load: the load of this process.
         trace: exports spans.
     """
 
@@ -206,10 +207,10 @@ class Shadows:
     async def send(
         self, exchange: Exchange, plan: Plan, request: UpstreamRequest
     ) -> UpstreamResponse:
-        """Send a client's request to its version's own service; compare the responses afterwards.
+        """Send a client's request to its version's own service. Responses are compared later.
 
         Raises:
-            FaultError: the service gave no response.
+            FaultError: the service sent no response.
         """
         assert plan.route.shadow is not None
         if request.upgrade:
@@ -224,13 +225,13 @@ class Shadows:
             raise
 
     def shed(self, rule: VersionShadow, why: str) -> None:
-        """Count a comparison that is not made, with the reason."""
+        """Count a skipped comparison, with the reason."""
         self.recorder.count("shed", *rule.key, why)
 
     def give_way(self, rule: VersionShadow) -> None:
-        """Count a comparison that is not planned, because of the load.
+        """Count a comparison that is not planned because of the load.
 
-        There may be one for each request, so they are counted together.
+        This may happen for every request, so these comparisons are counted together.
         """
         key, waiting = rule.key, self._given_way
         if not waiting:
@@ -238,7 +239,7 @@ class Shadows:
         waiting[key] = waiting.get(key, 0) + 1
 
     def submit(self, case: "_Case") -> None:
-        """Queue a comparison, or shed it if the queue is full."""
+        """Queue a comparison, or skip it if the queue is full."""
         if len(self._waiting) < _LINE:
             self._waiting.append(case)
             self.load.waits(len(self._waiting))
@@ -254,9 +255,9 @@ class Shadows:
             task.cancel()
 
     def show(self, rule: VersionShadow, difference: Difference) -> dict[str, str]:
-        """Return a difference for operators, with values redacted unless the rule shows them."""
+        """Describe a difference for operators. Values are redacted unless the rule shows them."""
         values = difference.old, difference.new
-        if difference.field == "status":  # no secret
+        if difference.field == "status":  # a status is not secret
             shown = [truncated(str(value)) for value in values]
         else:
             shown = [plain(each) if rule.plain else redacted(each, self._key) for each in values]
@@ -268,12 +269,13 @@ class Shadows:
             self.recorder.count("shed", api, version, "load", times=times)
 
     def _go_on(self) -> None:
-        # One in a turn of the event loop: many clients may be answered in one, and others wait.
+        # Only one comparison begins in an iteration of the event loop, so that clients do not wait:
+        # many requests may end in one iteration.
         if self._next is None and self._waiting and len(self._running) < _AT_ONCE:
             self._next = asyncio.get_running_loop().call_soon(self._start)
 
     def _start(self) -> None:
-        """Start the next comparison, and shed those before it that are too late."""
+        """Start the next comparison, and skip those that have waited too long."""
         self._next = None
         while self._waiting:
             case = self._waiting.popleft()
@@ -324,18 +326,18 @@ class _Case:
             self._body.keep(request.body)
 
     def over(self, response: UpstreamResponse, seconds: float) -> UpstreamResponse:
-        """Return the response for the client, which is captured while it is read.
+        """Return the response for the client. It is captured while it is read.
 
         Args:
-            response: of the version's own service.
-            seconds: from the request to its head.
+            response: the response of the version's own service.
+            seconds: the time from the request to the head of the response.
         """
         self._status, self._fields, self._seconds = response.status, response.fields, seconds
         copied = None if self._mode is VALIDATE else self._response
         return CapturingResponse(response, copied, self._over)
 
     def shed(self, why: str) -> None:
-        """Drop the copies and count the comparison as shed."""
+        """Drop the copies and count the comparison as skipped."""
         self.drop(why)
         self._shadows.shed(self._rule, why)
 
@@ -348,7 +350,7 @@ class _Case:
         self.ended = time.monotonic()
         lost = self._body.lost or self._response.lost
         if self._mode is VALIDATE:
-            # What the own service refuses as well is no request that a version has to take.
+            # If the version's own service refuses the request, the other version may refuse it too.
             lost = lost or ("refused" if self._status >= 400 else None)
         elif self._status in _PARTIAL:
             lost = "partial"
@@ -369,7 +371,7 @@ class _Case:
                 await self._compare()
         except ShedError as error:
             self.shed(str(error))
-        except Exception:  # a TimeoutError of another origin is none of this time
+        except Exception:  # includes a TimeoutError that is not from `longest`
             if not longest.expired():
                 _log.exception("a shadow of %s %s failed", *self._rule.key)
             self.shed("time" if longest.expired() else "failed")
@@ -409,14 +411,14 @@ class _Case:
         else:
             differences, noise = find()
         self._count(differences, noise)
-        # A body that the client still sends, or a write on one side alone, takes time of its own.
+        # Times are not comparable if the client streamed the body, or if only one side wrote.
         if new.seconds and self.passing is request and self._mode is SEND:
             self._shadows.recorder.latency(*rule.key, self._seconds, new.seconds)
 
     def _replays(
         self, other: Plan | Refusal, body: bytes | None
     ) -> list[Awaitable[CapturedResponse]]:
-        """Return the replay to the other version's service, and the one to the own service."""
+        """Return the replay to the other version's service, and possibly one to the own service."""
         rule, exchange, upstream = self._rule, self._exchange, self._shadows.upstream
         dry_run = rule.dry_run if self._mode is DRY_RUN else None
         replays: list[Awaitable[CapturedResponse]] = [
@@ -450,7 +452,7 @@ class _Case:
         for one in refused:
             field = f"request {one.field}"
             recorder.count("differences", *key, field)
-            # A sentence about a value may quote it; the detail of a fault does not.
+            # The reason may quote a value. The detail of a conversion fault does not.
             shown = one.reason if self._rule.plain or one.field == "conversion" else one.rule
             self._show(
                 {"field": field, "old": str(self._status), "new": truncated(f"refused: {shown}")}

@@ -1,10 +1,11 @@
-"""Threads for slow conversions: those that call Python functions with a time limit.
+"""Threads for conversions that call Python functions with a time limit.
 
-Each runs in a thread of its own, beside the event loop, and its functions in a process that the
-thread holds (see `base.function_process`). So one that never ends keeps neither other requests
-waiting nor the gateway from stopping: at the time limit, the process is killed, and the thread gets
-an exception at its next step in Python code. If the client leaves before, the process finishes its
-call and is used again: to start another takes longer than most functions run.
+Each conversion runs in its own thread, beside the event loop. Its functions run in a process that
+the thread has reserved (see `base.function_process`). So a function that never ends does not block
+other requests, or the shutdown of the gateway: at the time limit, the process is killed, and an
+exception is raised in the thread at its next step in Python code. If the client disconnects before
+the time limit, the process finishes its call and is reused, since starting a process takes longer
+than most functions.
 """
 
 import asyncio
@@ -24,22 +25,22 @@ from gateway.http.cooperative import Step, until
 from gateway.proxy.conversion_budget import overloaded
 
 T = TypeVar("T")
-# The number of such threads in one process, with those that wait for a process of their functions.
+# The maximum number of these threads, including threads that wait for a process.
 _MOST = 16
 _running: list[Thread] = []
 _limits: "set[asyncio.Task[bytes]]" = set()
 
 
 async def run(convert: Callable[[Step], bytes], seconds: float) -> bytes:
-    """Return what a function returns that is called in a thread.
+    """Call a function in a thread, and return its result.
 
     Args:
-        convert: the function; it calls its argument between its steps.
-        seconds: the longest time that it may take.
+        convert: the function. It calls its argument between its steps.
+        seconds: the time limit.
 
     Raises:
-        ConversionError: it took longer.
-        FaultError: too many such threads are running, or their functions have no process.
+        ConversionError: the function took longer than the time limit.
+        FaultError: too many of these threads are running, or no process is available.
     """
     _running[:] = [thread for thread in _running if thread.is_alive()]
     if len(_running) >= _MOST:
@@ -62,10 +63,12 @@ async def run(convert: Callable[[Step], bytes], seconds: float) -> bytes:
         abandoned.set()
         function_process.wake()
         if not began.done() and thread in _running:
-            _running.remove(thread)  # it ends once it need not wait for a process
+            _running.remove(thread)  # the thread stops waiting for a process, and ends soon
         raise
     finally:
-        del limited  # or an error of it, which has this frame, would hold the body for long
+        # The traceback of an error of the task refers to this frame. This reference cycle would
+        # keep the body in memory until the next garbage collection.
+        del limited
 
 
 async def _limit(
@@ -78,7 +81,7 @@ async def _limit(
     """Return the result of a thread, and end the thread if it takes too long."""
     process = None
     try:
-        process = await began  # to start one takes longer than many functions may
+        process = await began  # starting a process can take longer than the time limit
         async with asyncio.timeout(seconds):
             return await future
     except TimeoutError:
@@ -92,10 +95,10 @@ async def _limit(
 
 
 def run_now(convert: Callable[[], T], seconds: float | None) -> T:
-    """Return what a function returns, for commands: called in a thread if it has a time limit.
+    """Call a function for a command, and return its result. With a time limit, a thread is used.
 
     Raises:
-        ConversionError: it took longer.
+        ConversionError: the function took longer than the time limit.
     """
     if seconds is None:
         return convert()
@@ -111,7 +114,7 @@ def run_now(convert: Callable[[], T], seconds: float | None) -> T:
             made.append(convert())
         except NoProcessError as error:
             raised.append(ConversionError(str(error)))
-        except Exception as error:  # it is raised where it is waited for
+        except Exception as error:  # raised again in the calling thread
             raised.append(error)
         finally:
             began.set()
@@ -155,7 +158,7 @@ def _call(
         step()
         settle = partial(future.set_result, convert(step))
     except SystemExit:
-        return  # it was interrupted, and nobody waits for it
+        return  # the thread was interrupted, and its result is not needed
     except NoProcessError as error:
         settle = partial(future.set_exception, _no_process(error))
         begin(None)
@@ -182,26 +185,26 @@ def _settle(
         if not future.done():
             settle()
 
-    with suppress(RuntimeError):  # the loop has ended
+    with suppress(RuntimeError):  # the event loop is closed
         loop.call_soon_threadsafe(settle_once)
 
 
 def _end(thread: Thread) -> None:
-    """End a thread and the call of its process."""
-    if function_process.kill_reserved(thread):  # else it ends now
+    """Stop a thread, and kill its process."""
+    if function_process.kill_reserved(thread):  # otherwise, the thread is already ending
         _interrupt(thread)
 
 
 def _interrupt(thread: Thread) -> None:
     """Raise SystemExit in a thread, at its next step in Python code."""
-    assert thread.ident is not None  # it has begun
+    assert thread.ident is not None  # the thread has been started
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
     )
 
 
 def _where(thread: Thread) -> str:
-    """Return the file and the line where a thread is."""
+    """Return the file and the line that a thread is executing."""
     frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001  # there is no other way
     if frame is None:
         return "its end"
